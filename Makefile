@@ -5,7 +5,7 @@ SHELL := bash
 SECONDS ?= 600
 SEED ?= $(shell date +%s)
 ONLY ?=
-.PHONY: help demo test test-sbcl soak faults corpus bench build install picture clean
+.PHONY: help demo test test-sbcl soak faults corpus bench completion-table build install picture clean
 
 help:
 	@echo 'make demo       install sbcl if it is missing, build Consort, and show it at work on examples/'
@@ -15,6 +15,7 @@ help:
 	@echo 'make faults     fails each open, write, connect, bind, start of a process and copy of the host, one at a time'
 	@echo 'make corpus     Debian systems checked whole and file by file, compared with plain SBCL; ONLY=name for one'
 	@echo 'make bench      ratios against plain compile-file and Swank, measured in one run'
+	@echo 'make completion-table  how often completion finds the name that was meant, beside Swank (docs/completion.md)'
 	@echo 'make build      target/release/consort'
 	@echo 'make install    cargo install, into ~/.cargo/bin unless configured otherwise'
 	@echo 'make picture    docs/demo.svg again, from what `make demo` prints'
@@ -49,6 +50,11 @@ bench:
 	@scripts/test-tools sbcl
 	cargo build --release --locked --bin consort --bin consort-bench
 	@scripts/isolated target/release/consort-bench
+
+completion-table:
+	@scripts/test-tools sbcl
+	cargo build --release --locked --bin consort --bin consort-bench
+	@scripts/isolated target/release/consort-bench completion
 
 build:
 	cargo build --release --locked --bin consort

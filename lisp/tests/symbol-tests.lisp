@@ -35,6 +35,33 @@
     (is equal '() (completion-labels image "hidde" "package" "SY-D"))
     (is equal "bad-params" (path (call image "complete" "text" "x" "limit" 0) "error" "kind"))))
 
+(deftest an-index-of-names
+  (with-image (image)
+    (evaluated image "(defpackage :sy-i (:use :cl) (:nicknames :sy-index) (:export #:open-it #:limit #:circle #:car)) (defpackage :sy-j (:use :sy-i) (:import-from :cl #:list))
+                      (defun sy-i:open-it (file &optional c &key (mode 1) ((:as d) 2) &aux e) (list file c mode d e))
+                      (defmacro sy-i::with-it ((x) &body body) `(let ((,x 1)) ,@body)) (defconstant sy-i:limit 1)
+                      (defclass sy-i::shape () ((name :initarg :name))) (defclass sy-i:circle (sy-i::shape) ((radius :initarg :radius :initarg :r)))")
+    (labels ((ask (&optional (have '(:object))) (path (call image "name-index" "have" have) "result" "packages"))
+             (of (name packages) (find name packages :key (lambda (one) (path one "name")) :test #'equal))
+             (line (name package) (find-if (lambda (line) (let ((end (or (position #\Tab line) (length line)))) (string= name (subseq line 4 end))))
+                                           (path package "symbols"))))
+      (let* ((all (ask)) (own (of "SY-I" all)) (other (of "SY-J" all)))
+        (is equal (format nil "Ef--OPEN-IT~C~Cfile &key mode as" #\Tab #\Tab) (line "OPEN-IT" own))
+        (is equal (format nil "Im--WITH-IT~C~C() &body" #\Tab #\Tab) (line "WITH-IT" own))
+        (is equal "E-c-LIMIT" (line "LIMIT" own))
+        (is equal (format nil "E--cCIRCLE~C~C~Cradius name &initargs :radius :r :name" #\Tab #\Tab #\Tab) (line "CIRCLE" own))
+        (is eql 0 (search (format nil "If-cLIST~CCOMMON-LISP" #\Tab) (line "LIST" other)))
+        (is equalp #("SY-INDEX") (path own "nicknames"))
+        (is equalp #("COMMON-LISP") (path own "uses"))
+        (is eq nil (line "OPEN-IT" other))
+        (is eq nil (of "CONSORT" all))
+        ;; Only what has changed comes again.
+        (let ((have (list :object "SY-I" (path own "digest") "SY-J" (path other "digest"))))
+          (is eq nil (path-if-any (of "SY-I" (ask have)) "symbols"))
+          (evaluated image "(defun sy-i:open-it (file) file)")
+          (is eq nil (path-if-any (of "SY-J" (ask have)) "symbols"))
+          (is equal (format nil "Ef--OPEN-IT~C~Cfile" #\Tab #\Tab) (line "OPEN-IT" (of "SY-I" (ask have)))))))))
+
 (deftest names-are-found-when-somebody-ends-our-threads
   (with-image (image)
     (flet ((ask () (is equal "multiple-value-bind" (first (completion-labels image "m-v-b")))))

@@ -112,6 +112,8 @@ pub struct Config {
     pub lens_references: bool,
     /// `hints.parameters`: parameter names beside literal arguments. Default false.
     pub hint_parameters: bool,
+    /// `completion.snippets`: a completed operator brings its required arguments. Default false.
+    pub completion_snippets: bool,
     /// `host.linger_s`: the time that the host stays after its last client has left. Default 60
     /// s.
     pub linger: Duration,
@@ -171,6 +173,7 @@ impl Default for Config {
             lens_tests: true,
             lens_references: false,
             hint_parameters: false,
+            completion_snippets: false,
             linger: Duration::from_secs(60),
             problems: Vec::new(),
             untrusted: None,

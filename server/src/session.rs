@@ -19,6 +19,7 @@ mod in_copy;
 mod jobs;
 mod loaded_texts;
 pub mod log;
+mod names;
 mod others_work;
 mod outside_workspace;
 mod part;
@@ -95,6 +96,7 @@ struct Inner {
     contexts: Contexts,
     /// The index of the workspace's texts.
     index: crate::ide::index::Store,
+    names: names::Names,
 }
 
 impl Session {
@@ -108,7 +110,8 @@ impl Session {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (log, provenance) = (Log::new(), ProvenanceStore::default());
         let contexts = Contexts::default();
-        let record = (log.clone(), provenance.clone(), contexts.clone());
+        let names = names::Names::new(image.clone());
+        let record = (log.clone(), provenance.clone(), contexts.clone(), names.clone());
         let checker = Checker::new(&image);
         let actor =
             actor::Actor::new(config, workspace.clone(), (image.clone(), checker.clone()), sender.downgrade(), record);
@@ -124,6 +127,7 @@ impl Session {
                 provenance,
                 contexts,
                 index: crate::ide::index::Store::default(),
+                names,
             }),
         }
     }

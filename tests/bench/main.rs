@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout)] // it is here to print
 
 mod agent;
+mod completion;
 mod lisp;
 mod names;
 mod report;
@@ -39,8 +40,15 @@ fn main() -> Result<()> {
     // The pause after a keystroke is a setting and no work.
     std::fs::write(root.join("consort.toml"), "[check]\ndebounce_ms = 0\n")?;
 
-    let report = Report::begin();
     let place = Place::new(root)?;
+    if std::env::args().nth(1).as_deref() == Some("completion") {
+        // Nothing is checked beside it.
+        std::fs::write(place.workspace().join("consort.toml"), "[check]\ndebounce_ms = 60000\n")?;
+        let measured = completion::table(&place, std::env::args().nth(2).is_some());
+        place.clear()?;
+        return measured;
+    }
+    let report = Report::begin();
     let measured = measure(&report, &place);
     let cleared = place.clear();
     measured?;

@@ -250,6 +250,13 @@ pub const KEYS: &[Key] = &[
         set: |config, value| value.as_bool().map(|on| config.hint_parameters = on),
     },
     Key {
+        name: "completion.snippets",
+        expected: "true or false",
+        default: "false",
+        workspace: FromWorkspace::Any,
+        set: |config, value| value.as_bool().map(|on| config.completion_snippets = on),
+    },
+    Key {
         name: "host.linger_s",
         expected: "a number of seconds from 0 to 604800",
         default: "60",
@@ -462,7 +469,8 @@ mod tests {
                 "debug.on_error",
                 "lenses.tests",
                 "lenses.references",
-                "hints.parameters"
+                "hints.parameters",
+                "completion.snippets"
             ]
         );
     }

@@ -1,21 +1,39 @@
-//! Completion of the name at a position: keyword arguments and initargs of the call, names of the
-//! text, names of the image.
+//! Completion of the name at a position: from the text and from the index of the image's names. It
+//! never waits for the image.
 
-use std::collections::HashSet;
+mod files;
+mod gather;
+mod keywords;
+mod matching;
+mod position;
+mod prefixed;
+mod rank;
+mod vocabulary;
+mod words;
 
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use self::gather::{Candidate, Sources};
+use self::matching::Pattern;
+use self::position::Wanted;
+use self::words::Used;
 use super::context::{Backend, Cursor};
 use super::described::{self, Described};
-use super::partial_name::{self, Local, PartialName};
-use super::texts::Texts;
-use super::{initargs, signature};
-use crate::image::api::symbols::{Complete, Completion, Completions, Want};
+use super::fixes::packages::{Clause, Definition, add};
+use super::name_index::{NameIndex, Package, Symbol};
+use super::partial_name::{self, PartialName};
+use crate::image::api::symbols::{Complete, Completions, Want};
 use crate::text::Span;
+use crate::text::datum::Form;
+use crate::text::names;
 
-/// The maximum number of completions from the image in one answer; the client asks again as the
-/// user types.
+/// The maximum number of completions in one answer; the client asks again as the user types.
 const LIMIT: usize = 100;
 /// The maximum number of completions of a name outside a document.
 const LIMIT_OUTSIDE: usize = 200;
+/// The maximum number of other open texts whose definitions are offered.
+const OPEN: usize = 20;
 
 /// The completions of a partial name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +49,12 @@ pub struct Completed {
 }
 
 /// A completion.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Item {
     /// The text to insert.
     pub label: String,
     /// `argument` for a keyword argument or initarg, else what the name means: `function`,
-    /// `macro`, `variable`, `class`, `package`, ...
+    /// `macro`, `variable`, `class`, `package`, `file`, ...
     pub kind: String,
     /// A description in a few words.
     pub detail: String,
@@ -44,22 +62,235 @@ pub struct Item {
     pub package: Option<String>,
     /// A symbol of the image with its package, escaped, for [`describe`].
     pub symbol: Option<String>,
+    /// The required parameters of an operator that is called here.
+    pub required: Vec<String>,
+    /// An edit elsewhere in the document that the completion needs: an import.
+    pub import: Option<(Span, String)>,
 }
 
-/// Returns the completions of the name at the cursor; `None` in strings and comments.
-pub async fn complete<B: Backend>(cursor: &Cursor<B>) -> Option<Completed> {
-    let name = partial_name::context(&cursor.document, cursor.offset)?;
-    let (known, keywords) = tokio::join!(of_image(&cursor.context, &name), keywords(cursor, &name));
-    let mut items: Vec<Item> = keywords;
-    if !name.packages {
-        items.extend(partial_name::locals(&cursor.document, cursor.offset, &name).into_iter().map(local));
+/// Returns the completions at the cursor; `None` in comments, and in strings other than names of
+/// files. `workspace`: where systems are looked for.
+pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Completed> {
+    let (document, offset) = (&cursor.document, cursor.offset);
+    if files::is_system(document, offset)
+        && let Some(found) = systems(cursor, workspace).await
+    {
+        return Some(found);
     }
-    items.extend(known.items.into_iter().map(|one| item(one, &name)));
+    let Some(name) = partial_name::context(document, offset) else { return file_names(cursor).await };
+    let (index, current) = cursor.context.names();
+    // A package that is not loaded is taken for CL-USER, which has at least the standard's names.
+    let package = name.package.as_deref().and_then(|name| index.package(name, None));
+    let package = package.or_else(|| index.package("COMMON-LISP-USER", None)).cloned();
+    let scope = (&*index, package.as_deref());
+    let words = words::near(document, name.replace.start, offset);
+    let mut found = of_name(cursor, &name, scope, words);
+    found.sort_by(|(a, x), (b, y)| {
+        y.total_cmp(x).then_with(|| a.label.len().cmp(&b.label.len())).then_with(|| a.label.cmp(&b.label))
+    });
+    let shouted = name.typed.chars().any(char::is_uppercase) && !name.typed.chars().any(char::is_lowercase);
     let mut seen = HashSet::new();
-    items.retain(|one| seen.insert(one.label.to_lowercase()));
+    let mut items: Vec<Item> = found
+        .into_iter()
+        .map(|(item, _)| item)
+        .filter(|one| seen.insert((one.label.to_lowercase(), one.import.is_some())))
+        .collect();
+    let more = items.len() > LIMIT;
+    items.truncate(LIMIT);
+    if shouted {
+        items.iter_mut().filter(|one| !one.label.contains('|')).for_each(|one| one.label = one.label.to_uppercase());
+    }
     // Order and selection are valid only for the text typed so far.
-    let incomplete = known.incomplete || !name.typed.is_empty();
+    let incomplete = more || !current || !name.typed.is_empty();
     Some(Completed { typed: name.typed, replace: name.replace, items, incomplete })
+}
+
+/// The completions of a name with their scores, in any order.
+fn of_name<B: Backend>(
+    cursor: &Cursor<B>,
+    name: &PartialName,
+    scope: (&NameIndex, Option<&Package>),
+    words: HashMap<String, Used>,
+) -> Vec<(Item, f32)> {
+    let (document, offset) = (&cursor.document, cursor.offset);
+    let typed = name.typed.as_str();
+    if name.packages {
+        return prefixed::packages(typed, scope, &words);
+    }
+    if typed.starts_with(':') {
+        return keywords::keywords(cursor, typed, scope, &words);
+    }
+    let form = Form::at(document, offset);
+    let wanted =
+        form.as_ref().map_or(Wanted::Value, |form| position::wanted(form, name.replace.start, !typed.is_empty()));
+    if names::prefix_length(typed) > 0 {
+        return prefixed::symbols(typed, scope, &words, &wanted);
+    }
+    let pattern = Pattern::new(typed.trim_start_matches("#:"));
+    if typed.starts_with('&') {
+        return fixed(vocabulary::LAMBDA_LIST, &pattern, "lambda list keyword", &words, 0.0);
+    }
+    let mut found = match wanted {
+        Wanted::Loop => fixed(vocabulary::LOOP, &pattern, "loop keyword", &words, 20.0),
+        Wanted::Declaration => fixed(vocabulary::DECLARATIONS, &pattern, "declaration", &words, 80.0),
+        Wanted::Slot(ref instance) => slots(cursor, form.as_ref(), scope, instance.as_deref(), &pattern),
+        _ => Vec::new(),
+    };
+    if typed.is_empty() {
+        found.extend(keywords::keywords(cursor, typed, scope, &words));
+    }
+    let bindings = form.as_ref().map(|form| partial_name::bindings(document, form, offset)).unwrap_or_default();
+    let others = cursor.context.open().filter(|other| !other.text().is_instance(document.text())).take(OPEN);
+    let others = others.filter(|other| crate::text::forms::package_at(other, other.text().len_chars()) == name.package);
+    let sources = Sources {
+        index: scope.0,
+        package: scope.1,
+        bindings,
+        defined: partial_name::toplevel_names(document),
+        defined_elsewhere: others.flat_map(partial_name::toplevel_names).collect(),
+        words,
+    };
+    let importing = name.package.as_deref().and_then(|package| Definition::find(document, package));
+    for candidate in gather::candidates(&sources, &pattern, &wanted) {
+        let score = candidate.score;
+        if candidate.elsewhere {
+            found.extend(elsewhere(candidate, scope, importing.as_ref()));
+        } else {
+            found.push((item(candidate, &wanted), score));
+        }
+    }
+    found
+}
+
+/// Words of a fixed list.
+fn fixed(list: &str, pattern: &Pattern, detail: &str, words: &HashMap<String, Used>, more: f32) -> Vec<(Item, f32)> {
+    let scored = list.split_whitespace().filter_map(|word| Some((word, pattern.score(word)?)));
+    let item = |(word, fit): (&str, f32)| {
+        let near = words.get(word).map_or(0.0, |used| 8.0 * (1.0 + used.other as f32).ln());
+        (
+            Item { label: word.into(), kind: "keyword".into(), detail: detail.into(), ..Item::default() },
+            fit + more + near,
+        )
+    };
+    scored.map(item).collect()
+}
+
+/// The slots of the class of an instance: of the class that a method specializes the variable on.
+fn slots<B: Backend>(
+    cursor: &Cursor<B>,
+    form: Option<&Form>,
+    scope: (&NameIndex, Option<&Package>),
+    instance: Option<&str>,
+    pattern: &Pattern,
+) -> Vec<(Item, f32)> {
+    let (Some(form), Some(instance)) = (form, instance) else { return Vec::new() };
+    let mut waiting: Vec<&crate::text::datum::Node> = form.nodes.iter().collect();
+    let mut class = None;
+    while let Some(node) = waiting.pop() {
+        if form.operator(node).is_some_and(|operator| operator == "defmethod") {
+            let parameters = node.children.iter().skip(2).find(|child| child.kind == crate::text::datum::Kind::List);
+            let named = parameters
+                .into_iter()
+                .flat_map(|list| &list.children)
+                .find(|one| one.children.len() == 2 && form.text(&one.children[0]).eq_ignore_ascii_case(instance));
+            class = class.or(named.map(|one| form.text(&one.children[1])));
+        }
+        waiting.extend(node.children.iter().filter(|child| !child.children.is_empty()));
+    }
+    let Some(class) = class else { return Vec::new() };
+    let scored = keywords::slots(cursor, scope, class).into_iter().filter_map(|slot| {
+        let fit = pattern.score(&slot.to_lowercase())?;
+        let detail = format!("slot of {class}");
+        Some((Item { label: slot, kind: "argument".into(), detail, ..Item::default() }, fit + 90.0))
+    });
+    scored.collect()
+}
+
+fn item(candidate: Candidate, wanted: &Wanted) -> Item {
+    let Candidate { label, symbol, local, .. } = candidate;
+    let (package, described) = match symbol {
+        Some((symbol, package)) => (Some(symbol.home.as_deref().unwrap_or(&package.name).to_owned()), Some(symbol)),
+        None => (None, None),
+    };
+    if let Some((detail, operator)) = local {
+        let kind = if operator { "function" } else { "variable" };
+        return Item { label, kind: kind.into(), detail, ..Item::default() };
+    }
+    let Some(symbol) = described else {
+        return Item { label, kind: "symbol".into(), detail: "in this text".into(), ..Item::default() };
+    };
+    let mut item = symbol_item(label, symbol, package.as_deref().unwrap_or_default());
+    if *wanted == Wanted::Operator {
+        item.required = symbol.required().map(str::to_owned).collect();
+    }
+    item
+}
+
+/// A symbol of the image.
+fn symbol_item(label: String, symbol: &Symbol, package: &str) -> Item {
+    let bars = |name: &str| format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"));
+    Item {
+        label,
+        kind: symbol.kind().into(),
+        detail: symbol.kind().into(),
+        package: Some(package.to_owned()),
+        symbol: Some(format!("{}::{}", bars(package), bars(&symbol.name))),
+        ..Item::default()
+    }
+}
+
+/// A symbol of another package: with its prefix and, where the text defines the package in
+/// force, with an import.
+fn elsewhere(
+    candidate: Candidate,
+    (_, current): (&NameIndex, Option<&Package>),
+    importing: Option<&Definition>,
+) -> Vec<(Item, f32)> {
+    let Some((symbol, package)) = candidate.symbol else { return Vec::new() };
+    let local = current.and_then(|current| current.local.iter().find(|(_, meant)| *meant == package.name));
+    let prefix = gather::written(local.map_or(&package.name, |(nickname, _)| nickname));
+    let label = format!("{prefix}:{}", candidate.label);
+    let mut found = vec![(symbol_item(label, symbol, &package.name), candidate.score)];
+    let clause = Clause::ImportFrom(&prefix, &candidate.label);
+    if let Some(change) = importing.and_then(|definition| add(definition, &clause)) {
+        let mut item = symbol_item(candidate.label.clone(), symbol, &package.name);
+        item.detail = format!("{}, imported from {prefix}", item.detail);
+        item.import = Some((change.span, change.text));
+        found.push((item, candidate.score - 0.5));
+    }
+    found
+}
+
+/// The names of files at the cursor, which is in a string.
+async fn file_names<B: Backend>(cursor: &Cursor<B>) -> Option<Completed> {
+    let partial = files::partial(&cursor.document, cursor.offset)?;
+    let file = crate::file_uri::path_of_uri(&cursor.uri)?;
+    let wanted = partial.clone();
+    let found = tokio::task::spawn_blocking(move || files::files(&wanted, &file)).await.ok()?;
+    Some(best(partial.typed, partial.replace, found))
+}
+
+/// The systems at the cursor, as a symbol, a keyword or a string.
+async fn systems<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Completed> {
+    let (document, offset) = (&cursor.document, cursor.offset);
+    let text = document.text();
+    let delimiter = |char: char| char.is_whitespace() || matches!(char, '(' | ')' | '"' | '\'');
+    let mut start = offset;
+    while start > 0 && !delimiter(text.char(start - 1)) {
+        start -= 1;
+    }
+    let typed = text.slice(start..offset).to_string();
+    let (wanted, workspace) = (typed.clone(), workspace.to_owned());
+    let found = tokio::task::spawn_blocking(move || files::systems(&wanted, &workspace)).await.ok()?;
+    let found = best(typed, Span { start, end: offset }, found);
+    (!found.items.is_empty()).then_some(found)
+}
+
+fn best(typed: String, replace: Span, mut found: Vec<(Item, f32)>) -> Completed {
+    found.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
+    let incomplete = found.len() > LIMIT || !typed.is_empty();
+    let items = found.into_iter().take(LIMIT).map(|(item, _)| item).collect();
+    Completed { typed, replace, items, incomplete }
 }
 
 /// Returns the completions of a name that is not in a document.
@@ -73,87 +304,6 @@ pub async fn outside<B: Backend>(
     operator: bool,
 ) -> Result<Completions, crate::model::image::ImageError> {
     backend.query(Complete { text, package, limit: LIMIT_OUTSIDE, operator, packages: false }).await
-}
-
-/// The completions of the image; empty without an image.
-async fn of_image<B: Backend>(backend: &B, name: &PartialName) -> Completions {
-    let text = name.typed.trim_start_matches("#:");
-    let text = if name.packages { text.trim_start_matches(':') } else { text };
-    let question = Complete {
-        text: text.to_owned(),
-        package: name.package.clone(),
-        limit: LIMIT,
-        operator: name.operator,
-        packages: name.packages,
-    };
-    backend.query(question).await.unwrap_or_default()
-}
-
-/// The keyword arguments and initargs that the enclosing call still accepts and that start with
-/// the typed text.
-async fn keywords<B: Backend>(cursor: &Cursor<B>, name: &PartialName) -> Vec<Item> {
-    let wanted = (name.typed.starts_with(':') || name.typed.is_empty()) && !name.packages;
-    let sites = signature::call_sites(&cursor.document, cursor.offset);
-    let Some(site) = sites.into_iter().next().filter(|_| wanted) else { return Vec::new() };
-    let texts = cursor.context.texts().await;
-    let package = name.package.as_deref();
-    let mut names = Vec::new();
-    if let Some((class, given)) = initargs::class(&site) {
-        let detail = format!("initialization argument of {class}");
-        let all = initargs_of(&cursor.context, &texts, class, package).await;
-        let left = all.into_iter().filter(|one| !given.iter().any(|given| given.eq_ignore_ascii_case(one)));
-        names.extend(left.map(|name| (name, detail.clone())));
-    }
-    if let Some(known) = signature::parameters(cursor, &texts, &site, package).await {
-        let given = site.arguments.split_last().map(|(_, given)| given).unwrap_or_default();
-        let left = signature::keywords(&known.names, given);
-        names.extend(left.into_iter().map(|name| (name, "keyword argument".into())));
-    }
-    names.retain(|(label, _)| partial_name::fits(&name.typed, label));
-    let item = |(label, detail)| Item { label, kind: "argument".into(), detail, package: None, symbol: None };
-    names.into_iter().map(item).collect()
-}
-
-/// The initargs of a class: from the open texts first, including superclasses defined there, then
-/// from the image.
-async fn initargs_of<B: Backend>(backend: &B, texts: &Texts, class: String, package: Option<&str>) -> Vec<String> {
-    /// The maximum number of classes visited: the definitions in a text may be circular.
-    const MOST: usize = 20;
-    let mut found: Vec<String> = Vec::new();
-    let mut classes = vec![class];
-    let mut at = 0;
-    while let Some(class) = classes.get(at).cloned().filter(|_| at < MOST) {
-        at += 1;
-        let of_text = initargs::in_texts(&class, texts);
-        let of_image = backend.symbol(&class, package, &[Want::Initargs]).await.ok().and_then(|known| known.initargs);
-        let (own, supers) = of_text.unwrap_or_default();
-        for name in own.into_iter().chain(of_image.unwrap_or_default()) {
-            if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
-                found.push(name);
-            }
-        }
-        let new: Vec<String> = supers.into_iter().filter(|one| !classes.contains(one)).collect();
-        classes.extend(new);
-    }
-    found
-}
-
-fn local(one: Local) -> Item {
-    let kind = if one.operator { "function" } else { "variable" };
-    Item { label: one.label, kind: kind.into(), detail: one.detail, package: None, symbol: None }
-}
-
-fn item(one: Completion, name: &PartialName) -> Item {
-    if name.packages {
-        // A prefix typed before the name, `:` or `#:`, stays.
-        let typed = name.typed.trim_start_matches(['#', ':']);
-        let prefix = &name.typed[..name.typed.len() - typed.len()];
-        let (label, detail) = (format!("{prefix}{}", one.label), format!("package {}", one.package));
-        return Item { label, kind: one.kind, detail, package: None, symbol: None };
-    }
-    let bars = |name: &str| format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"));
-    let symbol = Some(format!("{}::{}", bars(&one.package), bars(&one.name)));
-    Item { label: one.label, detail: one.kind.clone(), kind: one.kind, package: Some(one.package), symbol }
 }
 
 /// The description of a completion.
@@ -177,6 +327,7 @@ pub async fn describe<B: Backend>(backend: &B, label: &str, symbol: &str) -> Opt
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use expect_test::{Expect, expect};
     use serde_json::json;
@@ -188,38 +339,42 @@ mod tests {
         let cursor = cursor(image, &[("a.lisp", text)]);
         let line = |item: &Item| {
             let package = item.package.as_ref().map_or(String::new(), |package| format!(", {package}"));
-            format!("{} ({}{package})\n", item.label, item.detail)
+            let import = item.import.as_ref().map_or(String::new(), |(_, text)| format!(" +{text}"));
+            format!("{} ({}{package}){import}\n", item.label, item.detail)
         };
-        let shown = match run(complete(&cursor)) {
-            Some(completed) => completed.items.iter().map(line).collect(),
+        let shown = match run(complete(&cursor, Path::new("/no"))) {
+            Some(completed) => completed.items.iter().take(4).map(line).collect(),
             None => "no completion\n".to_owned(),
         };
         expected.assert_eq(&shown);
     }
 
     fn image() -> FakeImage {
-        let item = |label: &str, package: &str, kind: &str| {
-            let name = label.to_uppercase();
-            json!({"label": label, "name": name, "package": package, "kind": kind})
-        };
-        let answer = |items: &[serde_json::Value]| json!({"items": items, "incomplete": false});
-        let names = [item("help", "APP", "function"), item("height", "APP", "variable")];
-        FakeImage::empty()
-            .answer("complete", "he", answer(&names))
-            .answer("complete", "al", answer(&[item("alexandria", "ALEXANDRIA", "package")]))
-            .function("scan", &["regex", "target", "&key", "start", "(end 5)"], "")
-            .symbol("animal", json!({"found": true, "initargs": [":name", ":age"]}))
+        FakeImage::empty().index(json!([
+            {"name": "COMMON-LISP", "digest": "system", "system": true, "symbols": [
+                "Em--MULTIPLE-VALUE-BIND\t\tvars value-form &body", "Em--DESTRUCTURING-BIND", "Ef-sLIST", "Ef--LISTEN",
+                "Ef--LIST-LENGTH", "E--cSTREAM", "Em--WITH-OPEN-FILE\t\t()", "Ef--OPEN\t\tfilename &key direction if-exists"]},
+            {"name": "COMMON-LISP-USER", "digest": "1", "nicknames": ["CL-USER"], "uses": ["COMMON-LISP"],
+             "local": [["A", "ALEXANDRIA"]],
+             "symbols": ["If--HELP\t\ttopic", "I-v-HEIGHT", "If--SCAN\t\tregex target &key start end",
+                         "I--cANIMAL\t\t\tname age &initargs :name :age", "I---HEARD", "Iv--|Mixed|"]},
+            {"name": "APP", "digest": "1", "uses": ["COMMON-LISP"], "symbols": []},
+            {"name": "ALEXANDRIA", "digest": "1", "nicknames": ["ALEX"], "uses": ["COMMON-LISP"],
+             "symbols": ["Ef--FLATTEN\t\ttree", "Ef--ENSURE-LIST", "If--FLATTER"]},
+        ]))
     }
 
     #[test]
     fn names_of_the_text_come_before_those_of_the_image() {
+        let text = "(defun helper (x) x)\n(defun f (height) (g he‸))";
         check(
             image(),
-            "(defun helper (x) x)\n(defun f (height) (g he‸))",
+            text,
             expect![[r#"
             height (parameter (defun))
             helper (defun)
-            help (function, APP)
+            help (function, COMMON-LISP-USER)
+            heard (symbol, COMMON-LISP-USER)
         "#]],
         );
         check(
@@ -239,12 +394,146 @@ mod tests {
     }
 
     #[test]
+    fn initials_parts_and_parts_of_words_find_names() {
+        check(
+            image(),
+            "(mvb‸)",
+            expect![[r#"
+            multiple-value-bind (macro, COMMON-LISP)
+        "#]],
+        );
+        check(
+            image(),
+            "(de-bi‸)",
+            expect![[r#"
+            destructuring-bind (macro, COMMON-LISP)
+        "#]],
+        );
+        check(
+            image(),
+            "(MULT‸)",
+            expect![[r#"
+            MULTIPLE-VALUE-BIND (macro, COMMON-LISP)
+        "#]],
+        );
+        check(
+            image(),
+            "(lnth‸)",
+            expect![[r#"
+            list-length (function, COMMON-LISP)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn the_place_decides_the_order() {
+        check(
+            image(),
+            "(defmethod f ((x st‸)) 1)",
+            expect![[r#"
+            stream (class, COMMON-LISP)
+        "#]],
+        );
+        check(
+            image(),
+            "(lis‸)",
+            expect![[r#"
+            list (function, COMMON-LISP)
+            listen (function, COMMON-LISP)
+            list-length (function, COMMON-LISP)
+            a:ensure-list (function, ALEXANDRIA)
+        "#]],
+        );
+        check(
+            image(),
+            "(defvar *listing* 1)\n(f lis‸)",
+            expect![[r#"
+            *listing* (defvar)
+            list (function, COMMON-LISP)
+            listen (function, COMMON-LISP)
+            list-length (function, COMMON-LISP)
+        "#]],
+        );
+        check(
+            image(),
+            "(defmethod f ((x animal)) (with-slots (a‸) x 1))",
+            expect![[r#"
+            age (slot of animal)
+            animal (class, COMMON-LISP-USER)
+        "#]],
+        );
+        check(
+            image(),
+            "(loop for x i‸)",
+            expect![[r#"
+            if (loop keyword)
+            in (loop keyword)
+            it (loop keyword)
+            into (loop keyword)
+        "#]],
+        );
+        check(
+            image(),
+            "(defun f (&o‸) 1)",
+            expect![[r#"
+            &optional (lambda list keyword)
+            &allow-other-keys (lambda list keyword)
+        "#]],
+        );
+        check(
+            image(),
+            "(defun f (x) (declare (ig‸ x)) 1)",
+            expect![[r#"
+            ignore (declaration)
+            ignorable (declaration)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn names_of_other_packages_come_with_their_prefix_or_an_import() {
+        check(
+            image(),
+            "(flat‸)",
+            expect![[r#"
+            a:flatten (function, ALEXANDRIA)
+        "#]],
+        );
+        check(
+            image(),
+            "(defpackage :app (:use :cl))\n(in-package :app)\n(flat‸)",
+            expect![[r#"
+            alexandria:flatten (function, ALEXANDRIA)
+            flatten (function, imported from alexandria, ALEXANDRIA) +
+              (:import-from :alexandria :flatten)
+        "#]],
+        );
+        check(
+            image(),
+            "(a:fl‸)",
+            expect![[r#"
+            a:flatten (function, ALEXANDRIA)
+        "#]],
+        );
+        check(
+            image(),
+            "(alexandria::fl‸)",
+            expect![[r#"
+            alexandria::flatten (function, ALEXANDRIA)
+            alexandria::flatter (function, ALEXANDRIA)
+        "#]],
+        );
+        check(image(), "(nowhere:fl‸)", expect![[""]]);
+    }
+
+    #[test]
     fn a_prefix_of_a_package_stays() {
         check(
             image(),
             "(use-package :al‸)",
             expect![[r#"
             :alexandria (package ALEXANDRIA)
+            :alex (package ALEXANDRIA)
         "#]],
         );
         check(
@@ -252,6 +541,7 @@ mod tests {
             "(use-package #:al‸)",
             expect![[r#"
             #:alexandria (package ALEXANDRIA)
+            #:alex (package ALEXANDRIA)
         "#]],
         );
     }
@@ -262,8 +552,8 @@ mod tests {
             image(),
             "(scan x y :‸)",
             expect![[r#"
-            :start (keyword argument)
             :end (keyword argument)
+            :start (keyword argument)
         "#]],
         );
         check(
@@ -271,6 +561,14 @@ mod tests {
             "(scan x y :end 1 :‸)",
             expect![[r#"
             :start (keyword argument)
+            :end (keyword)
+        "#]],
+        );
+        check(
+            image(),
+            "(with-open-file (s f :d‸))",
+            expect![[r#"
+            :direction (option of with-open-file)
         "#]],
         );
         check(
@@ -278,6 +576,7 @@ mod tests {
             "(make-instance 'animal :name 1 :‸)",
             expect![[r#"
             :age (initialization argument of animal)
+            :name (keyword)
         "#]],
         );
         let text = "(defclass dog (animal) ((tail :initarg :tail)))\n(make-instance 'dog :‸)";
@@ -286,10 +585,29 @@ mod tests {
             text,
             expect![[r#"
             :tail (initialization argument of dog)
-            :name (initialization argument of dog)
             :age (initialization argument of dog)
+            :name (initialization argument of dog)
+            :initarg (keyword)
         "#]],
         );
+        check(
+            FakeImage::absent(),
+            "(defclass dog () ((tail :inita‸)))",
+            expect![[r#"
+            :initarg (option of defclass)
+            :default-initargs (option of defclass)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn required_arguments_come_along_where_a_call_begins() {
+        let of = |text: &str| {
+            let found = run(complete(&cursor(image(), &[("a.lisp", text)]), Path::new("/no"))).unwrap();
+            found.items[0].required.join(" ")
+        };
+        assert_eq!(of("(sca‸)"), "regex target");
+        assert_eq!(of("(f #'list sca‸)"), "");
     }
 
     #[test]

@@ -4,9 +4,12 @@
 //! result. A feature that needs no text takes any [`Backend`]. Tests pass a fake one
 //! (`ide/fake.rs`).
 
+use std::sync::Arc;
+
 use ropey::Rope;
 
 use super::index::Snapshot;
+use super::name_index::NameIndex;
 use super::places::Target;
 use super::texts::{OpenText, Texts};
 use crate::image::api::Operation;
@@ -24,6 +27,10 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// There is no image, the image does not answer, or it refuses the query.
     fn query<O: Operation>(&self, operation: O) -> impl Future<Output = Result<O::Answer, ImageError>> + Send;
+
+    /// Returns the index of the image's names as the host has it now, and true if it has all
+    /// changes known of. Never waits for the image.
+    fn names(&self) -> (Arc<NameIndex>, bool);
 
     /// Returns the definitions of a symbol that were made through Consort, by its home package and
     /// name, the latest first.
@@ -94,6 +101,11 @@ impl<B: Backend> Context<B> {
         self.backend.index(self.open.clone()).await
     }
 
+    /// Returns the open texts.
+    pub fn open(&self) -> impl Iterator<Item = &Document> {
+        self.open.iter().map(|open| &open.document)
+    }
+
     /// Returns the texts of files as they are now: open ones from the snapshot, others from the
     /// disk.
     pub async fn texts(&self) -> Texts {
@@ -104,6 +116,10 @@ impl<B: Backend> Context<B> {
 impl<B: Backend> Backend for Context<B> {
     async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.backend.query(operation).await
+    }
+
+    fn names(&self) -> (Arc<NameIndex>, bool) {
+        self.backend.names()
     }
 
     fn made(&self, package: &str, name: &str) -> Vec<Made> {

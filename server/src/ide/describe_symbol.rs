@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::context::{Backend, Context};
-use super::{described, places, references, source_location};
+use super::{described, hyperspec, places, references, source_location};
 use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, Want};
 use crate::model::image::ImageError;
 
@@ -129,6 +129,10 @@ fn render(description: &Description, known: &Known) -> String {
     }
     let what = known.facts.as_ref().filter(|facts| !facts.kinds.is_empty()).map(described::what);
     let mut out = format!("{}: {}", description.symbol, what.unwrap_or_else(|| "package".into()).replace('`', ""));
+    let standard = known.facts.as_ref().filter(|facts| facts.package.as_deref() == Some("COMMON-LISP"));
+    if let Some(page) = standard.and_then(|facts| hyperspec::page_of_symbol(&facts.name)) {
+        out.push_str(&format!("\nHyperSpec: {page}"));
+    }
     if let Some(list) = &description.lambda_list {
         out.push_str(&format!("\nLambda list: {list}"));
     }

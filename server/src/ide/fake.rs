@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::context::{Backend, Context, Cursor, Made};
 use super::index::Snapshot;
+use super::name_index::NameIndex;
 use super::places::Target;
 use super::texts::OpenText;
 use crate::image::api::Operation;
@@ -24,6 +26,7 @@ pub(crate) struct FakeImage {
     /// The answers by operation and name.
     answers: HashMap<(&'static str, String), Value>,
     made: Vec<Made>,
+    names: Arc<NameIndex>,
     absent: bool,
 }
 
@@ -57,6 +60,13 @@ impl FakeImage {
     /// Sets the answer to an operation about a name, in the shape of docs/wire.md.
     pub(crate) fn answer(mut self, operation: &'static str, name: &str, answer: Value) -> FakeImage {
         self.answers.insert((operation, name.to_lowercase()), answer);
+        self
+    }
+
+    /// Sets the index of names, by the packages of an answer to `name-index`.
+    pub(crate) fn index(mut self, packages: Value) -> FakeImage {
+        let told = serde_json::from_value(json!({"packages": packages})).unwrap();
+        self.names = Arc::new(NameIndex::default().updated(told));
         self
     }
 
@@ -98,6 +108,10 @@ impl Backend for FakeImage {
             });
         }
         Ok(serde_json::from_value(answer).unwrap())
+    }
+
+    fn names(&self) -> (Arc<NameIndex>, bool) {
+        (self.names.clone(), true)
     }
 
     fn made(&self, _: &str, _: &str) -> Vec<Made> {

@@ -4,7 +4,7 @@
 mod balance;
 pub mod meant;
 mod names;
-mod packages;
+pub(in crate::ide) mod packages;
 mod unused;
 mod unused_function;
 mod unused_loop;

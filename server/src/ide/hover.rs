@@ -2,7 +2,7 @@
 
 use super::context::{Backend, Cursor};
 use super::described::{self, Described};
-use super::places;
+use super::{hyperspec, places};
 use crate::image::api::symbols::Want;
 use crate::shown;
 use crate::text::Span;
@@ -22,12 +22,21 @@ pub struct Hover {
 
 /// Describes the name at the cursor; `None` when there is no name or nothing is known of it.
 pub async fn hover<B: Backend>(cursor: &Cursor<B>) -> Option<Hover> {
-    let (span, written) = symbol_at(&cursor.document, cursor.offset)?;
+    let Some((span, written)) = symbol_at(&cursor.document, cursor.offset) else {
+        let (directive, span) = hyperspec::directive_at(&cursor.document, cursor.offset)?;
+        let page = hyperspec::page(&directive)?;
+        let markdown = format!("format directive {}\n\n{}", shown::code_span(&directive), link(&page));
+        return Some(Hover { span, markdown });
+    };
     let markdown = match local(cursor, &written) {
         Some(markdown) => markdown,
         None => global(cursor, &written).await?,
     };
     Some(Hover { span, markdown })
+}
+
+fn link(page: &str) -> String {
+    format!("[HyperSpec]({page})")
 }
 
 /// The description of a local binding.
@@ -57,11 +66,17 @@ async fn global<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String>
         let made_by = context.made_by(known);
         let described = Described { known: Some(known), defined: &defined, made_by: made_by.as_deref() };
         if let Some(markdown) = described::markdown(&described) {
-            return Some(markdown);
+            let standard = known.facts.as_ref().filter(|facts| facts.package.as_deref() == Some("COMMON-LISP"));
+            let page = standard.and_then(|facts| hyperspec::page_of_symbol(&facts.name));
+            return Some(page.map_or(markdown.clone(), |page| format!("{markdown}\n\n{}", link(&page))));
         }
     }
     let defined = places::defined_in_texts(written, package.as_deref(), &texts);
-    let one = defined.first()?;
+    let Some(one) = defined.first() else {
+        // Declarations and the like mean nothing to the image; and without one there is the page.
+        let page = hyperspec::page_of_symbol(written)?;
+        return Some(format!("{}\n\n{}", shown::fenced("lisp", written), link(&page)));
+    };
     let at = one.start().map_or(String::new(), |at| format!(":{}", at.line));
     let state = if known.is_ok() { "not loaded" } else { "the image does not answer" };
     let file = one.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -192,6 +207,28 @@ mod tests {
 
             function in a.lisp:1 (not loaded)
         "#]],
+        );
+        check(
+            FakeImage::empty(),
+            "(declare (ig‸nore x))",
+            expect![[r#"
+                of ignore:
+                ```lisp
+                ignore
+                ```
+
+                [HyperSpec](http://www.lispworks.com/documentation/HyperSpec/Body/d_ignore.htm)
+            "#]],
+        );
+        check(
+            FakeImage::absent(),
+            "(format t \"~‸a\")",
+            expect![[r#"
+                of ~a:
+                format directive `~a`
+
+                [HyperSpec](http://www.lispworks.com/documentation/HyperSpec/Body/22_cda.htm)
+            "#]],
         );
         check(FakeImage::absent(), "(unk‸nown 1)", expect!["nothing"]);
         check(FakeImage::absent(), "(f \"a‸b c\")", expect!["nothing"]);

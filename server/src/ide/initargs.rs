@@ -2,9 +2,9 @@
 //! text defines.
 
 use super::signature::CallSite;
-use super::texts::Texts;
 use crate::text::datum::{Form, Kind, Node, symbol_name};
 use crate::text::definitions;
+use crate::text::document::Document;
 
 /// The class as written whose initialization arguments the current argument may be, and those
 /// already given, for `(make-instance 'class ...)`, `(error 'condition ...)` and the like.
@@ -25,37 +25,48 @@ pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     Some((class.to_owned(), given.iter().step_by(2).cloned().collect()))
 }
 
-/// The initialization arguments of the slots of a class that the texts define, and its
-/// superclasses as written; `None` when they define none.
-pub fn in_texts(class: &str, texts: &Texts) -> Option<(Vec<String>, Vec<String>)> {
-    let key = definitions::key(class);
-    texts.known().find_map(|text| {
-        let classes = definitions::named(&text.document, &key);
-        let one = classes.into_iter().find(|one| matches!(one.operator.as_str(), "defclass" | "define-condition"))?;
-        let form = Form::of(&text.document, one.span);
-        let list = form.nodes.first()?;
-        let written = |node: &Node| form.text(node).to_owned();
-        let of = |at: usize| list.children.get(at).map(|node| node.children.as_slice()).unwrap_or_default();
-        let mut initargs = Vec::new();
-        for slot in of(3).iter().filter(|slot| slot.kind == Kind::List) {
-            let options = slot.children.get(1..).unwrap_or_default();
-            for pair in options.chunks_exact(2).filter(|pair| form.name(&pair[0]).as_deref() == Some(":initarg")) {
-                initargs.push(written(&pair[1]));
-            }
+/// The form that defines a class in a text.
+fn definition(class: &str, document: &Document) -> Option<Form> {
+    let classes = definitions::named(document, &definitions::key(class));
+    let one = classes.into_iter().find(|one| matches!(one.operator.as_str(), "defclass" | "define-condition"))?;
+    Some(Form::of(document, one.span))
+}
+
+fn elements(form: &Form, at: usize) -> &[Node] {
+    let list = form.nodes.first().and_then(|list| list.children.get(at));
+    list.map(|node| node.children.as_slice()).unwrap_or_default()
+}
+
+/// The initialization arguments of the slots of a class that the text defines, and its
+/// superclasses as written; `None` when it defines none.
+pub fn in_document(class: &str, document: &Document) -> Option<(Vec<String>, Vec<String>)> {
+    let form = definition(class, document)?;
+    let written = |node: &Node| form.text(node).to_owned();
+    let mut initargs = Vec::new();
+    for slot in elements(&form, 3).iter().filter(|slot| slot.kind == Kind::List) {
+        let options = slot.children.get(1..).unwrap_or_default();
+        for pair in options.chunks_exact(2).filter(|pair| form.name(&pair[0]).as_deref() == Some(":initarg")) {
+            initargs.push(written(&pair[1]));
         }
-        Some((initargs, of(2).iter().map(written).collect()))
-    })
+    }
+    Some((initargs, elements(&form, 2).iter().map(written).collect()))
+}
+
+/// The slots, as written, of a class that the text defines.
+pub fn slots_in(class: &str, document: &Document) -> Vec<String> {
+    let Some(form) = definition(class, document) else { return Vec::new() };
+    let name = |slot: &Node| match slot.kind {
+        Kind::List => slot.children.first().map(|name| form.text(name).to_owned()),
+        _ => Some(form.text(slot).to_owned()),
+    };
+    elements(&form, 3).iter().filter_map(name).collect()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::super::signature::call_sites;
-    use super::super::texts::OpenText;
     use super::*;
-    use crate::text::document::Document;
 
     #[test]
     fn the_class_of_a_call() {
@@ -79,14 +90,13 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn what_a_text_defines() {
+    #[test]
+    fn what_a_text_defines() {
         let text = "(defclass a (b) ((x :initarg :x :initarg :ex :initform 1) y))\n(defclass b () ())\n(defun c () 1)";
-        let (path, document) = (Some(PathBuf::from("/no/a.lisp")), Document::new(text, 0));
-        let open = OpenText { uri: "file:///no/a.lisp".into(), own: true, path, document };
-        let texts = Texts::of(vec![open]).await;
-        assert_eq!(in_texts("a", &texts), Some((vec![":x".into(), ":ex".into()], vec!["b".into()])));
-        assert_eq!(in_texts("p::b", &texts), Some((vec![], vec![])));
-        assert_eq!(in_texts("c", &texts), None);
+        let document = Document::new(text, 0);
+        assert_eq!(in_document("a", &document), Some((vec![":x".into(), ":ex".into()], vec!["b".into()])));
+        assert_eq!(in_document("p::b", &document), Some((vec![], vec![])));
+        assert_eq!(in_document("c", &document), None);
+        assert_eq!(slots_in("a", &document), ["x", "y"]);
     }
 }

@@ -66,7 +66,7 @@ pub fn context(document: &Document, offset: usize) -> Option<PartialName> {
 }
 
 /// Returns true if `offset` is inside a string, a comment or a character.
-fn in_text(document: &Document, offset: usize) -> bool {
+pub(super) fn in_text(document: &Document, offset: usize) -> bool {
     let text = document.text();
     let (start, part) = match document.scan().form_at(offset) {
         Some(form) => (form.span.start, text.slice(form.span.start..form.span.end).to_string()),
@@ -91,22 +91,25 @@ pub fn locals(document: &Document, offset: usize, context: &PartialName) -> Vec<
         return found;
     }
     if let Some(form) = Form::at(document, offset) {
-        let text = document.text();
-        for binding in Scopes::of(&form).visible(offset) {
-            let label = text.slice(binding.span.start..binding.span.end).to_string();
-            let detail = format!("{} ({})", binding.kind.words(), binding.by);
-            found.push(Local { label, operator: binding.kind.is_operator(), detail });
-        }
+        found = bindings(document, &form, offset);
     }
-    for (operator, name) in toplevel_names(document) {
-        let called = matches!(operator.as_str(), "defun" | "defmacro" | "defgeneric" | "defmethod");
-        found.push(Local { label: name, operator: called, detail: operator });
-    }
+    found.extend(toplevel_names(document));
     found.retain(|one| fits(&context.typed, &one.label));
     found.sort_by_key(|one| one.operator != context.operator);
     let mut seen = std::collections::HashSet::new();
     found.retain(|one| seen.insert(one.label.to_lowercase()));
     found
+}
+
+/// The local bindings in force at `offset`, innermost first.
+pub fn bindings(document: &Document, form: &Form, offset: usize) -> Vec<Local> {
+    let text = document.text();
+    let local = |binding: &crate::text::scopes::Binding| Local {
+        label: text.slice(binding.span.start..binding.span.end).to_string(),
+        operator: binding.kind.is_operator(),
+        detail: format!("{} ({})", binding.kind.words(), binding.by),
+    };
+    Scopes::of(form).visible(offset).into_iter().map(local).collect()
 }
 
 /// Returns true if a name begins with the typed text, or each of its words with a typed word.
@@ -119,8 +122,8 @@ pub fn fits(typed: &str, name: &str) -> bool {
     typed.contains('-') && typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
 }
 
-/// Operator and name of the definitions at top level. Reads only the beginning of each form.
-fn toplevel_names(document: &Document) -> Vec<(String, String)> {
+/// The names defined at top level. Reads only the beginning of each form.
+pub fn toplevel_names(document: &Document) -> Vec<Local> {
     const BEGINNING: usize = 160;
     let text = document.text();
     let mut names = Vec::new();
@@ -138,7 +141,8 @@ fn toplevel_names(document: &Document) -> Vec<(String, String)> {
             && name.end < head.len()
             && !written(name).starts_with([':', '#'])
         {
-            names.push((operator, written(name).to_owned()));
+            let called = matches!(operator.as_str(), "defun" | "defmacro" | "defgeneric" | "defmethod");
+            names.push(Local { label: written(name).to_owned(), operator: called, detail: operator });
         }
     }
     names

@@ -6,6 +6,7 @@ pub mod contents;
 pub mod debug;
 pub mod eval_copy;
 pub mod expand;
+pub mod name_index;
 pub mod names;
 pub mod reading;
 pub mod reload;

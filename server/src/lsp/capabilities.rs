@@ -40,6 +40,8 @@ pub(super) struct Negotiated {
     pub(super) document_changes: bool,
     /// Edits may have annotations, of which some need a person's confirmation.
     pub(super) annotations: bool,
+    /// The client accepts snippets as completions.
+    pub(super) snippets: bool,
     /// The client supports `consort/approve`.
     pub(super) approve: bool,
     /// The client supports `consort/input`.
@@ -81,6 +83,9 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         input: declares(params, "input"),
         stops: declares(params, "stops"),
         annotations: workspace.and_then(|w| w.workspace_edit.as_ref()?.change_annotation_support.as_ref()).is_some(),
+        snippets: text
+            .and_then(|text| text.completion.as_ref()?.completion_item.as_ref()?.snippet_support)
+            .unwrap_or_default(),
         document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
     }
 }

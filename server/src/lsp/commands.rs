@@ -88,6 +88,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<profile::ProfileForm>(),
         entry::<names::Disassemble>(),
         entry::<names::Describe>(),
+        entry::<names::Hyperspec>(),
         entry::<names::Trace>(),
         entry::<names::Untrace>(),
         entry::<running_tests::RunTests>(),

@@ -11,18 +11,42 @@ use crate::ide::completion::{self, Item};
 /// `textDocument/completion`.
 pub(super) async fn complete(connection: &Connection, params: CompletionParams) -> Result<Option<CompletionResponse>> {
     let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
-    let Some(completed) = completion::complete(&cursor).await else { return Ok(None) };
+    let Some(completed) = completion::complete(&cursor, connection.session.workspace()).await else { return Ok(None) };
     let range = to_proto::range(cursor.document.text(), completed.replace, connection.negotiated().encoding);
+    let (text, encoding) = (cursor.document.text(), connection.negotiated().encoding);
+    let snippets =
+        connection.negotiated().snippets && connection.session.settings(connection.client).await.completion_snippets;
     let typed = completed.typed;
     let items = completed.items.into_iter().enumerate().map(|(index, one)| CompletionItem {
         sort_text: Some(format!("{index:04}")),
         // Matches by words (`m-v-b`) must pass the filter of a client that compares letters.
         filter_text: Some(if typed.is_empty() { one.label.clone() } else { typed.clone() }),
-        text_edit: Some(CompletionTextEdit::Edit(TextEdit { range, new_text: one.label.clone() })),
-        ..item(one)
+        additional_text_edits: one
+            .import
+            .clone()
+            .map(|(span, new_text)| vec![TextEdit { range: to_proto::range(text, span, encoding), new_text }]),
+        ..inserted(one, range, snippets)
     });
     let list = CompletionList { is_incomplete: completed.incomplete, items: items.collect() };
     Ok(Some(CompletionResponse::List(list)))
+}
+
+/// The item with the text that it inserts: with `snippets`, an operator's required arguments too.
+fn inserted(one: Item, range: Range, snippets: bool) -> CompletionItem {
+    let new_text = match snippets && !one.required.is_empty() {
+        true => snippet(&one.label, &one.required),
+        false => one.label.clone(),
+    };
+    let format = (new_text != one.label).then_some(InsertTextFormat::SNIPPET);
+    let text_edit = Some(CompletionTextEdit::Edit(TextEdit { range, new_text }));
+    CompletionItem { insert_text_format: format, text_edit, ..item(one) }
+}
+
+fn snippet(label: &str, required: &[String]) -> String {
+    // In a snippet's text `$`, `}` and `\` have a meaning.
+    let plain = |text: &str| text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}");
+    let place = |(index, name): (usize, &String)| format!(" ${{{}:{}}}", index + 1, plain(name));
+    plain(label) + &required.iter().enumerate().map(place).collect::<String>()
 }
 
 fn item(one: Item) -> CompletionItem {
@@ -52,6 +76,8 @@ fn kind(kind: &str) -> CompletionItemKind {
         "structure" => CompletionItemKind::STRUCT,
         "type" => CompletionItemKind::TYPE_PARAMETER,
         "package" => CompletionItemKind::MODULE,
+        "file" => CompletionItemKind::FILE,
+        "directory" => CompletionItemKind::FOLDER,
         _ => CompletionItemKind::TEXT,
     }
 }
@@ -70,4 +96,14 @@ pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -
         .map(|value| Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }));
     item.data = None::<Value>;
     Ok(item)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_has_a_place_for_each_argument() {
+        assert_eq!(snippet("f$", &["a".into(), "b}".into()]), "f\\$ ${1:a} ${2:b\\}}");
+    }
 }

@@ -222,6 +222,7 @@ impl LanguageServer for Connection {
         let document = params.text_document;
         if from_proto::is_lisp(&document.language_id, &document.uri) {
             self.tell();
+            self.session.keep_names();
             self.session.open(self.client, document.uri.to_string(), document.version, document.text);
             self.opened().insert(document.uri);
         }

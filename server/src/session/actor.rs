@@ -23,6 +23,7 @@ use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
+use super::names::Names;
 use super::provenance::ProvenanceStore;
 use super::requests::in_place;
 use super::trust_prompt::TrustState;
@@ -109,6 +110,7 @@ pub(super) struct Actor {
     log: Log,
     provenance: ProvenanceStore,
     contexts: Contexts,
+    names: Names,
 }
 
 impl Actor {
@@ -117,7 +119,7 @@ impl Actor {
         workspace: PathBuf,
         (image, checker): (Image, Checker),
         events: mpsc::WeakUnboundedSender<Event>,
-        (log, provenance, contexts): (Log, ProvenanceStore, Contexts),
+        (log, provenance, contexts, names): (Log, ProvenanceStore, Contexts, Names),
     ) -> Actor {
         let asd = Arc::new(AsdFiles::new(workspace.clone()));
         let approvals = ApprovalState::new(&config.approval, log.clone(), events);
@@ -143,6 +145,7 @@ impl Actor {
             log,
             provenance,
             contexts,
+            names,
         }
     }
 

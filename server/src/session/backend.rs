@@ -1,10 +1,13 @@
 //! The session as the backend of the features: a snapshot of the texts for each request, and the
 //! image.
 
+use std::sync::Arc;
+
 use super::{ClientId, Provenance, Session};
 use crate::ide::context::{Backend, Context, Made};
 use crate::ide::index::Snapshot;
 use crate::ide::rename::Expander;
+use crate::ide::name_index::NameIndex;
 use crate::ide::texts::OpenText;
 use crate::image::api::Operation;
 use crate::image::api::expand::{CompareExpansions, Compared};
@@ -13,6 +16,10 @@ use crate::model::image::ImageError;
 impl Backend for Session {
     async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.query(&operation).await
+    }
+
+    fn names(&self) -> (Arc<NameIndex>, bool) {
+        self.inner.names.now()
     }
 
     fn made(&self, package: &str, name: &str) -> Vec<Made> {
@@ -28,6 +35,11 @@ impl Backend for Session {
 }
 
 impl Session {
+    /// Has the index of names kept from now on: a text was opened.
+    pub fn keep_names(&self) {
+        let _ = self.inner.names.now();
+    }
+
     /// Returns the snapshot for one request of a client: of open files the editor's text
     /// (`client`'s own if several editors have the file open), of others the text on disk.
     pub fn context(&self, client: ClientId) -> impl Future<Output = Context<Session>> + Send + use<> {

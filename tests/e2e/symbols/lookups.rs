@@ -4,7 +4,7 @@ use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
-use super::{ask, labels, places};
+use super::{ask, labels, name_is_known, places};
 
 const ASD: &str =
     "(defsystem \"zoo\" :serial t :components ((:file \"package\") (:file \"animals\") (:file \"keepers\")))\n";
@@ -168,6 +168,7 @@ async fn completions() {
     let (world, mut editor) = zoo().await;
     let uri = world.uri("use.lisp");
     editor.eval("(sb-ext:add-package-local-nickname :z :zoo :cl-user)").await;
+    name_is_known(&mut editor, &uri, "(z:with-c‸)", "z:with-cage").await;
     for (source, first) in [
         ("(m-v-b‸)", "multiple-value-bind"),
         ("(MULTIPLE-VALUE-B‸)", "MULTIPLE-VALUE-BIND"),

@@ -32,6 +32,19 @@ async fn ask(editor: &mut Editor, uri: &str, source: &str, method: &str) -> Valu
     answer
 }
 
+/// Waits until the host's index of names has one, which completes `source`.
+async fn name_is_known(editor: &mut Editor, uri: &str, source: &str, name: &str) {
+    let due = std::time::Instant::now() + consort_tests::patience::PATIENCE;
+    loop {
+        let answer = ask(editor, uri, source, "textDocument/completion").await;
+        if labels(&answer).iter().any(|label| label == name) {
+            return;
+        }
+        assert!(std::time::Instant::now() < due, "{name} does not complete {source}: {answer}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
 /// Locations as `name:line:character`, lines and characters from 0.
 fn places(locations: &Value) -> Vec<String> {
     let one = |location: &Value| {

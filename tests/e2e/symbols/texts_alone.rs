@@ -4,7 +4,7 @@ use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use serde_json::json;
 
-use super::{ask, labels, places};
+use super::{ask, labels, name_is_known, places};
 
 const HELPERS: &str = "(in-package :cl-user)\n\n(defun helper (one two)\n  (list one two))\n";
 
@@ -45,6 +45,7 @@ async fn while_lisp_loops_the_image_answers_too() {
     editor.wait_for("consort/output", |_| true).await;
     editor.open(&world.uri("helpers.lisp"), HELPERS).await;
     let uri = world.uri("use.lisp");
+    name_is_known(&mut editor, &uri, "(m-v-b‸)", "multiple-value-bind").await;
     let answer = ask(&mut editor, &uri, "(m-v-b‸)", "textDocument/completion").await;
     assert_eq!(labels(&answer).first().map(String::as_str), Some("multiple-value-bind"));
     let answer = ask(&mut editor, &uri, "(mapc‸ar)", "textDocument/hover").await;

@@ -5,12 +5,12 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 
 /// A `defpackage` (or UIOP's `define-package`) as written.
-pub(super) struct Definition {
+pub(in crate::ide) struct Definition {
     form: Form,
 }
 
 /// The clause to add.
-pub(super) enum Clause<'a> {
+pub(in crate::ide) enum Clause<'a> {
     /// `(:use ... package)`.
     Use(&'a str),
     /// `(:export ... name)`.
@@ -21,7 +21,7 @@ pub(super) enum Clause<'a> {
 
 impl Definition {
     /// The definition of the package `name`, upper-case, in a document.
-    pub(super) fn find(document: &Document, name: &str) -> Option<Definition> {
+    pub(in crate::ide) fn find(document: &Document, name: &str) -> Option<Definition> {
         document.scan().forms().iter().filter(|form| form.fault.is_none()).find_map(|form| {
             // Most forms are something else: their first characters are enough to skip them.
             let start: String = document.text().slice(form.span.start..form.span.end).chars().take(40).collect();
@@ -52,7 +52,7 @@ fn designated(written: &str) -> Option<String> {
 }
 
 /// The edit that adds it; `None` when it is there.
-pub(super) fn add(definition: &Definition, clause: &Clause) -> Option<Change> {
+pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Change> {
     let form = &definition.form;
     let list = definition.list()?;
     let name = list.elements().get(1)?;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place};
+use crate::ide::hyperspec;
 use crate::ide::name_tools::{self, Named, Operation, Printed};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
@@ -60,6 +61,34 @@ async fn run<O: Operation<Answer = EvalOutcome>>(
             Printed { text, error: Some(why) } => Ok(json!({"name": told, "text": text, "error": why})),
         },
         Err(error) => Err(to_proto::error(&error)),
+    }
+}
+
+/// `consort.hyperspec`.
+pub(super) struct Hyperspec;
+
+impl Command for Hyperspec {
+    type Argument = Argument;
+    const NAME: &'static str = "consort.hyperspec";
+    const EXPECTS: &'static str = EXPECTS;
+
+    async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+        let name = match argument {
+            Argument { name: Some(name), .. } => name,
+            Argument { uri: Some(uri), position: Some(position), .. } => {
+                let place = at_place(connection, &uri, position).await?;
+                let written = symbol_at(&place.document, place.offset).map(|(_, name)| name);
+                let written = written.or_else(|| Some(hyperspec::directive_at(&place.document, place.offset)?.0));
+                written.ok_or_else(|| Error::invalid_params("There is no symbol or format directive at that place."))?
+            }
+            _ => return Err(Error::invalid_params(format!("A name is missing. Its `arguments` are {EXPECTS}."))),
+        };
+        match hyperspec::page(&name) {
+            Some(url) => Ok(json!({"name": name, "url": url})),
+            None => {
+                Err(Error::invalid_params(format!("The HyperSpec has no page about {}.", crate::shown::line(&name))))
+            }
+        }
     }
 }
 

@@ -38,6 +38,7 @@ impl Actor {
     /// a limited rate.
     pub(super) fn world_changed(&mut self) {
         self.log.world_changed();
+        self.names.changed();
         self.documents.all_stale();
         let spacing = SWEEP.max(2 * self.documents.sweep_time());
         let at = (Instant::now() + self.config.check.debounce).max(self.swept + spacing);

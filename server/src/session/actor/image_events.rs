@@ -31,6 +31,7 @@ impl Actor {
                     ImageState::Ready { image, .. } => {
                         self.provenance.image_is(image);
                         self.had_image = true;
+                        self.names.changed();
                         self.busy_until = None;
                         self.hindered = None;
                         self.documents.all_due(Instant::now());

@@ -1,0 +1,121 @@
+;;;; `name-index`: the symbols of all packages with what completion shows of them, for the index that the host keeps. A package that has not changed
+;;;; since the host last asked comes as its digest alone.
+
+(in-package :consort)
+
+(defconstant +most-indexed+ 200000 "Symbols of a package that are told.")
+(defconstant +index-parts+ 40 "Parameters, slots or initialization arguments that are told of one symbol.")
+
+(defun function-letter (symbol)
+  (let ((kind (function-kind symbol)))
+    (cond ((null kind) #\-) ((string= kind "special operator") #\o) (t (char kind 0)))))
+
+(defun variable-letter (symbol)
+  (let ((kind (variable-kind-name symbol)))
+    (cond ((null kind) #\-) ((string= kind "symbol macro") #\s) (t (char kind 0)))))
+
+(defun class-letter (symbol)
+  (let ((kind (class-kind symbol)))
+    (cond ((null kind) (if (type-expander-p symbol) #\t #\-))
+          ((string= kind "condition") #\e)
+          (t (char kind 0)))))
+
+(defun lambda-list-outline (list)
+  "Of a lambda list: what a call must have and the keywords that it may have, as words in a line; () for a parameter that is a list."
+  (let ((words '()) (section :required))
+    (loop for rest = list then (cdr rest)
+          while (consp rest)
+          repeat +index-parts+
+          do (let ((part (car rest)))
+               (case part
+                 ((&whole &environment) (setf rest (cdr rest)))
+                 ((&optional &rest &aux) (setf section :other))
+                 (&body (push "&body" words) (setf section :other))
+                 (&key (push "&key" words) (setf section :key))
+                 (&allow-other-keys)
+                 (t (case section
+                      (:required (push (if (symbolp part) (string-downcase (symbol-name part)) "()") words))
+                      (:key (let* ((name (if (consp part) (car part) part))
+                                   (name (if (consp name) (car name) name)))
+                              (when (symbolp name) (push (string-downcase (symbol-name name)) words)))))))))
+    (format nil "~{~A~^ ~}" (remove-if (lambda (word) (find-if (lambda (char) (find char '(#\Tab #\Newline #\Space))) word)) (nreverse words)))))
+
+(defun class-outline (symbol)
+  "The slots of the class SYMBOL and behind `&initargs` its initialization arguments, as words in a line."
+  (handler-case
+      (let ((slots '()))
+        (dolist (one (classes-above (find-class symbol)))
+          (dolist (slot (sb-mop:class-direct-slots one))
+            (pushnew (string-downcase (symbol-name (sb-mop:slot-definition-name slot))) slots :test #'string=)))
+        (format nil "~{~A~^ ~} &initargs~{ ~A~}" (first-parts (reverse slots)) (first-parts (initargs-of symbol (user-package)))))
+    (error () "")))
+
+(defun index-entry (symbol package external lists)
+  "SYMBOL, present in PACKAGE, as a line: E or I, three letters for what it is as a function, a variable and a class, its name, and behind tabs, as
+far as there are any, its home when that is another package, its lambda list and its slots."
+  (let* ((function (function-letter symbol))
+         (class (class-letter symbol))
+         (home (symbol-package symbol))
+         (home (if (or (null home) (eq home package)) "" (package-name home)))
+         (parameters (if (and lists (char/= function #\-)) (lambda-list-outline (lambda-list-of symbol)) ""))
+         (slots (if (and lists (find class "cse")) (class-outline symbol) "")))
+    (format nil "~C~C~C~C~A~{~C~A~}" (if external #\E #\I) function (variable-letter symbol) class (symbol-name symbol)
+            (loop for field in (cond ((string/= slots "") (list home parameters slots))
+                                     ((string/= parameters "") (list home parameters))
+                                     ((string/= home "") (list home)))
+                  collect #\Tab collect field))))
+
+(defun digest-of-package (package)
+  "A number that changes with the package's symbols and what they mean."
+  (let ((sum (logxor (hash-string (format nil "~S ~S" (package-nicknames package) (mapcar #'package-name (package-use-list package))))
+                     (hash-string (format nil "~{~S~}" (loop for (nickname . meant) in (sb-ext:package-local-nicknames package)
+                                                             collect (string nickname) collect (package-name meant)))))))
+    (declare (type (unsigned-byte 64) sum))
+    (with-package-iterator (next package :internal :external)
+      (loop (multiple-value-bind (more symbol status) (next)
+              (unless more (return))
+              (let ((kinds (logior (char-code (function-letter symbol))
+                                   (ash (char-code (variable-letter symbol)) 8)
+                                   (ash (char-code (class-letter symbol)) 16)
+                                   (if (eq status :external) (ash 1 24) 0)))
+                    (shape (if (fboundp symbol) (sxhash (lambda-list-of symbol)) 0))
+                    (class (find-class symbol nil)))
+                (setf sum (ldb (byte 64 0)
+                               (+ sum (mix (hash-string (symbol-name symbol))
+                                           (mix kinds (logxor shape (if (and class (not (typep class 'structure-class))) (slots-hash class) 0)))))))))))
+    (format nil "~36R" sum)))
+
+(defun slots-hash (class)
+  (handler-case (sxhash (mapcar #'sb-mop:slot-definition-name (sb-mop:class-direct-slots class)))
+    (error () 0)))
+
+(defun index-of-package (package known)
+  "What the index has of PACKAGE, whose digest there is KNOWN or NIL."
+  (let* ((system (own-package-p package))
+         ;; Who unlocks SBCL's packages to change them misses the change.
+         (digest (if system "system" (digest-of-package package))))
+    (if (equal digest known)
+        (object "name" (package-name package) "digest" digest)
+        (let ((symbols '()) (count 0))
+          (with-package-iterator (next package :internal :external)
+            (loop (multiple-value-bind (more symbol status) (next)
+                    (unless (and more (< count +most-indexed+)) (return))
+                    (when (and (or (eq status :external) (not system))
+                               (not (find-if (lambda (char) (find char '(#\Tab #\Newline))) (symbol-name symbol))))
+                      (incf count)
+                      (push (index-entry symbol package (eq status :external) t) symbols)))))
+          (object "name" (package-name package)
+                  "digest" digest
+                  "system" (bool system)
+                  "nicknames" (copy-list (package-nicknames package))
+                  "local" (loop for (nickname . meant) in (sb-ext:package-local-nicknames package)
+                                collect (list (string nickname) (package-name meant)))
+                  "uses" (mapcar #'package-name (package-use-list package))
+                  "symbols" (coerce symbols 'vector))))))
+
+(define-operation "name-index" :look (id params)
+  (let ((have (param params "have" t :default (object))))
+    (object "packages" (loop for package in (list-all-packages)
+                             when (and (package-name package)
+                                       (not (eq package (load-time-value (find-package "CONSORT")))))
+                               collect (index-of-package package (field have (package-name package)))))))

@@ -1,0 +1,217 @@
+//! Completion of file names in strings, and of systems and components in system definitions.
+
+use std::path::{Path, PathBuf};
+
+use super::{Item, Pattern};
+use crate::ide::asd::AsdFiles;
+use crate::text::Span;
+use crate::text::datum::{Form, Kind};
+use crate::text::document::Document;
+
+/// The maximum number of directory entries that are looked at.
+const ENTRIES: usize = 2_000;
+
+/// The partial file name in a string at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PartialFile {
+    /// The last component as typed so far.
+    pub(super) typed: String,
+    /// The span that a completion replaces: the last component.
+    pub(super) replace: Span,
+    /// The directory as typed, up to its last slash; may be empty.
+    directory: String,
+    /// It names a component of a system, without its type.
+    component: bool,
+}
+
+/// Returns the partial file name at `offset`: in a string with a slash, behind `#p`, in a call
+/// that takes a file, or in `(:file "...")`.
+pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile> {
+    let form = Form::at(document, offset)?;
+    let path = form.path(offset);
+    let string = path.last().filter(|node| node.kind == Kind::String && node.span.start < offset)?;
+    let text: String = document.text().slice(string.span.start + 1..offset).to_string();
+    if text.contains(['"', '\n', '\\', '*', '~']) && !text.starts_with("~/") {
+        return None;
+    }
+    let list = path.iter().rev().find(|node| node.kind == Kind::List);
+    let operator = list.and_then(|list| list.children.first()).and_then(|head| form.name(head)).unwrap_or_default();
+    let component = matches!(operator.as_str(), ":file" | ":module" | ":static-file");
+    let takes_file = matches!(
+        operator.as_str(),
+        "load"
+            | "open"
+            | "with-open-file"
+            | "probe-file"
+            | "compile-file"
+            | "require"
+            | "merge-pathnames"
+            | "pathname"
+            | "truename"
+            | "directory"
+            | "delete-file"
+            | "include"
+            | "ensure-directories-exist"
+    );
+    let pathname = form.written(string).to_ascii_lowercase().starts_with("#p");
+    if !(component || takes_file || pathname || text.contains('/')) {
+        return None;
+    }
+    let slash = text.rfind('/').map_or(0, |at| at + 1);
+    let (directory, typed) = text.split_at(slash);
+    let replace = Span { start: offset - typed.chars().count(), end: offset };
+    let component = component && operator != ":static-file";
+    Some(PartialFile { typed: typed.to_owned(), replace, directory: directory.to_owned(), component })
+}
+
+/// Returns the files that complete a partial name in a file. Reads a directory: call it where
+/// waiting for a disk is allowed.
+pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
+    let base = file.parent().unwrap_or(Path::new("/"));
+    let directory = match partial.directory.strip_prefix("~/") {
+        Some(rest) => std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(rest),
+        None => base.join(&partial.directory),
+    };
+    let pattern = Pattern::new(&partial.typed);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES) {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        // Names that a Lisp string cannot hold as they are, or that ought not to be shown.
+        if name.starts_with('.') && !partial.typed.starts_with('.')
+            || name.contains(['"', '\\'])
+            || name.chars().any(char::is_control)
+        {
+            continue;
+        }
+        let is_directory = entry.path().is_dir();
+        let lisp = ["lisp", "lsp", "cl"].iter().find_map(|kind| name.strip_suffix(&format!(".{kind}")));
+        let label = match (partial.component, is_directory, lisp) {
+            (true, false, Some(stem)) => stem.to_owned(),
+            (true, false, None) => continue,
+            (_, true, _) => format!("{name}/"),
+            _ => name.clone(),
+        };
+        if let Some(fit) = pattern.score(&label.to_lowercase()) {
+            let kind = if is_directory { "directory" } else { "file" };
+            found.push((Item { label, kind: kind.into(), detail: kind.into(), ..Item::default() }, fit));
+        }
+    }
+    found
+}
+
+/// Returns true if the name of a system is wanted at `offset`: in `:depends-on` or as the argument
+/// of an operator on systems.
+pub(super) fn is_system(document: &Document, offset: usize) -> bool {
+    let Some(form) = Form::at(document, offset) else { return false };
+    let path = form.path(offset);
+    let lists: Vec<_> = path.iter().filter(|node| node.kind == Kind::List).collect();
+    let Some(list) = lists.last() else { return false };
+    let operator =
+        |up: usize| lists.len().checked_sub(up + 1).and_then(|at| form.operator(lists[at])).unwrap_or_default();
+    let on_systems =
+        ["load-system", "test-system", "compile-system", "find-system", "quickload", "make", "load-systems"];
+    if on_systems.contains(&operator(0).as_str()) && list.children.len() > 1 {
+        let head = &list.children[0];
+        return form.text(head).contains("asdf") || form.text(head).contains("ql:") || operator(0) != "make";
+    }
+    // `(defsystem name ... :depends-on (...))`, also `(:version "name" ...)` in it.
+    let depends = |up: usize| {
+        let (Some(outer), Some(inner)) = (lists.len().checked_sub(up + 2), lists.len().checked_sub(up + 1)) else {
+            return false;
+        };
+        let (outer, inner) = (lists[outer], lists[inner]);
+        let at = outer.children.iter().position(|child| child.span.start == inner.span.start).unwrap_or(0);
+        let key = at.checked_sub(1).map(|at| form.text(&outer.children[at]).to_lowercase());
+        form.operator(outer).is_some_and(|name| name == "defsystem")
+            && key.is_some_and(|key| {
+                matches!(key.as_str(), ":depends-on" | ":defsystem-depends-on" | ":weakly-depends-on")
+            })
+    };
+    depends(0) || matches!(operator(0).as_str(), ":version" | ":feature") && depends(1)
+}
+
+/// Returns the systems of the workspace and of the usual source directories, with their scores.
+/// Reads directories.
+pub(super) fn systems(typed: &str, workspace: &Path) -> Vec<(Item, f32)> {
+    let bare = typed.trim_start_matches(['#', ':', '"']);
+    let prefix = &typed[..typed.len() - bare.len()];
+    let pattern = Pattern::new(bare);
+    let own = AsdFiles::new(workspace.to_owned()).all();
+    let mut found: Vec<(Item, f32)> = Vec::new();
+    let mut add = |path: &Path, more: f32, detail: &str| {
+        let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return };
+        if let Some(fit) = pattern.score(&stem.to_lowercase()) {
+            let label = format!("{prefix}{stem}");
+            if stem.chars().all(|char| char.is_ascii_graphic()) && !found.iter().any(|(one, _)| one.label == label) {
+                found.push((
+                    Item { label, kind: "package".into(), detail: detail.into(), ..Item::default() },
+                    fit + more,
+                ));
+            }
+        }
+    };
+    own.iter().for_each(|path| add(path, 20.0, "system of the workspace"));
+    for directory in ["/usr/share/common-lisp/systems", "/usr/local/share/common-lisp/systems"] {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES) {
+            let path = entry.path();
+            if path.extension().is_some_and(|kind| kind == "asd") {
+                add(&path, 0.0, "installed system");
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn at(source: &str) -> (Document, usize) {
+        let caret = source.chars().position(|char| char == '‸').unwrap();
+        (Document::new(&source.replace('‸', ""), 0), caret)
+    }
+
+    #[test]
+    fn file_names_are_wanted_in_some_strings() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["package.lisp", "parse.lisp", "picture.png", ".hidden"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        std::fs::create_dir(directory.path().join("parts")).unwrap();
+        let file = directory.path().join("a.asd");
+        for (source, expected) in [
+            ("(defsystem a :components ((:file \"pa‸\")))", "package parse parts/"),
+            ("(load \"pa‸\")", "package.lisp parse.lisp parts/"),
+            ("#p\"./pi‸\"", "picture.png"),
+            ("(princ \"pa‸\")", "-"),
+            ("(load \"~a pa‸\")", "-"),
+        ] {
+            let (document, offset) = at(source);
+            let found = partial(&document, offset).map(|partial| {
+                let mut names: Vec<String> = files(&partial, &file)
+                    .into_iter()
+                    .filter(|(_, fit)| *fit > 900.0)
+                    .map(|(item, _)| item.label)
+                    .collect();
+                names.sort();
+                names.join(" ")
+            });
+            assert_eq!(found.as_deref().unwrap_or("-"), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn systems_are_wanted_where_dependencies_are() {
+        for (source, expected) in [
+            ("(defsystem \"a\" :depends-on (:al‸))", true),
+            ("(asdf:defsystem a :depends-on (b (:version :al‸ \"1\")))", true),
+            ("(defsystem a :components (:al‸))", false),
+            ("(asdf:load-system :al‸)", true),
+            ("(f :al‸)", false),
+        ] {
+            let (document, offset) = at(source);
+            assert_eq!(is_system(&document, offset), expected, "{source}");
+        }
+    }
+}

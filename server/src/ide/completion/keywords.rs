@@ -1,0 +1,148 @@
+//! Completion of keywords: arguments of the call, initialization arguments, options of the
+//! definition, and those written near.
+
+use std::collections::HashMap;
+
+use super::matching::Pattern;
+use super::words::Used;
+use super::{Item, vocabulary};
+use crate::ide::context::{Backend, Cursor};
+use crate::ide::initargs;
+use crate::ide::name_index::{NameIndex, Package};
+use crate::ide::signature::{self, CallSite};
+use crate::text::datum::Form;
+use crate::text::definitions;
+use crate::text::document::Document;
+use crate::text::scopes::Scopes;
+
+/// Returns the keywords that complete what was typed, with their scores.
+pub(super) fn keywords<B: Backend>(
+    cursor: &Cursor<B>,
+    typed: &str,
+    (index, package): (&NameIndex, Option<&Package>),
+    words: &HashMap<String, Used>,
+) -> Vec<(Item, f32)> {
+    let pattern = Pattern::new(typed);
+    let mut found: Vec<(String, String, f32)> = Vec::new();
+    let mut add = |name: String, detail: &str, more: f32| {
+        let lower = name.to_lowercase();
+        let Some(fit) = pattern.score(&lower) else { return };
+        if found.iter().any(|(one, ..)| one.eq_ignore_ascii_case(&name)) {
+            return;
+        }
+        // One that is used near is likely to be used again, but less so in the same call.
+        let near = words
+            .get(&lower)
+            .map_or(0.0, |used| 7.0 * (1.0 + used.other as f32).ln() + 20.0 * (-(used.distance as f32) / 1500.0).exp());
+        found.push((name, detail.to_owned(), fit + more + near));
+    };
+    let sites = signature::call_sites(&cursor.document, cursor.offset);
+    if let Some(site) = sites.first() {
+        if let Some((class, given)) = initargs::class(site) {
+            let detail = format!("initialization argument of {class}");
+            let left = of_class(cursor, (index, package), &class);
+            let left = left.into_iter().filter(|one| !given.iter().any(|given| given.eq_ignore_ascii_case(one)));
+            left.for_each(|name| add(name, &detail, 100.0));
+        }
+        let given = site.arguments.split_last().map(|(_, given)| given).unwrap_or_default();
+        let mut accepted = of_call(&cursor.document, (index, package), site);
+        if site.operator.to_lowercase().ends_with("with-open-file") {
+            accepted.extend(index.written("cl:open", None).into_iter().flat_map(|open| open.keywords()));
+        }
+        let left = accepted.into_iter().filter(|name| !given.iter().any(|one| one.eq_ignore_ascii_case(name)));
+        left.for_each(|name| add(name, "keyword argument", 80.0));
+    }
+    if !typed.is_empty() {
+        for operator in operators_around(cursor) {
+            let options = vocabulary::options(&operator).split_whitespace();
+            options.for_each(|word| add(word.to_owned(), &format!("option of {operator}"), 40.0));
+        }
+        for word in words.iter().filter(|(word, _)| word.starts_with(':')).map(|(_, used)| used) {
+            add(word.written.clone(), "keyword", 0.0);
+        }
+        let all = index.package("KEYWORD", None).into_iter().flat_map(|all| all.symbols.iter().zip(&all.letters));
+        let bare = Pattern::new(typed.trim_start_matches(':'));
+        if typed.len() > 1 {
+            for (symbol, _) in all.filter(|(_, letters)| bare.may_fit(**letters)) {
+                if bare.score(&symbol.lower).is_some() {
+                    add(format!(":{}", super::gather::written(&symbol.name)), "keyword", -40.0);
+                }
+            }
+        }
+    }
+    let item = |(label, detail, score): (String, String, f32)| {
+        let kind = if detail == "keyword" { "keyword" } else { "argument" };
+        (Item { label, kind: kind.into(), detail, ..Item::default() }, score)
+    };
+    found.into_iter().map(item).collect()
+}
+
+/// The operators of the lists around the place, innermost first.
+fn operators_around<B: Backend>(cursor: &Cursor<B>) -> Vec<String> {
+    let Some(form) = Form::at(&cursor.document, cursor.offset) else { return Vec::new() };
+    let mut all: Vec<String> = form.path(cursor.offset).iter().filter_map(|node| form.operator(node)).collect();
+    all.reverse();
+    all
+}
+
+/// The keywords of a call: of a local function, of the image, or of a definition in the text.
+fn of_call(document: &Document, (index, package): (&NameIndex, Option<&Package>), site: &CallSite) -> Vec<String> {
+    let written = |document: &Document, list: crate::text::Span| {
+        let names = signature::parts(&document.text().slice(list.start..list.end).to_string());
+        signature::keywords(&names, &[])
+    };
+    if let Some(form) = Form::at(document, site.span.start) {
+        let scopes = Scopes::of(&form);
+        if let Some(list) = scopes.resolve(site.span.start).and_then(|at| scopes.bindings[at].parameters) {
+            return written(document, list);
+        }
+    }
+    if let Some(symbol) = index.written(&site.operator, package).filter(|symbol| symbol.function != b'-') {
+        return symbol.keywords().collect();
+    }
+    let key = definitions::key(&site.operator);
+    let named = definitions::named(document, &key);
+    named.into_iter().find_map(|one| one.lambda_list).map(|list| written(document, list)).unwrap_or_default()
+}
+
+/// The initialization arguments of a class: from the open texts first, with superclasses that
+/// they define, then from the index.
+fn of_class<B: Backend>(
+    cursor: &Cursor<B>,
+    (index, package): (&NameIndex, Option<&Package>),
+    class: &str,
+) -> Vec<String> {
+    /// The maximum number of classes visited: the definitions in a text may be circular.
+    const MOST: usize = 20;
+    let mut found: Vec<String> = Vec::new();
+    let mut classes = vec![class.to_owned()];
+    let mut at = 0;
+    while let Some(class) = classes.get(at).cloned().filter(|_| at < MOST) {
+        at += 1;
+        let of_text = cursor.context.open().find_map(|document| initargs::in_document(&class, document));
+        let (own, supers) = of_text.unwrap_or_default();
+        let of_image =
+            index.written(&class, package).into_iter().flat_map(|symbol| symbol.initargs().map(str::to_owned));
+        for name in own.into_iter().chain(of_image) {
+            if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
+                found.push(name);
+            }
+        }
+        let new: Vec<String> = supers.into_iter().filter(|one| !classes.contains(one)).collect();
+        classes.extend(new);
+    }
+    found
+}
+
+/// The slots of a class as written, from the open texts and the index.
+pub(super) fn slots<B: Backend>(
+    cursor: &Cursor<B>,
+    (index, package): (&NameIndex, Option<&Package>),
+    class: &str,
+) -> Vec<String> {
+    let class = class.trim_start_matches('\'');
+    let mut found: Vec<String> =
+        cursor.context.open().flat_map(|document| initargs::slots_in(class, document)).collect();
+    found.extend(index.written(class, package).into_iter().flat_map(|symbol| symbol.slots().map(str::to_owned)));
+    found
+}

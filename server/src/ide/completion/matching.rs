@@ -1,0 +1,119 @@
+//! How well a name fits the part of it that was typed. Works on names in lower case.
+
+use crate::ide::name_index::letters;
+
+/// The part of a name typed so far.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    /// In lower case.
+    pub(super) typed: String,
+    letters: u64,
+    /// It has several parts: `de-bi`.
+    parts: bool,
+}
+
+/// The score of a name that begins with what was typed, less a little for each further character.
+pub(super) const PREFIX: f32 = 1000.0;
+const PARTS: f32 = 700.0;
+const INITIALS: f32 = 650.0;
+const WORD: f32 = 450.0;
+const INSIDE: f32 = 300.0;
+const FLEX: f32 = 150.0;
+
+impl Pattern {
+    /// Makes the pattern of a partial name without its package prefix.
+    pub(super) fn new(typed: &str) -> Pattern {
+        let typed = typed.to_lowercase();
+        Pattern { letters: letters(&typed), parts: typed.get(1..).is_some_and(|rest| rest.contains('-')), typed }
+    }
+
+    /// Returns true if a name with these letters may fit.
+    pub(super) fn may_fit(&self, letters: u64) -> bool {
+        letters & self.letters == self.letters
+    }
+
+    /// Returns the score of a name in lower case; `None` if it does not fit.
+    pub(super) fn score(&self, name: &str) -> Option<f32> {
+        let typed = self.typed.as_str();
+        if typed.is_empty() {
+            return Some(PREFIX);
+        }
+        if typed.len() > name.len() {
+            return None;
+        }
+        let over = (name.len() - typed.len()).min(80) as f32;
+        if name.starts_with(typed) {
+            return Some(PREFIX - over * 0.3 + if over == 0.0 { 40.0 } else { 0.0 });
+        }
+        // A variable is found without its earmuffs.
+        let bare = name.trim_start_matches(['*', '+', '%']);
+        if bare.len() < name.len() && bare.starts_with(typed) {
+            return Some(PREFIX - 60.0 - over * 0.3);
+        }
+        if self.parts && parts(typed, name) {
+            return Some(PARTS - over);
+        }
+        if typed.len() < 2 {
+            return None;
+        }
+        if initials(typed, bare) {
+            return Some(INITIALS - over);
+        }
+        match name.match_indices(typed).map(|(at, _)| at).find(|at| is_separator(name.as_bytes()[at - 1])) {
+            Some(_) => return Some(WORD - over),
+            None if typed.len() > 2 && name.contains(typed) => return Some(INSIDE - over),
+            None => {}
+        }
+        (typed.len() > 2 && scattered(typed, bare)).then(|| FLEX - over)
+    }
+}
+
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b'-' | b'/' | b'.' | b'*' | b'+' | b'%' | b':')
+}
+
+/// Returns true if each part of what was typed begins the part of the name in the same place.
+fn parts(typed: &str, name: &str) -> bool {
+    let mut words = name.split('-');
+    typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
+}
+
+/// Returns true if each character begins a further word of the name: `mvb`.
+fn initials(typed: &str, name: &str) -> bool {
+    let mut words =
+        name.split(|char: char| char.is_ascii() && is_separator(char as u8)).filter(|word| !word.is_empty());
+    typed.chars().all(|char| words.next().is_some_and(|word| word.starts_with(char)))
+}
+
+/// Returns true if the characters are in the name in this order, the first at its start.
+fn scattered(typed: &str, name: &str) -> bool {
+    let mut chars = name.chars();
+    let mut typed = typed.chars();
+    typed.next() == chars.next() && typed.all(|char| chars.any(|one| one == char))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_better_fit_has_the_higher_score() {
+        for (typed, names) in [
+            ("mvb", vec!["mvb", "mvb-x", "multiple-value-bind", "make-mvb", "movable"]),
+            ("de-bi", vec!["de-bits", "destructuring-bind"]),
+            ("gthash", vec!["gethash"]),
+            ("list", vec!["list", "list*", "*list*", "make-list", "enlist"]),
+            ("fla", vec!["flag", "*flag*"]),
+        ] {
+            let pattern = Pattern::new(typed);
+            let scores: Vec<f32> = names.iter().map(|name| pattern.score(name).expect(name)).collect();
+            assert!(scores.is_sorted_by(|a, b| a > b), "{typed}: {scores:?}");
+            assert!(names.iter().all(|name| pattern.may_fit(letters(name))));
+        }
+        for (typed, name) in [("mvb", "multiple-value"), ("b-de", "destructuring-bind"), ("xy", "ab-xyz-"), ("aé", "a")]
+        {
+            let fits = Pattern::new(typed).score(name).is_some();
+            assert_eq!(fits, typed == "xy", "{typed} {name}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The kind of name that is wanted at a place, by the form around it.
+
+use crate::text::datum::{Form, Kind, Node, Prefix};
+
+/// The kind of name that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// An operator of a form, or a function behind `#'`.
+    Operator,
+    /// A value: variables before anything else.
+    Value,
+    /// A type or class.
+    Type,
+    /// A slot of a class as written, if it is known.
+    Slot(Option<String>),
+    /// A declaration identifier or type.
+    Declaration,
+    /// A clause word of `loop`.
+    Loop,
+    /// A name in a quoted list, or one that a form makes: any.
+    Any,
+}
+
+/// Returns the kind of name wanted at `start`, the first character of the partial name, of which
+/// something is `typed` or nothing.
+pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> Wanted {
+    let path = form.path(if typed { start + 1 } else { start });
+    let current = path.last().filter(|node| node.kind == Kind::Atom && node.span.start == start).copied();
+    let lists: Vec<&Node> =
+        path.iter().copied().filter(|node| node.kind == Kind::List && node.span.start < start).collect();
+    let prefix = current.map_or_else(|| before(form, start), |node| node.prefix);
+    if prefix == Prefix::Function {
+        return Wanted::Operator;
+    }
+    let Some(list) = lists.last().copied() else { return Wanted::Value };
+    let at = index(list, start);
+    let head = list.children.first().and_then(|head| form.name(head)).unwrap_or_default();
+    let above = |up: usize| lists.len().checked_sub(up + 1).map(|index| lists[index]);
+    let head_above = |up: usize| above(up).and_then(|list| list.children.first()).and_then(|node| form.name(node));
+    let parent = head_above(1).unwrap_or_default();
+    let grandparent = head_above(2).unwrap_or_default();
+    let place = above(1).map(|outer| index(outer, list.span.start));
+
+    if prefix == Prefix::Quote {
+        return match head.as_str() {
+            "make-instance" | "find-class" | "make-condition" | "error" | "signal" | "warn" | "allocate-instance"
+                if at == 1 =>
+            {
+                Wanted::Type
+            }
+            "typep" | "coerce" | "change-class" | "subtypep" | "concatenate" | "map" | "make-sequence" | "cerror"
+                if at <= 2 =>
+            {
+                Wanted::Type
+            }
+            "slot-value" | "slot-boundp" | "slot-makunbound" if at == 2 => Wanted::Slot(None),
+            "funcall" | "apply" | "mapcar" | "mapc" | "mapcan" | "reduce" | "sort" if at == 1 => Wanted::Operator,
+            _ if at > 1 && written_before(form, list, at).is_some_and(is_function_keyword) => Wanted::Operator,
+            _ if at > 1
+                && written_before(form, list, at).is_some_and(|word| word.eq_ignore_ascii_case(":element-type")) =>
+            {
+                Wanted::Type
+            }
+            _ => Wanted::Any,
+        };
+    }
+    if in_declaration(form, &lists) {
+        return match (head.as_str(), at) {
+            ("declare" | "declaim" | "proclaim", _) | (_, 0) => Wanted::Declaration,
+            ("type", 1) => Wanted::Type,
+            ("ftype", 1) => Wanted::Type,
+            ("optimize", _) => Wanted::Declaration,
+            _ => Wanted::Value,
+        };
+    }
+    if written_before(form, list, at).is_some_and(|word| word.eq_ignore_ascii_case(":type")) {
+        return Wanted::Type;
+    }
+    match (head.as_str(), at) {
+        ("the" | "truly-the", 1) | ("check-type", 2) => return Wanted::Type,
+        ("loop", 1..) if !list.children.get(1).is_some_and(|one| one.kind == Kind::List) => return Wanted::Loop,
+        _ => {}
+    }
+    // A list that is no form: what its place in the form around it makes of it.
+    if let Some(place) = place {
+        match (parent.as_str(), place) {
+            ("defmethod", 2..) if is_lambda_list(above(1), list) => return Wanted::Value,
+            ("defclass" | "define-condition", 2) => return Wanted::Type,
+            ("with-slots", 1) => {
+                return Wanted::Slot(
+                    above(1).and_then(|outer| outer.children.get(2)).map(|one| form.text(one).to_owned()),
+                );
+            }
+            ("with-accessors" | "multiple-value-bind" | "destructuring-bind", 1) => return Wanted::Any,
+            ("defun" | "defmacro" | "defgeneric" | "deftype", 2) | ("lambda", 1) => return Wanted::Value,
+            ("handler-case" | "restart-case", 2..) | ("typecase" | "etypecase" | "ctypecase", 2..) if at == 0 => {
+                return Wanted::Type;
+            }
+            ("let" | "let*" | "do" | "do*" | "prog" | "prog*" | "symbol-macrolet", 1) => return Wanted::Value,
+            _ => {}
+        }
+        match (grandparent.as_str(), above(2).map(|outer| index(outer, above(1).map_or(0, |one| one.span.start)))) {
+            ("defmethod", Some(2..)) if at == 1 && above(1).is_some_and(|outer| is_lambda_list(above(2), outer)) => {
+                return Wanted::Type;
+            }
+            ("handler-bind", Some(1)) if at == 0 => return Wanted::Type,
+            ("let" | "let*" | "do" | "do*" | "prog" | "prog*" | "symbol-macrolet" | "dolist" | "dotimes", Some(1))
+                if at == 0 =>
+            {
+                return Wanted::Any;
+            }
+            ("case" | "ecase" | "ccase", _) => {}
+            _ => {}
+        }
+        if matches!(parent.as_str(), "case" | "ecase" | "ccase") && place >= 2 && at == 0 {
+            return Wanted::Any;
+        }
+        if matches!(parent.as_str(), "cond") && place >= 1 && at == 0 {
+            return Wanted::Value;
+        }
+    }
+    if list.prefix == Prefix::Quote || lists.iter().any(|one| one.prefix == Prefix::Quote) {
+        return Wanted::Any;
+    }
+    if at == 0 && prefix == Prefix::None { Wanted::Operator } else { Wanted::Value }
+}
+
+/// The number of elements of a list before a place.
+fn index(list: &Node, start: usize) -> usize {
+    list.children.iter().take_while(|child| child.span.start < start).count()
+}
+
+/// The prefix written before a place where no datum has begun.
+fn before(form: &Form, start: usize) -> Prefix {
+    let written: String = form.source.chars().take(start.saturating_sub(form.span.start)).collect();
+    if written.ends_with("#'") {
+        Prefix::Function
+    } else if written.ends_with('\'') {
+        Prefix::Quote
+    } else if written.ends_with(',') || written.ends_with(",@") {
+        Prefix::Comma
+    } else {
+        Prefix::None
+    }
+}
+
+/// The element before the one at `at`, as written.
+fn written_before<'a>(form: &'a Form, list: &Node, at: usize) -> Option<&'a str> {
+    at.checked_sub(1).and_then(|at| list.children.get(at)).map(|node| form.text(node))
+}
+
+fn is_function_keyword(word: &str) -> bool {
+    [":test", ":key", ":test-not", ":hash-function"].iter().any(|one| one.eq_ignore_ascii_case(word))
+}
+
+fn in_declaration(form: &Form, lists: &[&Node]) -> bool {
+    let from = lists.len().saturating_sub(2);
+    lists[from..].iter().any(|list| matches!(form.operator(list).as_deref(), Some("declare" | "declaim" | "proclaim")))
+}
+
+/// Returns true if `list` is the first list of a `defmethod`, its lambda list.
+fn is_lambda_list(method: Option<&Node>, list: &Node) -> bool {
+    let Some(method) = method else { return false };
+    let named = method.children.get(1).map_or(0, |name| name.span.start);
+    let first = method.children.iter().find(|child| child.kind == Kind::List && child.span.start > named);
+    first.is_some_and(|first| first.span.start == list.span.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::document::Document;
+
+    #[test]
+    fn the_kind_of_name_by_its_place() {
+        let slot = |class: &str| Wanted::Slot(Some(class.into()));
+        for (source, expected) in [
+            ("(‸fo x)", Wanted::Operator),
+            ("(f ‸fo)", Wanted::Value),
+            ("(f #'‸fo)", Wanted::Operator),
+            ("(let ((x ‸fo)) x)", Wanted::Value),
+            ("(let ((‸fo 1)) x)", Wanted::Any),
+            ("(let ((x 1)) (‸fo))", Wanted::Operator),
+            ("(cond (‸fo 1))", Wanted::Value),
+            ("(cond ((‸fo) 1))", Wanted::Operator),
+            ("(case x (‸fo 1))", Wanted::Any),
+            ("(defmethod f :after ((x ‸fo)) 1)", Wanted::Type),
+            ("(defmethod f ((x ‸fo) y) 1)", Wanted::Type),
+            ("(defmethod f ((x y)) (‸fo 1))", Wanted::Operator),
+            ("(defclass a (‸fo) ())", Wanted::Type),
+            ("(defclass a () ((x :type ‸fo)))", Wanted::Type),
+            ("(make-instance '‸fo)", Wanted::Type),
+            ("(typep x '‸fo)", Wanted::Type),
+            ("(declare (‸fo x))", Wanted::Declaration),
+            ("(declare (type ‸fo x))", Wanted::Type),
+            ("(declare (ignore ‸fo))", Wanted::Value),
+            ("(handler-case (f) (‸fo () 1))", Wanted::Type),
+            ("(with-slots (a ‸fo) x 1)", slot("x")),
+            ("(slot-value x '‸fo)", Wanted::Slot(None)),
+            ("(loop for x ‸fo)", Wanted::Loop),
+            ("(loop (‸fo))", Wanted::Operator),
+            ("(sort x #'< :key '‸fo)", Wanted::Operator),
+            ("'(a ‸fo)", Wanted::Any),
+            ("(f x ‸)", Wanted::Value),
+            ("(‸)", Wanted::Operator),
+            ("(f #'‸)", Wanted::Operator),
+        ] {
+            let at = source.chars().position(|char| char == '‸').expect("a caret");
+            let document = Document::new(&source.replace('‸', ""), 0);
+            let form = Form::at(&document, at).expect("a form");
+            assert_eq!(wanted(&form, at, source.contains("‸fo")), expected, "{source}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Completion behind a package prefix, and of packages.
+
+use std::collections::HashMap;
+
+use super::gather::written;
+use super::matching::Pattern;
+use super::position::Wanted;
+use super::rank::{self, Known, Source};
+use super::words::Used;
+use super::{Item, symbol_item};
+use crate::ide::name_index::{NameIndex, Package};
+use crate::text::names;
+
+/// Returns the completions of `pkg:name` or `pkg::name` with their scores.
+pub(super) fn symbols(
+    typed: &str,
+    (index, package): (&NameIndex, Option<&Package>),
+    words: &HashMap<String, Used>,
+    wanted: &Wanted,
+) -> Vec<(Item, f32)> {
+    let at = names::prefix_length(typed);
+    let (prefix, name) = typed.split_at(at);
+    let pattern = Pattern::new(name);
+    let mut found: Vec<(Item, f32)> = Vec::new();
+    let target = names::symbol(&format!("{prefix}x"))
+        .and_then(|symbol| symbol.package)
+        .and_then(|name| index.package(&name, package));
+    if let Some(target) = target {
+        let internal = prefix.ends_with("::");
+        for (symbol, letters) in target.symbols.iter().zip(&target.letters) {
+            // Behind two colons only what is at home there: what it uses has names of its own.
+            let seen = if internal { symbol.home.is_none() } else { symbol.external };
+            if !seen || !pattern.may_fit(*letters) {
+                continue;
+            }
+            let Some(fit) = pattern.score(&symbol.lower) else { continue };
+            let label = format!("{prefix}{}", written(&symbol.name));
+            let used = words.get(&label.to_lowercase());
+            let home = symbol.home.as_deref().and_then(|home| index.package(home, None));
+            let described = home.and_then(|home| home.symbol(&symbol.name)).unwrap_or(symbol);
+            let known =
+                Known { fit, source: Source::Own, operator: None, symbol: Some(described), used, system: false };
+            let item = symbol_item(label, described, home.map_or(&target.name, |home| &home.name));
+            found.push((item, rank::score(&known, wanted)));
+        }
+    }
+    // Without an image the text says what is there.
+    let typed = Pattern::new(typed);
+    for (word, used) in words.iter().filter(|(word, _)| word.starts_with(&prefix.to_lowercase())) {
+        let known = found.iter().any(|(item, _)| item.label.eq_ignore_ascii_case(word));
+        if let Some(fit) = typed.score(word).filter(|_| !known) {
+            let known =
+                Known { fit, source: Source::Word, operator: None, symbol: None, used: Some(used), system: false };
+            found.push((
+                Item { label: used.written.clone(), kind: "symbol".into(), ..Item::default() },
+                rank::score(&known, wanted),
+            ));
+        }
+    }
+    found
+}
+
+/// Returns the packages that complete what was typed, `:` and `#:` before it kept.
+pub(super) fn packages(
+    typed: &str,
+    (index, current): (&NameIndex, Option<&Package>),
+    words: &HashMap<String, Used>,
+) -> Vec<(Item, f32)> {
+    let bare = typed.trim_start_matches(['#', ':']);
+    let prefix = &typed[..typed.len() - bare.len()];
+    let pattern = Pattern::new(bare);
+    let mut found: Vec<(Item, f32)> = Vec::new();
+    let mut add = |name: &str, meant: &str, more: f32| {
+        let Some(fit) = pattern.score(&name.to_lowercase()) else { return };
+        let label = format!("{prefix}{}", written(name));
+        let near = words.get(&label.to_lowercase()).map_or(0.0, |used| 20.0 + 10.0 * (1.0 + used.other as f32).ln());
+        if found.iter().any(|(item, _)| item.label == label) {
+            return;
+        }
+        let detail = format!("package {meant}");
+        found.push((Item { label, kind: "package".into(), detail, ..Item::default() }, fit + more + near));
+    };
+    for (nickname, meant) in current.iter().flat_map(|current| &current.local) {
+        add(nickname, meant, 30.0);
+    }
+    for package in index.packages() {
+        let more = if package.system { -30.0 } else { 0.0 };
+        add(&package.name, &package.name, more);
+        package.nicknames.iter().for_each(|nickname| add(nickname, &package.name, more - 5.0));
+    }
+    found
+}

@@ -1,0 +1,139 @@
+//! The order of completions: how well the name fits what was typed, what is wanted at the place,
+//! where the name comes from, and how near and often it is used.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::position::Wanted;
+use super::words::Used;
+use crate::ide::name_index::Symbol;
+
+/// Where a name comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// Another package's exported symbol, which needs a prefix.
+    Elsewhere,
+    /// Written in this text, and nothing else is known of it.
+    Word,
+    /// COMMON-LISP.
+    Standard,
+    /// Exported by a package that this one uses.
+    Used,
+    /// Of this package.
+    Own,
+    /// Defined in another open text of this package.
+    OpenText,
+    /// Defined in this text.
+    File,
+    /// A local binding in force, and how many are further inside.
+    Local(usize),
+}
+
+/// What is known of a candidate.
+#[derive(Debug)]
+pub(super) struct Known<'a> {
+    /// How well it fits what was typed.
+    pub(super) fit: f32,
+    /// Where it comes from.
+    pub(super) source: Source,
+    /// For names of texts: it is called, not read.
+    pub(super) operator: Option<bool>,
+    /// The symbol of the image.
+    pub(super) symbol: Option<&'a Symbol>,
+    /// Its uses around the place.
+    pub(super) used: Option<&'a Used>,
+    /// It belongs to SBCL itself.
+    pub(super) system: bool,
+}
+
+/// Returns the score of a candidate: more is better.
+pub(super) fn score(known: &Known, wanted: &Wanted) -> f32 {
+    known.fit + of_source(known) + of_role(known, wanted) + of_use(known, wanted)
+}
+
+fn of_source(known: &Known) -> f32 {
+    match known.source {
+        Source::Elsewhere if known.system => -190.0,
+        Source::Elsewhere => -130.0,
+        Source::Word => -12.0,
+        Source::Standard => 0.0,
+        Source::Used => 12.0,
+        Source::Own if known.symbol.is_some_and(|symbol| symbol.kind() == "symbol") => -12.0,
+        Source::Own => 16.0,
+        Source::OpenText => 18.0,
+        Source::File => 24.0,
+        Source::Local(inner) => 55.0 - inner.min(10) as f32,
+    }
+}
+
+fn of_role(known: &Known, wanted: &Wanted) -> f32 {
+    let (function, variable, class) = known.symbol.map_or((false, false, false), |symbol| {
+        (symbol.function != b'-', symbol.variable != b'-', symbol.class != b'-')
+    });
+    let (function, variable) = match known.operator {
+        Some(true) => (true, variable),
+        Some(false) => (function, true),
+        None => (function, variable),
+    };
+    // A name that only the text has is what it is used as.
+    let unknown = known.symbol.is_none() && known.operator.is_none();
+    match wanted {
+        Wanted::Operator if function => 20.0,
+        Wanted::Operator if unknown => -25.0,
+        Wanted::Operator => -80.0,
+        Wanted::Value if variable => 22.0,
+        Wanted::Value if unknown => 0.0,
+        Wanted::Value if function => -30.0,
+        Wanted::Value if class => -22.0,
+        Wanted::Value => -6.0,
+        Wanted::Type if class => 40.0,
+        Wanted::Type if unknown => -15.0,
+        Wanted::Type => -50.0,
+        Wanted::Slot(_) | Wanted::Any | Wanted::Loop => match (function, variable) {
+            (true, false) => -4.0,
+            _ => 0.0,
+        },
+        Wanted::Declaration if class => 10.0,
+        Wanted::Declaration => -30.0,
+    }
+}
+
+fn of_use(known: &Known, wanted: &Wanted) -> f32 {
+    let operator = *wanted == Wanted::Operator;
+    let near = known.used.map_or(0.0, |used| {
+        let (same, other) = if operator { (used.operator, used.other) } else { (used.other, used.operator) };
+        let times = 13.0 * (1.0 + same as f32).ln() + 2.5 * (1.0 + other as f32).ln();
+        let close = (-(used.distance as f32) / 1200.0).exp();
+        times + if same > 0 { 26.0 * close } else { 8.0 * close }
+    });
+    let standard =
+        known.source == Source::Standard || known.symbol.is_some_and(|one| one.home.as_deref() == Some("COMMON-LISP"));
+    let usual = if standard { known.symbol.map_or(0.0, |symbol| usual(&symbol.lower, operator)) } else { 0.0 };
+    near + 4.0 * usual
+}
+
+/// How usual a symbol of COMMON-LISP is in the role, as a power of two of its uses in some
+/// libraries.
+fn usual(name: &str, operator: bool) -> f32 {
+    static USUAL: OnceLock<HashMap<&'static str, (f32, f32)>> = OnceLock::new();
+    let usual = USUAL.get_or_init(|| {
+        let line = |line: &'static str| {
+            let mut words = line.split(' ');
+            let name = words.next()?;
+            Some((name, (words.next()?.parse().ok()?, words.next()?.parse().ok()?)))
+        };
+        include_str!("usual.txt").lines().filter_map(line).collect()
+    });
+    usual.get(name).map_or(0.0, |(called, other)| if operator { *called } else { *other })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_names_are_known() {
+        assert!(usual("defun", true) > usual("decf", true));
+        assert_eq!(usual("no-such-name", true), 0.0);
+    }
+}

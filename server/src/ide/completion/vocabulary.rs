@@ -1,0 +1,57 @@
+//! Words with a meaning at certain places that no symbol of the image tells of: clause words of
+//! `loop`, declarations, options of definitions.
+
+/// Clause words of `loop` (CLHS 6.1).
+pub(super) const LOOP: &str = "for as with initially finally do doing return collect collecting append appending nconc nconcing count \
+     counting sum summing maximize maximizing minimize minimizing into if when unless else end while until repeat \
+     always never thereis named in on by across being the each hash-key hash-keys hash-value hash-values of using \
+     then from downfrom upfrom to downto upto below above and it symbol symbols present-symbol present-symbols \
+     external-symbol external-symbols of-type";
+
+/// Declaration identifiers (CLHS 3.3.3) and qualities of `optimize`.
+pub(super) const DECLARATIONS: &str = "ignore ignorable type ftype inline notinline special optimize dynamic-extent declaration speed safety debug \
+     space compilation-speed";
+
+/// Lambda list keywords (CLHS 3.4).
+pub(super) const LAMBDA_LIST: &str = "&optional &rest &key &body &aux &allow-other-keys &environment &whole";
+
+/// The options of a definition or clause, by its operator.
+pub(super) fn options(operator: &str) -> &'static str {
+    match operator {
+        "defclass" => {
+            ":initarg :initform :accessor :reader :writer :type :documentation :allocation :default-initargs :metaclass :class"
+        }
+        "define-condition" => {
+            ":initarg :initform :accessor :reader :writer :type :documentation :report :default-initargs"
+        }
+        "defstruct" => {
+            ":conc-name :constructor :copier :predicate :include :print-function :print-object :type :named :initial-offset :read-only"
+        }
+        "defgeneric" => {
+            ":documentation :method :method-combination :argument-precedence-order :generic-function-class :method-class"
+        }
+        "defmethod" => ":before :after :around",
+        "defpackage" | "define-package" => {
+            ":use :export :import-from :nicknames :shadow :shadowing-import-from :local-nicknames :documentation :intern \
+             :lock :implement :mix :reexport :use-reexport :unintern :recycle"
+        }
+        "defsystem" => {
+            ":depends-on :components :serial :pathname :version :author :license :description :long-description \
+             :maintainer :homepage :bug-tracker :source-control :mailto :in-order-to :perform :file :module \
+             :static-file :defsystem-depends-on :class :around-compile :encoding :if-feature :entry-point \
+             :build-operation :build-pathname :weakly-depends-on :feature :test-op :load-op :compile-op"
+        }
+        "eval-when" => ":compile-toplevel :load-toplevel :execute",
+        "restart-case" | "restart-bind" => {
+            ":report :interactive :test :report-function :interactive-function :test-function"
+        }
+        "with-open-file" => {
+            ":direction :element-type :if-exists :if-does-not-exist :external-format :input :output :io :supersede :create :append"
+        }
+        "defsetf" | "define-method-combination" => {
+            ":arguments :documentation :operator :identity-with-one-argument :order :required :description"
+        }
+        "deftest" | "def-test" => ":depends-on :suite :fixture :compile-at :profile",
+        _ => "",
+    }
+}

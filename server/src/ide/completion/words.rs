@@ -1,0 +1,94 @@
+//! The names that are written around a place, how often and how near.
+
+use std::collections::HashMap;
+
+use crate::text::document::Document;
+use crate::text::scanner::{Scanner, TokenKind};
+
+/// The characters before and behind the place that are looked at.
+const BEFORE: usize = 60_000;
+const BEHIND: usize = 30_000;
+
+/// The uses of a name near a place.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Used {
+    /// The name as it is written first.
+    pub(super) written: String,
+    /// The number of uses as an operator, and otherwise.
+    pub(super) operator: u32,
+    /// See `operator`.
+    pub(super) other: u32,
+    /// The characters between the place and the nearest use.
+    pub(super) distance: usize,
+}
+
+/// Returns the names near `offset` by their lower case, except for the one that is being typed
+/// at `start`.
+pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<String, Used> {
+    let text = document.text();
+    let forms = document.scan().forms();
+    // Whole top-level forms, so that strings and comments are known for what they are.
+    let from = offset.saturating_sub(BEFORE);
+    let first = forms.partition_point(|form| form.span.end < from);
+    let from = match forms.get(first) {
+        Some(form) if form.span.start <= offset => form.span.start.max(offset.saturating_sub(4 * BEFORE)),
+        _ => from,
+    };
+    let to = (offset + BEHIND).min(text.len_chars());
+    let part = text.slice(from..to).to_string();
+    let mut found: HashMap<String, Used> = HashMap::new();
+    let (mut byte, mut at) = (0, from);
+    let mut open = false;
+    for token in Scanner::of_part(&part) {
+        let opens = token.kind == TokenKind::Open;
+        let named = token.kind == TokenKind::Prefix && part.get(token.start..token.end) == Some("#'");
+        if token.kind != TokenKind::Atom {
+            open = opens || named || open && matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment);
+            continue;
+        }
+        let called = std::mem::replace(&mut open, false);
+        let Some(written) = part.get(token.start..token.end) else { continue };
+        at += part.get(byte..token.start).map_or(0, |gap| gap.chars().count());
+        byte = token.start;
+        if at == start || !is_name(written) {
+            continue;
+        }
+        let distance = at.abs_diff(offset);
+        let used = found.entry(written.to_lowercase()).or_insert_with(|| Used {
+            written: written.to_owned(),
+            distance,
+            ..Used::default()
+        });
+        if called {
+            used.operator += 1;
+        } else {
+            used.other += 1;
+        }
+        used.distance = used.distance.min(distance);
+    }
+    found
+}
+
+fn is_name(written: &str) -> bool {
+    let first = written.bytes().next().unwrap_or(b'0');
+    written.len() > 1
+        && !(first == b'#' && !written.starts_with("#:"))
+        && !(first.is_ascii_digit() || (first == b'-' || first == b'.') && written.as_bytes()[1].is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted_by_their_role() {
+        let source = "(in-package :app)\n; (comment)\n(Scan x #'scan \"scan\" scan 12 -1 #\\a)\n(sc";
+        let document = Document::new(source, 0);
+        let found = near(&document, source.len() - 2, source.len());
+        let scan = &found["scan"];
+        assert_eq!((scan.written.as_str(), scan.operator, scan.other), ("Scan", 2, 1));
+        let mut names: Vec<&str> = found.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, [":app", "in-package", "scan"]);
+    }
+}

@@ -1,0 +1,268 @@
+//! The index of the names of all packages of the image: what completion knows without asking the
+//! image. Immutable; an update makes another that shares what has not changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::image::api::name_index::{Indexed, IndexedPackage};
+
+/// The names of all packages.
+#[derive(Debug, Clone, Default)]
+pub struct NameIndex {
+    packages: BTreeMap<String, Arc<Package>>,
+    /// The packages' names by their names and nicknames.
+    called: HashMap<String, String>,
+}
+
+/// A package and the symbols that are present in it.
+#[derive(Debug, Default)]
+pub struct Package {
+    /// The name.
+    pub name: String,
+    /// The nicknames.
+    pub nicknames: Vec<String>,
+    /// The local nicknames and the packages that they mean.
+    pub local: Vec<(String, String)>,
+    /// The packages that it uses.
+    pub uses: Vec<String>,
+    /// True for a package of SBCL itself.
+    pub system: bool,
+    /// The symbols, by name.
+    pub symbols: Vec<Symbol>,
+    /// The letters of each symbol's name: see [`letters`].
+    pub letters: Vec<u64>,
+    digest: String,
+}
+
+/// A symbol present in a package.
+#[derive(Debug, Clone, Default)]
+pub struct Symbol {
+    /// The name as the reader has it.
+    pub name: Box<str>,
+    /// The name in lower case.
+    pub lower: Box<str>,
+    /// True if the package exports it.
+    pub external: bool,
+    /// `f`unction, `g`eneric function, `m`acro, special `o`perator, or `-`.
+    pub function: u8,
+    /// `v`ariable, `g`lobal variable, `c`onstant, `k`eyword, `s`ymbol macro, `a`lien, or `-`.
+    pub variable: u8,
+    /// `c`lass, `s`tructure, condition (`e`), `t`ype, or `-`.
+    pub class: u8,
+    /// The home package, if it is another one.
+    pub home: Option<Box<str>>,
+    /// The required parameters, then `&body` or `&key` and the keywords.
+    pub parameters: Box<str>,
+    /// The slots, then `&initargs` and the initialization arguments.
+    pub slots: Box<str>,
+}
+
+impl Symbol {
+    fn of(line: &str) -> Option<Symbol> {
+        let bytes = line.as_bytes();
+        let [external, function, variable, class] = bytes.get(..4)? else { return None };
+        let mut fields = line.get(4..)?.split('\t');
+        let name = fields.next()?;
+        let mut next = || fields.next().unwrap_or_default();
+        let home = next();
+        Some(Symbol {
+            name: name.into(),
+            lower: name.to_lowercase().into(),
+            external: *external == b'E',
+            // It stands where operators do, and SBCL has no function of that name.
+            function: if name == "DECLARE" { b'o' } else { *function },
+            variable: *variable,
+            class: *class,
+            home: (!home.is_empty()).then(|| home.into()),
+            parameters: next().into(),
+            slots: next().into(),
+        })
+    }
+
+    /// The word for its main kind, as the image says it; `symbol` for a name without a meaning.
+    pub fn kind(&self) -> &'static str {
+        match (self.function, self.variable, self.class) {
+            (b'f', ..) => "function",
+            (b'g', ..) => "generic function",
+            (b'm', ..) => "macro",
+            (b'o', ..) => "special operator",
+            (_, b'v', _) => "variable",
+            (_, b'g', _) => "global variable",
+            (_, b'c', _) => "constant",
+            (_, b'k', _) => "keyword",
+            (_, b's', _) => "symbol macro",
+            (_, b'a', _) => "alien variable",
+            (_, _, b'c') => "class",
+            (_, _, b's') => "structure",
+            (_, _, b'e') => "condition",
+            (_, _, b't') => "type",
+            _ => "symbol",
+        }
+    }
+
+    /// The required parameters, lower-case.
+    pub fn required(&self) -> impl Iterator<Item = &str> {
+        self.parameters.split(' ').take_while(|word| !word.is_empty() && !word.starts_with('&'))
+    }
+
+    /// The keywords that a call may have, with their colons.
+    pub fn keywords(&self) -> impl Iterator<Item = String> {
+        behind(&self.parameters, "&key").map(|word| format!(":{word}"))
+    }
+
+    /// The slots of the class of that name, lower-case.
+    pub fn slots(&self) -> impl Iterator<Item = &str> {
+        self.slots.split(' ').take_while(|word| *word != "&initargs").filter(|word| !word.is_empty())
+    }
+
+    /// The initialization arguments of the class of that name.
+    pub fn initargs(&self) -> impl Iterator<Item = &str> {
+        behind(&self.slots, "&initargs")
+    }
+}
+
+fn behind<'a>(words: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
+    words.split(' ').skip_while(move |word| *word != mark).skip(1).filter(|word| !word.is_empty())
+}
+
+/// A set of the characters of a lower-case name: a name that has all characters of another has
+/// all bits of its set.
+pub fn letters(lower: &str) -> u64 {
+    lower.bytes().fold(0, |set, byte| {
+        set | 1
+            << match byte {
+                b'a'..=b'z' => byte - b'a',
+                b'0'..=b'9' => 26 + byte - b'0',
+                b'-' => 36,
+                b'*' => 37,
+                b'%' => 38,
+                b'+' => 39,
+                b'/' => 40,
+                b'.' => 41,
+                b'<' | b'=' | b'>' => 42,
+                _ => 43 + byte % 20,
+            }
+    })
+}
+
+impl Package {
+    fn of(told: IndexedPackage) -> Package {
+        let mut symbols: Vec<Symbol> =
+            told.symbols.unwrap_or_default().iter().filter_map(|line| Symbol::of(line)).collect();
+        symbols.sort_by(|a, b| a.lower.cmp(&b.lower));
+        let letters = symbols.iter().map(|one| letters(&one.lower)).collect();
+        Package {
+            name: told.name,
+            nicknames: told.nicknames,
+            local: told.local,
+            uses: told.uses,
+            system: told.system,
+            digest: told.digest,
+            symbols,
+            letters,
+        }
+    }
+
+    /// The symbol of a name as the reader has it, if it is present.
+    pub fn symbol(&self, name: &str) -> Option<&Symbol> {
+        let lower = name.to_lowercase();
+        let from = self.symbols.partition_point(|one| *one.lower < *lower);
+        self.symbols[from..].iter().take_while(|one| *one.lower == *lower).find(|one| &*one.name == name)
+    }
+}
+
+impl NameIndex {
+    /// Returns the index after an answer of the image. A package that the answer does not have is
+    /// gone.
+    pub fn updated(&self, told: Indexed) -> NameIndex {
+        let mut packages = BTreeMap::new();
+        for one in told.packages {
+            let package = match (&one.symbols, self.packages.get(&one.name)) {
+                (None, Some(known)) => known.clone(),
+                _ => Arc::new(Package::of(one)),
+            };
+            packages.insert(package.name.clone(), package);
+        }
+        let mut called = HashMap::new();
+        for package in packages.values() {
+            called.extend(package.nicknames.iter().map(|nickname| (nickname.clone(), package.name.clone())));
+        }
+        called.extend(packages.keys().map(|name| (name.clone(), name.clone())));
+        NameIndex { packages, called }
+    }
+
+    /// The digests, for the next question.
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        self.packages.iter().map(|(name, package)| (name.clone(), package.digest.clone())).collect()
+    }
+
+    /// All packages.
+    pub fn packages(&self) -> impl Iterator<Item = &Arc<Package>> {
+        self.packages.values()
+    }
+
+    /// The package that a name, as the reader has it, means where the package `from` is in force.
+    pub fn package(&self, name: &str, from: Option<&Package>) -> Option<&Arc<Package>> {
+        let local = from.and_then(|from| from.local.iter().find(|(nickname, _)| nickname == name));
+        let name = local.map_or(name, |(_, meant)| meant);
+        self.packages.get(self.called.get(name)?)
+    }
+
+    /// The symbol that a name as the reader has it means in a package.
+    pub fn accessible<'a>(&'a self, package: &'a Package, name: &str) -> Option<&'a Symbol> {
+        package.symbol(name).or_else(|| {
+            let used = package.uses.iter().filter_map(|used| self.packages.get(used));
+            used.filter_map(|used| used.symbol(name)).find(|symbol| symbol.external)
+        })
+    }
+
+    /// The symbol that a name as written means in a package, with a prefix or without.
+    pub fn written<'a>(&'a self, written: &str, package: Option<&'a Package>) -> Option<&'a Symbol> {
+        let symbol = crate::text::names::symbol(written)?;
+        let found = match symbol.package.as_deref() {
+            None => self.accessible(package?, &symbol.name),
+            Some(prefix) => self.accessible(self.package(prefix, package)?, &symbol.name),
+        }?;
+        // An imported symbol is described where it is at home.
+        let home = found.home.as_deref().and_then(|home| self.packages.get(home)?.symbol(&found.name));
+        Some(home.unwrap_or(found))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn told(packages: serde_json::Value) -> Indexed {
+        serde_json::from_value(serde_json::json!({"packages": packages})).unwrap()
+    }
+
+    #[test]
+    fn an_update_keeps_what_has_not_changed() {
+        let first = NameIndex::default().updated(told(serde_json::json!([
+            {"name": "A", "digest": "1", "nicknames": ["NICK"], "uses": ["CL"], "local": [["L", "CL"]],
+             "symbols": ["Ef--SCAN\t\tregex target &key start end", "Im--WITH-IT", "If--CAR\tCL"]},
+            {"name": "CL", "digest": "1", "symbols": ["Ef--CAR\t\tlist", "E--cCLASS\t\t\tname size &initargs :name"]},
+            {"name": "GONE", "digest": "1", "symbols": []},
+        ])));
+        let a = first.package("NICK", None).unwrap().clone();
+        assert_eq!(first.package("L", Some(&a)).unwrap().name, "CL");
+        let scan = first.written("scan", Some(&a)).unwrap();
+        assert_eq!(scan.required().collect::<Vec<_>>(), ["regex", "target"]);
+        assert_eq!(scan.keywords().collect::<Vec<_>>(), [":start", ":end"]);
+        assert_eq!(&*first.written("car", Some(&a)).unwrap().parameters, "list");
+        let class = first.written("cl:class", None).unwrap();
+        assert_eq!(class.slots().collect::<Vec<_>>(), ["name", "size"]);
+        assert_eq!(class.initargs().collect::<Vec<_>>(), [":name"]);
+        assert!(first.written("with", Some(&a)).is_none());
+
+        let second = first.updated(told(serde_json::json!([
+            {"name": "A", "digest": "2", "symbols": []}, {"name": "CL", "digest": "1"},
+        ])));
+        assert!(second.written("a:scan", None).is_none());
+        assert!(second.written("cl:car", None).is_some());
+        assert!(second.package("GONE", None).is_none());
+        assert_eq!(second.digests().get("A").unwrap(), "2");
+    }
+}
