@@ -271,7 +271,8 @@ const FEATURES: &[Feature] = &[
         let texts = texts(document);
         for name in ["f", "m", "c"] {
             places::defined_in_texts(name, Some("P1"), &texts);
-            initargs::in_texts(name, &texts);
+            initargs::in_document(name, document);
+            initargs::slots_in(name, document);
         }
     }),
     ("mentions", |document, _| {
