@@ -1,6 +1,5 @@
 //! `apropos`: symbols by a part of their names, as data and as text.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -26,7 +25,7 @@ pub struct Wanted {
 }
 
 /// The symbols found.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 pub struct Found {
     total: usize,
     /// `name`, `kind`, `lambda_list`, `summary`.

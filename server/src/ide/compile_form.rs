@@ -4,14 +4,13 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use ropey::Rope;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 
 /// Why the tool did not do its work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// `package-not-found`, `bad-arguments`, `image-lost`, ...
     #[serde(rename = "type")]
@@ -22,7 +21,7 @@ pub struct Refusal {
 
 /// A condition of the compiler or the reader. Lines and columns count from 1, columns in
 /// characters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// ERROR, WARNING, STYLE-WARNING or NOTE.
     pub severity: String,
@@ -54,7 +53,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 /// The facts of one check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compilation {
     /// No ERROR was found and the whole code was seen.
     pub success: bool,

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -16,7 +15,7 @@ use crate::model::image::ImageError;
 const SHOWN: usize = 40;
 
 /// The known facts about a symbol.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 pub struct Description {
     /// The symbol as written in the package of the call.
     symbol: String,
@@ -28,7 +27,6 @@ pub struct Description {
     value: Option<String>,
     definitions: Vec<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Map<String, Value>>")]
     class: Option<ClassDetails>,
     /// Present on request.
     #[serde(skip_serializing_if = "Option::is_none")]

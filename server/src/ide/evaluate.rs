@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::chatter::{self, Chatter};
@@ -11,7 +10,7 @@ use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
 use crate::model::stack_frame;
 
 /// How an evaluation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// Values came back.
@@ -29,7 +28,7 @@ pub enum Ending {
 }
 
 /// A warning that was signalled and muffled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warned {
     /// `STYLE-WARNING`, ...
     #[serde(rename = "type")]
@@ -39,7 +38,7 @@ pub struct Warned {
 }
 
 /// Why there is no value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// The condition's type, or the kind of refusal.
     #[serde(rename = "type")]
@@ -52,7 +51,7 @@ pub struct Fault {
 }
 
 /// Time and allocation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
     /// Milliseconds of wall clock.
     pub real_ms: f64,
@@ -65,7 +64,7 @@ pub struct Measured {
 }
 
 /// The facts of one evaluation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evaluation {
     /// How it ended.
     pub status: Ending,

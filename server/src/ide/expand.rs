@@ -1,6 +1,5 @@
 //! The answer of `macroexpand-form`, as data and as the contract's text.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compile_form::Refusal;
@@ -11,7 +10,7 @@ use crate::text::document::Document;
 use crate::text::forms::{operator_at, package_at};
 
 /// The facts of one expansion.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Some macro was expanded.
     pub expanded: bool,
@@ -23,7 +22,6 @@ pub struct Facts {
     pub expansion: Option<String>,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub error: Option<Refusal>,
     /// Further forms follow, which were left alone.
     #[serde(skip)]

@@ -1,7 +1,6 @@
 //! `source_location` (contracts: hot-reload): every definition of a name, with file, line, column
 //! and a snippet.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -29,7 +28,7 @@ const KINDS: [(&str, &[&str]); 11] = [
 ];
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Locations {
     /// The name, as it is written in CL-USER or in the package that was asked from.
     pub symbol: String,

@@ -59,29 +59,12 @@ pub(crate) struct Hints {
     pub(crate) open_world: bool,
 }
 
-/// Declares that an output is an object with a `status`, and no more: a whole list of tools must
-/// fit an agent's context.
-macro_rules! loose_schema {
-    ($output:ty) => {
-        impl schemars::JsonSchema for $output {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($output).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]})
-            }
-        }
-    };
-}
-use loose_schema;
-
 /// A tool of the contracts.
 pub(crate) trait Tool {
     /// The tool's arguments. Doc comments of the fields are the arguments' descriptions.
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
     /// The data of the tool's answer, as `structuredContent`.
-    type Output: Serialize + JsonSchema + FromFailure + Send + 'static;
+    type Output: Serialize + FromFailure + Send + 'static;
 
     const NAME: &'static str;
     /// The title shown to a client's user.
@@ -332,7 +315,7 @@ fn entry<T: Tool + 'static>() -> Entry {
     let accepts = schema::input::<T::Input>();
     let definition = Definition::new(T::NAME, T::DESCRIPTION, Arc::new(schema::listed(&accepts)))
         .with_title(T::TITLE)
-        .with_raw_output_schema(Arc::new(schema::output::<T::Output>()))
+        .with_raw_output_schema(Arc::new(schema::output()))
         .with_annotations(hints);
     let run: fn(&'static Entry, Call, JsonObject) -> Running =
         |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments));
@@ -449,10 +432,10 @@ mod tests {
         let definitions: Vec<&Definition> = all().iter().map(|entry| &entry.definition).collect();
         let bytes = serde_json::to_string(&definitions).unwrap().len();
         // An agent has the whole list in its context.
-        assert!(bytes < 18_000, "{bytes} bytes for {} tools", definitions.len());
+        assert!(bytes < 16_000, "{bytes} bytes for {} tools", definitions.len());
         for definition in definitions {
             let bytes = serde_json::to_string(definition).unwrap().len();
-            assert!(bytes < 2_300, "{bytes} bytes for {}", definition.name);
+            assert!(bytes < 1_300, "{bytes} bytes for {}", definition.name);
             let hints = definition.annotations.as_ref().unwrap();
             assert!(hints.read_only_hint.is_some() && hints.destructive_hint.is_some(), "{}", definition.name);
             assert!(hints.idempotent_hint.is_some() && hints.open_world_hint.is_some(), "{}", definition.name);

@@ -159,7 +159,7 @@ pub struct Facts {
 }
 
 /// A documentation string.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Documentation {
     /// The kind of the documented thing: function, variable, ...
     pub kind: String,

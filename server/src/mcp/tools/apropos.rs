@@ -34,7 +34,7 @@ impl Tool for Apropos {
     const NAME: &'static str = "apropos";
     const TITLE: &'static str = "Find symbols";
     const DESCRIPTION: &'static str = "Symbols of loaded code by a part of their names, with kind, lambda list and summary; \
-with an empty pattern and a package, what that offers.";
+an empty pattern and a package: all that it has.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Found> {

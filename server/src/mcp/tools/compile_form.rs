@@ -17,7 +17,7 @@ pub(crate) struct CompileForm;
 pub(crate) struct Input {
     /// Common Lisp code to compile
     code: String,
-    /// Package context for compilation (default: CL-USER)
+    /// Default: CL-USER
     #[serde(default)]
     package: Option<String>,
     /// Seconds. Default 20.
@@ -32,9 +32,8 @@ impl Tool for CompileForm {
 
     const NAME: &'static str = "compile-form";
     const TITLE: &'static str = "Check by compiling";
-    const DESCRIPTION: &'static str = "Compile Common Lisp code without executing it. Catches compilation warnings, type errors, \
-undefined names and unbalanced parentheses. Useful for checking code correctness before evaluation. It knows \
-the live image's packages and macros and leaves no trace: nothing gets defined (evaluate-lisp does that).";
+    const DESCRIPTION: &'static str = "Compile Common Lisp code without executing it. Catches warnings, type errors, undefined \
+names and unbalanced parentheses, by the live image's packages and macros. Nothing gets defined.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Compilation> {

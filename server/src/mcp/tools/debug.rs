@@ -102,7 +102,7 @@ impl Tool for Debug {
     const NAME: &'static str = "debug";
     const TITLE: &'static str = "Debugger";
     const DESCRIPTION: &'static str = "Programs that stopped at an error: stops (with restarts), frames, locals. A person is asked before \
-eval in a frame, restart, return, continue, abort.";
+the other actions.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
     const NEEDS_IMAGE: bool = false;
 

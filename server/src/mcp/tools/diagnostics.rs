@@ -24,6 +24,9 @@ use crate::text::position::line_column;
 /// The maximum number of files in one call.
 const FILES: usize = 200;
 
+/// The codes of calls that do not fit the lambda list of what they call.
+const CALLS: [&str; 3] = ["wrong-argument-count", "unknown-keyword", "odd-keyword-arguments"];
+
 /// The tool `diagnostics`.
 pub(crate) struct Diagnostics;
 
@@ -51,7 +54,9 @@ enum Least {
 
 impl Least {
     /// Returns true if a diagnostic is to be shown. An unloaded system is always shown: it explains
-    /// why other findings are missing.
+    /// why other findings are missing. So is a call that does not fit, unless only errors are
+    /// wanted: SBCL has a style warning for it where caller and function are in different files,
+    /// and a warning where they are in one.
     fn includes(self, item: &Diagnostic) -> bool {
         let least = match self {
             Least::Error => Severity::Error,
@@ -60,20 +65,20 @@ impl Least {
             Least::StyleWarning => Severity::Information,
             Least::Note => Severity::Note,
         };
-        item.severity <= least || item.code == SYSTEM_NOT_LOADED
+        let is_bad_call = CALLS.contains(&item.code.as_str()) && !matches!(self, Least::Error);
+        item.severity <= least || is_bad_call || item.code == SYSTEM_NOT_LOADED
     }
 }
 
 /// The answer.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Found {
     errors: usize,
     warnings: usize,
+    style_warnings: usize,
     /// Files with findings, and files that could not be checked.
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     files: Vec<FileFindings>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     error: Option<Refusal>,
 }
 
@@ -105,8 +110,8 @@ impl Tool for Diagnostics {
 
     const NAME: &'static str = "diagnostics";
     const TITLE: &'static str = "Diagnostics";
-    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes; unsaved text of open editors counts. Use it \
-after editing files; for code in no file, compile-form.";
+    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use it \
+after editing; for code in no file: compile-form.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;
@@ -258,6 +263,7 @@ async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least:
         };
         found.errors += items.iter().filter(|item| item.severity == Severity::Error).count();
         found.warnings += items.iter().filter(|item| item.severity == Severity::Warning).count();
+        found.style_warnings += items.iter().filter(|item| item.severity == Severity::StyleWarning).count();
         let enough = items.iter().filter(|item| least.includes(item));
         file.diagnostics = enough.map(|item| finding(&text, item)).collect();
         if !file.diagnostics.is_empty() || file.problem.is_some() {
@@ -291,6 +297,9 @@ fn finding(text: &Rope, item: &Diagnostic) -> Finding {
 
 fn render(found: &Found) -> String {
     let mut text = format!("Errors: {}\nWarnings: {}\n", found.errors, found.warnings);
+    if found.style_warnings > 0 {
+        text.push_str(&format!("Style warnings: {}\n", found.style_warnings));
+    }
     for file in &found.files {
         text.push_str(&format!("\n{}{}\n", file.file, if file.unsaved { " (unsaved text)" } else { "" }));
         if let Some(problem) = &file.problem {
@@ -325,6 +334,11 @@ mod tests {
             let included: Vec<Severity> = all.into_iter().filter(|one| least.includes(&of(*one, "style"))).collect();
             assert_eq!(included, shown, "{least:?}");
             assert!(least.includes(&of(Information, SYSTEM_NOT_LOADED)));
+            assert_eq!(
+                least.includes(&of(StyleWarning, "unknown-keyword")),
+                !matches!(least, Least::Error),
+                "{least:?}"
+            );
         }
     }
 }

@@ -15,14 +15,11 @@ pub(crate) struct EditorContext;
 pub(crate) struct Input {}
 
 /// The answer.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Context {
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     editors: Vec<Place>,
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     documents: Vec<Document>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     error: Option<Refusal>,
 }
 
@@ -54,8 +51,8 @@ impl Tool for EditorContext {
 
     const NAME: &'static str = "editor-context";
     const TITLE: &'static str = "Editor context";
-    const DESCRIPTION: &'static str = "What the user has open (and what is unsaved), the file they are in, the selection and the lines \
-in view. Use it when they say \"this function\" or \"here\".";
+    const DESCRIPTION: &'static str = "What the user has open (and what is unsaved), where they are, the selection and the lines in view: \
+what \"this function\" or \"here\" means.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;
 

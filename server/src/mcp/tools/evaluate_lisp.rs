@@ -18,14 +18,12 @@ pub(crate) struct EvaluateLisp;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Common Lisp expression(s) to evaluate. Can be a single form or multiple forms.
+    /// One or more forms
     code: String,
-    /// Package context for evaluation. Defaults to CL-USER or the last-used package.
+    /// Default: the last used, at first CL-USER
     #[serde(default)]
     package: Option<String>,
-    #[schemars(
-        description = "If true, include timing information (real time, run time, GC time, bytes consed) in the result."
-    )]
+    /// Also time and bytes consed
     #[serde(default, rename = "capture-time")]
     capture_time: Option<bool>,
     /// Seconds. Default 30.
@@ -44,7 +42,7 @@ impl Tool for EvaluateLisp {
     const NAME: &'static str = "evaluate-lisp";
     const TITLE: &'static str = "Evaluate Lisp";
     const DESCRIPTION: &'static str = "Evaluate Common Lisp code in a persistent REPL session. Definitions and variables persist \
-across calls, in the live image the user's editor shares. To check new code: compile-form.";
+across calls, in the live image the user's editor shares.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {

@@ -1,14 +1,13 @@
 //! Structured content whose fields depend on the call.
 
 use rmcp::model::JsonObject;
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Failure, FromFailure};
 
 /// An object of facts; a failure is `{"error": {"type", "message"}}`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Facts {
     #[serde(flatten)]
     facts: JsonObject,

@@ -57,8 +57,6 @@ pub(crate) struct Output {
     error: Option<JsonObject>,
 }
 
-super::loose_schema!(Output);
-
 impl FromFailure for Output {
     fn from_failure(failure: Failure) -> Self {
         let error = JsonObject::from_iter([

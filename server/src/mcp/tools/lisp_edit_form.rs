@@ -1,8 +1,6 @@
 //! `lisp-edit-form` (contracts: "Hot reload").
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -319,17 +317,6 @@ fn facts(file: &SourceFile, edits: &Edits, changed: bool) -> Output {
 /// The contract's error object.
 pub(super) fn error(failure: &Failure) -> Value {
     json!({"code": -32000, "message": failure.message, "data": {"type": contract_type(&failure.kind)}})
-}
-
-impl JsonSchema for Output {
-    fn schema_name() -> Cow<'static, str> {
-        "Output".into()
-    }
-
-    // A loose schema: a list of many tools must fit an agent's context.
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "object"})
-    }
 }
 
 impl FromFailure for Output {

@@ -1,10 +1,9 @@
 //! `lisp-read-file` (contracts: "Hot reload").
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::session::requests;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
@@ -64,8 +63,8 @@ impl Tool for LispReadFile {
 
     const NAME: &'static str = "lisp-read-file";
     const TITLE: &'static str = "Read a Lisp file";
-    const DESCRIPTION: &'static str = "Read a Lisp file of the workspace, an editor's unsaved text too: its top-level forms in a line \
-each, those you name in full, with the names that lisp-edit-form takes.";
+    const DESCRIPTION: &'static str = "Read a Lisp file, or an editor's unsaved text of it: its top-level forms in a line each, those you \
+name in full, with the names that lisp-edit-form takes.";
     const LIMITS: crate::mcp::answer::Limits =
         crate::mcp::answer::Limits { text: 100_000, data: usize::MAX, ..crate::mcp::answer::Limits::DEFAULT };
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
@@ -121,17 +120,6 @@ fn counted(what: &str, offset: usize, shown: usize, total: usize) -> String {
         format!("it has {total} {what}{s}, and none behind offset {offset}")
     } else {
         format!("{what}s {}-{} of {total}", offset + 1, offset + shown)
-    }
-}
-
-impl JsonSchema for Output {
-    fn schema_name() -> Cow<'static, str> {
-        "Output".into()
-    }
-
-    // A loose schema: a list of many tools must fit an agent's context.
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "object"})
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn loading(call: &Call, what: String, system: &str) -> Result<(
 }
 
 /// The outcome of the load.
-#[derive(Debug, serde::Serialize, JsonSchema)]
+#[derive(Debug, serde::Serialize)]
 pub(crate) struct Loaded {
     loaded: bool,
     warnings: usize,
@@ -62,8 +62,8 @@ impl Tool for LoadSystem {
 
     const NAME: &'static str = "load-system";
     const TITLE: &'static str = "Load a system";
-    const DESCRIPTION: &'static str = "Load an ASDF system of the workspace or its dependencies, with Quicklisp where the user has it. For \
-edited code of a loaded one: code_reload_system.";
+    const DESCRIPTION: &'static str = "Load an ASDF system, with Quicklisp where the user has it. Edited code of a loaded one: \
+code_reload_system.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: true };
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {

@@ -15,7 +15,7 @@ pub(crate) struct MacroexpandForm;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The Lisp form to expand (as a string)
+    /// The form
     form: String,
     /// Every macro, in subforms too (default: one step)
     #[serde(default)]
@@ -39,7 +39,7 @@ impl Tool for MacroexpandForm {
     const NAME: &'static str = "macroexpand-form";
     const TITLE: &'static str = "Expand macros";
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
-LOOP, or WITH-* generate. Leaves no trace.";
+LOOP, or WITH-* generate.";
     // The contract requires the expansion in the data, too.
     const LIMITS: crate::mcp::answer::Limits =
         crate::mcp::answer::Limits { string: crate::mcp::answer::TEXT, ..crate::mcp::answer::Limits::DEFAULT };

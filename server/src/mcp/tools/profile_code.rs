@@ -74,8 +74,8 @@ impl Tool for ProfileCode {
 
     const NAME: &'static str = "profile-code";
     const TITLE: &'static str = "Profile Lisp";
-    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it in the image and shows its hot spots. \
-It should run 0.5 s or more.";
+    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it and shows its hot spots. It should run 0.5 s \
+or more.";
     // Data from which a viewer can draw a flame graph (contract).
     const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits {
         text: crate::mcp::answer::TEXT,
@@ -145,8 +145,6 @@ It should run 0.5 s or more.";
         }
     }
 }
-
-super::loose_schema!(Profiled);
 
 impl FromFailure for Profiled {
     fn from_failure(failure: Failure) -> Self {

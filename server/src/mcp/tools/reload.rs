@@ -17,7 +17,7 @@ use crate::session::reload::{Reload, home_of};
 use crate::session::sources::digest_of;
 
 /// The data of a reload. Only one of `report` and `error` is present.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Reloaded {
     /// True if the reload took place.
     success: bool,
@@ -137,7 +137,7 @@ impl Tool for CompileString {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
     const TITLE: &'static str = "Load code";
     const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
-Reports what was redefined and which callers are stale. To check only: compile-form.";
+Reports what was redefined and which callers are stale.";
     const HINTS: Hints = HINTS;
 
     fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
@@ -237,8 +237,7 @@ impl Tool for ReloadPackage {
 
     const NAME: &'static str = "code_reload_package";
     const TITLE: &'static str = "Reload a package";
-    const DESCRIPTION: &'static str =
-        "Reload all source files in package, in their systems' order, after editing them.";
+    const DESCRIPTION: &'static str = "Reload all source files in package, in their systems' order.";
     const HINTS: Hints = HINTS;
 
     async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
@@ -277,8 +276,8 @@ impl Tool for ReloadSystem {
 
     const NAME: &'static str = "code_reload_system";
     const TITLE: &'static str = "Reload a system";
-    const DESCRIPTION: &'static str = "Reload ASDF system: what changed on disk, or all of it (force). Takes it back whole when something \
-does not compile.";
+    const DESCRIPTION: &'static str = "Reload ASDF system: what changed on disk, or all of it (force). All, or nothing when it does not \
+compile.";
     const HINTS: Hints = HINTS;
 
     async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {

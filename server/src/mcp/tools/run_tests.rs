@@ -119,8 +119,6 @@ impl Tool for RunTests {
     }
 }
 
-super::loose_schema!(Tested);
-
 impl FromFailure for Tested {
     fn from_failure(failure: Failure) -> Self {
         let status = if failure.kind == LOST { Ending::Lost } else { Ending::Refused };

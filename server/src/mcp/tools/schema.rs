@@ -1,6 +1,6 @@
 //! JSON schemas of inputs and outputs, without members that a generator adds and no reader needs.
 
-use rmcp::handler::server::common::{schema_for_output, schema_for_type};
+use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -25,27 +25,11 @@ pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     schema
 }
 
-/// The schema of a tool's output: an object, with the fields that report success. No more: a
-/// whole list of tools must fit an agent's context, and an agent reads answers, not their schema.
-pub(crate) fn output<T: JsonSchema + 'static>() -> JsonObject {
-    let schema = tidied(&schema_for_output::<T>());
-    let mut flat = JsonObject::new();
-    flat.insert("type".into(), "object".into());
-    let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let telling: JsonObject = fields
-        .filter(|(name, _)| TELLING.contains(&name.as_str()))
-        .map(|(name, _)| {
-            (name.clone(), serde_json::json!({"type": if name == "status" { "string" } else { "boolean" }}))
-        })
-        .collect();
-    if !telling.is_empty() {
-        flat.insert("properties".into(), Value::Object(telling));
-    }
-    flat
+/// The schema of every tool's output. No more: a whole list of tools must fit an agent's context,
+/// and an agent reads answers, not their schema.
+pub(crate) fn output() -> JsonObject {
+    JsonObject::from_iter([("type".to_owned(), "object".into())])
 }
-
-/// The fields that report a call's success.
-const TELLING: [&str; 5] = ["status", "success", "loaded", "changed", "expanded"];
 
 fn tidied(schema: &JsonObject) -> JsonObject {
     let mut schema = schema.clone();

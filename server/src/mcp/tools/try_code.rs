@@ -71,8 +71,6 @@ pub(crate) struct Output {
     error: Option<Value>,
 }
 
-super::loose_schema!(Output);
-
 impl Input {
     /// The edit of the candidate to apply; `None`: none is applied.
     fn applied(&self) -> Result<Option<lisp_edit_form::Input>, Failure> {
@@ -119,8 +117,8 @@ impl Tool for TryCode {
 
     const NAME: &'static str = "try-code";
     const TITLE: &'static str = "Try candidates";
-    const DESCRIPTION: &'static str = "Try versions of definitions side by side, each in a confined copy of the image, with the same code or \
-tests. Nobody is asked, nothing is kept. Then `apply` one.";
+    const DESCRIPTION: &'static str = "Try versions of definitions, each in a confined copy of the image, with the same code or tests: results, and \
+which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
