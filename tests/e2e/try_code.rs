@@ -43,7 +43,7 @@ fn three_candidates_are_tried_and_the_right_one_is_applied_by_one_approval() {
     assert!(shown[0].contains("[ERROR] UNDEFINED-FUNCTION"), "{shown:?}");
     assert!(shown[1].contains("[ERROR] SIMPLE-ERROR") && shown[1].contains("Called: total once"), "{shown:?}");
     assert!(shown[2].starts_with("right: passed (") && shown[2].contains("=> 0"), "{shown:?}");
-    assert!(shown[2].ends_with("Called: total 2 times"), "{shown:?}");
+    assert!(shown[2].ends_with("Called: total 2 times\n  Forms that ran: total 1 of 1"), "{shown:?}");
     // Nothing of it is in the image or in the file.
     let now = |answer: &Value| text(answer).lines().next().unwrap_or_default().to_owned();
     assert_eq!(now(&call("evaluate-lisp", json!({"code": "(shop:total '((:a . 3)))"}))), "=> 0");
@@ -58,6 +58,34 @@ fn three_candidates_are_tried_and_the_right_one_is_applied_by_one_approval() {
     assert_eq!(now(&call("evaluate-lisp", json!({"code": "(shop:total '((:a . 3)))"}))), "=> 3");
     let written = std::fs::read_to_string(&path).expect("the file");
     assert_eq!(written, FILE.replace("  0)", "  (reduce #'+ items :key #'price))"));
+    drop(agent);
+    world.finish();
+}
+
+/// Functions, methods and macros; a branch that is not taken, a default that is not needed, a
+/// definition that is not used.
+#[test]
+fn the_forms_that_did_not_run_are_named() {
+    let world = Installation::new();
+    let mut agent = world.mcp();
+    let mut call = |arguments: Value| agent.request("tools/call", json!({"name": "try-code", "arguments": arguments}));
+    let code = "(in-package :cl-user)\n(defun sign (x &optional (unit (list 1)))\n  (cond ((plusp x) (first unit))\n        ((minusp x)\n         (- (first unit)))\n        (t (error \"zero\"))))\n\n(defmethod area ((side number))\n  (if (zerop side) (error \"none\") (* side side)))\n\n(defun unused () (list 1))";
+    let tried = call(
+        json!({"candidates": [{"label": "a", "code": code}], "code": "(list (sign 1) (sign -1 '(2)) (area 2))", "timeout": AMPLE}),
+    );
+    assert_eq!(tried["structuredContent"]["candidates"][0]["passed"], true, "{tried}");
+    let shown: Vec<&str> = text(&tried).lines().filter(|line| line.contains("not run:")).map(str::trim).collect();
+    assert_eq!(
+        shown,
+        ["not run: sign, line 6: (error \"zero\")", "not run: area, line 9: (error \"none\")"],
+        "{tried}"
+    );
+    let coverage = &tried["structuredContent"]["candidates"][0]["coverage"];
+    assert_eq!((&coverage[2]["name"], &coverage[2]["ran"]), (&json!("unused"), &json!(0)), "{coverage}");
+    let again = call(
+        json!({"candidates": [{"label": "a", "code": code}], "code": "(ignore-errors (sign 0)) (sign 1) (sign -1) (area 2)", "timeout": AMPLE}),
+    );
+    assert!(!text(&again).contains("not run: sign"), "{again}");
     drop(agent);
     world.finish();
 }

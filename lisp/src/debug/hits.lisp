@@ -46,6 +46,7 @@
   "Handles the arrival of this thread, whose function has the frame pointer FRAME, before or AFTER a
   form and is not to pass idly. Only evaluations that stop at errors stop here, and code for a stop
   where an error of it would be one."
+  (note-covered unit number)
   (unless (or *in-copy* *at-probe*)
     (let* ((evaluation *evaluation*)
            (site (aref (unit-sites unit) number))

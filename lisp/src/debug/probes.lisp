@@ -17,6 +17,8 @@
 (defconstant +break-flag+ 1 "Set for a probe that has a breakpoint.")
 (defconstant +step-flag+ 2 "Set for every probe while an evaluation steps.")
 
+(defconstant +cover-flag+ 4 "Set for a probe that no thread has come to, where that is asked for (coverage.lisp).")
+
 (defstruct (probe-site (:conc-name site-) (:constructor make-site (form start end variables)))
   "Where a probe is: FORM and its span in the definition's text, the names of the VARIABLES in
   scope, and the BREAKPOINTS there."

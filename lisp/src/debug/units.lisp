@@ -182,9 +182,9 @@
         for last = (position-if-not (lambda (char) (member char '(#\Space #\Newline #\Tab #\Return #\Page))) text :start start :end end :from-end t)
         when last collect (cons start (1+ last))))
 
-(defun package-before (text pieces piece)
-  "The package that the PIECE of TEXT is read in."
-  (let ((package (user-package)))
+(defun package-before (text pieces piece &optional (first (user-package)))
+  "The package that the PIECE of TEXT is read in, which is in the package FIRST at its beginning."
+  (let ((package first))
     (loop for each in pieces
           until (eq each piece)
           do (let ((start (car each)))
@@ -210,12 +210,13 @@
   (multiple-value-bind (line column) (line-and-column text start)
     (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column)))
 
-(defun make-unit-of (file text piece package)
+(defun make-unit-of (file text piece package &key (loaded t))
+  "The unit of the PIECE of TEXT. LOADED: it is refused unless the definition in the image was made of just that."
   (let ((own (subseq text (car piece) (cdr piece))))
     (multiple-value-bind (form end places) (let ((*package* package)) (read-placing own 0))
       (declare (ignore end))
       (multiple-value-bind (kind name object) (unit-definition form)
-        (check-loaded object (second form) file own)
+        (when loaded (check-loaded object (second form) file own))
         (let ((unit (make-unit file package own form
                                (let ((table (make-hash-table :test #'eq)))
                                  (dolist (place places table)

@@ -129,6 +129,8 @@
          (changed (let ((changed (field params "changed"))) ; null: all of the system
                     (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
          (incomplete nil)               ; a file could not be loaded: what the next ones lack is no fault of theirs
+         (before nil)                   ; of files checked together: the lambda lists at first
+         (calls '())                    ; and of each file a list: path, withheld spans, findings about calls, newest first
          (numbers 0))
     (multiple-value-bind (confined why) (confine-copy params report)
       (unless confined
@@ -151,11 +153,16 @@
              (tell-problem (path words code)
                (let ((path (or path asd (first only))))
                  (send-finding (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words code))))
-             (check-of (path)
+             (emit-in (entry lacking)
+               (lambda (finding)
+                 (cond ((and lacking (or (name-finding-p finding) (doubtful-finding-p finding))))
+                       ((and before (call-finding-p finding)) (push finding (third entry)))
+                       (t (send-finding (sb-ext:native-namestring (first entry)) finding)))))
+             (check-of (path &optional again)
                (let* ((name (sb-ext:native-namestring path))
                       (silent (silent-p path))
-                      (withheld (begin-file name silent))
-                      (lacking incomplete)
+                      (withheld (if again (second again) (begin-file name silent)))
+                      (entry (list path withheld '()))
                       (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
                  (ensure-directories-exist scratch)
                  (handler-case
@@ -163,18 +170,30 @@
                      (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
                                       (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
                                       :scratch scratch
-                                      :emit (if silent
-                                                #'identity
-                                                (lambda (finding)
-                                                  (unless (and lacking (or (name-finding-p finding) (doubtful-finding-p finding)))
-                                                    (send-finding name finding))))
-                                      :at (if silent (constantly nil) (place-sender report)))
-                   (file-error (condition) (problem path (say condition)) nil)))))
+                                      :emit (cond (silent #'identity)
+                                                  (again (lambda (finding) (when (call-finding-p finding) (send-finding name finding))))
+                                                  (t (push entry calls)
+                                                     (emit-in entry incomplete)))
+                                      :at (if (or silent again) (constantly nil) (place-sender report)))
+                   (file-error (condition) (problem path (say condition)) nil))))
+             (settle-calls ()
+               "Measure the calls in files that mention functions with other lambda lists than BEFORE again, and tell of the others as they were measured."
+               (let ((words (if incomplete '() (words-of-changed-functions before))))
+                 (dolist (entry (reverse calls))
+                   (destructuring-bind (path withheld findings) entry
+                     (declare (ignore withheld))
+                     (let ((check (and words (check-of path entry))))
+                       (if (and check (mentions-p (check-text check) words))
+                           (with-checks () (run-check-of-file check))
+                           (dolist (finding (reverse findings))
+                             (send-finding (sb-ext:native-namestring path) finding)))))))))
+      (when changed (setf before (lambda-lists-now)))
       (let ((checks (call-with-asd-files
                      asd-files
                      (lambda ()
-                       (with-checks ()
-                         (apply #'check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
+                       (prog1
+                           (with-checks ()
+                             (apply #'check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
                                        :make-check #'check-of
                                        :problem #'problem
                                        :at-definition (lambda (path)
@@ -185,7 +204,8 @@
                                                (lambda (component)
                                                  (let ((path (asdf:component-pathname component)))
                                                    (or (member path only :test #'same-file-p)
-                                                       (member path (first changed) :test #'same-file-p))))))))))))
+                                                       (member path (first changed) :test #'same-file-p))))))))
+                         (when changed (settle-calls)))))))
         (tell-done report checks)))))
 
 (defun check-check-params (params)

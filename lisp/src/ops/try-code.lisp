@@ -1,5 +1,6 @@
 ;;;; `try-code`: definitions evaluated in a confined copy of the image, then code or tests that use
-;;;; them. The copy tells what came of both, and how often each of the new functions was called.
+;;;; them. The copy tells what came of both, how often each of the new functions was called, and which
+;;;; forms of them did not run.
 
 (in-package :consort)
 
@@ -40,9 +41,9 @@
                      (evaluate evaluation code :package package :timing (eq (field params "capture_time") :true) :deadline timeout))))
 
 (defun try-forms (params)
-  "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, and
-  what was refused."
-  (let ((outcomes '()) (counts '()) (refused nil))
+  "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, what
+  was refused, and the definitions that note which of their forms run, as of COVER-DEFINITIONS."
+  (let ((outcomes '()) (counts '()) (refused nil) (covered '()))
     (loop for form across (field params "forms")
           for name = (field form "package")
           for package = (package-called name)
@@ -52,14 +53,15 @@
           do (push outcome outcomes)
              (setf refused (or refused words))
           while (equal (field outcome "status") "ok")
-          do (loop for function across (field form "functions")
+          do (setf covered (append covered (cover-definitions (field form "code") package)))
+             (loop for function across (field form "functions")
                    for count = (counted-function function package)
                    when count do (push count counts)))
-    (values (nreverse outcomes) (nreverse counts) refused)))
+    (values (nreverse outcomes) (nreverse counts) refused covered)))
 
 (defun trial (params)
   "The JSON of Trial, in a copy that is confined as it should be."
-  (multiple-value-bind (outcomes counts refused) (try-forms params)
+  (multiple-value-bind (outcomes counts refused covered) (try-forms params)
     (let ((outcome nil))
       (when (and (plusp (length (field params "code"))) (every (lambda (outcome) (equal (field outcome "status") "ok")) outcomes))
         (multiple-value-bind (last words)
@@ -69,6 +71,7 @@
       (object "forms" (coerce outcomes 'vector)
               "outcome" (or-null outcome)
               "calls" (map 'vector (lambda (count) (object "name" (car count) "calls" (cdr count))) counts)
+              "coverage" (if outcome (map 'vector (lambda (entry) (coverage-json (car entry) (cdr entry))) covered) #())
               "refused" (or-null refused)))))
 
 (defun try-in-copy (params)
@@ -78,7 +81,7 @@
     (multiple-value-bind (confined why) (confine-copy params report)
       (send-line report (object "answer" (if confined
                                              (trial params)
-                                             (object "forms" (vector (unconfined-outcome why)) "outcome" :null "calls" #() "refused" :null)))
+                                             (object "forms" (vector (unconfined-outcome why)) "outcome" :null "calls" #() "coverage" #() "refused" :null)))
                  :flush t))
     (tell-done report '())))
 

@@ -52,6 +52,7 @@ pub(super) async fn try_code(shared: &Arc<Shared>, params: TryParams) -> Result<
         forms: Vec::new(),
         outcome: Some(ended),
         calls: Vec::new(),
+        coverage: Vec::new(),
         refused: None,
     }))
 }

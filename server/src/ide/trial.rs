@@ -6,7 +6,7 @@ use super::clip::clip;
 use super::edit_forms::Edits;
 use super::edited_in_image::package_of;
 use super::evaluate::{Ending, Evaluation, Fault};
-use crate::model::trial::{Called, Trial, TriedForm};
+use crate::model::trial::{Called, Coverage, Trial, TriedForm};
 use crate::text::made;
 
 /// Bytes of output that are shown of a candidate.
@@ -15,6 +15,8 @@ const OUTPUT: usize = 500;
 const VALUE: usize = 300;
 /// The number of compiler findings that are shown of a candidate.
 const FINDINGS: usize = 8;
+/// The number of forms that did not run that are shown of a candidate.
+const MISSED: usize = 8;
 
 /// The result of a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,6 +39,9 @@ pub struct Tried {
     /// The calls of each new function by the code.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Called>,
+    /// The forms of each definition that the code ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub coverage: Vec<Coverage>,
     /// The printed output of the code.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
@@ -97,6 +102,7 @@ impl Tried {
             output: ran.as_ref().map(|ran| format!("{}{}", ran.stdout, ran.stderr)).unwrap_or_default(),
             milliseconds: ran.and_then(|ran| ran.timing).map(|timing| timing.real_ms),
             calls: trial.calls,
+            coverage: trial.coverage,
             refused: trial.refused,
         }
     }
@@ -111,6 +117,7 @@ impl Tried {
             error: Some(Fault { kind: kind.to_uppercase(), message, backtrace: Vec::new() }),
             in_definitions: true,
             calls: Vec::new(),
+            coverage: Vec::new(),
             output: String::new(),
             milliseconds: None,
             refused: None,
@@ -157,6 +164,21 @@ impl Tried {
                 .collect();
             text += &format!("\n  Called: {}", calls.join(", "));
         }
+        text + &self.render_coverage()
+    }
+
+    fn render_coverage(&self) -> String {
+        let mut text = String::new();
+        for Coverage { name, forms, ran, .. } in &self.coverage {
+            text += if text.is_empty() { "\n  Forms that ran: " } else { ", " };
+            text += &format!("{name} {ran} of {forms}");
+        }
+        // All forms of a definition that was never entered are missing: its number says so.
+        let entered = self.coverage.iter().filter(|one| one.ran > 0);
+        let missed = entered.flat_map(|one| one.missed.iter().map(|missed| (&one.name, missed)));
+        for (name, missed) in missed.take(MISSED) {
+            text += &format!("\n    not run: {name}, line {}: {}", missed.line, missed.text);
+        }
         text
     }
 }
@@ -165,6 +187,7 @@ impl Tried {
 mod tests {
     use super::*;
     use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
+    use crate::model::trial::Missed;
 
     fn outcome(values: &[&str], error: Option<&str>) -> EvalOutcome {
         let clipped = |text: &&str| Clipped { text: (*text).into(), omitted: 0 };
@@ -181,7 +204,7 @@ mod tests {
     }
 
     fn trial(forms: Vec<EvalOutcome>, outcome: Option<EvalOutcome>) -> Trial {
-        Trial { forms, outcome, calls: Vec::new(), refused: None }
+        Trial { forms, outcome, calls: Vec::new(), coverage: Vec::new(), refused: None }
     }
 
     #[test]
@@ -196,6 +219,20 @@ mod tests {
         assert!(!broken.passed && broken.in_definitions);
         assert_eq!(broken.render(), "a: failed\n  [ERROR] in the definitions READER-ERROR: why");
         assert!(!tried(trial(fine(), Some(outcome(&[], Some("TYPE-ERROR")))), false).passed);
+    }
+
+    #[test]
+    fn forms_that_did_not_run_are_named_where_the_definition_was_entered() {
+        let missed = |line, text: &str| Missed { line, column: 3, text: text.into() };
+        let coverage = vec![
+            Coverage { name: "f".into(), forms: 4, ran: 3, missed: vec![missed(4, "(error \"none\")")] },
+            Coverage { name: "g".into(), forms: 2, ran: 0, missed: vec![missed(1, "(car x)")] },
+        ];
+        let tried = Tried::of("a".into(), Trial { coverage, ..trial(Vec::new(), Some(outcome(&[], None))) }, false);
+        assert_eq!(
+            tried.render(),
+            "a: passed\n  Forms that ran: f 3 of 4, g 0 of 2\n    not run: f, line 4: (error \"none\")"
+        );
     }
 
     #[test]

@@ -25,6 +25,30 @@ pub struct Called {
     pub calls: u64,
 }
 
+/// The forms of a definition that ran. Forms that are no lists do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// The name as it is written.
+    pub name: String,
+    /// The number of forms.
+    pub forms: usize,
+    /// The number of forms that ran.
+    pub ran: usize,
+    /// The outermost forms that did not run, the first few.
+    pub missed: Vec<Missed>,
+}
+
+/// A form that did not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missed {
+    /// The line in the definition's text, from 1.
+    pub line: usize,
+    /// The column, from 1, in UTF-16 code units.
+    pub column: usize,
+    /// The beginning of the form.
+    pub text: String,
+}
+
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Trial {
@@ -36,6 +60,9 @@ pub struct Trial {
     /// The calls of the functions that were defined.
     #[serde(default)]
     pub calls: Vec<Called>,
+    /// The forms of the definitions that the code ran; none where there was no code.
+    #[serde(default)]
+    pub coverage: Vec<Coverage>,
     /// The words about something that the confinement refused.
     #[serde(default)]
     pub refused: Option<String>,

@@ -1,0 +1,31 @@
+;;;; Calls between files that are checked together. The compiler measures a call by the definition that there is when it comes to it, which for a function of a
+;;;; later file is the old one. Calls of functions whose lambda lists changed are measured again when all files are loaded.
+
+(in-package :consort)
+
+(defun call-finding-p (finding)
+  "Whether FINDING is that a call does not fit the lambda list of what it calls."
+  (member (finding-code finding) '("wrong-argument-count" "unknown-keyword" "odd-keyword-arguments") :test #'string=))
+
+(defun lambda-lists-now ()
+  "The lambda lists of the functions of all packages that are not locked, by function name."
+  (let ((lambda-lists (make-hash-table :test #'equal)))
+    (dolist (package (remove-if #'sb-ext:package-locked-p (list-all-packages)) lambda-lists)
+      (do-symbols (symbol package)
+        (when (eq (symbol-package symbol) package)
+          (dolist (name (list symbol (list 'setf symbol)))
+            (when (and (fboundp name) (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))))
+              (setf (gethash name lambda-lists) (sb-introspect:function-lambda-list (fdefinition name))))))))))
+
+(defun words-of-changed-functions (before)
+  "The symbol names, in lower case, of the functions that had other lambda lists BEFORE, or were none."
+  (loop for name being the hash-keys of (lambda-lists-now) using (hash-value now)
+        unless (multiple-value-bind (was known) (gethash name before)
+                 (and known (equal was now)))
+          collect (string-downcase (if (consp name) (second name) name))))
+
+(defun mentions-p (text words)
+  "Whether TEXT has one of WORDS, which are in lower case."
+  (and words
+       (let ((text (string-downcase text)))
+         (some (lambda (word) (search word text)) words))))
