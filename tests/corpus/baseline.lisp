@@ -143,17 +143,32 @@
   (let* ((nowhere (make-broadcast-stream)) (*standard-output* nowhere) (*error-output* nowhere) (*trace-output* nowhere))
     (funcall function)))
 
+(defconstant +small+ 2 "Seconds: what takes less is compiled three times.")
+
+(defun compile-timed (system)
+  "Compile SYSTEM; the seconds that it took, and those of the processor, without those of recording."
+  (setf *recording* 0)
+  (let ((start (get-internal-real-time)) (processor (get-internal-run-time)))
+    (handler-bind ((condition #'observe))
+      (asdf:compile-system system :force (mapcar #'asdf:component-name (parts system))))
+    (flet ((seconds (units) (/ (round units (/ internal-time-units-per-second 1000)) 1000.0)))
+      (list (seconds (- (get-internal-real-time) start *recording*))
+            (seconds (- (get-internal-run-time) processor *recording*))))))
+
 (defun compile-and-tell (name)
   (let* ((*package* (find-package "COMMON-LISP-USER"))
          (system (asdf:find-system name)))
     (load-dependencies system)
-    (setf *recording* 0 *measuring* t)
-    (let ((start (get-internal-real-time)) (processor (get-internal-run-time)))
-      (handler-bind ((condition #'observe))
-        (asdf:compile-system system :force (mapcar #'asdf:component-name (parts system))))
-      (flet ((seconds (units) (/ (round units (/ internal-time-units-per-second 1000)) 1000.0)))
-        (line "seconds" (seconds (- (get-internal-real-time) start *recording*))
-              "processor" (seconds (- (get-internal-run-time) processor *recording*)))))))
+    (setf *measuring* t)
+    (let ((times (list (compile-timed system))))
+      (setf *measuring* nil)
+      ;; Small ones again, and the least counts: all else that the machine does only adds.
+      (when (< (second (first times)) +small+)
+        (loop repeat 2
+              do (let ((again (handler-case (compile-timed system) (error () nil))))
+                   (when again (push again times)))))
+      (line "seconds" (reduce #'min times :key #'first)
+            "processor" (reduce #'min times :key #'second)))))
 
 (with-open-file (*out* (sb-ext:posix-getenv "CORPUS_OUTPUT") :direction :output :if-exists :supersede :external-format :utf-8)
   (handler-case (silently (lambda () (compile-and-tell (sb-ext:posix-getenv "CORPUS_SYSTEM"))))

@@ -101,6 +101,9 @@ fn examine(corpus: &Corpus, exceptions: &Exceptions, system: &str) -> Result<(Ro
     Ok((row, unargued))
 }
 
+/// The processor's seconds of a check below which it is made three times, and the least counts.
+const SMALL: f64 = 2.0;
+
 /// The checks of a system whole, with what it depends on loaded, and of each of its files, with it
 /// loaded.
 fn check(host: &Host<'_>, system: &str, definition: &Path, plain: &baseline::Plain) -> Result<(Check, Check)> {
@@ -123,7 +126,14 @@ fn check(host: &Host<'_>, system: &str, definition: &Path, plain: &baseline::Pla
                  (dolist (dependency (dependencies part))
                    (unless (member dependency parts) (asdf:load-system dependency)))))))"
     ))?;
-    let whole = host.check(&[definition])?;
+    let mut whole = host.check(&[definition])?;
+    if whole.processor < SMALL {
+        for _ in 0..2 {
+            let again = host.check(&[definition])?;
+            whole.seconds = whole.seconds.min(again.seconds);
+            whole.processor = whole.processor.min(again.processor);
+        }
+    }
     host.evaluate(&format!("(handler-bind ((warning #'muffle-warning)) (asdf:load-system {system:?}))"))?;
     let paths: Vec<&Path> = plain.files.keys().map(std::path::PathBuf::as_path).collect();
     let files = host.check(&paths)?;
