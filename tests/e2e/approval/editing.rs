@@ -108,6 +108,26 @@ fn what_was_allowed_for_one_content_is_not_for_another() {
     doors.end();
 }
 
+/// With `load` one answer is for the file and for the image, and a no for neither.
+#[test]
+fn one_answer_is_for_the_file_and_the_image() {
+    let mut doors = Doors::open();
+    doors.eval("(defun cl-user::core (x) (* x 2))");
+    let edit = |content: &str| {
+        let mut edit = edit("core.lisp", content);
+        edit["load"] = true.into();
+        edit
+    };
+    doors.denied(TOOL, edit("(defun core (x) (* x 3))"));
+    assert_eq!((doors.eval("(cl-user::core 1)").as_str(), doors.text_of("core.lisp").as_str()), ("2", CORE));
+    // A second question would keep the answer back.
+    doors.allowed(TOOL, edit("(defun core (x) (* x 4))"), "Allow");
+    assert_eq!(doors.eval("(cl-user::core 1)"), "4");
+    assert_eq!(doors.text_of("core.lisp"), "(defun core (x) (* x 4))\n");
+    doors.audited(&["lisp-edit-form refused", "lisp-edit-form allowed"]);
+    doors.end();
+}
+
 /// Where the agent's own client asks, by a result that says so (2026-07-28).
 #[test]
 fn nor_in_a_call_that_is_made_again() {

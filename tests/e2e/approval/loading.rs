@@ -90,7 +90,7 @@ fn files_that_the_load_itself_exchanges_are_not_loaded() {
 }
 
 /// Waits until the second of a file's last change is over.
-fn settled(path: &Path) {
+pub(crate) fn settled(path: &Path) {
     let changed = fs::metadata(path).expect("a file").ctime().cast_unsigned();
     until("the second of the change to end", || {
         SystemTime::now().duration_since(UNIX_EPOCH).expect("later").as_secs() > changed + 1

@@ -9,6 +9,7 @@ use consort_tests::wire::Rpc;
 use serde_json::{Value, json};
 
 use crate::doors::{Doors, begin, kind, result};
+use crate::loading::settled;
 
 fn replacement(value: &str) -> Value {
     json!({"function": "cl-user::core", "new_code": format!("(defun core () {value})"), "package": "CL-USER"})
@@ -179,6 +180,27 @@ fn with_system() -> Doors {
 
 fn code(doors: &Doors, value: &str) {
     doors.house.write("sys/code.lisp", &format!("(in-package :sys)\n(defun core () {value})\n"));
+}
+
+/// A person reads the lines that differ from what the image has, not the files.
+#[test]
+fn the_question_of_a_reload_has_what_changed_since_it_was_loaded() {
+    let mut doors = with_system();
+    // Loaded again: then the file is surely older than the load.
+    settled(&doors.house.path("sys/code.lisp"));
+    doors.allowed("code_reload_system", json!({"system": "sys", "force": true}), "Allow");
+    code(&doors, ":new");
+    let call = begin(&mut doors.agent, "code_reload_system", json!({"system": "sys"}));
+    let question = doors.question();
+    let message = question["params"]["message"].as_str().expect("a message");
+    for words in ["1 of 2 files changed since they were loaded", "-(defun core () :old)", "+(defun core () :new)"] {
+        assert!(message.contains(words), "no {words:?} in {message}");
+    }
+    assert!(!message.contains("defpackage"), "{message}");
+    doors.press(&question, "Allow");
+    assert_eq!(result(&mut doors.agent, call)["isError"], false);
+    assert_eq!(doors.eval("(sys:core)"), ":NEW");
+    doors.end();
 }
 
 /// The approval is for the files' text at the time of the question.

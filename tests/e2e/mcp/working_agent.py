@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from contract import check, eventually, facts, text
+from contract import check, eventually, facts, same, text
 from hot_reload import WORKSPACE, write
 
 
@@ -111,6 +111,38 @@ async def changed_files_are_checked_together(agent):
 
 
 @check
+async def calls_between_changed_files_are_measured_both_ways(agent):
+    name = f"wa-calls-{os.getpid()}"
+    package = f"(defpackage :{name} (:use :cl))\n"
+
+    def files(early, base, late, user):
+        write(f"{name}/a.lisp", f"(in-package :{name})\n(defun early (x) {early})\n(defun base {base} (list {base.strip('()')}))\n")
+        write(f"{name}/b.lisp", f"(in-package :{name})\n(defun late {late} (list {late.strip('()')}))\n(defun user (x) {user})\n")
+
+    system(name, {"package": package, "a": "", "b": ""})
+    files("(late x)", "(x)", "(x)", "(base x)")
+    await loaded(agent, name)
+
+    async def bad_calls():
+        result = await agent.call("diagnostics", {"path": name})
+        return [(os.path.basename(one["file"]), finding["line"], finding["code"]) for one in facts(result)["files"] for finding in one["diagnostics"]], text(result)
+
+    # The function is in the earlier file, the call in the later one; then the other way round. Each call is wrong first, then right.
+    wrong, right = (lambda file, line: [(file, line, "wrong-argument-count")]), []
+    for early, base, late, user, expected in [
+        ("(list (late x))", "(x y)", "(x)", "(list (base x))", wrong("b.lisp", 3)),
+        ("(list (late x))", "(x y)", "(x)", "(list (base x 1))", right),
+        ("(list (late x))", "(x)", "(x y)", "(list (base x))", wrong("a.lisp", 2)),
+        ("(late x)", "(x)", "(x y)", "(base x)", wrong("a.lisp", 2)),
+        ("(list (late x 1))", "(x)", "(x y)", "(list (base x))", right),
+    ]:
+        files(early, base, late, user)
+        found, words = await bad_calls()
+        same(found, expected)
+        assert found == [] or "Style warnings: 1" in words, words
+
+
+@check
 async def forms_are_edited_by_pieces_several_at_once_and_into_the_image(agent):
     path = write("wa-edit.lisp", "(in-package :cl-user)\n\n(defun wa-one (x)\n  (list x 1))\n\n(defun wa-two (y)\n  (list y 2))\n")
     await agent.call("evaluate-lisp", {"code": f'(load "{path}")'})
@@ -169,8 +201,9 @@ async def a_class_is_described_and_a_reload_of_the_same_text_changes_no_layout(a
 
 @check
 async def threads_tell_what_they_wait_for_and_end(agent):
+    path = write("wa-threads.lisp", "(in-package :cl-user)\n(defvar *wa-lock* (sb-thread:make-mutex :name \"wa till\"))\n\n(defun wa-hold ()\n  (sb-thread:with-mutex (*wa-lock*) (loop (list 1))))\n")
     code = (
-        '(defvar *wa-lock* (sb-thread:make-mutex :name "wa till")) (defun wa-hold () (sb-thread:with-mutex (*wa-lock*) (loop (list 1))))'
+        f'(load "{path}")'
         '(sb-thread:make-thread (function wa-hold) :name "wa holder")'
         "(loop until (sb-thread:mutex-owner *wa-lock*) do (sleep 0.01))"
         '(sb-thread:make-thread (lambda () (sb-thread:with-mutex (*wa-lock*) 1)) :name "wa waiter") 1'
@@ -190,7 +223,12 @@ async def threads_tell_what_they_wait_for_and_end(agent):
     holder = await named("wa holder")
     assert waiter["held_by"] == holder["number"] and waiter["state"] == "waits for a lock", (waiter, holder)
     stack = await agent.call("threads", {"action": "stack", "number": holder["number"]})
-    assert "WA-HOLD" in text(stack), text(stack)
+    assert "WA-HOLD" in text(stack) and "wa-threads.lisp:" in text(stack), text(stack)
+
+    async def works():
+        return (await named("wa holder"))["processor"] > (await named("wa waiter"))["processor"]
+
+    await eventually(works, "the thread that holds the lock is seen to take processor time")
     ended = await agent.call("threads", {"action": "end", "number": holder["number"]})
     assert not ended.get("isError"), text(ended)
 
