@@ -15,7 +15,7 @@
         (when (eq (symbol-package symbol) package)
           (dolist (name (list symbol (list 'setf symbol)))
             (when (and (fboundp name) (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))))
-              (setf (gethash name lambda-lists) (sb-introspect:function-lambda-list (fdefinition name))))))))))
+              (setf (gethash name lambda-lists) (ignore-errors (sb-introspect:function-lambda-list (fdefinition name)))))))))))
 
 (defun words-of-changed-functions (before)
   "The symbol names, in lower case, of the functions that had other lambda lists BEFORE, or were none."
