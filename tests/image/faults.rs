@@ -23,8 +23,8 @@ fn lost(result: Result<EvalOutcome, ImageError>) -> String {
     }
 }
 
-/// Evaluates code that cannot be stopped, with the shortest deadline that comes when it has begun: a
-/// shorter one just ends the evaluation. The deadline and why the image was lost.
+/// Evaluates code that cannot be stopped, with the shortest deadline that comes when it has begun:
+/// a shorter one just ends the evaluation. Returns the deadline and why the image was lost.
 async fn unstoppable(house: &House) -> (f64, String) {
     let mut deadline = 0.5;
     loop {

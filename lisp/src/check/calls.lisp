@@ -1,5 +1,6 @@
-;;;; Calls between files that are checked together. The compiler measures a call by the definition that there is when it comes to it, which for a function of a
-;;;; later file is the old one. Calls of functions whose lambda lists changed are measured again when all files are loaded.
+;;;; Calls between files that are checked together. The compiler measures a call by the definition
+;;;; that there is when it comes to it, which for a function of a later file is the old one. Calls
+;;;; of functions whose lambda lists changed are measured again when all files are loaded.
 
 (in-package :consort)
 

@@ -1,4 +1,5 @@
-;;;; Which forms of a definition ran: probes that are not idle until a thread comes to them. Forms that are no lists have no probe.
+;;;; Which forms of a definition ran: probes that are not idle until a thread comes to them. Forms
+;;;; that are no lists have no probe.
 
 (in-package :consort)
 
@@ -13,7 +14,8 @@
       (setf (aref flags number) (logandc2 (aref flags number) +cover-flag+)))))
 
 (defun cover-piece (text pieces piece package)
-  "Have the definition that is the PIECE of TEXT, and is in place, note which of its forms run. Its unit, or NIL where it can have no probes."
+  "Have the definition that is the PIECE of TEXT, and is in place, note which of its forms run.
+  Its unit, or NIL where it can have no probes."
   (handler-case
       (let ((unit (make-unit-of "code" text piece (package-before text pieces piece package) :loaded nil)))
         (compile-unit unit)
@@ -24,7 +26,8 @@
     (error () nil)))
 
 (defun cover-definitions (text package)
-  "Have the definitions of TEXT, which was evaluated in PACKAGE, note which of their forms run. A list of (UNIT . TEXT)."
+  "Have the definitions of TEXT, which was evaluated in PACKAGE, note which of their forms run. A
+  list of (UNIT . TEXT)."
   (when (can-probe-p)
     (let* ((text (coerce text 'text))
            (pieces (handler-case (toplevel-pieces text) (error () '()))))
@@ -33,7 +36,8 @@
             when unit collect (cons unit text)))))
 
 (defun site-lists (unit)
-  "The lists of UNIT's text that have probes, in their order: (START END RAN). A list that was expanded more than once ran if one of its expansions did."
+  "The lists of UNIT's text that have probes, in their order: (START END RAN). A list that was
+  expanded more than once ran if one of its expansions did."
   (let ((spans (make-hash-table :test #'equal)))
     (loop for site across (unit-sites unit)
           for number from 0

@@ -211,7 +211,8 @@
     (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column)))
 
 (defun make-unit-of (file text piece package &key (loaded t))
-  "The unit of the PIECE of TEXT. LOADED: it is refused unless the definition in the image was made of just that."
+  "The unit of the PIECE of TEXT. LOADED: it is refused unless the definition in the image was
+  made of just that."
   (let ((own (subseq text (car piece) (cdr piece))))
     (multiple-value-bind (form end places) (let ((*package* package)) (read-placing own 0))
       (declare (ignore end))

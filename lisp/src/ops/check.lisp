@@ -177,7 +177,8 @@
                                       :at (if (or silent again) (constantly nil) (place-sender report)))
                    (file-error (condition) (problem path (say condition)) nil))))
              (settle-calls ()
-               "Measure the calls in files that mention functions with other lambda lists than BEFORE again, and tell of the others as they were measured."
+               "Measure the calls in files that mention functions with other lambda lists than
+               BEFORE again, and tell of the others as they were measured."
                (let ((words (if incomplete '() (words-of-changed-functions before))))
                  (dolist (entry (reverse calls))
                    (destructuring-bind (path withheld findings) entry

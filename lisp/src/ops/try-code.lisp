@@ -1,6 +1,6 @@
 ;;;; `try-code`: definitions evaluated in a confined copy of the image, then code or tests that use
-;;;; them. The copy tells what came of both, how often each of the new functions was called, and which
-;;;; forms of them did not run.
+;;;; them. The copy tells what came of both, how often each of the new functions was called, and
+;;;; which forms of them did not run.
 
 (in-package :consort)
 
