@@ -59,7 +59,7 @@
            (values file (and offset (gethash (cons file offset) *evaluated-sources*))))
           (t (let* ((text (and written (text-of-file file written)))
                     (start (and text (or offset (and number (form-start text number))))))
-               (values file (and start (form-text-at text (skip-blank (as-text text) start)))))))))
+               (values file (and start (form-text-at text (skip-blanks text start)))))))))
 
 (defun one-file-p (file other)
   (or (equal file other)

@@ -81,7 +81,7 @@
 
 (defun split-token (text start)
   "The token or list of TEXT at START, and where it ends."
-  (let ((start (skip-blank (as-text text) start)))
+  (let ((start (skip-blanks text start)))
     (if (and (< start (length text)) (char= (char text start) #\())
         (let ((end (position #\) text :start start)))
           (values (subseq text start (if end (1+ end) (length text))) (or end (length text))))

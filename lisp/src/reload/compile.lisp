@@ -24,13 +24,13 @@
     (handler-case
         (let ((*read-suppress* t))
           (loop
-            (let ((start (skip-blank (as-text text) (file-position in))))
+            (let ((start (skip-blanks text (file-position in))))
               (file-position in start)
               (when (eq (read in nil in) in) (return))
               (push (cons start (file-position in)) pieces))))
       (error () ; the compiler says what is wrong with it
         (let ((start (if pieces (cdr (first pieces)) 0)))
-          (push (cons (skip-blank (as-text text) start) (length text)) pieces))))
+          (push (cons (skip-blanks text start) (length text)) pieces))))
     (nreverse pieces)))
 
 (defun blanks-like (text)
@@ -59,7 +59,7 @@
    (with-open-file (in file :external-format '(:utf-8 :replacement #\?))
      (let* ((text (make-string (file-length in)))
             (text (subseq text 0 (read-sequence text in)))
-            (at (min (skip-blank (as-text text) offset) (length text)))
+            (at (min (skip-blanks text offset) (length text)))
             (break (position #\Newline text :end at :from-end t)))
        (list (1+ (count #\Newline text :end at)) (- at (or break -1)))))))
 
