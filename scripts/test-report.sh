@@ -1,8 +1,9 @@
 # Sourced by `test`: what a stage's log says.
 
-# count LOG: "passed failed skipped flaky" of a stage. Cargo and pytest say it in lines of their own, which are added up; of the plain
-# lines `N passed, N failed[, N skipped][, N flaky]` the last one counts, so that a runner may also print one for each of its parts.
-# Flaky is a step of a real editor that passed only when it was tried a second time. A line `N flaky` alone is added.
+# count LOG: "passed failed skipped flaky" of a stage. Cargo and pytest say it in lines of their
+# own, which are added up; of the plain lines `N passed, N failed[, N skipped][, N flaky]` the last
+# one counts, so that a runner may also print one for each of its parts. Flaky is a step of a real
+# editor that passed only when it was tried a second time. A line `N flaky` alone is added.
 count() {
     sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
         /^test result: / { for (i = 1; i < NF; i++) { w = $(i + 1)
@@ -17,7 +18,8 @@ count() {
             print p + 0, f + 0, s + 0, y + 0 }'
 }
 
-# telling LOG: what a failed stage's log says of the failure, in a few lines; its end when no line says anything.
+# telling LOG: what a failed stage's log says of the failure, in a few lines; its end when no line
+# says anything.
 telling() {
     sed 's/\x1b\[[0-9;]*m//g; s/\r$//' "$1" | awk '
         { line[NR] = substr($0, 1, 240) }
@@ -30,8 +32,8 @@ telling() {
               for (i = 1; i <= n; i++) { if (i <= 20 || i > n - 3) print "  " told[i]; else if (i == 21) print "  [...]" } }'
 }
 
-# alone LOG PREFIX: the commands that run the failed Rust tests of a stage and no others; PREFIX is put before each. Cargo names the
-# target of failures behind them.
+# alone LOG PREFIX: the commands that run the failed Rust tests of a stage and no others; PREFIX is
+# put before each. Cargo names the target of failures behind them.
 alone() {
     sed 's/\x1b\[[0-9;]*m//g' "$1" | awk -v prefix="$2" '
         /^failures:$/ { names = ""; listing = 1; next }

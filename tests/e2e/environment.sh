@@ -1,7 +1,9 @@
-# Sourced by the run.sh of each kind of client, after `set`: the environment that its programs get, the same on every machine, and how long to
-# wait. Nothing of the caller's comes in but what is named here; without scripts/isolated the run gets directories of its own.
+# Sourced by the run.sh of each kind of client, after `set`: the environment that its programs get,
+# the same on every machine, and how long to wait. Nothing of the caller's comes in but what is
+# named here; without scripts/isolated the run gets directories of its own.
 #
-# Afterwards: $E2E_PLACE, a directory that `e2e_leave` removes; $CONSORT_TEST_PATIENCE, in milliseconds; `e2e_limit SECONDS COMMAND...`.
+# Afterwards: $E2E_PLACE, a directory that `e2e_leave` removes; $CONSORT_TEST_PATIENCE, in
+# milliseconds; `e2e_limit SECONDS COMMAND...`.
 
 : "${CONSORT_BIN:?the consort to test}"
 if [ -z "${E2E_ENVIRONMENT:-}" ]; then
@@ -14,7 +16,8 @@ if [ -z "${E2E_ENVIRONMENT:-}" ]; then
         keep+=(CL_SOURCE_REGISTRY ASDF_OUTPUT_TRANSLATIONS SBCL_HOME)
     fi
     clean=(E2E_ENVIRONMENT=yes LC_ALL=C.UTF-8 LANG=C.UTF-8 TZ=UTC TERM=xterm-256color SHELL=/bin/bash USER=tester LOGNAME=tester)
-    # Python writes UTF-8 whatever the locale is called, and nothing into the work tree; git and SBCL read no one's configuration.
+    # Python writes UTF-8 whatever the locale is called, and nothing into the work tree; git and
+    # SBCL read no one's configuration.
     clean+=(PYTHONUTF8=1 PYTHONDONTWRITEBYTECODE=1 PYTHONNOUSERSITE=1 GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null)
     for name in "${keep[@]}"; do
         if [ -n "${!name:-}" ]; then clean+=("$name=${!name}"); fi
@@ -33,8 +36,9 @@ mkdir -m 700 "$E2E_PLACE/tmp"
 export TMPDIR=$E2E_PLACE/tmp
 e2e_leave() { rm -rf "$E2E_PLACE"; }
 
-# How long what must come may take: two minutes on an ordinary machine, and in proportion where starting programs and computing, looked at now,
-# take longer. Nothing asserts that anything comes sooner, so this only says when a test gives up.
+# How long what must come may take: two minutes on an ordinary machine, and in proportion where
+# starting programs and computing, looked at now, take longer. Nothing asserts that anything comes
+# sooner, so this only says when a test gives up.
 if [ -z "${CONSORT_TEST_PATIENCE:-}" ]; then
     CONSORT_TEST_PATIENCE=$(python3 - <<'PYTHON'
 import hashlib, subprocess, sys, time

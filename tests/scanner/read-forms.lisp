@@ -2,8 +2,8 @@
 ;;;; scanner_agrees.rs.
 ;;;;
 ;;;; Standard input: one path a line. Standard output: one line of JSON for each path, in order:
-;;;;   [[start, end], ...]            in characters; guards (#+ #-) and comments before an object are
-;;;;                                  not part of it
+;;;;   [[start, end], ...]            in characters; guards (#+ #-) and comments before an object
+;;;;                                  are not part of it
 ;;;;   "message"                      the reader refused the file
 ;;;; Files are read as UTF-8, and as Latin-1 when they are not.
 ;;;;

@@ -183,22 +183,24 @@ impl Editor {
         self.wait("consort/input", |message| message["method"] == "consort/input").await
     }
 
-    /// Waits until a question is withdrawn: the request is cancelled, and a message gives the reason.
+    /// Waits until a question is withdrawn: the request is cancelled, and a message gives the
+    /// reason.
     pub async fn withdrawn(&mut self, question: &Value) {
         self.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
         let is_over = |params: &Value| params["message"].as_str().is_some_and(|text| text.starts_with("No answer is"));
         self.wait_for("window/showMessage", is_over).await;
     }
 
-    /// Returns true if such a question has come. Whatever the server said before its answer to a request is
-    /// seen first.
+    /// Returns true if such a question has come. Whatever the server said before its answer to a
+    /// request is seen first.
     pub async fn was_asked(&mut self) -> bool {
         self.command("consort.status", json!({})).await.expect("a status");
         self.unread
             .has(|message| matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve")))
     }
 
-    /// Returns true if a notification of a kind that satisfies `wanted` has come and was not looked at.
+    /// Returns true if a notification of a kind that satisfies `wanted` has come and was not looked
+    /// at.
     pub fn has(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> bool {
         self.unread.has(|message| message["method"] == method && wanted(&message["params"]))
     }

@@ -36,6 +36,7 @@ async fn findings_are_published_moved_withdrawn_and_cleared() {
 async fn a_document_that_is_opened_again_is_not_taken_for_the_one_before() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     let document = json!({"textDocument": {"uri": uri}});
     for round in 0..20 {

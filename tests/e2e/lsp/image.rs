@@ -13,7 +13,9 @@ async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
     ];
     let world = World::ready(&files).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["window/showMessage"]);
     let mut other = Editor::start(&world.session, json!({})).await;
+    other.ignore(&["window/showMessage"]);
     let first = editor.wait_for("consort/imageState", |params| params["state"] == "ready").await;
     assert_eq!(editor.command("consort.loadSystem", json!({"system": "toy"})).await.unwrap()["loaded"], true);
     let id = editor.ask_command("consort.eval", json!({"code": "(princ 1) (loop)", "outputToken": 1})).await;
@@ -42,6 +44,7 @@ async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
 async fn pulled_diagnostics_wait_for_the_image_that_replaces_a_lost_one() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics", "window/showMessage"]);
     let uri = world.uri("pulled.lisp");
     editor.open(&uri, "").await;
     for round in 1..=4 {
@@ -63,9 +66,11 @@ async fn pulled_diagnostics_wait_for_the_image_that_replaces_a_lost_one() {
 async fn both_editors_are_on_one_image_and_a_restart_makes_a_new_one() {
     let world = World::ready(&[]).await;
     let mut one = Editor::connect(&world.session);
+    one.ignore(&["window/showMessage"]);
     let answer = one.initialize(json!({"capabilities": {}})).await;
     let image = answer["capabilities"]["experimental"]["consort"]["image"]["image"].clone();
     let mut two = Editor::start(&world.session, json!({})).await;
+    two.ignore(&["window/showMessage"]);
     let status = two.command("consort.status", json!({})).await.unwrap();
     assert_eq!(status["image"]["image"], image);
     one.eval("(defun shared () :seen)").await;
