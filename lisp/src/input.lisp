@@ -1,4 +1,5 @@
-;;;; Standard input of an evaluation whose asker can be asked: each line is asked for through the host, from whoever started the evaluation.
+;;;; Standard input of an evaluation whose asker can be asked: each line is asked for through the
+;;;; host, from whoever started the evaluation.
 
 (in-package :consort)
 

@@ -1,4 +1,5 @@
-;;;; Streams that user code meets while it is evaluated: output kept to a limit, and input that nobody is asked for.
+;;;; Streams that user code meets while it is evaluated: output kept to a limit, and input that
+;;;; nobody is asked for.
 
 (in-package :consort)
 

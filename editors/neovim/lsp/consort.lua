@@ -15,8 +15,8 @@ return {
   cmd = { 'consort', 'lsp' },
   filetypes = { 'lisp' },
   root_dir = root_dir,
-  -- Questions about what an agent may do come with the code, and not as a plain message; code that reads asks here.
-  -- Evaluations that stop are shown in the debugger.
+  -- Questions about what an agent may do come with the code, and not as a plain message; code that
+  -- reads asks here. Evaluations that stop are shown in the debugger.
   init_options = { approve = true, input = true, stops = true },
   -- A code lens is run here, so that what failed is shown at its line.
   commands = {

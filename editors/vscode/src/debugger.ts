@@ -68,7 +68,9 @@ export class Debugger implements vscode.Disposable {
     for (const subscription of this.subscriptions) subscription.dispose()
   }
 
-  /** Begins a session for an evaluation that has stopped, unless there is one, which was told of it. */
+  /**
+   * Begins a session for an evaluation that has stopped, unless there is one, which was told of it.
+   */
   private async attach(thread: number): Promise<void> {
     this.own.add(thread)
     if (this.sessions.size > 0) return
@@ -76,7 +78,10 @@ export class Debugger implements vscode.Disposable {
     await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), AUTOMATIC, { suppressSaveBeforeStart: true })
   }
 
-  /** An evaluation of this editor goes on: the session that was begun for it ends when nothing is stopped, and nothing is to stop, any more. */
+  /**
+   * An evaluation of this editor goes on: the session that was begun for it ends when nothing is
+   * stopped, and nothing is to stop, any more.
+   */
   private goesOn(thread: number): void {
     this.own.delete(thread)
     const session = this.attached

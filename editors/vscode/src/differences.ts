@@ -1,4 +1,5 @@
-// A quiet mark beside forms that differ from what the image has, and one command that brings the image up to them.
+// A quiet mark beside forms that differ from what the image has, and one command that brings the
+// image up to them.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
 import type { Differences } from './lsp_ext.js'

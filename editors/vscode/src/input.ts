@@ -3,7 +3,10 @@ import * as vscode from 'vscode'
 import { label } from './format.js'
 import type { InputLine, InputWanted } from './lsp_ext.js'
 
-/** The question before, answered or withdrawn: a second box would close the first, which would be end of file. */
+/**
+ * The question before, answered or withdrawn: a second box would close the first, which would be
+ * end of file.
+ */
 let before: Promise<unknown> = Promise.resolve()
 
 export function askInBox(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> {

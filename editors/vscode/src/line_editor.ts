@@ -61,7 +61,10 @@ export class LineEditor {
     if (typed !== '') this.input(typed)
   }
 
-  /** Take a line for running code. `answer` gets it without its end, or undefined for end of file (Ctrl-D). */
+  /**
+   * Take a line for running code. `answer` gets it without its end, or undefined for end of file
+   * (Ctrl-D).
+   */
   ask(prompt: string, answer: (text: string | undefined) => void): void {
     this.question = answer
     this.host.write('\r\x1b[J')

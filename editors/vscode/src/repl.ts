@@ -131,7 +131,10 @@ class Terminal implements vscode.Pseudoterminal {
     this.begin()
   }
 
-  /** A line that the evaluation reads, typed behind what it has printed; undefined when nothing of this terminal runs. */
+  /**
+   * A line that the evaluation reads, typed behind what it has printed; undefined when nothing of
+   * this terminal runs.
+   */
   input(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> | undefined {
     if (this.running === undefined || wanted.command !== 'consort.eval') return undefined
     this.asked = true
@@ -154,7 +157,10 @@ class Terminal implements vscode.Pseudoterminal {
       })
     })
   }
-  /** Output and questions come by ways of their own: the output that a question ends with may be a moment later. */
+  /**
+   * Output and questions come by ways of their own: the output that a question ends with may be a
+   * moment later.
+   */
   private untilPrinted(prompt: string): Promise<void> {
     return new Promise((resolve) => {
       const there = (): boolean => prompt.trim() === '' || this.partial.trimEnd().endsWith(prompt.trimEnd())

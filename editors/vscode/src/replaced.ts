@@ -1,4 +1,5 @@
-// After a person has allowed a change of running code: what came of it, the way back, and the way into the file.
+// After a person has allowed a change of running code: what came of it, the way back, and the way
+// into the file.
 import * as vscode from 'vscode'
 import { label, oneLine, plain } from './format.js'
 import type { Approval, LogEntry } from './lsp_ext.js'
@@ -40,7 +41,9 @@ function outcome(server: Server, approval: Approval): Promise<LogEntry | undefin
   })
 }
 
-/** Put the new definition where the old one stands, by an edit that can be undone and is not saved. */
+/**
+ * Put the new definition where the old one stands, by an edit that can be undone and is not saved.
+ */
 async function write(approval: Approval, { document, text }: DefinitionPlace, code: string): Promise<void> {
   const file = label(vscode.workspace.asRelativePath(document.uri))
   const form = formOf(document, text)

@@ -1,4 +1,5 @@
-;;;; Step into: what a form is about to call is given probes before it is called, where its file is the one that it was loaded from.
+;;;; Step into: what a form is about to call is given probes before it is called, where its file is
+;;;; the one that it was loaded from.
 
 (in-package :consort)
 

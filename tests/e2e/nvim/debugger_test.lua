@@ -1,4 +1,5 @@
--- nvim --headless -u NONE -i NONE -l debugger_test.lua: the debugger's buffer, key by key, with a real image and no other plugin.
+-- nvim --headless -u NONE -i NONE -l debugger_test.lua: the debugger's buffer, key by key, with a
+-- real image and no other plugin.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')

@@ -34,8 +34,9 @@ function T.run(command, options)
   return done
 end
 
---- Put the plugin on the runtimepath, and read its commands where COMMANDS is true: `-l` runs before plugins are loaded and files have types.
---- Errors are reported, and nobody is asked, unless ON_ERROR says otherwise. Returns its path.
+--- Put the plugin on the runtimepath, and read its commands where COMMANDS is true: `-l` runs
+--- before plugins are loaded and files have types. Errors are reported, and nobody is asked, unless
+--- ON_ERROR says otherwise. Returns its path.
 function T.plugin(commands, on_error)
   local plugin = vim.fs.normalize(vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p'))) .. '/../../../editors/neovim')
   vim.opt.runtimepath:prepend(plugin)

@@ -1,4 +1,5 @@
---- A client of `consort dap`: the Debug Adapter Protocol over a program's standard streams. There is one for each workspace.
+--- A client of `consort dap`: the Debug Adapter Protocol over a program's standard streams. There
+--- is one for each workspace.
 local client_of = require('consort.client')
 
 local M = {}
@@ -8,7 +9,7 @@ local M = {}
 ---@field process vim.SystemObj
 ---@field seq integer
 ---@field waiting table<integer, fun(error?: string, body?: table)>
----@field held? { [1]: string, [2]: table, [3]: function }[] requests that wait until the adapter is configured
+---@field held? { [1]: string, [2]: table, [3]: function }[] requests before the configuration
 ---@field buffered string
 local Adapter = {}
 Adapter.__index = Adapter
@@ -18,7 +19,8 @@ local adapters = {}
 ---@type table<string, fun(adapter: consort.Adapter, body: table)[]>
 local listeners = {}
 
---- Have a function called at each event of a name, of all adapters. The name 'exited' is of the program's end.
+--- Have a function called at each event of a name, of all adapters. The name 'exited' is of the
+--- program's end.
 ---@param event string
 ---@param listener fun(adapter: consort.Adapter, body: table)
 function M.on(event, listener)
@@ -112,7 +114,8 @@ local function start(root)
   return adapter
 end
 
---- The adapter of the workspace of a language client, the current buffer's by default; it is started if it does not run.
+--- The adapter of the workspace of a language client, the current buffer's by default; it is
+--- started if it does not run.
 ---@param client? vim.lsp.Client
 ---@return consort.Adapter?
 function M.of(client)

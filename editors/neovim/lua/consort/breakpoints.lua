@@ -1,4 +1,5 @@
---- Breakpoints of this editor, as signs that move with their text, and in the image by way of `consort dap`.
+--- Breakpoints of this editor, as signs that move with their text, and in the image by way of
+--- `consort dap`.
 local adapters = require('consort.adapter')
 local client_of = require('consort.client')
 

@@ -1,4 +1,5 @@
---- The debugger's buffer: the condition, the restarts by number, and the frames of a stopped program, as SLIME's debugger has them.
+--- The debugger's buffer: the condition, the restarts by number, and the frames of a stopped
+--- program, as SLIME's debugger has them.
 require('consort.colours')
 local adapters = require('consort.adapter')
 local client_of = require('consort.client')
@@ -24,7 +25,7 @@ local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r 
 ---@field text string
 ---@field restarts? table[]
 ---@field frames? table[]
----@field open table<integer, table[]> the variables of the frames that are open, by the frame's number from 0
+---@field open table<integer, table[]> the variables of open frames, by the number from 0
 ---@field buf? integer
 ---@field lines consort.Line[]
 

@@ -1,4 +1,5 @@
---- Forms that differ from what the image has: a quiet sign at each, and one command that brings the image up to them.
+--- Forms that differ from what the image has: a quiet sign at each, and one command that brings the
+--- image up to them.
 local client_of = require('consort.client')
 
 local M = {}

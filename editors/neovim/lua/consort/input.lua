@@ -1,6 +1,7 @@
 --- Lines that running code reads: each is asked for with `vim.ui.input`.
 ---
---- A question may come while the person types on. It waits for a pause, so that it takes no key that was on its way.
+--- A question may come while the person types on. It waits for a pause, so that it takes no key
+--- that was on its way.
 local M = {}
 
 local PAUSE = 300 -- ms without a key
@@ -40,7 +41,8 @@ ask = function(wanted)
   end)
 end
 
---- `consort/input`. Server requests are handled in a coroutine of their own, which waits here for the person.
+--- `consort/input`. Server requests are handled in a coroutine of their own, which waits here for
+--- the person.
 function M.on_request(_, params)
   local thread = assert(coroutine.running())
   table.insert(queue, { params = params, answer = function(result) coroutine.resume(thread, result) end })
@@ -58,7 +60,8 @@ function M.on_over(_, params)
       return wanted.answer(vim.NIL)
     end
   end
-  -- Neovim's own question is the command line; one of a plugin stays until it is answered, and the answer goes nowhere.
+  -- Neovim's own question is the command line; one of a plugin stays until it is answered, and the
+  -- answer goes nowhere.
   if current and current.params.id == params.id and vim.api.nvim_get_mode().mode:match('^c') then vim.api.nvim_input('<C-c>') end
 end
 

@@ -12,7 +12,8 @@ local HINT = '<CR> goes into the part · u goes back · s sets the part · g rea
 ---@field value string
 ---@field reference integer
 
----@type { buf: integer, adapter: consort.Adapter, path: consort.Inspected[], parts: table[], first: integer }?
+---@alias consort.Inspection { buf: integer, adapter: consort.Adapter, path: consort.Inspected[] }
+---@type (consort.Inspection | { parts: table[], first: integer })?
 local inspector
 
 local function render()

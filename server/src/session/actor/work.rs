@@ -46,7 +46,8 @@ impl Actor {
         };
         let evaluation = Evaluation { params, placed, output: request.output, how, reply };
         if client.stopped {
-            // What is evaluated while a program waits, such as the mended function, waits for nothing.
+            // What is evaluated while a program waits, such as the mended function, waits for
+            // nothing.
             return self.begin_evaluation(id, Kind::WorldChange, evaluation);
         }
         client.waiting.push_back(evaluation);

@@ -44,7 +44,8 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await answer(/^Allow$/)
       assert.notEqual((await first.answered).isError, true)
       await pace(':FAST')
-      // What was allowed is said, with the way back; where that has gone by, it is among the notifications that were.
+      // What was allowed is said, with the way back; where that has gone by, it is among the
+      // notifications that were.
       const undo = page.locator('.notification-list-item', { hasText: 'CL-USER::PACE replaced' }).locator('a.monaco-button', { hasText: 'Undo' }).first()
       await workbench.ran('the undo', () => workbench.until('the way back', async () => {
         if (!(await undo.isVisible())) await workbench.command('Notifications: Show Notifications')
