@@ -1,5 +1,6 @@
-//! `make completion-table`: how often the name that was meant is among the first completions, on names of real code cut off behind three
-//! characters; Swank's two kinds of completion on the same samples.
+//! `make completion-table`: how often the name that was meant is among the first completions, on
+//! names of real code cut off behind three characters; Swank's two kinds of completion on the same
+//! samples.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ use crate::report::median;
 const SAMPLES: usize = 2000;
 /// The characters of a name that are typed.
 const TYPED: usize = 3;
-/// Debian's systems that are measured. The table of usual names (server/src/ide/completion/usual.txt) comes from others.
+/// Debian's systems that are measured. The table of usual names
+/// (server/src/ide/completion/usual.txt) comes from others.
 const SYSTEMS: [(&str, &str); 8] = [
     ("cl-ppcre", "cl-ppcre"),
     ("alexandria", "alexandria"),

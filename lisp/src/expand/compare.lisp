@@ -1,5 +1,7 @@
-;;;; `compare-expansions`: whether two texts of a form mean the same but for the names of local bindings, blocks and tags. Both are expanded in full, and the
-;;;; expansions, in which only special operators and calls are left, are compared side by side. So a renaming is proved, whatever macros stand around it.
+;;;; `compare-expansions`: whether two texts of a form mean the same but for the names of local
+;;;; bindings, blocks and tags. Both are expanded in full, and the expansions, in which only special
+;;;; operators and calls are left, are compared side by side. So a renaming is proved, whatever
+;;;; macros stand around it.
 
 (in-package :consort)
 
@@ -12,7 +14,8 @@
   "Leave the comparison: the expansions differ, for REASON."
   (throw 'different (apply #'format nil reason arguments)))
 
-;;; Bindings: lists (KIND OLD NEW), the innermost first. KIND is :VARIABLE, :FUNCTION, :BLOCK or :TAG.
+;;; Bindings: lists (KIND OLD NEW), the innermost first. KIND is :VARIABLE, :FUNCTION, :BLOCK or
+;;; :TAG.
 
 (defun name-words (name)
   (let ((*package* (find-package "KEYWORD")) (*print-case* :downcase))
@@ -249,7 +252,8 @@
                                 (compare-data (first rest) (first new-rest) t)
                                 (compare-definitions (rest rest) (rest new-rest) bindings))
                                ((member operator (list truly-the the*))
-                                ;; The type, and in what SBCL's macros make also the form as it was written.
+                                ;; The type, and in what SBCL's macros make also the form as it was
+                                ;; written.
                                 (compare-all (rest rest) (rest new-rest) bindings))
                                ((special-operator-p operator)
                                 (if (equal rest new-rest) (compare-all rest new-rest bindings) (compare-special rest new-rest bindings)))

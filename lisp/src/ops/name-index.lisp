@@ -1,5 +1,6 @@
-;;;; `name-index`: the symbols of all packages with what completion shows of them, for the index that the host keeps. A package that has not changed
-;;;; since the host last asked comes as its digest alone.
+;;;; `name-index`: the symbols of all packages with what completion shows of them, for the index
+;;;; that the host keeps. A package that has not changed since the host last asked comes as its
+;;;; digest alone.
 
 (in-package :consort)
 

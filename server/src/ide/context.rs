@@ -36,7 +36,8 @@ pub trait Backend: Send + Sync {
     /// name, the latest first.
     fn made(&self, package: &str, name: &str) -> Vec<Made>;
 
-    /// Returns the index of the workspace's texts, brought up to date, with the open texts as they are.
+    /// Returns the index of the workspace's texts, brought up to date, with the open texts as they
+    /// are.
     fn index(&self, open: Vec<OpenText>) -> impl Future<Output = Snapshot> + Send;
 
     /// Queries what the image knows of a name as written in `package`.

@@ -1,5 +1,5 @@
-//! An index of the workspace's texts: the definitions in all Lisp files, loaded or not, and which files
-//! mention a name. Open documents count as they are, other files as they are on the disk.
+//! An index of the workspace's texts: the definitions in all Lisp files, loaded or not, and which
+//! files mention a name. Open documents count as they are, other files as they are on the disk.
 
 mod entry;
 mod packages;

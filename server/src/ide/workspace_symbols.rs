@@ -1,5 +1,5 @@
-//! Symbols by a part of their names: the definitions in the workspace's texts, loaded or not, and in the
-//! image.
+//! Symbols by a part of their names: the definitions in the workspace's texts, loaded or not, and
+//! in the image.
 
 use super::context::{Backend, Context};
 use super::index::{Found, Limits, search};
@@ -18,8 +18,8 @@ pub enum Symbol {
     Loaded(Box<Defined>),
 }
 
-/// Returns the definitions of names that match `query`, best first: those of the workspace's texts, and
-/// if there are none, those in the image. An empty query returns the definitions in open texts.
+/// Returns the definitions of names that match `query`, best first: those of the workspace's texts,
+/// and if there are none, those in the image. An empty query returns the definitions in open texts.
 pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Symbol> {
     let query = query.trim().to_lowercase();
     let index = context.texts_index().await;

@@ -40,8 +40,8 @@ fn refused(refusal: Refusal) -> Error {
     Error { code: ErrorCode::ServerError(-32803), message: refusal.0.into(), data: None }
 }
 
-/// The changes as the client can apply them. Those that are not sure are left out, and the person told,
-/// where the client cannot ask about them.
+/// The changes as the client can apply them. Those that are not sure are left out, and the person
+/// told, where the client cannot ask about them.
 fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
     let negotiated = connection.negotiated();
     let annotated = negotiated.document_changes && negotiated.annotations;

@@ -84,7 +84,8 @@ impl Names {
             ImageState::Ready { .. } => self.image.query(&name_index::NameIndex { have }).await,
             _ => Err(ImageError::Unavailable("There is no image now.".into())),
         };
-        // The old index is a tree of thousands of names: it is dropped here, and not under the lock.
+        // The old index is a tree of thousands of names: it is dropped here, and not under the
+        // lock.
         let (index, answered) = match told {
             Ok(told) => {
                 let old = self.lock().index.clone();

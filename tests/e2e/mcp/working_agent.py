@@ -127,7 +127,8 @@ async def calls_between_changed_files_are_measured_both_ways(agent):
         result = await agent.call("diagnostics", {"path": name})
         return [(os.path.basename(one["file"]), finding["line"], finding["code"]) for one in facts(result)["files"] for finding in one["diagnostics"]], text(result)
 
-    # The function is in the earlier file, the call in the later one; then the other way round. Each call is wrong first, then right.
+    # The function is in the earlier file, the call in the later one; then the other way round. Each
+    # call is wrong first, then right.
     wrong, right = (lambda file, line: [(file, line, "wrong-argument-count")]), []
     for early, base, late, user, expected in [
         ("(list (late x))", "(x y)", "(x)", "(list (base x))", wrong("b.lisp", 3)),

@@ -33,8 +33,8 @@ struct Kept {
 }
 
 impl Store {
-    /// Brings the index up to date and returns it. Waits for the disk, and takes time by the number of
-    /// files and by the length of those that have changed.
+    /// Brings the index up to date and returns it. Waits for the disk, and takes time by the number
+    /// of files and by the length of those that have changed.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
         let (paths, cut) = lisp_files(root);
         // One refresh at a time: others would read the same files.
@@ -65,7 +65,8 @@ impl Store {
             let Some(path) = one.path.filter(|path| is_lisp(path)) else { continue };
             let path = std::fs::canonicalize(&path).unwrap_or(path);
             let version = one.document.version();
-            // A document that was closed and opened again may have another text of the same version.
+            // A document that was closed and opened again may have another text of the same
+            // version.
             let same =
                 |entry: &FileEntry| entry.open.as_ref().is_some_and(|document| document.text() == one.document.text());
             let known =
@@ -91,8 +92,8 @@ fn is_lisp(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// The Lisp files below a directory, with their times and sizes; and whether there are more. Links and
-/// hidden directories are not followed.
+/// The Lisp files below a directory, with their times and sizes; and whether there are more. Links
+/// and hidden directories are not followed.
 fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let (mut found, mut directories, mut seen) = (Vec::new(), vec![root], 0);

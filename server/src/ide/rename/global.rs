@@ -1,6 +1,7 @@
-//! Renaming of global names: a symbol of a package of the workspace, in all its files, loaded or not. What
-//! else is named after it by the standard (a structure's functions) is renamed with it; what a macro
-//! may have named after it, and quoted mentions, are changes that a person must decide.
+//! Renaming of global names: a symbol of a package of the workspace, in all its files, loaded or
+//! not. What else is named after it by the standard (a structure's functions) is renamed with it;
+//! what a macro may have named after it, and quoted mentions, are changes that a person must
+//! decide.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Renaming of local names. The text proposes the occurrences, and the image, which expands the form
-//! before and after, proves that nothing else has changed its meaning.
+//! Renaming of local names. The text proposes the occurrences, and the image, which expands the
+//! form before and after, proves that nothing else has changed its meaning.
 
 use std::collections::HashSet;
 
@@ -168,8 +168,8 @@ fn sites(form: &Form, key: &str) -> Vec<(Span, bool)> {
     found
 }
 
-/// Sets of occurrences that the forms around the cursor may bind, the innermost first: with and without
-/// those that the text knows to be of other bindings.
+/// Sets of occurrences that the forms around the cursor may bind, the innermost first: with and
+/// without those that the text knows to be of other bindings.
 fn guesses(form: &Form, scopes: &Scopes, bound: Option<usize>, sites: &[(Span, bool)], offset: usize) -> Vec<Spans> {
     let mut found = Vec::new();
     let own = bound.map(|index| scopes.bindings[index].span);
@@ -200,8 +200,8 @@ fn binder(form: &Form, binding: &Binding) -> Option<Span> {
     form.path(binding.span.start).into_iter().rev().find(holds).map(|node| node.span)
 }
 
-/// The operators that may be macros which the text does not know, of lists that have the name: of those
-/// in the form that binds it, if that is known. What is around that form has the whole of it.
+/// The operators that may be macros which the text does not know, of lists that have the name: of
+/// those in the form that binds it, if that is known. What is around that form has the whole of it.
 async fn doubtful<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within: Option<Span>) -> Vec<String> {
     fn visit(form: &Form, node: &Node, key: &str, within: Option<Span>, found: &mut Vec<String>) -> bool {
         if node.kind == Kind::Atom {

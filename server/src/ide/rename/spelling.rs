@@ -37,9 +37,9 @@ fn unclosed(written: &str) -> bool {
     in_bars
 }
 
-/// The text that replaces `written`, an occurrence of the old name with or without a package prefix.
-/// An occurrence in upper case stays in upper case, unless the old name is itself written so
-/// (`typed`: the old name where it was renamed).
+/// The text that replaces `written`, an occurrence of the old name with or without a package
+/// prefix. An occurrence in upper case stays in upper case, unless the old name is itself written
+/// so (`typed`: the old name where it was renamed).
 pub fn respelled(written: &str, typed: &str, new: &str) -> String {
     let (prefix, name) = written.split_at(names::prefix_length(written));
     let upper = is_upper(name) && !is_upper(typed) && !new.contains(['|', '\\']);
