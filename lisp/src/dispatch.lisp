@@ -39,11 +39,10 @@
 (define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
 
 (defmacro define-operation (name where (id params) &body body)
-  "Define what answers requests for NAME. ID is the request's, PARAMS the object it came with. With
-  WHERE :dispatcher  BODY runs in the dispatcher, and returns the result, or NIL when somebody else
-  will answer; :look        BODY runs no user code and cannot be interrupted; it runs in a thread
-  that may have done such work before, and returns the result; :thread      BODY runs in a thread
-  of its own, and returns the result."
+  "Define what answers requests for NAME. ID is the request's, PARAMS the object it came with. With WHERE
+  :dispatcher  BODY runs in the dispatcher, and returns the result, or NIL when somebody else will answer;
+  :look        BODY runs no user code and cannot be interrupted; it runs in a thread that may have done such work before, and returns the result;
+  :thread      BODY runs in a thread of its own, and returns the result."
   (let ((documentation (when (stringp (first body)) (list (pop body)))))
     `(setf (gethash ,name *operations*)
            (make-operation ,name ,where (lambda (,id ,params) ,@documentation (declare (ignorable ,id ,params)) ,@body)))))

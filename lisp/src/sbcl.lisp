@@ -37,13 +37,14 @@
             return symbol)))
 
 (defmacro define-internal (name kind feature &rest candidates)
-  "Give NAME to an internal of SBCL: the first of CANDIDATES, each (PACKAGE SYMBOL), both strings.
-  FEATURE is what is lost without it. KIND is one of :function  NAME becomes a function, the very
-  same one; :macro     (NAME ...) is a call of the macro, also as a place of SETF (so this also
-  serves for a function with a SETF); :place     the same as :macro, to be used for what is an
-  accessor; :variable  NAME is a symbol macro for the special variable or constant; bind it with
-  WITH-INTERNALS, never with LET; :type      NAME is a type specifier; :symbol    NAME is a symbol
-  macro for the quoted symbol itself."
+  "Give NAME to an internal of SBCL: the first of CANDIDATES, each (PACKAGE SYMBOL), both strings. FEATURE is what is lost without it.
+KIND is one of
+  :function  NAME becomes a function, the very same one;
+  :macro     (NAME ...) is a call of the macro, also as a place of SETF (so this also serves for a function with a SETF);
+  :place     the same as :macro, to be used for what is an accessor;
+  :variable  NAME is a symbol macro for the special variable or constant; bind it with WITH-INTERNALS, never with LET;
+  :type      NAME is a type specifier;
+  :symbol    NAME is a symbol macro for the quoted symbol itself."
   (let* ((symbol (find-internal kind candidates))
          (wanted (format nil "~{~A:~A~}" (first candidates)))
          (absent `(missing-internal ,wanted ,feature)))

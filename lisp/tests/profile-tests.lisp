@@ -28,11 +28,11 @@
 (defun anywhere (name) (lambda (names) (member name names :test #'equal)))
 
 (defparameter *ten-functions*
-  "(defun burn (n) (declare (fixnum n)) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s
-  (logxor i (logand s 1023)))))) (macrolet ((cold (&rest names) `(progn ,@(loop for name in names
-  collect `(defun ,name () (list ',name (random 10))))))) (cold c1 c2 c3 c4 c5 c6 c7 c8)) (defun
-  work () (burn 1000000) (c1) (c2) (c3) (c4) (c5) (c6) (c7) (c8)) (defun sampled (n work) (loop do
-  (funcall work) until (>= (consort::profile-count consort::*profiling*) n)))"
+  "(defun burn (n) (declare (fixnum n)) (let ((s 0)) (declare (fixnum s)) (dotimes (i n s) (setf s (logxor i (logand s 1023))))))
+   (macrolet ((cold (&rest names) `(progn ,@(loop for name in names collect `(defun ,name () (list ',name (random 10)))))))
+     (cold c1 c2 c3 c4 c5 c6 c7 c8))
+   (defun work () (burn 1000000) (c1) (c2) (c3) (c4) (c5) (c6) (c7) (c8))
+   (defun sampled (n work) (loop do (funcall work) until (>= (consort::profile-count consort::*profiling*) n)))"
   "(SAMPLED N WORK) works until N samples have come.")
 
 (deftest profile-a-hot-spot

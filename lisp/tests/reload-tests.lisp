@@ -100,13 +100,17 @@
 
 (defparameter *callers*
   "(defvar *stop* nil) (defvar *wrong* '()) (defvar *calls* (make-array 4 :initial-element 0))
-  (defun keep-calling (i function) (loop until *stop* do (let ((values (handler-case (funcall
-  function) (error (c) (list :error (princ-to-string c)))))) (incf (aref *calls* i)) (unless (eq
-  values t) (push values *wrong*))))) (defvar *threads* '()) (defun start-callers (function) (setf
-  *threads* (loop for i below 4 collect (let ((i i)) (sb-thread:make-thread #'keep-calling
-  :arguments (list i function)))))) (defun stop-callers () ; when each has called once more, after
-  all that they are to notice (let ((before (copy-seq *calls*))) (loop until (every #'< before
-  *calls*) do (sleep 0.01))) (setf *stop* t) (mapc #'sb-thread:join-thread *threads*) *wrong*)")
+   (defun keep-calling (i function)
+     (loop until *stop* do (let ((values (handler-case (funcall function) (error (c) (list :error (princ-to-string c))))))
+                             (incf (aref *calls* i))
+                             (unless (eq values t) (push values *wrong*)))))
+   (defvar *threads* '())
+   (defun start-callers (function)
+     (setf *threads* (loop for i below 4 collect (let ((i i)) (sb-thread:make-thread #'keep-calling :arguments (list i function))))))
+   (defun stop-callers () ; when each has called once more, after all that they are to notice
+     (let ((before (copy-seq *calls*)))
+       (loop until (every #'< before *calls*) do (sleep 0.01)))
+     (setf *stop* t) (mapc #'sb-thread:join-thread *threads*) *wrong*)")
 
 (deftest reload-replacement-is-atomic
   (with-image (image)
