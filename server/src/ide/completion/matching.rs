@@ -64,7 +64,7 @@ impl Pattern {
             None if typed.len() > 2 && name.contains(typed) => return Some(INSIDE - over),
             None => {}
         }
-        (typed.len() > 2 && scattered(typed, bare)).then(|| FLEX - over)
+        (typed.len() > 2 && scattered(typed, bare)).then_some(FLEX - over)
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
 fn is_name(written: &str) -> bool {
     let first = written.bytes().next().unwrap_or(b'0');
     written.len() > 1
-        && !(first == b'#' && !written.starts_with("#:"))
+        && (first != b'#' || written.starts_with("#:"))
         && !(first.is_ascii_digit() || (first == b'-' || first == b'.') && written.as_bytes()[1].is_ascii_digit())
 }
 
