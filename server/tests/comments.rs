@@ -96,7 +96,6 @@ fn comments_are_narrow_and_begin_with_their_subject() {
     for (language, (lines, bare)) in counted {
         #[allow(clippy::cast_precision_loss, reason = "the numbers are small")]
         let percent = 100.0 * bare.len() as f64 / lines as f64;
-        println!("{language}: {lines} comment lines, {} begin with a bare word ({percent:.1} %)", bare.len());
         assert!(lines > 50, "{language}: only {lines} comment lines were found");
         assert!(percent < PERCENT, "{language}: {percent:.1} % of the comment lines:\n{}", bare.join("\n"));
     }

@@ -2,6 +2,8 @@
 //! names of real code cut off behind three characters; Swank's two kinds of completion on the same
 //! samples.
 
+#![allow(clippy::print_stderr, reason = "a table in a terminal")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
