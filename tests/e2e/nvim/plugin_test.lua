@@ -43,7 +43,7 @@ end)
 
 T.it('an unknown subcommand is answered with those there are', function()
   vim.cmd('Consort evall')
-  T.eq(true, last_said():find('there are answer, breakpoint, clear', 1, true) ~= nil, last_said())
+  T.eq(true, last_said():find('there are answer, breakpoint, changed, clear', 1, true) ~= nil, last_said())
 end)
 
 T.it('subcommands and their words are completed', function()

@@ -31,7 +31,7 @@ impl Tool for DescribeSymbol {
     const NAME: &'static str = "describe-symbol";
     const TITLE: &'static str = "Describe a symbol";
     const DESCRIPTION: &'static str = "What a symbol is: kinds, lambda list, documentation, value, class (slots, \
-initargs, methods), place, what it calls, and with `callers` who calls it. Use it before calling what you do not know.";
+initargs, methods), place, what it calls, and with `callers` who calls it.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Description> {

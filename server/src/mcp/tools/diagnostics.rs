@@ -111,7 +111,7 @@ impl Tool for Diagnostics {
     const NAME: &'static str = "diagnostics";
     const TITLE: &'static str = "Diagnostics";
     const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use it \
-after editing; for code in no file: compile-form.";
+after editing.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;

@@ -23,16 +23,16 @@ pub(crate) struct RenameSymbol;
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// A file that has it
+    /// File in the workspace
     path: String,
     /// As written there
     symbol: String,
     /// Without a package
     new_name: String,
-    /// Where it is, for a local name
+    /// Of a local name
     #[serde(default)]
     line: Option<usize>,
-    /// Also unsure places: data, comments, strings
+    /// Also data, comments, strings
     #[serde(default)]
     unsure: Option<bool>,
     /// Only show what would change
@@ -79,8 +79,8 @@ impl Tool for RenameSymbol {
 
     const NAME: &'static str = "rename-symbol";
     const TITLE: &'static str = "Rename a symbol";
-    const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class, slot in all Lisp files of the workspace, loaded or \
-not, exports too. One approval. Unsure places are listed and left.";
+    const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class or slot in all Lisp files of the workspace. \
+One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const NEEDS_IMAGE: bool = false;
 
