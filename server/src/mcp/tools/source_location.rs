@@ -32,8 +32,7 @@ impl Tool for SourceLocation {
 
     const NAME: &'static str = "source_location";
     const TITLE: &'static str = "Definitions";
-    const DESCRIPTION: &'static str = "Every definition of a symbol in loaded code: file, line, column, first lines. Use it \
-instead of searching files.";
+    const DESCRIPTION: &'static str = "Every definition of a symbol in loaded code: file, line, column, first lines.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Locations> {
