@@ -23,7 +23,7 @@ count() {
 telling() {
     sed 's/\x1b\[[0-9;]*m//g; s/\r$//' "$1" | awk '
         { line[NR] = substr($0, 1, 240) }
-        /FAILED|[Ff]ailures?:|panicked|LEAK|left behind|[Ww]aited|in vain|[Ee]rror|Traceback|AssertionError|timed out|^E  |assertion.*failed|^(warning|error)(\[|:)/ &&
+        /FAILED|HUNG|[Ff]ailures?:|panicked|LEAK|left behind|[Ww]aited|in vain|[Ee]rror|Traceback|AssertionError|timed out|^E  |assertion.*failed|^(warning|error)(\[|:)/ &&
             !/ 0 (failed|errors)|test result: ok|\.\.\. ok$|^ *([0-9.]+ s +)?(ok|✔) / { more = /^(test .* FAILED|failures:)$/ ? 0 : 2
               for (i = NR; i <= NR + more; i++) wanted[i] = 1; any = 1 }
         END { if (!any) for (i = NR - 9; i <= NR; i++) wanted[i] = 1

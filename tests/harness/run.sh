@@ -6,6 +6,7 @@ set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root"
 . scripts/test-report.sh
+. scripts/test-silence.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0
@@ -133,19 +134,24 @@ a_changed_work_tree_is_found() {
     rmdir "/tmp/consort-h$$.left"
 }
 gone() { ! grep -qs sleep "/proc/$1/cmdline"; }
+# ended PID: a child of this shell has ended, also when nobody has waited for it yet.
+ended() { [[ "$(ps -o stat= -p "$1")" =~ ^(Z|$) ]]; }
 an_interrupted_run_leaves_nothing() {
     local group place pid signal
     for signal in TERM INT; do
-        rm -f "$scratch/ready" "$scratch/interrupted"
+        rm -f "$scratch/ready"
         set -m
-        # A caller may have had SIGINT ignored, which a shell cannot undo.
+        # A caller may have had SIGINT ignored, which a shell cannot undo. The command says that it
+        # is ready without a child: bash drops a SIGINT that comes while it waits for a child that
+        # has just ended.
         env --default-signal=INT,TERM "$root/scripts/isolated" env CONSORT_LEAKS_PATIENCE=1 tests/support/leaks bash -c 'setsid sleep 7004 >/dev/null 2>&1 </dev/null &
-            echo "$! $CONSORT_TEST_PLACE" >'"$scratch/interrupted"'; mv '"$scratch/interrupted $scratch/ready"'; sleep 7005' >"$scratch/out" 2>&1 &
+            echo "$! $CONSORT_TEST_PLACE" >'"$scratch/ready"'; exec sleep 7005' >"$scratch/out" 2>&1 &
         group=$!
         set +m
-        comes "the command's start" test -e "$scratch/ready" || return
+        comes "the command's start" test -s "$scratch/ready" || return
         read -r pid place <"$scratch/ready"
         kill -"$signal" -- "-$group"
+        comes "the end of the command after $signal" ended "$group" || { kill -KILL -- "-$group"; return 1; }
         wait "$group"
         comes "the end of process $pid after $signal" gone "$pid" || return
         comes "the end of $place after $signal" test ! -e "$place" || return
@@ -183,7 +189,27 @@ END
     telling "$scratch/log" | grep -q 'waited in vain for the moon'
 }
 
-for name in $(declare -F | awk '{ print $3 }' | grep -vxE 'leaks|expect|comes|gone|tree|count|telling|alone' | grep -E -- "${1:-}"); do
+hangs() { end_silent "$1" "$2" 1; grep -q HUNG "$2"; }
+a_stage_that_says_nothing_is_ended_and_told() {
+    local group status
+    set -m
+    {
+        bash -c 'echo begun; sleep 7006' >"$scratch/hung.log" 2>&1
+        echo $? >"$scratch/hung.status"
+    } &
+    group=$!
+    set +m
+    comes "the stage's output" grep -qs begun "$scratch/hung.log" || return
+    end_silent "$group" "$scratch/hung.log" 1000
+    ! grep HUNG "$scratch/hung.log" || return
+    comes "the end of a stage that hangs" hangs "$group" "$scratch/hung.log" || { kill -KILL -- "-$group"; return 1; }
+    comes "the stage's own end" test -s "$scratch/hung.status" || { kill -KILL -- "-$group"; return 1; }
+    wait "$group"
+    status=$(cat "$scratch/hung.status")
+    [ "$status" != 0 ] && grep -q 'sleep 7006' "$scratch/hung.log" && telling "$scratch/hung.log" | grep -q HUNG || { cat "$scratch/hung.log"; return 1; }
+}
+
+for name in $(declare -F | awk '{ print $3 }' | grep -vxE 'leaks|expect|comes|gone|ended|hangs|tree|count|telling|alone|seconds_silent|end_silent' | grep -E -- "${1:-}"); do
     if "$name" >"$scratch/told" 2>&1; then
         printf '   ok   %s\n' "$name"
         passed=$((passed + 1))
