@@ -29,18 +29,18 @@ pub struct Package {
     pub system: bool,
     /// The symbols, by name.
     pub symbols: Vec<Symbol>,
-    /// The letters of each symbol's name: see [`letters`].
+    /// The letters of each symbol's name, see [`letters`], and [`EXTERNAL`] for an exported symbol.
     pub letters: Vec<u64>,
     digest: String,
 }
 
-/// A symbol present in a package.
-#[derive(Debug, Clone, Default)]
+/// A symbol present in a package. There are tens of thousands: the texts share one allocation.
+#[derive(Debug, Clone)]
 pub struct Symbol {
-    /// The name as the reader has it.
-    pub name: Box<str>,
-    /// The name in lower case.
-    pub lower: Box<str>,
+    /// The name, the name in lower case, the home package, the parameters and the slots.
+    texts: Box<str>,
+    /// The ends of the first four texts, in bytes.
+    ends: [u32; 4],
     /// True if the package exports it.
     pub external: bool,
     /// `f`unction, `g`eneric function, `m`acro, special `o`perator, or `-`.
@@ -49,12 +49,6 @@ pub struct Symbol {
     pub variable: u8,
     /// `c`lass, `s`tructure, condition (`e`), `t`ype, or `-`.
     pub class: u8,
-    /// The home package, if it is another one.
-    pub home: Option<Box<str>>,
-    /// The required parameters, then `&body` or `&key` and the keywords.
-    pub parameters: Box<str>,
-    /// The slots, then `&initargs` and the initialization arguments.
-    pub slots: Box<str>,
 }
 
 impl Symbol {
@@ -64,19 +58,53 @@ impl Symbol {
         let mut fields = line.get(4..)?.split('\t');
         let name = fields.next()?;
         let mut next = || fields.next().unwrap_or_default();
-        let home = next();
+        let lower = name.to_lowercase();
+        let texts = [name, &lower, next(), next(), next()];
+        let mut ends = [0; 4];
+        let mut end = 0;
+        for (one, text) in ends.iter_mut().zip(texts) {
+            end += text.len();
+            *one = u32::try_from(end).ok()?;
+        }
         Some(Symbol {
-            name: name.into(),
-            lower: name.to_lowercase().into(),
+            texts: texts.concat().into(),
+            ends,
             external: *external == b'E',
             // It stands where operators do, and SBCL has no function of that name.
             function: if name == "DECLARE" { b'o' } else { *function },
             variable: *variable,
             class: *class,
-            home: (!home.is_empty()).then(|| home.into()),
-            parameters: next().into(),
-            slots: next().into(),
         })
+    }
+
+    fn text(&self, index: usize) -> &str {
+        let end = |index: usize| self.ends.get(index).map_or(self.texts.len(), |end| *end as usize);
+        &self.texts[if index == 0 { 0 } else { end(index - 1) }..end(index)]
+    }
+
+    /// The name as the reader has it.
+    pub fn name(&self) -> &str {
+        self.text(0)
+    }
+
+    /// The name in lower case.
+    pub fn lower(&self) -> &str {
+        self.text(1)
+    }
+
+    /// The home package, if it is another one than that in which the symbol was found.
+    pub fn home(&self) -> Option<&str> {
+        Some(self.text(2)).filter(|home| !home.is_empty())
+    }
+
+    /// The required parameters, then `&body` or `&key` and the keywords.
+    pub fn parameters(&self) -> &str {
+        self.text(3)
+    }
+
+    /// The slots, then `&initargs` and the initialization arguments.
+    fn slots_and_initargs(&self) -> &str {
+        self.text(4)
     }
 
     /// The word for its main kind, as the image says it; `symbol` for a name without a meaning.
@@ -102,28 +130,31 @@ impl Symbol {
 
     /// The required parameters, lower-case.
     pub fn required(&self) -> impl Iterator<Item = &str> {
-        self.parameters.split(' ').take_while(|word| !word.is_empty() && !word.starts_with('&'))
+        self.parameters().split(' ').take_while(|word| !word.is_empty() && !word.starts_with('&'))
     }
 
     /// The keywords that a call may have, with their colons.
     pub fn keywords(&self) -> impl Iterator<Item = String> {
-        behind(&self.parameters, "&key").map(|word| format!(":{word}"))
+        behind(self.parameters(), "&key").map(|word| format!(":{word}"))
     }
 
     /// The slots of the class of that name, lower-case.
     pub fn slots(&self) -> impl Iterator<Item = &str> {
-        self.slots.split(' ').take_while(|word| *word != "&initargs").filter(|word| !word.is_empty())
+        self.slots_and_initargs().split(' ').take_while(|word| *word != "&initargs").filter(|word| !word.is_empty())
     }
 
     /// The initialization arguments of the class of that name.
     pub fn initargs(&self) -> impl Iterator<Item = &str> {
-        behind(&self.slots, "&initargs")
+        behind(self.slots_and_initargs(), "&initargs")
     }
 }
 
 fn behind<'a>(words: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
     words.split(' ').skip_while(move |word| *word != mark).skip(1).filter(|word| !word.is_empty())
 }
+
+/// The bit of an exported symbol among its letters.
+pub const EXTERNAL: u64 = 1 << 63;
 
 /// A set of the characters of a lower-case name: a name that has all characters of another has
 /// all bits of its set.
@@ -149,8 +180,9 @@ impl Package {
     fn of(told: IndexedPackage) -> Package {
         let mut symbols: Vec<Symbol> =
             told.symbols.unwrap_or_default().iter().filter_map(|line| Symbol::of(line)).collect();
-        symbols.sort_by(|a, b| a.lower.cmp(&b.lower));
-        let letters = symbols.iter().map(|one| letters(&one.lower)).collect();
+        symbols.sort_by(|a, b| a.lower().cmp(b.lower()));
+        let letters =
+            symbols.iter().map(|one| letters(one.lower()) | if one.external { EXTERNAL } else { 0 }).collect();
         Package {
             name: told.name,
             nicknames: told.nicknames,
@@ -166,8 +198,8 @@ impl Package {
     /// The symbol of a name as the reader has it, if it is present.
     pub fn symbol(&self, name: &str) -> Option<&Symbol> {
         let lower = name.to_lowercase();
-        let from = self.symbols.partition_point(|one| *one.lower < *lower);
-        self.symbols[from..].iter().take_while(|one| *one.lower == *lower).find(|one| &*one.name == name)
+        let from = self.symbols.partition_point(|one| one.lower() < &*lower);
+        self.symbols[from..].iter().take_while(|one| one.lower() == lower).find(|one| one.name() == name)
     }
 }
 
@@ -224,7 +256,7 @@ impl NameIndex {
             Some(prefix) => self.accessible(self.package(prefix, package)?, &symbol.name),
         }?;
         // An imported symbol is described where it is at home.
-        let home = found.home.as_deref().and_then(|home| self.packages.get(home)?.symbol(&found.name));
+        let home = found.home().and_then(|home| self.packages.get(home)?.symbol(found.name()));
         Some(home.unwrap_or(found))
     }
 }
@@ -251,7 +283,7 @@ mod tests {
         let scan = first.written("scan", Some(&a)).unwrap();
         assert_eq!(scan.required().collect::<Vec<_>>(), ["regex", "target"]);
         assert_eq!(scan.keywords().collect::<Vec<_>>(), [":start", ":end"]);
-        assert_eq!(&*first.written("car", Some(&a)).unwrap().parameters, "list");
+        assert_eq!(first.written("car", Some(&a)).unwrap().parameters(), "list");
         let class = first.written("cl:class", None).unwrap();
         assert_eq!(class.slots().collect::<Vec<_>>(), ["name", "size"]);
         assert_eq!(class.initargs().collect::<Vec<_>>(), [":name"]);

@@ -1,7 +1,6 @@
 //! The signature of a call under way, and which parameter its next argument is for.
 
 use super::context::{Backend, Cursor};
-use super::texts::Texts;
 use crate::image::api::symbols::Want;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
@@ -53,10 +52,9 @@ const LONGEST: usize = 400;
 /// inside an argument that is a list of parameters.
 pub async fn help<B: Backend>(cursor: &Cursor<B>) -> Option<Help> {
     let package = cursor.package();
-    let texts = cursor.context.texts().await;
     let mut found: Option<(CallSite, Parameters)> = None;
     for (depth, site) in call_sites(&cursor.document, cursor.offset).into_iter().enumerate() {
-        let Some(known) = parameters(cursor, &texts, &site, package.as_deref()).await else { continue };
+        let Some(known) = parameters(cursor, &site, package.as_deref()).await else { continue };
         // Further out, only a macro that takes a list at this position counts.
         if depth > 0 && !destructures(&known.names, &site) {
             found = found.or(Some((site, known)));
@@ -84,7 +82,6 @@ pub(super) struct Parameters {
 /// text.
 pub(super) async fn parameters<B: Backend>(
     cursor: &Cursor<B>,
-    texts: &Texts,
     site: &CallSite,
     package: Option<&str>,
 ) -> Option<Parameters> {
@@ -107,9 +104,9 @@ pub(super) async fn parameters<B: Backend>(
         return Some(Parameters { names, documentation });
     }
     let key = definitions::key(&site.operator);
-    texts.known().find_map(|text| {
-        let list = definitions::named(&text.document, &key).into_iter().find_map(|one| one.lambda_list)?;
-        written(&text.document, list)
+    cursor.context.open().find_map(|document| {
+        let list = definitions::named(document, &key).into_iter().find_map(|one| one.lambda_list)?;
+        written(document, list)
     })
 }
 

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 use crate::ide::name_index::NameIndex;
 use crate::image::Image;
 use crate::image::api::name_index;
@@ -10,6 +12,11 @@ use crate::model::image::{ImageError, ImageState};
 
 /// The pause after a change of the image before the index is updated: changes come in bursts.
 const PAUSE: Duration = Duration::from_millis(300);
+/// The longest that an update waits for the end of a burst.
+const BURST: Duration = Duration::from_secs(3);
+/// The least pause between two updates, in durations of the last one: the share of the image's time
+/// that the index costs while changes never end.
+const SHARE: u32 = 50;
 /// The age at which an index that is used is updated whatever is known of changes.
 const OLD: Duration = Duration::from_secs(30);
 
@@ -18,6 +25,8 @@ const OLD: Duration = Duration::from_secs(30);
 pub(super) struct Names {
     image: Image,
     state: Arc<Mutex<State>>,
+    /// The index was used before an update had begun that waits for the end of a burst.
+    asked: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -29,13 +38,17 @@ struct State {
     changes: u64,
     /// The number of changes that the index has.
     has: Option<u64>,
+    /// The last change that is known of.
+    changed: Option<Instant>,
     updated: Option<Instant>,
+    /// The duration of the last update.
+    took: Duration,
     running: bool,
 }
 
 impl Names {
     pub(super) fn new(image: Image) -> Names {
-        Names { image, state: Arc::default() }
+        Names { image, state: Arc::default(), asked: Arc::default() }
     }
 
     /// Returns the index as it is, and true if it has all changes known of; starts an update
@@ -45,8 +58,11 @@ impl Names {
         state.wanted = true;
         let current = state.has == Some(state.changes);
         let index = state.index.clone();
+        if !current {
+            self.asked.notify_waiters();
+        }
         if !current || state.updated.is_none_or(|at| at.elapsed() > OLD) {
-            self.update(&mut state, Duration::ZERO);
+            self.update(&mut state, false);
         }
         (index, current)
     }
@@ -55,26 +71,52 @@ impl Names {
     pub(super) fn changed(&self) {
         let mut state = self.lock();
         state.changes += 1;
+        state.changed = Some(Instant::now());
         if state.wanted {
-            self.update(&mut state, PAUSE);
+            self.update(&mut state, true);
         }
     }
 
-    fn update(&self, state: &mut State, pause: Duration) {
+    /// Starts an update unless one runs; with `settled`, when the image has been left alone for a
+    /// while.
+    fn update(&self, state: &mut State, settled: bool) {
         if std::mem::replace(&mut state.running, true) {
             return;
         }
         let names = self.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(pause).await;
+            if settled {
+                names.settled_or_asked().await;
+            }
             while names.update_once().await {
-                tokio::time::sleep(PAUSE).await;
+                names.settled_or_asked().await;
             }
         });
     }
 
+    async fn settled_or_asked(&self) {
+        tokio::select! {
+            () = self.settled() => {}
+            () = self.asked.notified() => {}
+        }
+    }
+
+    /// Waits until the image has not changed for a while, or for as long as a burst may last.
+    async fn settled(&self) {
+        let (took, began) = (self.lock().took, Instant::now());
+        tokio::time::sleep(PAUSE.max((took * SHARE).min(BURST))).await;
+        while began.elapsed() < BURST {
+            let quiet = self.lock().changed.map_or(PAUSE, |changed| changed.elapsed());
+            if quiet >= PAUSE {
+                return;
+            }
+            tokio::time::sleep(PAUSE - quiet).await;
+        }
+    }
+
     /// Asks the image; true if it has changed meanwhile.
     async fn update_once(&self) -> bool {
+        let began = Instant::now();
         let (changes, have) = {
             let state = self.lock();
             (state.changes, state.index.digests())
@@ -100,6 +142,7 @@ impl Names {
             state.has = Some(changes);
         }
         state.updated = Some(Instant::now());
+        state.took = began.elapsed();
         let again = answered && state.changes != changes;
         state.running = again;
         again

@@ -1,13 +1,14 @@
 //! The candidates for a name without a package prefix: of the text, of the package in force, and
 //! exported by other packages.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::matching::Pattern;
 use super::position::Wanted;
 use super::rank::{self, Known, Source};
 use super::words::Used;
-use crate::ide::name_index::{NameIndex, Package, Symbol};
+use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::ide::partial_name::Local;
 
 /// The maximum number of names of other packages.
@@ -47,98 +48,40 @@ pub(super) struct Sources<'a> {
 
 /// A candidate while its sources are looked through.
 struct Found<'a> {
-    label: Option<String>,
+    label: Option<&'a str>,
     fit: f32,
     source: Source,
     operator: Option<bool>,
-    detail: Option<String>,
+    detail: Option<&'a str>,
     symbol: Option<(&'a Symbol, &'a Package)>,
 }
 
-/// Returns the candidates, unordered.
-pub(super) fn candidates<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &Wanted) -> Vec<Candidate<'a>> {
-    let mut found: HashMap<&str, Found<'a>> = HashMap::new();
-    let mut lowers: Vec<(String, Found<'a>)> = Vec::new();
-    let of_text = |local: &Local, source: Source| -> Option<(String, Found<'a>)> {
-        let lower = local.label.to_lowercase();
-        let fit = pattern.score(&lower)?;
-        let found = Found {
-            label: Some(local.label.clone()),
-            fit,
-            source,
-            operator: Some(local.operator),
-            detail: Some(local.detail.clone()),
-            symbol: None,
-        };
-        Some((lower, found))
-    };
-    let bindings = sources.bindings.iter().enumerate();
-    lowers.extend(bindings.filter_map(|(index, one)| of_text(one, Source::Local(index))));
-    lowers.extend(sources.defined.iter().filter_map(|one| of_text(one, Source::File)));
-    lowers.extend(sources.defined_elsewhere.iter().filter_map(|one| of_text(one, Source::OpenText)));
-    for (word, used) in &sources.words {
-        if word.starts_with([':', '#', '&']) {
-            continue;
-        }
-        let name = crate::text::names::prefix_length(word);
-        let Some(fit) =
-            pattern.score(word).or_else(|| pattern.score(&word[name..]).filter(|_| name > 0).map(|fit| fit - 80.0))
-        else {
-            continue;
-        };
-        let one = Found {
-            label: Some(used.written.clone()),
-            fit,
-            source: Source::Word,
-            operator: None,
-            detail: None,
-            symbol: None,
-        };
-        lowers.push((word.clone(), one));
-    }
-    let mut texts: HashMap<String, Found<'a>> = HashMap::new();
-    for (lower, one) in lowers {
-        // The first of a name is the best source.
-        texts.entry(lower).or_insert(one);
-    }
-    if let Some(package) = sources.package {
-        let mut take = |package: &'a Package, external: bool, source: Source| {
-            for (symbol, letters) in package.symbols.iter().zip(&package.letters) {
-                if external && !symbol.external || !pattern.may_fit(*letters) {
-                    continue;
-                }
-                let Some(fit) = pattern.score(&symbol.lower) else { continue };
-                let one =
-                    Found { label: None, fit, source, operator: None, detail: None, symbol: Some((symbol, package)) };
-                found.entry(&symbol.lower).or_insert(one);
-            }
-        };
-        take(package, false, Source::Own);
-        for used in package.uses.iter().filter_map(|used| sources.index.package(used, None)) {
-            let standard = used.name == "COMMON-LISP";
-            take(used, true, if standard { Source::Standard } else { Source::Used });
-        }
-    }
-    let mut all: Vec<Candidate<'a>> = Vec::with_capacity(found.len() + texts.len());
-    let mut finish = |lower: &str, one: Found<'a>| {
-        let symbol = one.symbol.map(|(symbol, package)| (at_home(sources.index, symbol), package));
-        let used = sources.words.get(lower);
+/// Returns the candidates, unordered: at least the best `most`, if there are as many.
+pub(super) fn candidates<'a>(
+    sources: &'a Sources<'a>,
+    pattern: &Pattern,
+    wanted: &Wanted,
+    most: usize,
+) -> Vec<Candidate<'a>> {
+    let mut texts = of_texts(sources, pattern);
+    let mut found = of_package(sources, pattern);
+    let mut all: Vec<(Found<'a>, f32)> = Vec::with_capacity(found.len() + texts.len());
+    let mut finish = |lower: &str, mut one: Found<'a>| {
+        one.symbol = one.symbol.map(|(symbol, package)| (at_home(sources.index, symbol), package));
         let known = Known {
             fit: one.fit,
             source: one.source,
             operator: one.operator,
-            symbol: symbol.map(|(symbol, _)| symbol),
-            used,
+            symbol: one.symbol.map(|(symbol, _)| symbol),
+            used: sources.words.get(lower),
             system: false,
         };
         let score = rank::score(&known, wanted);
-        let label = one.label.unwrap_or_else(|| written(symbol.map_or(lower, |(symbol, _)| &*symbol.name)));
-        let local = one.detail.map(|detail| (detail, one.operator == Some(true)));
-        all.push(Candidate { label, score, symbol, local, elsewhere: false });
+        all.push((one, score));
     };
-    for (lower, mut one) in texts {
+    for (lower, mut one) in texts.drain() {
         // What the image knows of the name comes along, unless a local binding hides it.
-        if let Some(known) = found.remove(lower.as_str()) {
+        if let Some(known) = found.remove(&*lower) {
             if one.source < known.source {
                 one.source = known.source;
             }
@@ -149,67 +92,142 @@ pub(super) fn candidates<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted
     for (lower, one) in found {
         finish(lower, one);
     }
+    rank::keep_best(&mut all, most);
+    let mut candidates: Vec<Candidate<'a>> = all
+        .into_iter()
+        .map(|(one, score)| Candidate {
+            label: one.label.map_or_else(
+                || one.symbol.map_or_else(String::new, |(symbol, _)| written(symbol.name())),
+                str::to_owned,
+            ),
+            score,
+            symbol: one.symbol,
+            local: one.detail.map(|detail| (detail.to_owned(), one.operator == Some(true))),
+            elsewhere: false,
+        })
+        .collect();
     if pattern.typed.len() > 1
         && sources.package.is_some_and(|package| !package.symbols.is_empty() || !package.uses.is_empty())
     {
-        all.extend(elsewhere(sources, pattern, wanted));
+        candidates.extend(elsewhere(sources, pattern, wanted));
     }
-    all
+    candidates
+}
+
+/// The names of the texts by their lower case. The first of a name is the best source.
+fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, str>, Found<'a>> {
+    let mut texts: HashMap<Cow<'a, str>, Found<'a>> = HashMap::new();
+    let mut add = |local: &'a Local, source: Source| {
+        let lower = local.label.to_lowercase();
+        let Some(fit) = pattern.score(&lower) else { return };
+        texts.entry(lower.into()).or_insert(Found {
+            label: Some(&local.label),
+            fit,
+            source,
+            operator: Some(local.operator),
+            detail: Some(&local.detail),
+            symbol: None,
+        });
+    };
+    sources.bindings.iter().enumerate().for_each(|(index, one)| add(one, Source::Local(index)));
+    sources.defined.iter().for_each(|one| add(one, Source::File));
+    sources.defined_elsewhere.iter().for_each(|one| add(one, Source::OpenText));
+    for (word, used) in &sources.words {
+        if word.starts_with([':', '#', '&']) {
+            continue;
+        }
+        let name = crate::text::names::prefix_length(word);
+        let fit =
+            pattern.score(word).or_else(|| pattern.score(&word[name..]).filter(|_| name > 0).map(|fit| fit - 80.0));
+        let Some(fit) = fit else { continue };
+        texts.entry(Cow::Borrowed(word)).or_insert(Found {
+            label: Some(&used.written),
+            fit,
+            source: Source::Word,
+            operator: None,
+            detail: None,
+            symbol: None,
+        });
+    }
+    texts
+}
+
+/// The symbols of the package in force and of those that it uses, by their lower case.
+fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a str, Found<'a>> {
+    let mut found: HashMap<&str, Found<'a>> = HashMap::new();
+    let Some(package) = sources.package else { return found };
+    let mut take = |package: &'a Package, needed: u64, source: Source| {
+        for (symbol, letters) in package.symbols.iter().zip(&package.letters) {
+            if letters & needed != needed || !pattern.may_fit(*letters) {
+                continue;
+            }
+            let Some(fit) = pattern.score(symbol.lower()) else { continue };
+            let one = Found { label: None, fit, source, operator: None, detail: None, symbol: Some((symbol, package)) };
+            found.entry(symbol.lower()).or_insert(one);
+        }
+    };
+    take(package, 0, Source::Own);
+    for used in package.uses.iter().filter_map(|used| sources.index.package(used, None)) {
+        let standard = used.name == "COMMON-LISP";
+        take(used, EXTERNAL, if standard { Source::Standard } else { Source::Used });
+    }
+    found
 }
 
 /// The description of a symbol is where it is at home.
 fn at_home<'a>(index: &'a NameIndex, symbol: &'a Symbol) -> &'a Symbol {
-    let home = symbol.home.as_deref().and_then(|home| index.package(home, None));
-    home.and_then(|home| home.symbol(&symbol.name)).unwrap_or(symbol)
+    let home = symbol.home().and_then(|home| index.package(home, None));
+    home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol)
 }
 
 /// The best exported symbols of packages that the package in force does not use.
 fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &Wanted) -> Vec<Candidate<'a>> {
     let Some(current) = sources.package else { return Vec::new() };
-    let mut all = Vec::new();
-    let mut seen: HashSet<(&str, &str)> = HashSet::new();
-    // A symbol that several packages export is offered from its home, if that exports it.
-    let mut fitting: Vec<(bool, &Package, &Symbol, f32)> = Vec::new();
+    let mut fitting: Vec<(f32, &Package, &Symbol)> = Vec::new();
     for package in sources.index.packages() {
         if package.name == current.name || current.uses.contains(&package.name) || package.name == "KEYWORD" {
             continue;
         }
         for (symbol, letters) in package.symbols.iter().zip(&package.letters) {
-            if !symbol.external || !pattern.may_fit(*letters) {
+            if letters & EXTERNAL == 0 || !pattern.may_fit(*letters) || symbol.kind() == "symbol" {
                 continue;
             }
-            if let Some(fit) = pattern.score(&symbol.lower) {
-                fitting.push((symbol.home.is_some(), package, symbol, fit));
+            if let Some(fit) = pattern.score(symbol.lower()) {
+                let used = sources.words.get(symbol.lower());
+                let home = symbol.home().and_then(|home| sources.index.package(home, None));
+                let system = home.map_or(package.system, |home| home.system);
+                let known =
+                    Known { fit, source: Source::Elsewhere, operator: None, symbol: Some(symbol), used, system };
+                fitting.push((rank::score(&known, wanted), package, symbol));
             }
         }
     }
-    fitting.sort_by_key(|(imported, ..)| *imported);
-    for (_, package, symbol, fit) in fitting {
-        let home = symbol.home.as_deref().unwrap_or(&package.name);
-        let described = at_home(sources.index, symbol);
-        if described.kind() == "symbol" || !seen.insert((home, &symbol.name)) {
+    // A symbol that several packages export is offered from its home, if that exports it.
+    fitting.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.2.home().is_some().cmp(&b.2.home().is_some())));
+    let mut all = Vec::new();
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    for (score, package, symbol) in fitting {
+        if all.len() == ELSEWHERE {
+            break;
+        }
+        let home = symbol.home().unwrap_or(&package.name);
+        if !seen.insert((home, symbol.name())) {
             continue;
         }
-        let here = sources.index.accessible(current, &symbol.name);
-        let same = |here: &Symbol| here.home.as_deref() == Some(home) || home == current.name;
+        let here = sources.index.accessible(current, symbol.name());
+        let same = |here: &Symbol| here.home() == Some(home) || home == current.name;
         let inherited = current.uses.iter().any(|used| used == home) && here.is_some();
         if inherited || here.is_some_and(same) {
             continue;
         }
-        let used = sources.words.get(&*symbol.lower);
-        let system = package.system;
-        let known = Known { fit, source: Source::Elsewhere, operator: None, symbol: Some(described), used, system };
-        let score = rank::score(&known, wanted);
         all.push(Candidate {
-            label: written(&symbol.name),
+            label: written(symbol.name()),
             score,
-            symbol: Some((described, package)),
+            symbol: Some((at_home(sources.index, symbol), package)),
             local: None,
             elsewhere: true,
         });
     }
-    all.sort_by(|a, b| b.score.total_cmp(&a.score));
-    all.truncate(ELSEWHERE);
     all
 }
 

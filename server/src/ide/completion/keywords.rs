@@ -64,8 +64,8 @@ pub(super) fn keywords<B: Backend>(
         let bare = Pattern::new(typed.trim_start_matches(':'));
         if typed.len() > 1 {
             for (symbol, _) in all.filter(|(_, letters)| bare.may_fit(**letters)) {
-                if bare.score(&symbol.lower).is_some() {
-                    add(format!(":{}", super::gather::written(&symbol.name)), "keyword", -40.0);
+                if bare.score(symbol.lower()).is_some() {
+                    add(format!(":{}", super::gather::written(symbol.name())), "keyword", -40.0);
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! How well a name fits the part of it that was typed. Works on names in lower case.
 
+use memchr::memmem::Finder;
+
 use crate::ide::name_index::letters;
 
 /// The part of a name typed so far.
@@ -8,6 +10,8 @@ pub(super) struct Pattern {
     /// In lower case.
     pub(super) typed: String,
     letters: u64,
+    /// Finds what was typed inside a name.
+    finder: Finder<'static>,
     /// It has several parts: `de-bi`.
     parts: bool,
 }
@@ -24,7 +28,12 @@ impl Pattern {
     /// Makes the pattern of a partial name without its package prefix.
     pub(super) fn new(typed: &str) -> Pattern {
         let typed = typed.to_lowercase();
-        Pattern { letters: letters(&typed), parts: typed.get(1..).is_some_and(|rest| rest.contains('-')), typed }
+        Pattern {
+            letters: letters(&typed),
+            finder: Finder::new(&typed).into_owned(),
+            parts: typed.get(1..).is_some_and(|rest| rest.contains('-')),
+            typed,
+        }
     }
 
     /// Returns true if a name with these letters may fit.
@@ -59,10 +68,14 @@ impl Pattern {
         if initials(typed, bare) {
             return Some(INITIALS - over);
         }
-        match name.match_indices(typed).map(|(at, _)| at).find(|at| is_separator(name.as_bytes()[at - 1])) {
-            Some(_) => return Some(WORD - over),
-            None if typed.len() > 2 && name.contains(typed) => return Some(INSIDE - over),
-            None => {}
+        let mut inside = self.finder.find_iter(name.as_bytes()).peekable();
+        if inside.peek().is_some() {
+            if inside.any(|at| at > 0 && is_separator(name.as_bytes()[at - 1])) {
+                return Some(WORD - over);
+            }
+            if typed.len() > 2 {
+                return Some(INSIDE - over);
+            }
         }
         (typed.len() > 2 && scattered(typed, bare)).then_some(FLEX - over)
     }

@@ -1,6 +1,7 @@
 //! Completion behind a package prefix, and of packages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::gather::written;
 use super::matching::Pattern;
@@ -8,20 +9,23 @@ use super::position::Wanted;
 use super::rank::{self, Known, Source};
 use super::words::Used;
 use super::{Item, symbol_item};
-use crate::ide::name_index::{NameIndex, Package};
+use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::text::names;
 
-/// Returns the completions of `pkg:name` or `pkg::name` with their scores.
+/// Returns the completions of `pkg:name` or `pkg::name` with their scores: at least the best
+/// `most`, if there are as many.
 pub(super) fn symbols(
     typed: &str,
     (index, package): (&NameIndex, Option<&Package>),
     words: &HashMap<String, Used>,
     wanted: &Wanted,
+    most: usize,
 ) -> Vec<(Item, f32)> {
     let at = names::prefix_length(typed);
     let (prefix, name) = typed.split_at(at);
     let pattern = Pattern::new(name);
-    let mut found: Vec<(Item, f32)> = Vec::new();
+    let mut scored = Vec::new();
+    let mut labels = HashSet::new();
     let target = names::symbol(&format!("{prefix}x"))
         .and_then(|symbol| symbol.package)
         .and_then(|name| index.package(&name, package));
@@ -29,26 +33,31 @@ pub(super) fn symbols(
         let internal = prefix.ends_with("::");
         for (symbol, letters) in target.symbols.iter().zip(&target.letters) {
             // Behind two colons only what is at home there: what it uses has names of its own.
-            let seen = if internal { symbol.home.is_none() } else { symbol.external };
+            let seen = if internal { symbol.home().is_none() } else { letters & EXTERNAL != 0 };
             if !seen || !pattern.may_fit(*letters) {
                 continue;
             }
-            let Some(fit) = pattern.score(&symbol.lower) else { continue };
-            let label = format!("{prefix}{}", written(&symbol.name));
-            let used = words.get(&label.to_lowercase());
-            let home = symbol.home.as_deref().and_then(|home| index.package(home, None));
-            let described = home.and_then(|home| home.symbol(&symbol.name)).unwrap_or(symbol);
+            let Some(fit) = pattern.score(symbol.lower()) else { continue };
+            let label = format!("{prefix}{}", written(symbol.name()));
+            let lower = label.to_lowercase();
+            let used = words.get(&lower);
+            let home = symbol.home().and_then(|home| index.package(home, None));
+            let described = home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol);
             let known =
                 Known { fit, source: Source::Own, operator: None, symbol: Some(described), used, system: false };
-            let item = symbol_item(label, described, home.map_or(&target.name, |home| &home.name));
-            found.push((item, rank::score(&known, wanted)));
+            scored.push(((label, described, home.unwrap_or(target)), rank::score(&known, wanted)));
+            labels.insert(lower);
         }
     }
+    rank::keep_best(&mut scored, most);
+    let item = |((label, symbol, home), score): ((String, &Symbol, &Arc<Package>), f32)| {
+        (symbol_item(label, symbol, &home.name), score)
+    };
+    let mut found: Vec<(Item, f32)> = scored.into_iter().map(item).collect();
     // Without an image the text says what is there.
     let typed = Pattern::new(typed);
     for (word, used) in words.iter().filter(|(word, _)| word.starts_with(&prefix.to_lowercase())) {
-        let known = found.iter().any(|(item, _)| item.label.eq_ignore_ascii_case(word));
-        if let Some(fit) = typed.score(word).filter(|_| !known) {
+        if let Some(fit) = typed.score(word).filter(|_| !labels.contains(word.as_str())) {
             let known =
                 Known { fit, source: Source::Word, operator: None, symbol: None, used: Some(used), system: false };
             found.push((

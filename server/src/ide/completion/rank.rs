@@ -46,6 +46,15 @@ pub(super) struct Known<'a> {
     pub(super) system: bool,
 }
 
+/// Removes all but the best `most`, and those that are as good as the last of them.
+pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
+    if found.len() > most && most > 0 {
+        let (_, (_, least), _) = found.select_nth_unstable_by(most - 1, |(_, a), (_, b)| b.total_cmp(a));
+        let least = *least;
+        found.retain(|(_, score)| *score >= least);
+    }
+}
+
 /// Returns the score of a candidate: more is better.
 pub(super) fn score(known: &Known, wanted: &Wanted) -> f32 {
     known.fit + of_source(known) + of_role(known, wanted) + of_use(known, wanted)
@@ -107,8 +116,8 @@ fn of_use(known: &Known, wanted: &Wanted) -> f32 {
         times + if same > 0 { 26.0 * close } else { 8.0 * close }
     });
     let standard =
-        known.source == Source::Standard || known.symbol.is_some_and(|one| one.home.as_deref() == Some("COMMON-LISP"));
-    let usual = if standard { known.symbol.map_or(0.0, |symbol| usual(&symbol.lower, operator)) } else { 0.0 };
+        known.source == Source::Standard || known.symbol.is_some_and(|one| one.home() == Some("COMMON-LISP"));
+    let usual = if standard { known.symbol.map_or(0.0, |symbol| usual(symbol.lower(), operator)) } else { 0.0 };
     near + 4.0 * usual
 }
 
@@ -130,6 +139,16 @@ fn usual(name: &str, operator: bool) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_best_are_kept_with_their_equals() {
+        let mut found: Vec<(usize, f32)> = [1.0, 5.0, 3.0, 3.0, 2.0, 4.0].into_iter().enumerate().collect();
+        keep_best(&mut found, 3);
+        found.sort_by_key(|(index, _)| *index);
+        assert_eq!(found, [(1, 5.0), (2, 3.0), (3, 3.0), (5, 4.0)]);
+        keep_best(&mut found, 4);
+        assert_eq!(found.len(), 4);
+    }
 
     #[test]
     fn the_usual_names_are_known() {

@@ -20,6 +20,21 @@ pub(super) struct Used {
     pub(super) other: u32,
     /// The characters between the place and the nearest use.
     pub(super) distance: usize,
+    /// The place of the first use, in characters.
+    first: usize,
+}
+
+impl Used {
+    /// Adds the uses of the same name in another letter case.
+    fn add(&mut self, other: &Used) {
+        if other.first < self.first {
+            self.written.clone_from(&other.written);
+            self.first = other.first;
+        }
+        self.operator += other.operator;
+        self.other += other.other;
+        self.distance = self.distance.min(other.distance);
+    }
 }
 
 /// Returns the names near `offset` by their lower case, except for the one that is being typed
@@ -36,7 +51,8 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     };
     let to = (offset + BEHIND).min(text.len_chars());
     let part = text.slice(from..to).to_string();
-    let mut found: HashMap<String, Used> = HashMap::new();
+    // By the name as written at first: most occurrences are of a name that has been seen.
+    let mut found: HashMap<&str, Used> = HashMap::new();
     let (mut byte, mut at) = (0, from);
     let mut open = false;
     for token in Scanner::of_part(&part) {
@@ -54,11 +70,7 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
             continue;
         }
         let distance = at.abs_diff(offset);
-        let used = found.entry(written.to_lowercase()).or_insert_with(|| Used {
-            written: written.to_owned(),
-            distance,
-            ..Used::default()
-        });
+        let used = found.entry(written).or_insert_with(|| Used { first: at, distance, ..Used::default() });
         if called {
             used.operator += 1;
         } else {
@@ -66,7 +78,12 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
         }
         used.distance = used.distance.min(distance);
     }
-    found
+    let mut by_lower: HashMap<String, Used> = HashMap::with_capacity(found.len());
+    for (written, mut used) in found {
+        used.written = written.to_owned();
+        by_lower.entry(written.to_lowercase()).and_modify(|known| known.add(&used)).or_insert(used);
+    }
+    by_lower
 }
 
 fn is_name(written: &str) -> bool {
