@@ -1,12 +1,15 @@
-//! The return of unused memory to the system.
+//! The return of unused memory to the system: when a client has left, and when the host has grown.
 //!
 //! glibc keeps what was freed below other blocks, so that the host would stay as large as its
 //! largest client has made it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// Returns freed memory to the system. Takes some milliseconds.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code)]
-pub(super) fn give_back() {
+fn give_back() {
     // SAFETY: malloc_trim(3) has no requirements, and is safe in several threads.
     let given_back = unsafe { libc::malloc_trim(0) };
     tracing::debug!(given_back, "unused memory");
@@ -14,4 +17,51 @@ pub(super) fn give_back() {
 
 /// Does nothing: other allocators return freed memory by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(super) fn give_back() {}
+fn give_back() {}
+
+/// The growth of the host, in bytes, after which unused memory is returned.
+const GROWTH: u64 = 4 << 20;
+
+/// The host's resident memory after the last return, in bytes.
+#[derive(Debug, Default)]
+pub(super) struct Resident(Arc<AtomicU64>);
+
+impl Resident {
+    /// Returns unused memory to the system, on a thread that may wait, if the host has grown or
+    /// `now` is set.
+    pub(super) fn look(&self, now: bool) {
+        let Some(bytes) = resident() else { return };
+        if !now && bytes < self.0.load(Ordering::Relaxed).saturating_add(GROWTH) {
+            return;
+        }
+        let after = self.0.clone();
+        tokio::task::spawn_blocking(move || {
+            give_back();
+            after.store(resident().unwrap_or(bytes), Ordering::Relaxed);
+        });
+    }
+}
+
+/// The resident memory of this process, in bytes; `None` where the system does not tell it.
+fn resident() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages.saturating_mul(rustix::param::page_size() as u64))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn memory_is_returned_once_for_each_growth() {
+        let watched = Resident::default();
+        watched.look(false);
+        while watched.0.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        watched.0.store(u64::MAX, Ordering::Relaxed);
+        watched.look(false);
+        assert_eq!(watched.0.load(Ordering::Relaxed), u64::MAX);
+    }
+}

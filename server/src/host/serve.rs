@@ -121,6 +121,7 @@ async fn accept(
     use tokio::signal::unix::{SignalKind, signal};
     let mut listener = UnixListener::from_std(elected.listener()?)?;
     let mut look = tokio::time::interval(LOOK);
+    let resident = memory::Resident::default();
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -162,10 +163,8 @@ async fn accept(
                 deadline = if here { None } else { linger.map(|linger| Instant::now() + linger) };
             }
             _ = look.tick() => {
-                if give_back > 0 {
-                    give_back -= 1;
-                    tokio::task::spawn_blocking(memory::give_back);
-                }
+                resident.look(give_back > 0);
+                give_back = give_back.saturating_sub(1);
                 match elected.look_after().await {
                 Ok(State::Whole) => services.directory(None, false),
                 Ok(State::Restored) => {
