@@ -2,7 +2,7 @@
 ;;; boot.lisp and consort.asd both read this list.
 ("package"
  "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug" "sbcl/probes"
- "json" "settings" "programs" "wire" "timers" "streams" "pristine" "backtrace" "stack-frames" "evaluation" "workers" "locks" "dispatch" "input" "debug/stops" "user-package"
+ "json" "settings" "programs" "wire" "timers" "streams" "pristine" "backtrace" "stack-frames" "blanks" "evaluation" "workers" "locks" "dispatch" "input" "debug/stops" "user-package"
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
@@ -14,5 +14,5 @@
  "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
- "debug/references" "debug/parts" "debug/set" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits"
+ "debug/refusal" "debug/references" "debug/parts" "debug/set" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits"
  "ops/inspect" "ops/debug" "ops/breakpoints")

@@ -9,6 +9,7 @@ pub mod approval;
 mod file;
 pub mod keys;
 pub mod ownership;
+mod source;
 pub mod trust;
 
 use std::fmt;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use approval::ApprovalConfig;
-pub use keys::Source;
+pub use source::Source;
 use trust::{TrustStore, Wish};
 
 /// The start of the image: table `[lisp]`.

@@ -29,7 +29,7 @@ async fn what_runs_is_in_the_log_of_both_doors() {
     let known = editor.command("consort.log", json!({"follow": true})).await.expect("a log");
     let entry = &known["entries"][0];
     assert_eq!(
-        (&entry["tool"], &entry["client"], &entry["door"]),
+        (&entry["tool"], &entry["client"], &entry["frontend"]),
         (&json!("consort.eval"), &json!("a test 1"), &json!("lsp"))
     );
     assert_eq!(
@@ -41,7 +41,7 @@ async fn what_runs_is_in_the_log_of_both_doors() {
     agent.call("evaluate-lisp", json!({"code": "(/ 1 0)"})).await;
     let told = editor.wait_for("consort/logEntry", |entry| entry["code"] == "(list 4)").await;
     assert_eq!(
-        (&told["tool"], &told["client"], &told["door"]),
+        (&told["tool"], &told["client"], &told["frontend"]),
         (&json!("evaluate-lisp"), &json!("agent 1"), &json!("mcp"))
     );
     let told = editor.wait_for("consort/logEntry", |entry| entry["code"] == "(/ 1 0)").await;

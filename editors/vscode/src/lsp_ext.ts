@@ -87,7 +87,7 @@ export interface Status {
   version: string
   host_memory: number | null
   image: ImageState & { facts?: { systems?: string[]; dynamic_usage?: number } | null }
-  clients: { door: string; name: string }[]
+  clients: { frontend: string; name: string }[]
   work: string[]
 }
 
@@ -234,7 +234,7 @@ export interface LogEntry {
   number: number
   time: string
   client: string
-  door: string
+  frontend: string
   tool: string
   code: string | null
   status: 'ok' | 'error' | 'cancelled'

@@ -36,7 +36,7 @@ function outcome(server: Server, approval: Approval): Promise<LogEntry | undefin
     }
     const timer = setTimeout(() => end(undefined), PATIENCE)
     const heard = server.onLogEntry((entry) => {
-      if (entry.door === 'mcp' && entry.tool === approval.tool) end(entry)
+      if (entry.frontend === 'mcp' && entry.tool === approval.tool) end(entry)
     })
   })
 }

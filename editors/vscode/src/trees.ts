@@ -158,7 +158,7 @@ export class ImageTree extends Tree<Line> {
         { label: 'Host', description: `Consort ${status.version}${memory}`, tooltip: `Consort ${status.version}, process ${status.host_pid}, for ${status.workspace}`, icon: 'vm' },
         {
           label: 'Connected', description: String(status.clients.length), icon: 'plug',
-          children: status.clients.map(({ door, name }) => ({ label: name, description: door === 'mcp' ? 'agent' : door === 'lsp' ? 'editor' : door, icon: door === 'mcp' ? 'hubot' : 'account' })),
+          children: status.clients.map(({ frontend, name }) => ({ label: name, description: frontend === 'mcp' ? 'agent' : frontend === 'lsp' ? 'editor' : frontend, icon: frontend === 'mcp' ? 'hubot' : 'account' })),
         },
         ...(work.length === 0
           ? []
@@ -205,7 +205,7 @@ export class LogTree extends Tree<LogEntry> {
     const code = entry.code ?? ''
     const item = new vscode.TreeItem(label(code === '' ? inWords(entry.tool) : code, 160))
     const outcome = oneLine((entry.outcome ?? '').replace(/^=> /, '⇒ '), 60)
-    const agent = entry.door === 'mcp'
+    const agent = entry.frontend === 'mcp'
     // An agent's name; one's own is left out.
     item.description = [...(agent ? [entry.client] : []), ...(outcome === '' || outcome === 'no value' || outcome === 'done' ? [] : [outcome])].map((part) => label(part)).join(' · ')
     const time = new Date(entry.time).toLocaleTimeString()

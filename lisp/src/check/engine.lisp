@@ -71,7 +71,7 @@
     (reopen reading 0)
     (unwind-protect
          (loop
-           (let ((start (skip-blank text (reading-position reading))))
+           (let ((start (skip-blanks text (reading-position reading))))
              (setf (check-form check) nil
                    (check-duplicate-told check) nil
                    (check-failures check) '()

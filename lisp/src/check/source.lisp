@@ -73,18 +73,6 @@
         when (and (< (1+ newline) (length text)) (char= (char text (1+ newline)) #\())
           return (1+ newline)))
 
-(defun skip-blank (text position)
-  "The first character at or after POSITION that is neither white space nor in a comment line."
-  (declare (type text text))
-  (let ((length (length text)))
-    (loop
-      (setf position (or (position-if-not (lambda (c) (member c '(#\Space #\Tab #\Newline #\Return #\Page))) text
-                                          :start (min position length))
-                         length))
-      (if (and (< position length) (char= (char text position) #\;))
-          (setf position (end-of-line text position))
-          (return position)))))
-
 (defun skip-comments (text position)
   "The first character at or after POSITION that is neither white space nor in a comment."
   (declare (type text text))
@@ -92,7 +80,7 @@
            (let ((end (+ position 2)))
              (and (<= end (length text)) (string= delimiter text :start2 position :end2 end)))))
     (loop
-      (setf position (skip-blank text position))
+      (setf position (skip-blanks text position))
       (unless (at-p "#|") (return position))
       (loop with depth = 0
             do (cond ((at-p "#|") (incf depth) (incf position 2))
@@ -105,7 +93,7 @@
 defines nothing."
   (declare (type text text))
   (let ((length (length text)))
-    (flet ((skip (p) (skip-blank text p))
+    (flet ((skip (p) (skip-blanks text p))
            (end (p) (or (position-if #'delimiter-p text :start p) length)))
       (when (and (< start length) (char= (char text start) #\())
         (let* ((head (skip (1+ start)))

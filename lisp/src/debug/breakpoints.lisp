@@ -187,7 +187,7 @@
 (defun unverified-json (condition)
   (object "verified" :false
           "message" (typecase condition
-                      (unprobed (unprobed-why condition))
+                      (unprobed (refusal-why condition))
                       (t (format nil "~A: ~A" (condition-type condition) (condition-message condition))))))
 
 (defun call-setting-breakpoints (owner file locate points)

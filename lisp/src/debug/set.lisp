@@ -2,14 +2,6 @@
 
 (in-package :consort)
 
-(define-condition unsettable (error)
-  ((why :initarg :why :reader unsettable-why))
-  (:documentation "What is shown cannot be set; WHY is a sentence for people.")
-  (:report (lambda (condition stream) (write-string (unsettable-why condition) stream))))
-
-(defun refuse-setting (control &rest arguments)
-  (error 'unsettable :why (with-terse-printing () (apply #'format nil control arguments))))
-
 (defun set-frame-variable (frame name value)
   "Have the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the compiler relies on is kept."
   (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))

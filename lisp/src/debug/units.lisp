@@ -9,14 +9,6 @@
 (define-global *units* '() "The units that there are. The list is replaced under *PROBES-LOCK*, never changed.")
 (define-global *probes-lock* (sb-thread:make-mutex :name "consort probes") "Held while units are made, put in place and taken out.")
 
-(define-condition unprobed (error)
-  ((why :initarg :why :reader unprobed-why))
-  (:documentation "A place cannot have a probe; WHY is a sentence for people.")
-  (:report (lambda (condition stream) (write-string (unprobed-why condition) stream))))
-
-(defun refuse-probe (control &rest arguments)
-  (error 'unprobed :why (with-terse-printing () (apply #'format nil control arguments))))
-
 ;;; The text that a definition was made of
 
 (defconstant +evaluated-sources+ 3000 "Texts of evaluated forms that are kept.")

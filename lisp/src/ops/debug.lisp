@@ -199,7 +199,7 @@
                                 (lambda ()
                                   (let ((value (first (eval-text-in-frame code frame moment))))
                                     (handler-case (set-frame-variable frame name value)
-                                      (unsettable (condition) (answer-work-error work "not-settable" (unsettable-why condition)))
+                                      (unsettable (condition) (answer-work-error work "not-settable" (refusal-why condition)))
                                       (:no-error (&rest values)
                                         (declare (ignore values))
                                         (answer-work work (values-json (list value))))))))))))

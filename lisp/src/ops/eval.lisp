@@ -52,19 +52,6 @@ text need not be the file's."
              (column (param given "column" '(integer 1))))
         (make-origin (make-source pathname) (+ (or (line-offset pathname line) 0) (1- column)) line column)))))
 
-(defun skip-blanks (text start)
-  "Where the next form begins in TEXT, white space and comments passed, as the standard readtable
-  has them."
-  (let ((end (length text))
-        (position start))
-    (loop
-      (setf position (or (position-if-not (lambda (char) (member char '(#\Space #\Newline #\Tab #\Return #\Page))) text :start position)
-                         end))
-      (cond ((>= position end) (return end))
-            ((char= (char text position) #\;)
-             (setf position (or (position #\Newline text :start position) end)))
-            (t (return position))))))
-
 ;;; Evaluating
 
 (defun remember-form (form)

@@ -40,7 +40,7 @@
                                (let* ((* object)
                                       (value (eval `(progn ,@(forms-of-text code (live-package *package*))))))
                                  (handler-case (set-part object part value)
-                                   (unsettable (condition) (setf why (unsettable-why condition)))
+                                   (unsettable (condition) (setf why (refusal-why condition)))
                                    (:no-error (&rest values)
                                      (declare (ignore values))
                                      (setf answer (values-json (list value))))))))

@@ -86,7 +86,7 @@
                     "expanded" (bool expanded)
                     "writable" (bool (and (null unreadable) (zerop omitted) (not (circular-p result))))
                     "span" (if place (span-json (place-start place) (place-end place)) (span-json 0 end))
-                    "more" (bool (< (skip-blank (as-text text) end) (length text))))))))))
+                    "more" (bool (< (skip-blanks text end) (length text))))))))))
 
 ;;; Errors as data
 

@@ -15,7 +15,7 @@ use crate::image::api::Operation;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::try_code::TryParams;
 use crate::model::check::CheckEnd;
-use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
+use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::trial::Trial;
 use crate::text::expected::Expected;
@@ -130,16 +130,7 @@ fn numbers_are_bounded(value: &Value) -> bool {
 
 /// Returns the outcome of an evaluation of which the copy told nothing.
 fn ended(kind: &str, message: String) -> EvalOutcome {
-    EvalOutcome {
-        status: EvalStatus::Error,
-        values: Vec::new(),
-        stdout: Clipped::default(),
-        stderr: Clipped::default(),
-        warnings: Vec::new(),
-        error: Some(EvalError::new(kind, message)),
-        timing: None,
-        package: "COMMON-LISP-USER".into(),
-    }
+    EvalOutcome::empty(EvalStatus::Error, Some(EvalError::new(kind, message)))
 }
 
 #[cfg(test)]

@@ -78,7 +78,10 @@ fn page(status: &Value) -> String {
         row("clients", "none".into());
     }
     for (index, client) in clients.iter().enumerate() {
-        row(if index == 0 { "clients" } else { "" }, format!("{} ({})", text(&client["name"]), text(&client["door"])));
+        row(
+            if index == 0 { "clients" } else { "" },
+            format!("{} ({})", text(&client["name"]), text(&client["frontend"])),
+        );
     }
     for (index, work) in words(&status["work"]).into_iter().enumerate() {
         row(if index == 0 { "work" } else { "" }, work);
@@ -170,7 +173,7 @@ mod tests {
                 "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64, "uptime_ms": 3_700_000, "systems": ["a", "b"],
                 "stops": [{"stop": 3, "session": "cli-2", "condition": {"type": "SIMPLE-ERROR", "message": "boom\u{202e}\nx"}},
                           {"stop": 4, "session": null, "reason": "pause", "condition": null}]}},
-            "clients": [{"door": "lsp", "name": "Neovim 0.11"}, {"door": "mcp", "name": "agent"}],
+            "clients": [{"frontend": "lsp", "name": "Neovim 0.11"}, {"frontend": "mcp", "name": "agent"}],
             "work": ["eval (loop)"],
             "programs": [{"pid": 9, "command": "redis-server --port 0"}, {"pid": 10, "command": "sh"}]
         });

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Source;
+use super::source::Source;
 
 /// A class of agent requests that a person sets to `allow`, `ask` or `deny` (contracts:
 /// Approval).

@@ -6,8 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, Source};
+use super::keys;
 use super::ownership::LIMIT;
+use super::source::Source;
 use super::{Config, Problem};
 use crate::bounded_file;
 

@@ -1,52 +1,18 @@
 //! The breakpoints of one client: set in the image, again when the image or a definition changed,
 //! and what the client is told of them.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::connection::{Connection, lock};
-use super::protocol::{BreakpointLocations, SetBreakpoints, SourceBreakpoint};
-use crate::image::api::debug::{
+use super::protocol::{BreakpointLocations, SetBreakpoints};
+use crate::model::image::{ImageError, ImageState};
+use crate::session::debug::{
     Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
 };
-use crate::model::image::{ImageError, ImageState};
 
 const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
-
-/// The breakpoints of a client and the answers to it; the file of breakpoints at functions is
-/// empty.
-#[derive(Debug, Default)]
-pub(super) struct Wanted {
-    last: u64,
-    files: BTreeMap<PathBuf, Vec<(Point, Value)>>,
-}
-
-impl Wanted {
-    /// Replaces what is wanted in a file. A breakpoint that was wanted before keeps its number.
-    fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<Point> {
-        let mut before = self.files.remove(file).unwrap_or_default();
-        let mut points = Vec::new();
-        for one in wanted {
-            let SourceBreakpoint { line, column, name, condition, hit_condition: hit, log_message: log } = one;
-            let mut point = Point { id: 0, line, column, name, condition, hit, log };
-            let known = before.iter().position(|(known, _)| Point { id: 0, ..known.clone() } == point);
-            point.id = known.map_or_else(
-                || {
-                    self.last += 1;
-                    self.last
-                },
-                |at| before.swap_remove(at).0.id,
-            );
-            points.push(point);
-        }
-        if !points.is_empty() {
-            self.files.insert(file.to_owned(), points.iter().map(|point| (point.clone(), Value::Null)).collect());
-        }
-        points
-    }
-}
 
 /// Sets the breakpoints of a file, or those at functions; the answer to the client.
 pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Result<Value, String> {
@@ -162,32 +128,4 @@ pub(super) async fn locations(connection: &Connection, wanted: BreakpointLocatio
         json!({"line": line, "column": column, "endLine": end_line, "endColumn": end_column})
     });
     Ok(json!({"breakpoints": places.collect::<Vec<_>>()}))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(line: usize, condition: Option<&str>) -> SourceBreakpoint {
-        let condition = condition.map(str::to_owned);
-        SourceBreakpoint {
-            line: Some(line),
-            column: None,
-            name: None,
-            condition,
-            hit_condition: None,
-            log_message: None,
-        }
-    }
-
-    #[test]
-    fn a_breakpoint_keeps_its_number() {
-        let mut wanted = Wanted::default();
-        let file = Path::new("/a.lisp");
-        let ids = |points: Vec<Point>| points.into_iter().map(|point| point.id).collect::<Vec<_>>();
-        assert_eq!(ids(wanted.replace(file, vec![at(3, None), at(5, None)])), [1, 2]);
-        assert_eq!(ids(wanted.replace(file, vec![at(4, None), at(5, None), at(3, Some("t"))])), [3, 2, 4]);
-        assert_eq!(ids(wanted.replace(file, Vec::new())), [0; 0]);
-        assert!(wanted.files.is_empty());
-    }
 }

@@ -97,7 +97,7 @@ mod tests {
 
     fn connected() -> (Handlers, Frames<DuplexStream>) {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (out, outgoing) = outgoing::channel();
+        let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
         tokio::spawn(outgoing.write_to(theirs));
         (Handlers::new(out), Frames::new(ours))
     }

@@ -4,15 +4,18 @@
 //! is not ended by a debugger that leaves: its stops wait for a while, and are then aborted with
 //! the report that an evaluation has which does not stop.
 
+mod answers;
 mod breakpoints;
 mod connection;
 mod handlers;
 mod outgoing;
 mod protocol;
 mod requests;
+mod serve;
 mod setting;
 mod sources;
 mod variables;
+mod wanted;
 
 use std::time::Duration;
 
@@ -30,5 +33,5 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    connection::serve(session, read, write, abandoned).await;
+    serve::serve(session, read, write, abandoned).await;
 }

@@ -10,13 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::protocol::Message;
 
 /// The largest number of bytes that wait for a client; beyond it the connection is closed.
-const UNREAD: usize = 64 << 20;
+pub(super) const UNREAD: usize = 64 << 20;
 
 /// Queues messages. Clones share the queue.
 #[derive(Debug, Clone)]
 pub(super) struct Sender {
     queue: mpsc::UnboundedSender<Vec<u8>>,
     unread: Arc<AtomicUsize>,
+    limit: usize,
     closed: CancellationToken,
 }
 
@@ -28,11 +29,12 @@ pub(super) struct Outgoing {
     closed: CancellationToken,
 }
 
-pub(super) fn channel() -> (Sender, Outgoing) {
+/// Returns the two ends of a queue in which at most `limit` bytes wait for the client.
+pub(super) fn channel(limit: usize) -> (Sender, Outgoing) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let (unread, closed) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
     (
-        Sender { queue: sender, unread: unread.clone(), closed: closed.clone() },
+        Sender { queue: sender, unread: unread.clone(), limit, closed: closed.clone() },
         Outgoing { queue: receiver, unread, closed },
     )
 }
@@ -45,7 +47,7 @@ impl Sender {
         }
         let body = message.into_body();
         let unread = self.unread.fetch_add(body.len(), Ordering::Relaxed) + body.len();
-        if unread > UNREAD {
+        if unread > self.limit {
             tracing::warn!("a debugger has not read {unread} bytes: giving it up");
             return self.closed.cancel();
         }
@@ -85,14 +87,15 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_does_not_read_is_given_up() {
         let (_ours, theirs) = tokio::io::duplex(16);
-        let (sender, outgoing) = channel();
+        const LIMIT: usize = 1 << 20;
+        let (sender, outgoing) = channel(LIMIT);
         let writer = tokio::spawn(outgoing.write_to(theirs));
-        let text = "x".repeat(UNREAD / 4);
+        let text = "x".repeat(LIMIT / 4);
         for _ in 0..8 {
             sender.send(Message::event("output", json!({"output": text})));
         }
         sender.closed().await;
-        assert!(sender.unread.load(Ordering::Relaxed) < UNREAD * 3 / 2, "and nothing more is kept");
+        assert!(sender.unread.load(Ordering::Relaxed) < LIMIT * 3 / 2, "and nothing more is kept");
         writer.abort();
     }
 }

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::answers::{Answer, MOST, text, trouble};
 use super::breakpoints;
 use super::connection::{Connection, lock, thread_of};
 use super::protocol::{
@@ -15,23 +16,19 @@ use super::protocol::{
 use super::variables::{self, Thing};
 use super::{setting, sources};
 use crate::ide::context::Backend as _;
-use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
-    DebugReturn, DebugStep, Done, Inspect, Stop,
-};
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::stack_frame;
 use crate::session::EvalRequest;
+use crate::session::debug::{
+    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
+    DebugReturn, DebugStep, Done, Inspect, Stop,
+};
 
 /// A person sees an evaluation run and can end it.
 const A_DAY: f64 = 86_400.0;
 /// The number of frames or variables of an answer, unless the client says otherwise.
 const PAGE: usize = 200;
-/// The largest page that the image gives.
-pub(super) const MOST: usize = 1000;
-
-pub(super) type Answer = Result<Value, String>;
 
 /// Answers a request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer {
@@ -77,7 +74,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "consort/restarts" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
-            let restart = |(index, restart): (usize, &crate::image::api::debug::Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments});
+            let restart = |(index, restart): (usize, &crate::session::debug::Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments});
             Ok(json!({"restarts": stop.restarts.iter().enumerate().map(restart).collect::<Vec<_>>()}))
         }
         "consort/invokeRestart" => {
@@ -93,11 +90,6 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
 fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
     let given = if request.arguments.is_null() { json!({}) } else { request.arguments.clone() };
     serde_json::from_value(given).map_err(|error| format!("The arguments of `{}`: {error}", request.command))
-}
-
-#[allow(clippy::needless_pass_by_value)] // for `map_err`
-pub(super) fn text(error: ImageError) -> String {
-    error.to_string()
 }
 
 async fn step(connection: &Connection, wanted: InThread, how: &'static str) -> Answer {
@@ -246,17 +238,6 @@ async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer 
 fn left(done: Result<Done, ImageError>) -> Answer {
     let done = done.map_err(text)?;
     if done.status == "sent" { Ok(json!({})) } else { Err(trouble(&done)) }
-}
-
-pub(super) fn trouble(done: &Done) -> String {
-    match &done.error {
-        Some(error) => format!("{}: {}", error.kind, error.message),
-        None => match done.status.as_str() {
-            "timeout" => "It took too long and was ended; the stop is as it was.".into(),
-            "left" => "It left the stop.".into(),
-            other => format!("It was ended: {other}."),
-        },
-    }
 }
 
 async fn evaluate(connection: &Connection, wanted: Evaluate) -> Answer {

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::answers::{Answer, MOST, text, trouble};
 use super::connection::{Connection, lock};
 use super::protocol::SetVariable;
-use super::requests::{Answer, MOST, text, trouble};
 use super::variables::{Thing, part_name};
 use crate::ide::context::Backend as _;
-use crate::image::api::debug::{DebugSet, Inspect, InspectSet};
+use crate::session::debug::{DebugSet, Inspect, InspectSet};
 
 /// Sets what a client names as `variables` has shown it.
 pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer {

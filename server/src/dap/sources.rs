@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::bounded_file;
-use crate::image::api::debug::Place;
+use crate::session::debug::Place;
 
 /// The limit of a file in which a place is looked up.
 const FILE: u64 = 32 << 20;

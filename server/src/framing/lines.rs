@@ -1,6 +1,6 @@
 //! Lines of bounded length.
 
-use std::io;
+use std::io::{self, Read};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -115,6 +115,74 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
         }
     }
+
+    /// Takes the bytes of an incomplete line.
+    pub(crate) fn unfinished(&mut self) -> Vec<u8> {
+        self.buffer.unfinished()
+    }
+
+    /// The stream, without the bytes that were read ahead.
+    pub(crate) fn into_inner(self) -> R {
+        self.read
+    }
+}
+
+/// Reads lines from a blocking stream whose other end is trusted: they have no limit.
+#[derive(Debug)]
+pub(crate) struct BlockingLines<R> {
+    read: R,
+    buffer: LineBuffer,
+}
+
+impl<R: Read> BlockingLines<R> {
+    /// A reader of the lines of `read`.
+    pub(crate) fn new(read: R) -> BlockingLines<R> {
+        BlockingLines { read, buffer: LineBuffer::new(usize::MAX) }
+    }
+
+    /// The next line with its newline; `None` at the end of the stream. A read that fails, for
+    /// example because it timed out, loses nothing.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(line) = self.buffered() {
+                return Ok(Some(line));
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next line of what was read already, with its newline.
+    pub(crate) fn buffered(&mut self) -> Option<Vec<u8>> {
+        let (Line::Whole(line) | Line::Piece { bytes: line, .. }) = self.buffer.next()?;
+        Some([line, b"\n"].concat())
+    }
+
+    /// Reads once; false at the end of the stream.
+    pub(crate) fn fill(&mut self) -> io::Result<bool> {
+        let buffer = self.buffer.room();
+        let length = buffer.len();
+        buffer.resize(length + super::ROOM, 0);
+        let read = loop {
+            match self.read.read(&mut buffer[length..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        buffer.truncate(length + *read.as_ref().unwrap_or(&0));
+        read.map(|read| read > 0)
+    }
+
+    /// Takes the bytes of an incomplete line.
+    pub(crate) fn unfinished(&mut self) -> Vec<u8> {
+        self.buffer.unfinished()
+    }
+
+    /// The stream.
+    pub(crate) fn get_ref(&self) -> &R {
+        &self.read
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +192,34 @@ mod tests {
 
     use super::super::{KEEP, ROOM};
     use super::*;
+
+    /// A blocking stream of pieces; before each, a read times out.
+    struct Pieces<'a>(std::slice::Chunks<'a, u8>, bool);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Read::read(&mut self.0.next().unwrap_or_default(), buffer)
+        }
+    }
+
+    /// The same as [`all`] without a limit, by the blocking reader.
+    fn all_blocking(text: &[u8], piece: usize) -> Vec<String> {
+        let (mut lines, mut all) = (BlockingLines::new(Pieces(text.chunks(piece), false)), Vec::new());
+        loop {
+            match lines.next() {
+                Ok(Some(mut line)) => {
+                    assert_eq!(line.pop(), Some(b'\n'));
+                    all.push(String::from_utf8(line).unwrap());
+                }
+                Ok(None) => return all,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+    }
 
     /// The lines of `text`, as text; the pieces of long ones put together behind a `>`.
     async fn all(text: &[u8], limit: usize, piece: usize) -> Vec<String> {
@@ -149,7 +245,9 @@ mod tests {
     #[tokio::test]
     async fn lines_come_whole_however_they_are_cut_and_a_torn_one_does_not() {
         for piece in [1, 3, 7, 4096] {
-            assert_eq!(all(b"one\n\ntwo and more\ntorn", 100, piece).await, ["one", "", "two and more"], "{piece}");
+            let text = b"one\n\ntwo and more\ntorn";
+            assert_eq!(all(text, 100, piece).await, ["one", "", "two and more"], "{piece}");
+            assert_eq!(all_blocking(text, piece), ["one", "", "two and more"], "{piece}");
         }
     }
 

@@ -6,6 +6,7 @@
 //! can be had from the buffer.
 
 pub(crate) mod content_length;
+pub(crate) mod first_line;
 pub(crate) mod json;
 pub(crate) mod lines;
 

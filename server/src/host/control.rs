@@ -2,26 +2,27 @@
 //! while it runs, then a result or an error. Closing the connection cancels the request. The client
 //! sends nothing more but the lines of input that an evaluation asks for.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::election::{self, Connected};
 use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::fault::{self, Call};
+use crate::framing::lines::{BlockingLines, Line, Lines};
 use crate::model::input::{InputAnswer, InputWanted};
 use crate::session::{
     CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Feedback, Frontend, LoadRequest, Session,
 };
 
 /// The limit of a request, in bytes: a check contains a whole file.
-const MAX_REQUEST: u64 = 64 << 20;
+const MAX_REQUEST: usize = 64 << 20;
 
 /// The silence after which the command line checks whether the host answers at all.
 const QUIET: Duration = Duration::from_secs(3);
@@ -125,15 +126,13 @@ pub fn ask(
     let line = hello::line(request)?;
     fault::point(Call::Write).and_then(|()| stream.write_all(&line)).map_err(ended)?;
     stream.set_read_timeout(Some(QUIET))?;
-    let mut lines = io::BufReader::new(stream);
+    let mut lines = BlockingLines::new(stream);
     let mut answer = None;
-    let mut line = Vec::new();
     let mut told = false;
     loop {
-        match lines.read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => {}
-            // The part of a line read so far stays in `line`.
+        let line = match lines.next() {
+            Ok(Some(line)) => line,
+            Ok(None) => break,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 if !told && !election::answers(&connected.socket) {
                     let text = election::not_answering(Some(connected.ack.host_pid));
@@ -147,8 +146,8 @@ pub fn ask(
             }
             Err(error) if answer.is_some() && error.kind() == io::ErrorKind::ConnectionReset => break,
             Err(error) => return Err(ended(error)),
-        }
-        match serde_json::from_slice(&std::mem::take(&mut line))? {
+        };
+        match serde_json::from_slice(&line)? {
             Reply::Result(value) => {
                 answer = Some(value);
                 // The answer to a stop is complete at the end of file, which is the host's own
@@ -178,38 +177,38 @@ fn ended(error: io::Error) -> io::Error {
 
 /// Serves one connection.
 pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifetime>) {
-    let mut stream = BufReader::new(connection.stream);
-    let request = match read_request(&mut stream).await {
+    let (read, mut write) = connection.stream.into_split();
+    let mut lines = Lines::new(read, MAX_REQUEST);
+    let request = match read_request(&mut lines).await {
         Ok(Some(request)) => request,
         Ok(None) => return,
         Err(error) => {
             // Fails when the client does not listen any more.
-            let _ = send(&mut stream, &Reply::Error(format!("the request cannot be understood: {error}"))).await;
+            let _ = send(&mut write, &Reply::Error(format!("the request cannot be understood: {error}"))).await;
             return;
         }
     };
     if matches!(request, Request::Stop) {
         let clients = lifetime.clients();
-        if send(&mut stream, &Reply::Result(serde_json::json!({ "clients": clients }))).await.is_ok() {
-            lifetime.hold(stream.into_inner());
+        if send(&mut write, &Reply::Result(serde_json::json!({ "clients": clients }))).await.is_ok()
+            && let Ok(stream) = lines.into_inner().reunite(write)
+        {
+            lifetime.hold(stream);
         }
         return lifetime.stop();
     }
     let answers = matches!(request, Request::Eval { input: true, .. });
-    let (read, mut write) = tokio::io::split(stream);
-    let mut read = BufReader::new(read);
     let (replies, mut outgoing) = mpsc::unbounded_channel();
     let mut work = std::pin::pin!(perform(&session, request, replies));
-    let mut line = Vec::new();
     let last = loop {
         tokio::select! {
             biased;
             Some(reply) = outgoing.recv() => if send(&mut write, &reply).await.is_err() { return },
             reply = &mut work => break reply,
             // The end of file, or input that is no answer, means that the client has left; its
-            // request is dropped and so cancelled. What was read of a line stays in `line`.
-            _ = read.read_until(b'\n', &mut line) => match serde_json::from_slice(&std::mem::take(&mut line)) {
-                Ok(InputLine { question, text }) if answers => {
+            // request is dropped and so cancelled.
+            line = lines.next() => match line.ok().flatten().and_then(input_line) {
+                Some(InputLine { question, text }) if answers => {
                     let end = || InputAnswer::End("standard input has ended".into());
                     session.answer_input(question, &text.map_or_else(end, InputAnswer::Line));
                 }
@@ -348,17 +347,21 @@ fn result<T: serde::Serialize, E: std::fmt::Display>(answer: Result<T, E>) -> Re
     }
 }
 
-async fn read_request(read: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Request>> {
-    let mut line = Vec::new();
-    (&mut *read).take(MAX_REQUEST).read_until(b'\n', &mut line).await?;
-    match line.last() {
-        None => Ok(None),
-        Some(b'\n') => Ok(Some(serde_json::from_slice(&line)?)),
-        Some(_) if line.len() as u64 == MAX_REQUEST => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 64 MiB"))
-        }
-        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+/// Reads the request; `None` when the client left without one.
+async fn read_request(lines: &mut Lines<impl AsyncRead + Unpin>) -> io::Result<Option<Request>> {
+    let Some(line) = lines.next().await? else {
+        return if lines.unfinished().is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+    };
+    match line {
+        Line::Whole(line) => Ok(Some(serde_json::from_slice(line)?)),
+        Line::Piece { .. } => Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 64 MiB")),
     }
+}
+
+/// Returns the answer to a question for input.
+fn input_line(line: Line<'_>) -> Option<InputLine> {
+    let Line::Whole(line) = line else { return None };
+    serde_json::from_slice(line).ok()
 }
 
 async fn send(write: &mut (impl AsyncWrite + Unpin), reply: &Reply) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Finds the workspace's host, or starts it. Any number of simultaneous starts results in one
 //! host, to which all connect.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::hello::{self, Ack, Hello};
 use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
+use crate::framing::first_line;
 
 /// The time limit for the answer to a hello. A host answers at once, whatever its image does; a
 /// later answer means that the host is stuck.
@@ -180,7 +181,7 @@ impl Place {
                 }
             }
             stream.set_read_timeout(Some(ACK_WAIT))?;
-            hello::read_line(&mut stream)
+            first_line::read_blocking(&mut stream, hello::MAX_LINE)
         });
         let line = match said {
             Ok(Some(line)) => line,
@@ -225,22 +226,23 @@ impl Place {
         let stdout = child.stdout.take();
         // Also waits for the end of the host, so that no zombie remains while this process lives.
         std::thread::spawn(move || {
-            let mut line = String::new();
-            let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
-            if sender.send(read.unwrap_or(Ok(0)).map(|_| line)).is_err() {
+            let line = stdout.map(|mut stdout| first_line::read_blocking(&mut stdout, hello::MAX_LINE));
+            if sender.send(line.unwrap_or(Ok(None))).is_err() {
                 // The start took too long, and the caller has given up.
                 let _ = child.kill();
             }
             let _ = child.wait();
         });
         let line = match receiver.recv_timeout(READY_WAIT) {
-            Ok(line) => line?,
+            Ok(Ok(Some(line))) => String::from_utf8_lossy(&line).into_owned(),
+            // The new host was probably killed before it could write a line, like the one before.
+            Ok(Ok(None)) => return Ok(Started::Ended),
+            Ok(Err(error)) if is_gone(&error) => return Ok(Started::Ended),
+            Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(ConnectError::Start(format!("it was not ready within {} s", READY_WAIT.as_secs()))),
         };
         match line.trim_end() {
             READY | TAKEN => Ok(Started::Met),
-            // The new host was probably killed before it could write a line, like the one before.
-            "" => Ok(Started::Ended),
             error => Err(ConnectError::Start(error.into())),
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// The limit of a hello, in bytes.
-pub const MAX_LINE: usize = 64 * 1024;
+pub(super) const MAX_LINE: usize = 64 * 1024;
 
 /// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -25,7 +25,6 @@ pub enum Protocol {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Hello {
     /// The protocol that follows.
-    #[serde(rename = "door")]
     pub frontend: Protocol,
     /// The client's version.
     pub version: String,
@@ -71,27 +70,4 @@ pub fn line(value: &impl serde::Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     Ok(line)
-}
-
-/// Reads one line of at most [`MAX_LINE`] bytes, byte by byte so that nothing after the line is
-/// consumed; `None` at the end of file before any byte.
-///
-/// # Errors
-/// An I/O error; an error when the line is too long or ends too early.
-pub fn read_line(read: &mut impl io::Read) -> io::Result<Option<Vec<u8>>> {
-    let mut line = Vec::new();
-    let mut byte = [0];
-    loop {
-        match read.read(&mut byte) {
-            Ok(0) if line.is_empty() => return Ok(None),
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) if byte[0] == b'\n' => return Ok(Some(line)),
-            Ok(_) if line.len() == MAX_LINE => {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the first line is too long"));
-            }
-            Ok(_) => line.push(byte[0]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }

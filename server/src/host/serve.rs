@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -18,6 +18,7 @@ use super::elected::{Elected, State};
 use super::hello::{self, Ack, Hello};
 use super::memory;
 use crate::fault::{self, Call};
+use crate::framing::first_line;
 
 /// The time limit for a connection's hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
@@ -295,16 +296,7 @@ async fn answer(stream: &mut UnixStream, error: Option<String>, leaving: bool) -
     stream.write_all(&hello::line(&ack)?).await
 }
 
-/// Reads byte by byte, so that nothing after the hello is consumed.
 async fn read_hello(read: &mut UnixStream) -> io::Result<Option<Hello>> {
-    let mut line = Vec::new();
-    loop {
-        match read.read_u8().await {
-            Ok(b'\n') => return Ok(Some(serde_json::from_slice(&line)?)),
-            Ok(byte) if line.len() < hello::MAX_LINE => line.push(byte),
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long")),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && line.is_empty() => return Ok(None),
-            Err(error) => return Err(error),
-        }
-    }
+    let line = first_line::read(read, hello::MAX_LINE).await?;
+    Ok(line.map(|line| serde_json::from_slice(&line)).transpose()?)
 }

@@ -50,6 +50,18 @@ pub struct Fault {
     pub backtrace: Vec<String>,
 }
 
+impl Fault {
+    /// The contract's text: the condition, and the backtrace if there is one.
+    pub fn render(&self) -> String {
+        let mut text = format!("[ERROR] {}\n{}", self.kind, self.message);
+        for (number, frame) in self.backtrace.iter().enumerate() {
+            let heading = if number == 0 { "\n\n[Backtrace]" } else { "" };
+            let _ = write!(text, "{heading}\n{number}: {frame}");
+        }
+        text
+    }
+}
+
 /// Time and allocation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
@@ -221,14 +233,7 @@ impl Budget {
 pub fn render(evaluation: &Evaluation) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &evaluation.error {
-        blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
-        if !error.backtrace.is_empty() {
-            let mut frames = String::from("[Backtrace]");
-            for (number, frame) in error.backtrace.iter().enumerate() {
-                let _ = write!(frames, "\n{number}: {frame}");
-            }
-            blocks.push(frames);
-        }
+        blocks.push(error.render());
     }
     for (heading, text) in [("stdout", &evaluation.stdout), ("stderr", &evaluation.stderr)] {
         if !text.is_empty() {
@@ -265,16 +270,7 @@ mod tests {
     use crate::model::stack_frame::StackFrame;
 
     fn outcome(status: EvalStatus) -> EvalOutcome {
-        EvalOutcome {
-            status,
-            values: Vec::new(),
-            stdout: Clipped::default(),
-            stderr: Clipped::default(),
-            warnings: Vec::new(),
-            error: None,
-            timing: None,
-            package: "COMMON-LISP-USER".into(),
-        }
+        EvalOutcome::empty(status, None)
     }
 
     fn whole(text: &str) -> Clipped {

@@ -2,8 +2,8 @@
 //! text defines.
 
 use super::signature::CallSite;
-use crate::text::datum::{Form, Kind, Node, symbol_name};
-use crate::text::definitions;
+use crate::text::datum::{Form, symbol_name};
+use crate::text::definitions::{self, ClassParts, class_parts};
 use crate::text::document::Document;
 
 /// The class as written whose initialization arguments the current argument may be, and those
@@ -25,41 +25,24 @@ pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     Some((class.to_owned(), given.iter().step_by(2).cloned().collect()))
 }
 
-/// The form that defines a class in a text.
-fn definition(class: &str, document: &Document) -> Option<Form> {
+/// The definition of a class in a text.
+fn definition(class: &str, document: &Document) -> Option<ClassParts> {
     let classes = definitions::named(document, &definitions::key(class));
     let one = classes.into_iter().find(|one| matches!(one.operator.as_str(), "defclass" | "define-condition"))?;
-    Some(Form::of(document, one.span))
-}
-
-fn elements(form: &Form, at: usize) -> &[Node] {
-    let list = form.nodes.first().and_then(|list| list.children.get(at));
-    list.map(|node| node.children.as_slice()).unwrap_or_default()
+    Some(class_parts(&Form::of(document, one.span), one.span, &one.operator))
 }
 
 /// The initialization arguments of the slots of a class that the text defines, and its
 /// superclasses as written; `None` when it defines none.
 pub fn in_document(class: &str, document: &Document) -> Option<(Vec<String>, Vec<String>)> {
-    let form = definition(class, document)?;
-    let written = |node: &Node| form.text(node).to_owned();
-    let mut initargs = Vec::new();
-    for slot in elements(&form, 3).iter().filter(|slot| slot.kind == Kind::List) {
-        let options = slot.children.get(1..).unwrap_or_default();
-        for pair in options.chunks_exact(2).filter(|pair| form.name(&pair[0]).as_deref() == Some(":initarg")) {
-            initargs.push(written(&pair[1]));
-        }
-    }
-    Some((initargs, elements(&form, 2).iter().map(written).collect()))
+    let parts = definition(class, document)?;
+    Some((parts.slots.into_iter().flat_map(|slot| slot.initargs).collect(), parts.supers))
 }
 
 /// The slots, as written, of a class that the text defines.
 pub fn slots_in(class: &str, document: &Document) -> Vec<String> {
-    let Some(form) = definition(class, document) else { return Vec::new() };
-    let name = |slot: &Node| match slot.kind {
-        Kind::List => slot.children.first().map(|name| form.text(name).to_owned()),
-        _ => Some(form.text(slot).to_owned()),
-    };
-    elements(&form, 3).iter().filter_map(name).collect()
+    let slots = definition(class, document).map(|parts| parts.slots).unwrap_or_default();
+    slots.into_iter().map(|slot| slot.name).collect()
 }
 
 #[cfg(test)]

@@ -261,6 +261,29 @@ mod tests {
         FakeImage::empty().symbol("far", answer)
     }
 
+    /// The references in these files without the declaration, in order.
+    fn references(image: FakeImage, files: &[(&str, &str)]) -> String {
+        let mut found = run(at(&cursor(image, files), false)).expect("there is a name");
+        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
+        shown(&found)
+    }
+
+    /// The calls in LIB, in a package that uses it, and with its prefix.
+    fn check_users_of_lib(found: &str) {
+        expect![[r#"
+            a.lisp:2
+            (far 1)
+             ^^^
+            b.lisp:2
+            (far 2)
+             ^^^
+            c.lisp:3
+            (lib:far 4)
+             ^^^^^^^
+        "#]]
+        .assert_eq(found);
+    }
+
     #[test]
     fn a_local_name_has_its_occurrences() {
         check(
@@ -354,21 +377,7 @@ mod tests {
             ("b.lisp", "(in-package :user-of-lib)\n(far 2)"),
             ("c.lisp", "(in-package :other)\n(far 3)\n(lib:far 4)"),
         ];
-        let cursor = cursor(image, &files);
-        let mut found = run(at(&cursor, false)).expect("there is a name");
-        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
-        expect![[r#"
-            a.lisp:2
-            (far 1)
-             ^^^
-            b.lisp:2
-            (far 2)
-             ^^^
-            c.lisp:3
-            (lib:far 4)
-             ^^^^^^^
-        "#]]
-        .assert_eq(&shown(&found));
+        check_users_of_lib(&references(image, &files));
     }
 
     /// A test's body has no name of its own, so that the compiler records none of its references.
@@ -384,8 +393,7 @@ mod tests {
             ("tests.lisp", tests),
             ("none.lisp", "(in-package :lib)\n(near 1)"),
         ];
-        let mut found = run(at(&cursor(image, &files), false)).expect("there is a name");
-        found.sort_by_key(|target| (target.uri.contains("tests"), target.span.start));
+        let found = references(image, &files);
         expect![[r#"
             a.lisp:2
             (far 0)
@@ -400,7 +408,7 @@ mod tests {
             (deftest here (ok (far 3)))
                                ^^^
         "#]]
-        .assert_eq(&shown(&found));
+        .assert_eq(&found);
     }
 
     #[test]
@@ -411,19 +419,6 @@ mod tests {
             ("c.lisp", "(in-package :other)\n(far 3)\n(lib:far 4)"),
             ("p.lisp", "(defpackage :lib (:export :far))\n(defpackage :user-of-lib (:use :lib))\n(defpackage :other)"),
         ];
-        let mut found = run(at(&cursor(FakeImage::absent(), &files), false)).expect("there is a name");
-        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
-        expect![[r#"
-            a.lisp:2
-            (far 1)
-             ^^^
-            b.lisp:2
-            (far 2)
-             ^^^
-            c.lisp:3
-            (lib:far 4)
-             ^^^^^^^
-        "#]]
-        .assert_eq(&shown(&found));
+        check_users_of_lib(&references(FakeImage::absent(), &files));
     }
 }

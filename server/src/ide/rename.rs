@@ -94,10 +94,10 @@ pub struct Named {
     pub name: String,
 }
 
-/// The symbol at the cursor that could be renamed.
+/// The symbol at a place that could be renamed, as a client offers it for editing.
 ///
 /// # Errors
-/// There is none.
+/// The reason why there is none.
 pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
     let Some((span, written)) = symbol_at(document, offset) else {
         return Refusal::of("There is no name here. Put the cursor on the name of a variable, function, class, ...");
@@ -112,14 +112,6 @@ pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
     let prefix = written[..names::prefix_length(&written)].chars().count();
     let name = written[names::prefix_length(&written)..].to_owned();
     Ok(Named { span: Span { start: span.start + prefix, end: span.end }, name, written })
-}
-
-/// The name at the cursor, as a client offers it for editing.
-///
-/// # Errors
-/// It cannot be renamed, for this reason.
-pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Result<Named, Refusal> {
-    named(&cursor.document, cursor.offset)
 }
 
 /// Renames the name at the cursor.

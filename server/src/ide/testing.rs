@@ -121,12 +121,7 @@ pub fn summary(facts: &Tested) -> String {
 pub fn render(facts: &Tested) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
-        blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
-        if !error.backtrace.is_empty() {
-            let frames: Vec<String> =
-                error.backtrace.iter().enumerate().map(|(number, frame)| format!("{number}: {frame}")).collect();
-            blocks.push(format!("[Backtrace]\n{}", frames.join("\n")));
-        }
+        blocks.push(error.render());
     }
     if facts.error.is_none() || !facts.tests.is_empty() {
         blocks.push(summary(facts));
@@ -242,16 +237,7 @@ mod tests {
             actual: Some("4".into()),
         });
         RunTestsOutcome {
-            outcome: EvalOutcome {
-                status: EvalStatus::Ok,
-                values: Vec::new(),
-                stdout: Clipped::default(),
-                stderr: Clipped::default(),
-                warnings: Vec::new(),
-                error: None,
-                timing: None,
-                package: "COMMON-LISP-USER".into(),
-            },
+            outcome: EvalOutcome::empty(EvalStatus::Ok, None),
             framework: Some("fiveam".into()),
             tests: vec![test("T::GOOD", "passed"), wrong, test("T::LATE", "skipped")],
         }

@@ -191,15 +191,10 @@ mod tests {
 
     fn outcome(values: &[&str], error: Option<&str>) -> EvalOutcome {
         let clipped = |text: &&str| Clipped { text: (*text).into(), omitted: 0 };
+        let status = if error.is_some() { EvalStatus::Error } else { EvalStatus::Ok };
         EvalOutcome {
-            status: if error.is_some() { EvalStatus::Error } else { EvalStatus::Ok },
             values: values.iter().map(clipped).collect(),
-            stdout: Clipped::default(),
-            stderr: Clipped::default(),
-            warnings: Vec::new(),
-            error: error.map(|kind| EvalError::new(kind, "why")),
-            timing: None,
-            package: "APP".into(),
+            ..EvalOutcome::empty(status, error.map(|kind| EvalError::new(kind, "why")))
         }
     }
 

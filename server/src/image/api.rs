@@ -1,6 +1,7 @@
 //! A typed asynchronous call for each image operation (docs/wire.md). Dropping the future of a
 //! call interrupts the call in the image.
 
+pub mod breakpoints;
 pub mod browse;
 pub mod contents;
 pub mod debug;

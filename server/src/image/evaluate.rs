@@ -45,6 +45,19 @@ struct Work {
 }
 
 impl Work {
+    /// Returns the work of a request that captures no output and waits for no turn.
+    fn new(runtime: &Arc<Runtime>, instance: &Arc<Instance>, call: Call) -> Work {
+        Work {
+            runtime: runtime.clone(),
+            instance: instance.clone(),
+            call: Some(call),
+            grace: LOAD_GRACE,
+            captured: false,
+            turn: None,
+            answered: false,
+        }
+    }
+
     /// Returns the answer. `within`: the code's own deadline, in time that it runs, and the stops
     /// since before it was sent.
     async fn answer<T: DeserializeOwned>(
@@ -177,10 +190,8 @@ pub(crate) async fn eval(
     let call = instance.link.call_asking("eval", &params, Some(&params.session), listener, input.as_ref())?;
     let id = call.id();
     instance.pipes.begin(id, output);
-    let call = Some(call);
-    let (runtime, instance_) = (runtime.clone(), instance.clone());
-    let mut work =
-        Work { runtime, instance: instance_, call, grace: GRACE, captured: true, turn: Some(turn), answered: false };
+    let mut work = Work::new(runtime, &instance, call);
+    (work.grace, work.captured, work.turn) = (GRACE, true, Some(turn));
     let answer = {
         let answer = work.answer::<EvalOutcome>(Some((within, stops)));
         tokio::pin!(answer);
@@ -213,16 +224,7 @@ pub(crate) async fn eval(
 /// Returns the answer to an evaluation that was interrupted before it was sent to the image.
 fn interrupted_before() -> EvalOutcome {
     let message = "Stopped: the evaluation was interrupted before it began.";
-    EvalOutcome {
-        status: EvalStatus::Interrupted,
-        values: Vec::new(),
-        stdout: Default::default(),
-        stderr: Default::default(),
-        warnings: Vec::new(),
-        error: Some(EvalError::new("INTERRUPTED", message)),
-        timing: None,
-        package: "COMMON-LISP-USER".into(),
-    }
+    EvalOutcome::empty(EvalStatus::Interrupted, Some(EvalError::new("INTERRUPTED", message)))
 }
 
 /// Runs `load-system`; see [`super::Image::load_system`].
@@ -234,17 +236,8 @@ pub(crate) async fn load_system(
 ) -> Result<LoadSystemOutcome, ImageError> {
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
-    let call = Some(instance.link.call_asking("load-system", &params, None, listener, input.as_ref())?);
-    let (runtime_, instance_) = (runtime.clone(), instance.clone());
-    let mut work = Work {
-        runtime: runtime_,
-        instance: instance_,
-        call,
-        grace: LOAD_GRACE,
-        captured: false,
-        turn: None,
-        answered: false,
-    };
+    let call = instance.link.call_asking("load-system", &params, None, listener, input.as_ref())?;
+    let mut work = Work::new(runtime, &instance, call);
     match work.answer::<LoadSystemOutcome>(None).await {
         Ok(outcome) => {
             if outcome.loaded {
@@ -273,17 +266,9 @@ pub(crate) async fn run<O: Operation>(
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let within = within.map(|within| (within, runtime.stops.subscribe()));
-    let call = Some(instance.link.call_asking(O::NAME, operation, session, listener, input.as_ref())?);
-    let (runtime_, instance_) = (runtime.clone(), instance.clone());
-    let mut work = Work {
-        runtime: runtime_,
-        instance: instance_,
-        call,
-        grace: LOAD_GRACE,
-        captured: false,
-        turn,
-        answered: false,
-    };
+    let call = instance.link.call_asking(O::NAME, operation, session, listener, input.as_ref())?;
+    let mut work = Work::new(runtime, &instance, call);
+    work.turn = turn;
     match work.answer::<O::Answer>(within).await {
         Ok(answer) => Ok(answer),
         Err(CallError::Refused(error)) => Err(error),

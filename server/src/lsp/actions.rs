@@ -2,10 +2,8 @@
 
 mod expand;
 
-use std::collections::HashMap;
-
 use lsp_types::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::commands::{Command as _, LoadSystem};
 use super::connection::Connection;
@@ -168,28 +166,7 @@ fn workspace_edit(connection: &Connection, uri: &Url, fix: &Fix, open: &[OpenDoc
         new_text: change.text.clone(),
     };
     let changes = fix.changes.iter().map(change).collect();
-    Some(edit(&uri, document.version(), negotiated.document_changes, changes))
-}
-
-/// Edits of a document, tied to its version where the client supports versions.
-pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
-    if !versions {
-        return WorkspaceEdit::new(HashMap::from([(uri.clone(), edits)]));
-    }
-    let text_document = OptionalVersionedTextDocumentIdentifier { uri: uri.clone(), version: Some(version) };
-    let edits = edits.into_iter().map(OneOf::Left).collect();
-    let changes = DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }]);
-    WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
-}
-
-/// The result ids in a client's request, by document.
-pub(super) fn previous(ids: Vec<PreviousResultId>) -> HashMap<Url, String> {
-    ids.into_iter().map(|previous| (previous.uri, previous.value)).collect()
-}
-
-/// The settings, unless the value is no object or an empty one.
-pub(super) fn settings(options: Option<Value>) -> Option<Value> {
-    options.filter(|options| options.as_object().is_some_and(|options| !options.is_empty()))
+    Some(to_proto::edit(&uri, document.version(), negotiated.document_changes, changes))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use super::ext;
-use super::feedback::Notifier;
+use super::notifier::Notifier;
 use crate::session::Level;
 use crate::session::approval::{self, Answer, ApprovalRequest};
 use crate::shown;

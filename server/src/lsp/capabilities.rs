@@ -1,114 +1,13 @@
-//! The capabilities of client and server (LSP 3.17, `initialize`).
+//! The capabilities of the server (LSP 3.17, `initialize`).
 
 use lsp_types::*;
 use serde_json::{Value, json};
 
+use super::negotiated::Negotiated;
 use super::{actions, commands};
 use crate::model::image::ImageState;
 use crate::session::describe_image;
 use crate::text::position::PositionEncoding;
-
-/// The capabilities agreed with a client.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Negotiated {
-    /// The unit of columns.
-    pub(super) encoding: PositionEncoding,
-    /// Diagnostics are pulled by the client, not published. Never both: editors show diagnostics
-    /// twice if they come both ways.
-    pub(super) pull: bool,
-    /// The client supports `workspace/diagnostic/refresh`.
-    pub(super) refresh: bool,
-    /// Diagnostics may have related locations.
-    pub(super) related: bool,
-    /// Diagnostics may have the tag `Unnecessary`.
-    pub(super) unnecessary: bool,
-    /// Diagnostics may have the tag `Deprecated`.
-    pub(super) deprecated: bool,
-    /// The server may create progress bars.
-    pub(super) progress: bool,
-    /// The client answers `workspace/configuration` for the section `consort`.
-    pub(super) configuration: bool,
-    /// The client reports changed settings after dynamic registration.
-    pub(super) register_configuration: bool,
-    /// The client watches files after dynamic registration.
-    pub(super) register_watch: bool,
-    /// The client supports `CodeAction`s, not only `Command`s.
-    pub(super) code_actions: bool,
-    /// The client supports `workspace/applyEdit`.
-    pub(super) apply_edit: bool,
-    /// Edits may name the document version they apply to.
-    pub(super) document_changes: bool,
-    /// Edits may have annotations, of which some need a person's confirmation.
-    pub(super) annotations: bool,
-    /// The client accepts snippets as completions.
-    pub(super) snippets: bool,
-    /// The client supports `consort/approve`.
-    pub(super) approve: bool,
-    /// The client supports `consort/input`.
-    pub(super) input: bool,
-    /// The client shows stopped evaluations: `consort/stopped`.
-    pub(super) stops: bool,
-}
-
-/// Reads a client's capabilities.
-pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
-    let capabilities = &params.capabilities;
-    let text = capabilities.text_document.as_ref();
-    let workspace = capabilities.workspace.as_ref();
-    let publish = text.and_then(|text| text.publish_diagnostics.as_ref());
-    let tags = publish
-        .and_then(|publish| publish.tag_support.as_ref())
-        .map(|tags| tags.value_set.as_slice())
-        .unwrap_or_default();
-    let pulls = text.is_some_and(|text| text.diagnostic.is_some());
-    let option = params.initialization_options.as_ref().and_then(|options| options["diagnostics"].as_str());
-    Negotiated {
-        encoding: encoding(capabilities),
-        pull: match option {
-            Some("pull") => true,
-            Some(_) => false,
-            None => publish.is_none() && pulls,
-        },
-        refresh: workspace.and_then(|w| w.diagnostic.as_ref()).and_then(|d| d.refresh_support) == Some(true),
-        related: publish.and_then(|publish| publish.related_information) == Some(true),
-        unnecessary: tags.contains(&DiagnosticTag::UNNECESSARY),
-        deprecated: tags.contains(&DiagnosticTag::DEPRECATED),
-        progress: capabilities.window.as_ref().and_then(|window| window.work_done_progress) == Some(true),
-        configuration: workspace.and_then(|w| w.configuration) == Some(true),
-        register_configuration: workspace.and_then(|w| w.did_change_configuration?.dynamic_registration) == Some(true),
-        register_watch: workspace.and_then(|w| w.did_change_watched_files?.dynamic_registration) == Some(true),
-        code_actions: text.and_then(|text| text.code_action.as_ref()?.code_action_literal_support.as_ref()).is_some(),
-        apply_edit: workspace.and_then(|w| w.apply_edit) == Some(true),
-        approve: declares(params, "approve"),
-        input: declares(params, "input"),
-        stops: declares(params, "stops"),
-        annotations: workspace.and_then(|w| w.workspace_edit.as_ref()?.change_annotation_support.as_ref()).is_some(),
-        snippets: text
-            .and_then(|text| text.completion.as_ref()?.completion_item.as_ref()?.snippet_support)
-            .unwrap_or_default(),
-        document_changes: workspace.and_then(|w| w.workspace_edit.as_ref()?.document_changes) == Some(true),
-    }
-}
-
-/// Whether a client declares that it answers one of the requests that Consort adds.
-fn declares(params: &InitializeParams, name: &str) -> bool {
-    params.capabilities.experimental.as_ref().is_some_and(|own| own["consort"][name] == true)
-        || params.initialization_options.as_ref().is_some_and(|options| options[name] == true)
-}
-
-/// The first of the client's encodings that is UTF-8, UTF-16 or UTF-32; UTF-16 if the client
-/// names none.
-fn encoding(capabilities: &ClientCapabilities) -> PositionEncoding {
-    let offered =
-        capabilities.general.as_ref().and_then(|general| general.position_encodings.as_deref()).unwrap_or_default();
-    let known = offered.iter().find_map(|kind| match kind.as_str() {
-        "utf-8" => Some(PositionEncoding::Utf8),
-        "utf-16" => Some(PositionEncoding::Utf16),
-        "utf-32" => Some(PositionEncoding::Utf32),
-        _ => None,
-    });
-    known.unwrap_or_default()
-}
 
 /// The result of `initialize`.
 pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeResult {
@@ -190,42 +89,13 @@ fn experimental(image: &ImageState) -> Value {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    fn negotiated(params: Value) -> Negotiated {
-        negotiate(&serde_json::from_value(params).unwrap())
-    }
-
     #[test]
-    fn the_client_s_order_of_encodings_decides_and_utf_16_is_the_default() {
-        for (offered, expected) in [
-            (json!(null), PositionEncoding::Utf16),
-            (json!([]), PositionEncoding::Utf16),
-            (json!(["utf-8", "utf-16"]), PositionEncoding::Utf8),
-            (json!(["utf-32", "utf-8"]), PositionEncoding::Utf32),
-            (json!(["utf-7", "utf-32"]), PositionEncoding::Utf32),
-            (json!(["utf-7"]), PositionEncoding::Utf16),
-        ] {
-            let params = json!({"capabilities": {"general": {"positionEncodings": offered}}});
-            assert_eq!(negotiated(params).encoding, expected, "{offered}");
-        }
-    }
-
-    #[test]
-    fn diagnostics_come_one_way() {
-        let both = json!({"textDocument": {"publishDiagnostics": {}, "diagnostic": {}}});
-        let only_pull = json!({"textDocument": {"diagnostic": {}}});
-        for (params, pull) in [
-            (json!({"capabilities": {}}), false),
-            (json!({"capabilities": both}), false),
-            (json!({"capabilities": only_pull}), true),
-            (json!({"capabilities": both, "initializationOptions": {"diagnostics": "pull"}}), true),
-            (json!({"capabilities": only_pull, "initializationOptions": {"diagnostics": "push"}}), false),
-        ] {
-            let negotiated = negotiated(params.clone());
-            assert_eq!(negotiated.pull, pull, "{params}");
+    fn diagnostics_are_offered_to_a_client_that_pulls_them() {
+        for pull in [true, false] {
+            let negotiated = Negotiated { pull, ..Negotiated::default() };
             let answer = answer(&negotiated, &ImageState::Starting { what: "x".into() });
             assert_eq!(answer.capabilities.diagnostic_provider.is_some(), pull);
         }

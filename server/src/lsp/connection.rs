@@ -1,5 +1,4 @@
-//! The LSP requests and notifications: tower-lsp's trait, each method a translation into one
-//! session call.
+//! The connection of one editor: its state, and the parts of requests that all of them share.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -8,20 +7,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use lsp_types::*;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tower_lsp::LanguageServer;
-use tower_lsp::jsonrpc::{Error, Result};
+use tower_lsp::jsonrpc::Error;
 
-use super::capabilities::{self, Negotiated};
-use super::feedback::{self, Notifier};
+use super::negotiated::Negotiated;
 use super::progress::Bars;
-use super::pull;
-use super::stopping;
 use super::tokens_delta::SentTokens;
 use super::transport::Peer;
-use super::{actions, commands, formatting, from_proto, lenses, texts, to_proto, tokens};
+use super::{from_proto, to_proto};
 use crate::ide::context::Cursor;
-use crate::session::requests;
-use crate::session::{ClientId, Feedback, Frontend, Level, Session, path_of_uri};
+use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 use crate::text::position::to_offset;
 
 /// The connection of one editor.
@@ -30,17 +24,17 @@ pub(super) struct Connection {
     pub(super) client: ClientId,
     pub(super) peer: Peer,
     pub(super) bars: Bars,
-    negotiated: OnceLock<Negotiated>,
+    pub(super) negotiated: OnceLock<Negotiated>,
     /// The open Lisp documents; an editor may also open others.
-    opened: Mutex<HashSet<Url>>,
+    pub(super) opened: Mutex<HashSet<Url>>,
     /// Events for the client; taken once the client may receive notifications.
-    feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
+    pub(super) feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force if the client has no section `consort`.
-    options: OnceLock<Value>,
+    pub(super) options: OnceLock<Value>,
     /// The semantic tokens last sent for each document.
     pub(super) tokens: SentTokens,
     /// Size limits already reported, by document and feature.
-    limits: Mutex<HashSet<(Url, &'static str)>>,
+    pub(super) limits: Mutex<HashSet<(Url, &'static str)>>,
     /// The task that sends new log entries to the client.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
 }
@@ -114,296 +108,12 @@ impl Connection {
         self.bars.cancel(&params.token);
     }
 
-    fn opened(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {
+    pub(super) fn opened(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Starts to send session events to the client. Not before `initialize` is answered (LSP
-    /// 3.17).
-    fn tell(&self) {
-        let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(feedback) = feedback {
-            let notifier = Notifier {
-                peer: self.peer.clone(),
-                bars: self.bars.clone(),
-                negotiated: self.negotiated().clone(),
-                session: self.session.clone(),
-                client: self.client,
-            };
-            self.session.can_be_asked(self.client);
-            if notifier.negotiated.stops {
-                let stops = self.session.stops_of(self.client, Frontend::Lsp);
-                requests::handle().spawn(stopping::tell(notifier.clone(), stops));
-            }
-            requests::handle().spawn(feedback::tell(notifier, feedback));
-        }
-    }
-
-    /// Requests the client's settings and applies them.
-    async fn fetch_settings(&self) {
-        let items = json!({"items": [{"section": "consort"}]});
-        match self.peer.request("workspace/configuration", items).await {
-            Ok(answer) => {
-                let settings = actions::settings(answer.get(0).cloned()).or_else(|| self.options.get().cloned());
-                if let Some(settings) = settings {
-                    self.session.configure(self.client, settings);
-                }
-            }
-            Err(error) => tracing::warn!("the client did not tell its settings: {error}"),
-        }
-    }
-
-    /// Registers for the notifications that need dynamic registration.
-    async fn register(&self) {
-        let negotiated = self.negotiated();
-        let mut registrations = Vec::new();
-        if negotiated.register_configuration {
-            registrations.push(json!({
-                "id": "consort-configuration", "method": "workspace/didChangeConfiguration",
-                "registerOptions": {"section": "consort"},
-            }));
-        }
-        if negotiated.register_watch {
-            registrations.push(json!({
-                "id": "consort-asd", "method": "workspace/didChangeWatchedFiles",
-                "registerOptions": {"watchers": [{"globPattern": "**/*.asd"}]},
-            }));
-        }
-        if !registrations.is_empty() {
-            let registered = self.peer.request("client/registerCapability", json!({"registrations": registrations}));
-            if let Err(error) = registered.await {
-                tracing::warn!("the client did not register what it said it can: {error}");
-            }
-        }
-    }
 }
 
-#[tower_lsp::async_trait]
-impl LanguageServer for Connection {
-    async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
-        let negotiated = capabilities::negotiate(&params);
-        if let Some(info) = params.client_info {
-            let name = match info.version {
-                Some(version) => format!("{} {version}", info.name),
-                None => info.name,
-            };
-            self.session.rename(self.client, name);
-        }
-        self.session.set_encoding(self.client, negotiated.encoding);
-        if negotiated.input {
-            self.session.takes_input(self.client);
-        }
-        if let Some(options) = actions::settings(params.initialization_options) {
-            self.session.configure_first(self.client, options.clone());
-            let _ = self.options.set(options);
-        }
-        for folder in params.workspace_folders.into_iter().flatten().filter_map(|folder| path(&folder.uri)) {
-            self.session.add_folder(folder);
-        }
-        let answer = capabilities::answer(&negotiated, &self.session.image_state());
-        // tower-lsp lets `initialize` succeed only once.
-        let _ = self.negotiated.set(negotiated);
-        Ok(answer)
-    }
-
-    async fn initialized(&self, _: InitializedParams) {
-        self.tell();
-        if self.negotiated().configuration {
-            self.fetch_settings().await;
-        }
-        self.register().await;
-    }
-
-    async fn shutdown(&self) -> Result<()> {
-        Ok(())
-    }
-
-    async fn did_open(&self, params: DidOpenTextDocumentParams) {
-        let document = params.text_document;
-        if from_proto::is_lisp(&document.language_id, &document.uri) {
-            self.tell();
-            self.session.keep_names();
-            self.session.open(self.client, document.uri.to_string(), document.version, document.text);
-            self.opened().insert(document.uri);
-        }
-    }
-
-    async fn did_change(&self, params: DidChangeTextDocumentParams) {
-        let document = params.text_document;
-        if self.opened().contains(&document.uri) {
-            let edits = from_proto::edits(params.content_changes);
-            self.session.change(self.client, document.uri.as_str(), document.version, edits);
-        }
-    }
-
-    async fn did_save(&self, params: DidSaveTextDocumentParams) {
-        if self.opened().contains(&params.text_document.uri) {
-            self.session.save(self.client, params.text_document.uri.as_str());
-        }
-    }
-
-    async fn did_close(&self, params: DidCloseTextDocumentParams) {
-        if self.opened().remove(&params.text_document.uri) {
-            self.tokens.forget(&params.text_document.uri);
-            let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-            limits.retain(|(uri, _)| *uri != params.text_document.uri);
-            drop(limits);
-            self.session.close(self.client, params.text_document.uri.as_str());
-        }
-    }
-
-    async fn diagnostic(&self, params: DocumentDiagnosticParams) -> Result<DocumentDiagnosticReportResult> {
-        pull::document(self, params).await
-    }
-
-    async fn workspace_diagnostic(&self, params: WorkspaceDiagnosticParams) -> Result<WorkspaceDiagnosticReportResult> {
-        pull::workspace(self, params).await
-    }
-
-    async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
-        let snapshot = self.session.snapshot(self.client, params.text_document.uri.as_str(), false);
-        let open = self.session.open_documents();
-        match snapshot.await {
-            Some(snapshot) => Ok(Some(actions::offer(self, params, snapshot, open.await).await)),
-            None => Ok(None),
-        }
-    }
-
-    async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
-        super::completion::complete(self, params).await
-    }
-
-    async fn completion_resolve(&self, item: CompletionItem) -> Result<CompletionItem> {
-        super::completion::resolve(self, item).await
-    }
-
-    async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
-        super::hover::hover(self, params).await
-    }
-
-    async fn signature_help(&self, params: SignatureHelpParams) -> Result<Option<SignatureHelp>> {
-        super::signature::help(self, params).await
-    }
-
-    async fn goto_definition(&self, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
-        super::definition::definition(self, params).await
-    }
-
-    async fn goto_implementation(
-        &self,
-        params: request::GotoImplementationParams,
-    ) -> Result<Option<request::GotoImplementationResponse>> {
-        super::definition::implementation(self, params).await
-    }
-
-    async fn goto_type_definition(
-        &self,
-        params: request::GotoTypeDefinitionParams,
-    ) -> Result<Option<request::GotoTypeDefinitionResponse>> {
-        super::type_definition::find(self, params).await
-    }
-
-    async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
-        super::inlay_hints::hints(self, params).await
-    }
-
-    async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
-        super::references::references(self, params).await
-    }
-
-    async fn prepare_rename(&self, params: TextDocumentPositionParams) -> Result<Option<PrepareRenameResponse>> {
-        super::rename::prepare(self, params).await
-    }
-
-    async fn rename(&self, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
-        super::rename::rename(self, params).await
-    }
-
-    async fn symbol(&self, params: WorkspaceSymbolParams) -> Result<Option<Vec<SymbolInformation>>> {
-        super::workspace_symbols::symbols(self, params).await
-    }
-
-    async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
-        Ok(Some(lenses::of_document(self, params).await))
-    }
-
-    async fn code_lens_resolve(&self, lens: CodeLens) -> Result<CodeLens> {
-        Ok(lenses::resolve(self, lens).await)
-    }
-
-    async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
-        commands::execute(self, params).await.map(Some)
-    }
-
-    async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
-        texts::document_symbol(self, params).await
-    }
-
-    async fn document_highlight(&self, params: DocumentHighlightParams) -> Result<Option<Vec<DocumentHighlight>>> {
-        texts::document_highlight(self, params).await
-    }
-
-    async fn folding_range(&self, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
-        texts::folding_range(self, params).await
-    }
-
-    async fn selection_range(&self, params: SelectionRangeParams) -> Result<Option<Vec<SelectionRange>>> {
-        texts::selection_range(self, params).await
-    }
-
-    async fn semantic_tokens_full(&self, params: SemanticTokensParams) -> Result<Option<SemanticTokensResult>> {
-        tokens::full(self, params).await
-    }
-
-    async fn semantic_tokens_full_delta(
-        &self,
-        params: SemanticTokensDeltaParams,
-    ) -> Result<Option<SemanticTokensFullDeltaResult>> {
-        tokens::delta(self, params).await
-    }
-
-    async fn semantic_tokens_range(
-        &self,
-        params: SemanticTokensRangeParams,
-    ) -> Result<Option<SemanticTokensRangeResult>> {
-        tokens::range(self, params).await
-    }
-
-    async fn formatting(&self, params: DocumentFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-        formatting::document(self, params).await
-    }
-
-    async fn range_formatting(&self, params: DocumentRangeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-        formatting::range(self, params).await
-    }
-
-    async fn on_type_formatting(&self, params: DocumentOnTypeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-        formatting::on_type(self, params).await
-    }
-
-    async fn did_change_configuration(&self, params: DidChangeConfigurationParams) {
-        if self.negotiated().configuration {
-            self.fetch_settings().await;
-        } else {
-            let settings = params.settings.get("consort").cloned().unwrap_or(params.settings);
-            if let Some(settings) = actions::settings(Some(settings)) {
-                self.session.configure(self.client, settings);
-            }
-        }
-    }
-
-    async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
-        for folder in params.event.added.iter().filter_map(|folder| path(&folder.uri)) {
-            self.session.add_folder(folder);
-        }
-    }
-
-    async fn did_change_watched_files(&self, _: DidChangeWatchedFilesParams) {
-        self.session.files_changed();
-    }
-}
-
-fn path(uri: &Url) -> Option<PathBuf> {
+pub(super) fn path(uri: &Url) -> Option<PathBuf> {
     path_of_uri(uri.as_str())
 }
 

@@ -8,17 +8,16 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::actions;
 use super::approve::Questions;
-use super::capabilities::Negotiated;
 use super::ext;
 use super::input::Lines;
-use super::progress::{Bar, Bars};
+use super::notifier::Notifier;
+use super::progress::Bar;
 use super::to_proto::{self, Diagnostics};
 use super::transport::Peer;
 use super::trust;
 use crate::model::image::ImageState;
-use crate::session::{ClientId, Feedback, Level, Session, describe_image};
+use crate::session::{Feedback, describe_image};
 use crate::shown;
 
 /// The start time of an image after which a progress bar is shown: with a cached core the start
@@ -27,16 +26,6 @@ const STARTING: Duration = Duration::from_millis(500);
 
 /// The time limit for an editor to apply an edit.
 const APPLY: Duration = Duration::from_secs(15);
-
-/// Sends events to one client.
-#[derive(Clone)]
-pub(super) struct Notifier {
-    pub(super) peer: Peer,
-    pub(super) bars: Bars,
-    pub(super) negotiated: Negotiated,
-    pub(super) session: Session,
-    pub(super) client: ClientId,
-}
 
 /// Sends events until the client is detached or disconnects.
 pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
@@ -87,7 +76,7 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                         new_text,
                     })
                     .collect();
-                let edit = actions::edit(&uri, version, notifier.negotiated.document_changes, edits);
+                let edit = to_proto::edit(&uri, version, notifier.negotiated.document_changes, edits);
                 let peer = notifier.peer.clone();
                 tokio::spawn(async move { drop(reply.send(apply(&peer, "Edit by an agent", edit).await)) });
             }
@@ -116,26 +105,6 @@ pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiv
                 }
                 notifier.peer.notify_newest(ext::IMAGE_STATE, "", describe_image(&state));
             }
-        }
-    }
-}
-
-impl Notifier {
-    pub(super) fn say(&self, method: &str, level: Level, message: &str) {
-        let message =
-            if method == "window/logMessage" { shown::terminal(message) } else { shown::notification(message) };
-        self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
-    }
-
-    /// Requests the client to pull its diagnostics again.
-    fn refresh(&self) {
-        if self.negotiated.refresh {
-            let peer = self.peer.clone();
-            tokio::spawn(async move {
-                if let Err(error) = peer.request("workspace/diagnostic/refresh", serde_json::Value::Null).await {
-                    tracing::debug!("the client did not refresh its diagnostics: {error}");
-                }
-            });
         }
     }
 }

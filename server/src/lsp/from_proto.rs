@@ -1,8 +1,10 @@
 //! Conversion from the protocol's types.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use lsp_types::{Position, TextDocumentContentChangeEvent, Url};
+use lsp_types::{Position, PreviousResultId, TextDocumentContentChangeEvent, Url};
+use serde_json::Value;
 
 use crate::session::path_of_uri;
 use crate::text::document::Edit;
@@ -25,6 +27,16 @@ pub(super) fn edits(changes: Vec<TextDocumentContentChangeEvent>) -> Vec<Edit> {
         text: change.text,
     };
     changes.into_iter().map(edit).collect()
+}
+
+/// The result ids in a client's request, by document.
+pub(super) fn previous(ids: Vec<PreviousResultId>) -> HashMap<Url, String> {
+    ids.into_iter().map(|previous| (previous.uri, previous.value)).collect()
+}
+
+/// The settings, unless the value is no object or an empty one.
+pub(super) fn settings(options: Option<Value>) -> Option<Value> {
+    options.filter(|options| options.as_object().is_some_and(|options| !options.is_empty()))
 }
 
 /// Returns true for a Lisp document: an editor may send all documents it opens.

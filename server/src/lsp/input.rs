@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::task::AbortHandle;
 
 use super::ext;
-use super::feedback::Notifier;
+use super::notifier::Notifier;
 use crate::model::input::{InputAnswer, InputWanted};
 use crate::shown;
 

@@ -16,10 +16,13 @@ mod hover;
 mod inlay_hints;
 mod input;
 mod lenses;
+mod negotiated;
+mod notifier;
 mod progress;
 mod pull;
 mod references;
 mod rename;
+mod requests;
 mod signature;
 mod stopping;
 mod texts;
@@ -63,7 +66,7 @@ where
         session.is_process(client, process);
     }
     let _attached = Attached { session: session.clone(), client };
-    let (peer, outgoing) = Peer::new();
+    let (peer, outgoing) = Peer::new(transport::MAX_QUEUED);
     let connection = Connection::new(session, client, peer.clone(), feedback);
     // The socket is for tower-lsp's own client, which waits for each message to be written;
     // `Peer` does not wait.

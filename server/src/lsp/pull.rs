@@ -5,8 +5,8 @@ use ropey::Rope;
 use tower_lsp::jsonrpc::Result;
 
 use super::connection::{Connection, no_document};
+use super::from_proto;
 use super::to_proto::{self, Diagnostics};
-use super::{actions, from_proto};
 use crate::bounded_file;
 use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri};
@@ -38,7 +38,7 @@ pub(super) async fn workspace(
     connection: &Connection,
     params: WorkspaceDiagnosticParams,
 ) -> Result<WorkspaceDiagnosticReportResult> {
-    let previous = actions::previous(params.previous_result_ids);
+    let previous = from_proto::previous(params.previous_result_ids);
     let mut items = Vec::new();
     for known in connection.session.snapshots(connection.client).await {
         // A document closed meanwhile has no diagnostics.

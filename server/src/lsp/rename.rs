@@ -22,7 +22,7 @@ pub(super) async fn prepare(
     params: TextDocumentPositionParams,
 ) -> Result<Option<PrepareRenameResponse>> {
     let Some(cursor) = connection.cursor(params).await else { return Ok(None) };
-    let named = rename::prepare(&cursor).await.map_err(refused)?;
+    let named = rename::named(&cursor.document, cursor.offset).map_err(refused)?;
     let range = to_proto::range(cursor.document.text(), named.span, connection.negotiated().encoding);
     Ok(Some(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder: named.name }))
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::ext;
-use super::feedback::Notifier;
+use super::notifier::Notifier;
 use crate::config::OnError;
 use crate::session::debug::{Stopped, StopsOf};
 use crate::shown;

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use lsp_types::{
-    DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, GotoDefinitionResponse, Location, MessageType,
-    NumberOrString, Position, Range, Url,
+    DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, DocumentChanges, GotoDefinitionResponse, Location,
+    MessageType, NumberOrString, OneOf, OptionalVersionedTextDocumentIdentifier, Position, Range, TextDocumentEdit,
+    TextEdit, Url, WorkspaceEdit,
 };
 use ropey::Rope;
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
-use super::capabilities::Negotiated;
+use super::negotiated::Negotiated;
 use crate::ide::files;
 use crate::ide::places::Target;
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
@@ -24,6 +25,17 @@ use crate::text::position::{PositionEncoding, to_position};
 
 /// The maximum size of a file read for a related location.
 const MAX_RELATED_FILE: u64 = 16 << 20;
+
+/// Edits of a document, tied to its version where the client supports versions.
+pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
+    if !versions {
+        return WorkspaceEdit::new(HashMap::from([(uri.clone(), edits)]));
+    }
+    let text_document = OptionalVersionedTextDocumentIdentifier { uri: uri.clone(), version: Some(version) };
+    let edits = edits.into_iter().map(OneOf::Left).collect();
+    let changes = DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }]);
+    WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
+}
 
 /// A span of `text` in the client's units.
 pub(super) fn range(text: &Rope, span: Span, encoding: PositionEncoding) -> Range {

@@ -35,7 +35,7 @@ use crate::session::requests::{self, Lane};
 
 /// The maximum number of bytes queued for a client that does not read; above it the connection is
 /// closed.
-const MAX_QUEUED: usize = 64 << 20;
+pub(super) const MAX_QUEUED: usize = 64 << 20;
 /// The time limit to write the last answers at the end of the connection.
 const FLUSH: Duration = Duration::from_secs(2);
 
@@ -64,6 +64,7 @@ struct Inner {
     out: mpsc::UnboundedSender<Option<Queued>>,
     latest: Latest,
     backlog: Backlog,
+    max_queued: usize,
     closed: CancellationToken,
     next: AtomicI64,
     waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Value>>>>,
@@ -95,13 +96,15 @@ pub(super) struct Outgoing {
 }
 
 impl Peer {
-    pub(super) fn new() -> (Peer, Outgoing) {
+    /// Returns the sending and the writing end of a connection that is closed when more than
+    /// `max_queued` bytes wait for the client.
+    pub(super) fn new(max_queued: usize) -> (Peer, Outgoing) {
         let (out, frames) = mpsc::unbounded_channel();
         let (backlog, closed) = (Backlog::default(), CancellationToken::new());
         let latest = Latest::default();
         let outgoing = Outgoing { frames, latest: latest.clone(), backlog: backlog.clone(), closed: closed.clone() };
-        let inner =
-            Inner { out, latest, backlog, closed, next: AtomicI64::new(1), waiting: Mutex::new(HashMap::new()) };
+        let (next, waiting) = (AtomicI64::new(1), Mutex::default());
+        let inner = Inner { out, latest, backlog, max_queued, closed, next, waiting };
         (Peer { inner: Arc::new(inner) }, outgoing)
     }
 
@@ -161,7 +164,7 @@ impl Peer {
 
     fn queue(&self, queued: Queued, length: usize) {
         let backlog = self.inner.backlog.fetch_add(length, Ordering::Relaxed) + length;
-        if backlog > MAX_QUEUED {
+        if backlog > self.inner.max_queued {
             tracing::warn!("the client has not read {backlog} bytes: giving it up");
             self.inner.closed.cancel();
             return;

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::feedback::Notifier;
+use super::notifier::Notifier;
 use crate::session::Level;
 use crate::session::trust::{TrustAnswer, TrustPrompt};
 

@@ -11,8 +11,8 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, ServiceError};
 use serde_json::{Value, json};
 
-use super::tools::Call;
 use crate::session::approval::{Answer, ApprovalRequest, Class, Grant, Question, Subject, Verdict};
+use crate::session::{ClientId, Session};
 
 /// The key of the only question in an input-required result.
 const QUESTION: &str = "approval";
@@ -75,73 +75,66 @@ impl Asker {
     pub(super) fn lasting(&self) -> bool {
         self.lasting
     }
-}
 
-/// Checks that a tool may perform the operation. Dropping the future withdraws the request.
-pub(crate) async fn of(
-    call: &mut Call,
-    tool: &'static str,
-    class: Class,
-    subject: Subject,
-    arguments: Value,
-) -> Consent {
-    let request = ApprovalRequest::new(
-        call.session.workspace(),
-        call.client,
-        tool,
-        (class, subject),
-        arguments,
-        call.asker.lasting,
-    );
-    let verdict = call.session.permit(request, call.asker.retry.take()).await;
-    let verdict = match verdict {
-        Verdict::ThroughAgent(question) => match through_agent(call, question).await {
-            Ok(verdict) => verdict,
-            Err(asked) => return asked,
-        },
-        verdict => verdict,
-    };
-    match verdict {
-        // A file may have been replaced while the user was reading.
-        Verdict::Allowed(permit) => match call.session.recheck(&permit) {
-            Ok(_) => Consent::Given(Some(permit)),
-            Err(why) => Consent::Refused(format!("Refused: {why}.")),
-        },
-        Verdict::Refused(why) => Consent::Refused(why),
-        // A request is never sent twice.
-        Verdict::ThroughAgent(_) => Consent::Refused("Refused: nobody can be asked.".into()),
-    }
-}
-
-async fn through_agent(call: &Call, question: Question) -> Result<Verdict, Consent> {
-    match &call.asker.way {
-        Way::None => Ok(call.session.settle(question, Answer::Cannot).await),
-        Way::Elicitation(peer) => {
-            let asked = peer.create_elicitation_with_timeout(form(&question), Some(question.deadline));
-            let answer = match asked.await {
-                Ok(result) => meaning(&result),
-                Err(ServiceError::Timeout { .. }) => Answer::Late,
-                // Dropping the question withdraws the request, together with the call.
-                Err(
-                    ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. },
-                ) => {
-                    return Err(Consent::Refused("Refused: the agent's client went away.".into()));
-                }
-                Err(error) => {
-                    tracing::info!(%error, "the agent's client could not ask");
-                    Answer::Cannot
-                }
-            };
-            Ok(call.session.settle(question, answer).await)
+    /// Checks that a tool may perform the operation. Dropping the future withdraws the request.
+    pub(super) async fn ask(
+        &mut self,
+        session: &Session,
+        client: ClientId,
+        tool: &'static str,
+        operation: (Class, Subject),
+        arguments: Value,
+    ) -> Consent {
+        let request = ApprovalRequest::new(session.workspace(), client, tool, operation, arguments, self.lasting);
+        let verdict = match session.permit(request, self.retry.take()).await {
+            Verdict::ThroughAgent(question) => match self.through_agent(session, question).await {
+                Ok(verdict) => verdict,
+                Err(asked) => return asked,
+            },
+            verdict => verdict,
+        };
+        match verdict {
+            // A file may have been replaced while the user was reading.
+            Verdict::Allowed(permit) => match session.recheck(&permit) {
+                Ok(_) => Consent::Given(Some(permit)),
+                Err(why) => Consent::Refused(format!("Refused: {why}.")),
+            },
+            Verdict::Refused(why) => Consent::Refused(why),
+            // A request is never sent twice.
+            Verdict::ThroughAgent(_) => Consent::Refused("Refused: nobody can be asked.".into()),
         }
-        Way::InputRequired => {
-            let request = InputRequest::Elicitation(ElicitRequest::new(form(&question)));
-            match call.session.await_retry(question) {
-                Ok(state) => {
-                    let requests = InputRequests::from([(QUESTION.to_owned(), request)]);
-                    Err(Consent::AskFirst(Box::new(InputRequiredResult::new(Some(requests), Some(state)))))
+    }
+
+    async fn through_agent(&self, session: &Session, question: Question) -> Result<Verdict, Consent> {
+        match &self.way {
+            Way::None => Ok(session.settle(question, Answer::Cannot).await),
+            Way::Elicitation(peer) => {
+                let asked = peer.create_elicitation_with_timeout(form(&question), Some(question.deadline));
+                let answer = match asked.await {
+                    Ok(result) => meaning(&result),
+                    Err(ServiceError::Timeout { .. }) => Answer::Late,
+                    // Dropping the question withdraws the request, together with the call.
+                    Err(
+                        ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. },
+                    ) => {
+                        return Err(Consent::Refused("Refused: the agent's client went away.".into()));
+                    }
+                    Err(error) => {
+                        tracing::info!(%error, "the agent's client could not ask");
+                        Answer::Cannot
+                    }
+                };
+                Ok(session.settle(question, answer).await)
+            }
+            Way::InputRequired => {
+                let request = InputRequest::Elicitation(ElicitRequest::new(form(&question)));
+                match session.await_retry(question) {
+                    Ok(state) => {
+                        let requests = InputRequests::from([(QUESTION.to_owned(), request)]);
+                        Err(Consent::AskFirst(Box::new(InputRequiredResult::new(Some(requests), Some(state)))))
+                    }
+                    Err(why) => Err(Consent::Refused(why)),
                 }
-                Err(why) => Err(Consent::Refused(why)),
             }
         }
     }

@@ -31,15 +31,26 @@ use crate::fault::{self, Call};
 const LINE_LIMIT: usize = 16 << 20;
 /// The maximum number of requests in progress on one connection.
 const REQUEST_LIMIT: usize = 256;
-/// The limit of unread answers in bytes, above which no more of the client's requests are read.
-const UNREAD_LIMIT: usize = 8 << 20;
-/// The limit of unread answers in bytes, above which progress is no longer reported.
-const UNREAD_NOTIFICATIONS: usize = 1 << 20;
 /// The time limit for calls of a client that has closed its input and still reads. The calls' own
 /// deadlines are usually earlier.
 const HALF_CLOSED_GRACE: Duration = Duration::from_secs(60);
 /// The time limit to write the last answers at the end of the connection.
 const FLUSH_GRACE: Duration = Duration::from_secs(1);
+
+/// The limits of what a client has not read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// The number of bytes above which no more of the client's requests are read.
+    unread: usize,
+    /// The number of bytes above which progress is no longer reported.
+    unread_notifications: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { unread: 8 << 20, unread_notifications: 1 << 20 }
+    }
+}
 
 /// The state shared by the reading and the writing side.
 #[derive(Default)]
@@ -80,6 +91,7 @@ impl Shared {
 pub(crate) struct Ndjson<R> {
     lines: Lines<R>,
     shared: Arc<Shared>,
+    limits: Limits,
     outbox: Option<mpsc::UnboundedSender<Vec<u8>>>,
     writer: Option<tokio::task::JoinHandle<()>>,
     /// The rest of a batch (revision 2025-03-26 has batches).
@@ -99,6 +111,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
     pub(crate) fn new<W>(
         read: R,
         write: W,
+        limits: Limits,
         gone: CancellationToken,
         hang_up: impl Future<Output = ()> + Send + 'static,
     ) -> Self
@@ -111,6 +124,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         Ndjson {
             lines: Lines::new(read, LINE_LIMIT),
             shared,
+            limits,
             outbox: Some(outbox),
             writer: Some(writer),
             batch: VecDeque::new(),
@@ -154,7 +168,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
                 return None;
             }
             tokio::select! {
-                () = self.shared.until(|shared| shared.unread.load(Ordering::Relaxed) < UNREAD_LIMIT) => {}
+                () = self.shared.until(|shared| shared.unread.load(Ordering::Relaxed) < self.limits.unread) => {}
                 // Nobody reads any more, so nothing becomes less.
                 () = self.gone.cancelled() => return None,
             }
@@ -343,7 +357,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleServer> for Ndjson<R> 
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let is_notification = matches!(item, TxJsonRpcMessage::<RoleServer>::Notification(_));
-        let result = if is_notification && self.shared.unread.load(Ordering::Relaxed) > UNREAD_NOTIFICATIONS {
+        let result = if is_notification && self.shared.unread.load(Ordering::Relaxed) > self.limits.unread_notifications
+        {
             Ok(())
         } else {
             self.write(&item)

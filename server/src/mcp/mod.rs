@@ -85,7 +85,7 @@ where
     // The end of this function, also by a panic or an abort, ends the calls in progress.
     let _guard = gone.clone().drop_guard();
     let handler = server::Handler::for_connection(session, gone.clone());
-    let transport = framing::Ndjson::new(read, write, gone, hang_up);
+    let transport = framing::Ndjson::new(read, write, framing::Limits::default(), gone, hang_up);
     match rmcp::serve_server(handler, transport).await {
         Ok(running) => match running.waiting().await {
             Ok(reason) => tracing::debug!(?reason, "an MCP client left"),

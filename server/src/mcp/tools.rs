@@ -37,7 +37,7 @@ use serde_json::Value;
 
 use super::answer::{self, Limits};
 use super::arguments;
-use super::consent::{self, Asker, Consent};
+use super::consent::{Asker, Consent};
 use super::kept::Kept;
 use super::progress::Reporter;
 use crate::model::image::ImageError;
@@ -380,7 +380,7 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                 };
                 let consent = match asked {
                     _ if foreseen.is_some() => Consent::Given(None),
-                    Some((class, subject)) => consent::of(&mut call, T::NAME, class, subject, given).await,
+                    Some(operation) => call.asker.ask(&call.session, call.client, T::NAME, operation, given).await,
                     None => Consent::Given(None),
                 };
                 match (consent, foreseen) {

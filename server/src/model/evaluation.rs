@@ -101,6 +101,22 @@ pub struct EvalOutcome {
     pub package: String,
 }
 
+impl EvalOutcome {
+    /// An evaluation that returned no values and printed nothing, in CL-USER.
+    pub fn empty(status: EvalStatus, error: Option<EvalError>) -> EvalOutcome {
+        EvalOutcome {
+            status,
+            values: Vec::new(),
+            stdout: Clipped::default(),
+            stderr: Clipped::default(),
+            warnings: Vec::new(),
+            error,
+            timing: None,
+            package: "COMMON-LISP-USER".into(),
+        }
+    }
+}
+
 /// The answer to `load-system`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSystemOutcome {

@@ -32,7 +32,6 @@ pub struct ClientId(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ClientInfo {
     /// The front end.
-    #[serde(rename = "door")]
     pub frontend: Frontend,
     /// The client's own name and version ("Visual Studio Code 1.106"), or the front end's name when
     /// the client gave none.

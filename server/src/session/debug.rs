@@ -1,13 +1,19 @@
-//! Stopped programs, for front ends.
+//! Stopped programs, for front ends, and the operations on them.
 
 use tokio::sync::{broadcast, watch};
 
 use super::actor::work::beside;
 use super::event::Event;
 use super::{ClientId, Frontend, Session};
-use crate::image::StopEvent;
 use crate::image::api::Operation;
-use crate::image::api::debug::{DebugAbort, DebugStops, Done, Stop};
+pub use crate::image::api::breakpoints::{
+    Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
+};
+pub use crate::image::api::debug::{
+    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
+    DebugReturn, DebugSet, DebugStep, DebugStops, Done, Inspect, InspectSet, Local, Part, Place, Restart, Stop, Value,
+};
+pub use crate::image::{BreakpointsChanged, StopEvent};
 use crate::model::image::{ImageError, ImageState};
 
 impl Session {

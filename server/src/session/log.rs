@@ -40,7 +40,6 @@ pub struct LogEntry {
     /// The client's name.
     pub client: String,
     /// The client's front end.
-    #[serde(rename = "door")]
     pub frontend: Frontend,
     /// The tool, command or operation.
     pub tool: String,

@@ -34,7 +34,6 @@ pub struct Provenance {
     /// The client's name.
     pub by: String,
     /// The client's front end: an editor, an agent, the command line.
-    #[serde(rename = "door")]
     pub frontend: Frontend,
     /// The time (RFC 3339).
     pub at: String,

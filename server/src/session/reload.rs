@@ -423,16 +423,7 @@ fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
         not_undone: Vec::new(),
         recorded: false,
         undoable: 0,
-        outcome: EvalOutcome {
-            status: EvalStatus::Ok,
-            values: Vec::new(),
-            stdout: Default::default(),
-            stderr: Default::default(),
-            warnings: Vec::new(),
-            error: None,
-            timing: None,
-            package: String::new(),
-        },
+        outcome: EvalOutcome { package: String::new(), ..EvalOutcome::empty(EvalStatus::Ok, None) },
     }
 }
 

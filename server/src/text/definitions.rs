@@ -1,7 +1,9 @@
 //! Definitions in a text, by their shape: `(def... name ...)`.
 
+mod class;
 mod located;
 
+pub use self::class::{ClassParts, Slot, class_parts};
 pub use self::located::{Hint, Place, locate};
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix, symbol_name};

@@ -126,7 +126,7 @@ fn a_hello_that_is_none_is_told_and_harms_nobody() {
         "{}\n".into(),
         "\n".into(),
         "[".repeat(100_000),
-        "{\"door\":\"back\"}\n".into(),
+        "{\"frontend\":\"back\"}\n".into(),
     ] {
         let mut stream = UnixStream::connect(house.place().socket()).unwrap();
         // The host may hang up before all is written.

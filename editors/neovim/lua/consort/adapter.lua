@@ -97,10 +97,8 @@ function Adapter:ended()
 end
 
 local function start(root)
-  local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
-  if vim.fn.executable(program) == 0 then
-    return client_of.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
-  end
+  local program = client_of.program()
+  if not program then return end
   local adapter = setmetatable({ root = root, seq = 0, waiting = {}, held = {}, buffered = '' }, Adapter)
   adapter.process = vim.system({ program, 'dap', '--workspace', root }, {
     cwd = root,

@@ -39,6 +39,14 @@ function M.failed(error)
   if error.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then M.fail(error.message) end
 end
 
+--- The program of the language client, or a message that it is not there.
+---@return string?
+function M.program()
+  local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
+  if vim.fn.executable(program) == 1 then return program end
+  M.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
+end
+
 --- The client, or a message that says how to get one.
 ---@param buf? integer
 ---@return vim.lsp.Client?
@@ -49,11 +57,7 @@ function M.need(buf)
   end
   -- A file that was opened a moment ago is soon the server's too.
   local lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and vim.lsp.is_enabled('consort')
-  local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
-  if lisp and type(program) == 'string' and vim.fn.executable(program) == 0 then
-    M.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
-    return
-  end
+  if lisp and not M.program() then return end
   if lisp and not ready() then
     vim.wait(200, ready, 20)
     if not ready() then

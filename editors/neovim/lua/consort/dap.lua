@@ -52,10 +52,8 @@ end
 
 --- The command of the language client, for its workspace.
 local function adapter(on_adapter)
-  local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
-  if vim.fn.executable(program) == 0 then
-    return client_of.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
-  end
+  local program = client_of.program()
+  if not program then return end
   local client = client_of.of()
   local root = client and client.root_dir
   on_adapter({

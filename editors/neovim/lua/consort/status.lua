@@ -23,7 +23,7 @@ function M.lines(status)
   add('Consort', ('%s, process %d, %s'):format(status.version, status.host_pid, megabytes(status.host_memory)))
   if status.untrusted then add('Trust', status.untrusted) end
   for i, client in ipairs(status.clients or {}) do
-    add(i == 1 and 'Connected' or '', ('%s (%s)'):format(client.name, client.door == 'mcp' and 'agent' or 'editor'))
+    add(i == 1 and 'Connected' or '', ('%s (%s)'):format(client.name, client.frontend == 'mcp' and 'agent' or 'editor'))
   end
   for i, work in ipairs(#(status.work or {}) > 0 and status.work or { 'nothing' }) do add(i == 1 and 'Running' or '', work) end
   return lines

@@ -1,20 +1,19 @@
 //! Lines of standard input, with a time limit for each.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::framing::lines::{self, LineBuffer};
+use crate::framing::lines::BlockingLines;
 
 /// Reads lines from a descriptor.
 #[derive(Debug)]
 pub(super) struct Lines {
-    file: File,
-    /// Lines have no limit here: the host has one, and answers what is longer.
-    buffer: LineBuffer,
+    /// They have no limit here: the host has one, and answers what is longer.
+    lines: BlockingLines<File>,
 }
 
 /// The result of a read.
@@ -30,30 +29,24 @@ pub(super) enum Line {
 
 impl Lines {
     pub(super) fn new(file: File) -> Lines {
-        Lines { file, buffer: LineBuffer::new(usize::MAX) }
+        Lines { lines: BlockingLines::new(file) }
     }
 
     /// Returns the next line; with `wait`, within that time.
     pub(super) fn next(&mut self, wait: Option<Duration>) -> io::Result<Line> {
         let deadline = wait.map(|wait| Instant::now() + wait);
-        let mut piece = [0; 1 << 16];
         loop {
-            if let Some(lines::Line::Whole(line) | lines::Line::Piece { bytes: line, .. }) = self.buffer.next() {
-                return Ok(Line::Some([line, b"\n"].concat()));
+            if let Some(line) = self.lines.buffered() {
+                return Ok(Line::Some(line));
             }
             if let Some(deadline) = deadline
                 && !self.readable_by(deadline)?
             {
                 return Ok(Line::Late);
             }
-            match self.file.read(&mut piece) {
-                Ok(0) => {
-                    let rest = self.buffer.unfinished();
-                    return Ok(if rest.is_empty() { Line::End } else { Line::Some(rest) });
-                }
-                Ok(read) => self.buffer.room().extend_from_slice(&piece[..read]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            if !self.lines.fill()? {
+                let rest = self.lines.unfinished();
+                return Ok(if rest.is_empty() { Line::End } else { Line::Some(rest) });
             }
         }
     }
@@ -62,7 +55,7 @@ impl Lines {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            match poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)], Some(&left)) {
+            match poll(&mut [PollFd::from_borrowed_fd(self.lines.get_ref().as_fd(), PollFlags::IN)], Some(&left)) {
                 Ok(ready) => return Ok(ready > 0),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

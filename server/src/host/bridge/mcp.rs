@@ -8,7 +8,7 @@ mod roots;
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::lines::{self, Line, Lines};
 use super::pending::{Peek, Pending};
 use crate::fault::{self, Call};
+use crate::framing::lines::BlockingLines;
 use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 
@@ -193,7 +194,7 @@ impl Bridge {
         let (host, from_host, pid) = loop {
             let connected = place.connect_or_start(&Hello::new(Protocol::Mcp)).map_err(|error| error.to_string())?;
             let mut host = connected.stream;
-            let mut from_host = BufReader::with_capacity(1 << 16, host.try_clone().map_err(|error| error.to_string())?);
+            let mut from_host = BlockingLines::new(host.try_clone().map_err(|error| error.to_string())?);
             tries += 1;
             match self.repeat_handshake(&mut host, &mut from_host) {
                 Ok(()) => break (host, from_host, connected.ack.host_pid),
@@ -217,18 +218,14 @@ impl Bridge {
     }
 
     /// Repeats the handshake. The answer is not passed on: the client has one already.
-    fn repeat_handshake(&self, host: &mut UnixStream, from_host: &mut BufReader<UnixStream>) -> io::Result<()> {
+    fn repeat_handshake(&self, host: &mut UnixStream, from_host: &mut BlockingLines<UnixStream>) -> io::Result<()> {
         let Some(initialize) = &self.handshake.initialize else { return Ok(()) };
         let id = Peek::of(initialize).and_then(|peek| peek.id);
         fault::point(Call::Write)?;
         host.write_all(initialize)?;
         host.set_read_timeout(Some(REPEAT_WAIT))?;
-        let mut line = Vec::new();
         loop {
-            line.clear();
-            if from_host.read_until(b'\n', &mut line)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            let line = from_host.next()?.ok_or(io::ErrorKind::UnexpectedEof)?;
             if Peek::of(&line).is_some_and(|peek| peek.answer().is_some() && peek.answer() == id.as_ref()) {
                 break;
             }
@@ -314,19 +311,14 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
 /// Copies the host's lines until the connection ends; then answers the pending requests, with
 /// another message if the host has not ended.
 fn copy_down(
-    mut from_host: BufReader<UnixStream>,
+    mut from_host: BlockingLines<UnixStream>,
     number: u64,
     shared: &Shared,
     stdout: &Mutex<File>,
     is_host: impl Fn() -> bool,
 ) {
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        // An incomplete line comes from a host that was killed while writing and is dropped.
-        if !matches!(from_host.read_until(b'\n', &mut line), Ok(1..)) || !line.ends_with(b"\n") {
-            break;
-        }
+    // An incomplete line comes from a host that was killed while writing and is dropped.
+    while let Ok(Some(line)) = from_host.next() {
         let late = {
             let mut link = shared.lock();
             link.stirred = Some(Instant::now());

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use super::packages::{PackageText, of_form};
-use crate::text::datum::{Form, Kind, Node, symbol_name};
-use crate::text::definitions::{self, kind_of};
+use crate::text::datum::{Form, symbol_name};
+use crate::text::definitions::{self, class_parts, kind_of};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::position::{Position, PositionEncoding, to_position};
@@ -110,11 +110,12 @@ impl FileEntry {
                     [PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32]
                         .map(|encoding| to_position(text, offset, encoding))
                 };
-                let parts = parts(&form, one.span, &one.operator);
+                let parts = class_parts(&form, one.span, &one.operator);
+                let accessors = parts.slots.iter().flat_map(|slot| slot.accessors.clone()).collect();
                 definitions.push(Indexed {
-                    slots: parts.slots,
-                    accessors: parts.accessors,
-                    structure: parts.structure,
+                    slots: parts.slots.into_iter().map(|slot| slot.name).collect(),
+                    accessors,
+                    structure: parts.options,
                     supers: parts.supers,
                     start: at(one.name.start),
                     end: at(one.name.end),
@@ -130,53 +131,6 @@ impl FileEntry {
         let open = open.then(|| document.clone());
         FileEntry { path, uri, open, definitions, packages, words: words(document) }
     }
-}
-
-/// The parts of a definition of a class, condition or structure.
-#[derive(Default)]
-struct Parts {
-    slots: Vec<String>,
-    accessors: Vec<String>,
-    structure: HashSet<String>,
-    supers: Vec<String>,
-}
-
-fn parts(form: &Form, span: Span, operator: &str) -> Parts {
-    let mut parts = Parts::default();
-    if !matches!(operator, "defclass" | "define-condition" | "defstruct") {
-        return parts;
-    }
-    fn find(nodes: &[Node], span: Span) -> Option<&Node> {
-        nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
-    }
-    let Some(node) = find(&form.nodes, span) else { return parts };
-    let text = |node: &Node| form.text(node).to_owned();
-    let slots: &[Node] = if operator == "defstruct" {
-        for option in node.children.get(1).map(|name| name.children.as_slice()).unwrap_or_default().iter().skip(1) {
-            let head = if option.kind == Kind::List { option.children.first() } else { Some(option) };
-            let name = head.and_then(|head| form.name(head)).unwrap_or_default();
-            if name == ":include" {
-                parts.supers.extend(option.children.get(1).map(text));
-            }
-            parts.structure.insert(name.trim_start_matches(':').to_owned());
-        }
-        node.children.get(2..).unwrap_or_default()
-    } else {
-        parts.supers = node.children.get(2).map(|list| list.children.iter().map(text).collect()).unwrap_or_default();
-        node.children.get(3).map(|list| list.children.as_slice()).unwrap_or_default()
-    };
-    for slot in slots.iter().filter(|slot| slot.kind != Kind::String) {
-        let name = if slot.kind == Kind::List { slot.children.first() } else { Some(slot) };
-        parts.slots.extend(name.filter(|name| name.kind == Kind::Atom).map(text));
-        for pair in slot.children.get(1..).unwrap_or_default().chunks(2).filter(|_| operator != "defstruct") {
-            if let [option, name] = pair
-                && matches!(form.name(option).as_deref(), Some(":accessor" | ":reader" | ":writer"))
-            {
-                parts.accessors.push(text(name).trim_start_matches("(setf ").trim_end_matches(')').to_owned());
-            }
-        }
-    }
-    parts
 }
 
 /// The hashes of all words of a text, sorted: of symbols, and of what strings and comments have.

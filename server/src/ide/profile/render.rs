@@ -6,12 +6,7 @@ use super::*;
 pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
-        blocks.push(format!("[ERROR] {}\n{}", error.kind, error.message));
-        if !error.backtrace.is_empty() {
-            let frames: Vec<String> =
-                error.backtrace.iter().enumerate().map(|(number, frame)| format!("{number}: {frame}")).collect();
-            blocks.push(format!("[Backtrace]\n{}", frames.join("\n")));
-        }
+        blocks.push(error.render());
         blocks.push(match facts.status {
             Ending::Timeout => "(Profiling stopped at the deadline)".into(),
             Ending::Interrupted => "(Profiling stopped when it was interrupted)".into(),

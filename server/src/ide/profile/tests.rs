@@ -18,16 +18,8 @@ fn answer(stacks: &[(&str, u64)]) -> ProfileOutcome {
         let frames = frames.collect();
         profile.stacks.push(Stack { count: *count, frames });
     }
-    let outcome = EvalOutcome {
-        status: EvalStatus::Ok,
-        values: vec![Clipped { text: "49685034".into(), omitted: 0 }],
-        stdout: Clipped::default(),
-        stderr: Clipped::default(),
-        warnings: Vec::new(),
-        error: None,
-        timing: None,
-        package: "COMMON-LISP-USER".into(),
-    };
+    let values = vec![Clipped { text: "49685034".into(), omitted: 0 }];
+    let outcome = EvalOutcome { values, ..EvalOutcome::empty(EvalStatus::Ok, None) };
     ProfileOutcome { outcome, profile }
 }
 

@@ -11,7 +11,7 @@ use super::eval::follow;
 use super::{Command, seconds};
 use crate::ide::evaluate_part::comment;
 use crate::lsp::connection::{Connection, no_document};
-use crate::lsp::{actions, feedback, from_proto, to_proto};
+use crate::lsp::{feedback, from_proto, to_proto};
 use crate::model::evaluation::EvalOutcome;
 use crate::session::{EvalRequest, Part, Selected};
 
@@ -143,7 +143,7 @@ impl Command for EvalToComment {
         let now = connection.session.document(connection.client, argument.uri.as_str()).await;
         let applied = match now {
             Some(now) if now.version() == selected.version => {
-                let edit = actions::edit(
+                let edit = to_proto::edit(
                     &argument.uri,
                     selected.version,
                     connection.negotiated().document_changes,

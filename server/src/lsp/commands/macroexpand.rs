@@ -9,7 +9,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, seconds};
 use crate::lsp::connection::{Connection, no_document};
-use crate::lsp::{actions, from_proto, to_proto};
+use crate::lsp::{from_proto, to_proto};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest, Expansion, How};
 use crate::session::Level;
 use crate::text::Span;
@@ -177,7 +177,7 @@ async fn finish(connection: &Connection, argument: &Argument, place: &Place, don
             return Ok(result);
         }
         let change = TextEdit { range, new_text: done.expansion };
-        let edit = actions::edit(uri, place.version.unwrap_or(0), negotiated.document_changes, vec![change]);
+        let edit = to_proto::edit(uri, place.version.unwrap_or(0), negotiated.document_changes, vec![change]);
         result["applied"] = match negotiated.apply_edit {
             true => {
                 let params = json!({"label": "Macroexpand in place", "edit": edit});

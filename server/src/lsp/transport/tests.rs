@@ -6,6 +6,11 @@ use tokio::sync::Notify;
 
 use super::*;
 
+/// The number of bytes that may wait for a client.
+const QUEUED: usize = 1 << 20;
+/// The length of the answer to the command `big`.
+const BIG: usize = 1 << 16;
+
 /// Counts the calls of its handlers.
 #[derive(Debug, Default)]
 struct Seen {
@@ -54,7 +59,7 @@ impl LanguageServer for Mock {
                 tokio::task::yield_now().await;
                 panic!("as the test asked")
             }
-            "big" => Ok(Some(Value::String("x".repeat(1 << 20)))),
+            "big" => Ok(Some(Value::String("x".repeat(BIG)))),
             command => Ok(Some(Value::String(command.into()))),
         }
     }
@@ -73,7 +78,7 @@ impl Client {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let seen = Arc::new(Seen::default());
         let (service, _) = LspService::new(|_| Mock { seen: seen.clone() });
-        let (peer, out) = Peer::new();
+        let (peer, out) = Peer::new(QUEUED);
         let (read, write) = split(theirs);
         let server = tokio::spawn(run(service, peer.clone(), out, read, write));
         let (read, write) = split(ours);
@@ -172,7 +177,7 @@ async fn a_client_that_never_reads_is_given_up() {
     let frame = format!("Content-Length: {}\r\n\r\n{request}", request.len());
     // The server stops reading when it closes the connection, so a write may fail before all are
     // sent.
-    for _ in 0..(MAX_QUEUED >> 20) + 2 {
+    for _ in 0..QUEUED / BIG + 2 {
         if client.write.write_all(frame.as_bytes()).await.is_err() {
             break;
         }
@@ -242,16 +247,17 @@ async fn our_own_requests_get_their_answers_and_end_with_the_connection() {
 #[tokio::test]
 async fn of_states_that_a_client_has_not_read_the_newest_is_kept() {
     let mut client = Client::start().await;
-    let text = "x".repeat(1 << 16);
+    let text = "x".repeat(BIG);
     // More than the maximum number of queued bytes.
-    for number in 0..2000 {
+    let last = 2 * QUEUED / BIG;
+    for number in 0..=last {
         client.peer.notify_newest("state", "one", json!({"number": number, "text": text}));
-        client.peer.notify_newest("state", "other", json!({"number": -number}));
+        client.peer.notify_newest("state", "other", json!({"number": -(number as i64)}));
     }
     let mut seen = Vec::new();
-    while seen.last() != Some(&json!(-1999)) {
+    while seen.last() != Some(&json!(-(last as i64))) {
         seen.push(client.receive().await["params"]["number"].take());
     }
-    assert!(seen.contains(&json!(1999)) && seen.len() < 10, "{seen:?}");
+    assert!(seen.contains(&json!(last)) && seen.len() < 10, "{seen:?}");
     assert_eq!(client.command(1, "fine").await["result"], "fine");
 }

@@ -56,6 +56,9 @@ impl ServerHandler for Server {
     }
 }
 
+/// The number of bytes that a pipe between client and server holds.
+const PIPE: usize = 64 << 10;
+
 struct Client {
     read: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
     write: WriteHalf<DuplexStream>,
@@ -65,14 +68,14 @@ struct Client {
 }
 
 impl Client {
-    fn new(hang_up: impl Future<Output = ()> + Send + 'static) -> Client {
-        let (here, there) = tokio::io::duplex(64 * 1024);
+    fn new(limits: Limits, hang_up: impl Future<Output = ()> + Send + 'static) -> Client {
+        let (here, there) = tokio::io::duplex(PIPE);
         let (stopped, gone) = (Arc::new(Notify::new()), CancellationToken::new());
         let calls = Arc::new(AtomicUsize::new(0));
         let server = Server { gone: gone.clone(), stopped: stopped.clone(), calls: calls.clone() };
         let (read, write) = tokio::io::split(there);
         let served = tokio::spawn(async move {
-            if let Ok(running) = rmcp::serve_server(server, Ndjson::new(read, write, gone, hang_up)).await {
+            if let Ok(running) = rmcp::serve_server(server, Ndjson::new(read, write, limits, gone, hang_up)).await {
                 running.waiting().await.unwrap();
             }
         });
@@ -81,7 +84,11 @@ impl Client {
     }
 
     async fn started() -> Client {
-        let mut client = Client::new(std::future::pending());
+        Client::started_with(Limits::default()).await
+    }
+
+    async fn started_with(limits: Limits) -> Client {
+        let mut client = Client::new(limits, std::future::pending());
         client.handshake().await;
         client
     }
@@ -129,7 +136,7 @@ async fn a_line_that_is_not_json_is_answered_and_the_connection_lives() {
 
 #[tokio::test]
 async fn bad_lines_before_the_first_request_are_answered_too() {
-    let mut client = Client::new(std::future::pending());
+    let mut client = Client::new(Limits::default(), std::future::pending());
     client.line("nonsense").await;
     assert_eq!(client.answer().await["error"]["code"], -32700);
     client.line(r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#).await;
@@ -209,7 +216,7 @@ async fn too_many_requests_at_once_are_refused() {
 #[tokio::test]
 async fn a_client_that_vanishes_ends_its_calls() {
     let (hung_up, hang_up) = tokio::sync::oneshot::channel::<()>();
-    let mut client = Client::new(async move { assert!(hang_up.await.is_ok()) });
+    let mut client = Client::new(Limits::default(), async move { assert!(hang_up.await.is_ok()) });
     client.handshake().await;
     client.request(1, "tools/call", json!({"name": "forever"})).await;
     client.is_alive().await;
@@ -234,9 +241,12 @@ async fn a_client_that_only_closed_its_input_still_gets_its_answers() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
-    const REQUESTS: usize = 1000;
-    const LENGTH: usize = 100_000;
-    let Client { mut read, mut write, calls, .. } = Client::started().await;
+    const REQUESTS: usize = 600;
+    const LENGTH: usize = 5000;
+    let limits = Limits { unread: PIPE, ..Limits::default() };
+    // The answers that wait in the server, and those that the pipe holds.
+    let waiting = (limits.unread + PIPE) / LENGTH;
+    let Client { mut read, mut write, calls, .. } = Client::started_with(limits).await;
     let flood = tokio::spawn(async move {
         for id in 0..REQUESTS {
             let arguments = json!({"length": LENGTH, "padding": " ".repeat(1000)});
@@ -247,7 +257,7 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
         }
         write
     });
-    while calls.load(Ordering::Relaxed) < UNREAD_LIMIT / LENGTH {
+    while calls.load(Ordering::Relaxed) < waiting {
         tokio::task::yield_now().await;
     }
     // All tasks run in this thread, so that a server that keeps reading is far ahead once nothing
@@ -261,10 +271,7 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
     }
     for answered in 0..REQUESTS {
         let ahead = calls.load(Ordering::Relaxed) - answered;
-        assert!(
-            ahead <= UNREAD_LIMIT / LENGTH + REQUEST_LIMIT + 1,
-            "{ahead} answers wait for a client that does not read"
-        );
+        assert!(ahead <= waiting + REQUEST_LIMIT + 1, "{ahead} answers wait for a client that does not read");
         assert!(read.next_line().await.unwrap().is_some());
     }
     flood.await.unwrap();

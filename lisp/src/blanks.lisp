@@ -1,0 +1,14 @@
+;;;; White space and comment lines between forms.
+
+(in-package :consort)
+
+(defun skip-blanks (text start)
+  "The first position at or after START of TEXT that is neither white space nor in a comment line, as the standard readtable has
+  them; the length of TEXT when there is none."
+  (declare (type string text))
+  (let* ((end (length text)) (position (min start end)))
+    (loop
+      (setf position (or (position-if-not (lambda (char) (member char '(#\Space #\Newline #\Tab #\Return #\Page))) text :start position)
+                         end))
+      (unless (and (< position end) (char= (char text position) #\;)) (return position))
+      (setf position (or (position #\Newline text :start position) end)))))

@@ -1,0 +1,145 @@
+use super::*;
+use serde_json::json;
+
+#[test]
+fn every_default_written_out_is_the_default() {
+    for key in KEYS {
+        let written: toml::Table = format!("value = {}", key.default).parse().unwrap();
+        let value = serde_json::to_value(&written["value"]).unwrap();
+        let mut config = Config::default();
+        set(&mut config, key.name, &value, Source::User).unwrap();
+        assert_eq!(config, Config::default(), "{}", key.name);
+    }
+}
+
+#[test]
+fn sizes() {
+    assert_eq!(size(&json!("4GB")), Some(4 << 30));
+    assert_eq!(size(&json!("512 MiB")), Some(512 << 20));
+    assert_eq!(size(&json!("4 parsecs")), None);
+    assert_eq!(size(&json!("99999999999999GB")), None);
+    assert_eq!(size(&json!(-1)), None);
+}
+
+#[test]
+fn only_the_user_lifts_confinement() {
+    for source in [Source::Workspace, Source::Client] {
+        let mut config = Config::default();
+        assert!(set(&mut config, "check.confine", &json!(false), source).unwrap_err().contains("config.toml"));
+        assert!(config.check.confine);
+    }
+    let mut config = Config::default();
+    set(&mut config, "check.confine", &json!(false), Source::User).unwrap();
+    assert!(!config.check.confine);
+    set(&mut config, "check.confine", &json!(true), Source::Workspace).unwrap();
+    assert!(config.check.confine, "a workspace may be stricter");
+}
+
+#[test]
+fn only_the_user_says_what_checks_read() {
+    for source in [Source::Workspace, Source::Client] {
+        let mut config = Config::default();
+        assert!(set(&mut config, "check.read", &json!(["/"]), source).unwrap_err().contains("config.toml"));
+        assert_eq!(config, Config::default());
+    }
+    let mut config = Config::default();
+    set(&mut config, "check.read", &json!(["/data", "~/more"]), Source::User).unwrap();
+    assert_eq!(config.lisp.read[0], std::path::Path::new("/data"));
+    assert!(config.lisp.read[1].is_absolute() && config.lisp.read[1].ends_with("more"));
+    for wrong in [json!("/data"), json!(["data"]), json!([1])] {
+        assert!(set(&mut config, "check.read", &wrong, Source::User).is_err());
+    }
+}
+
+#[test]
+fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
+    for (name, looser, stricter) in [
+        ("check.deadline_s", json!(3600), json!(1)),
+        ("check.memory_mb", json!(65_536), json!(64)),
+        ("host.linger_s", json!(604_800), json!(0)),
+    ] {
+        let mut config = Config::default();
+        let refused = set(&mut config, name, &looser, Source::Workspace).unwrap_err();
+        assert!(refused.contains("config.toml") && config == Config::default(), "{refused}");
+        set(&mut config, name, &stricter, Source::Workspace).unwrap();
+        assert_ne!(config, Config::default(), "{name}");
+        set(&mut config, name, &looser, Source::User).unwrap();
+    }
+    for (name, value) in [
+        ("lisp.command", json!(["x"])),
+        ("lisp.heap", json!("64GB")),
+        ("lisp.init_file", json!("x")),
+        ("lisp.end_programs", json!(false)),
+        ("check.copies", json!("process")),
+    ] {
+        assert!(needs_trust(name));
+        let mut config = Config::default();
+        assert!(set(&mut config, name, &value, Source::Workspace).unwrap_err().contains("consort trust"));
+        assert_eq!(config, Config::default());
+        grant(&mut config, name, &value).unwrap();
+        assert_ne!(config, Config::default());
+    }
+    // A new key needs a decision about its permissions for a workspace.
+    let any: Vec<&str> =
+        KEYS.iter().filter(|key| matches!(key.workspace, FromWorkspace::Any)).map(|key| key.name).collect();
+    assert_eq!(
+        any,
+        [
+            "check.debounce_ms",
+            "check.notes",
+            "check.unreachable",
+            "eval.timeout_s",
+            "debug.on_error",
+            "lenses.tests",
+            "lenses.references",
+            "hints.parameters",
+            "completion.snippets"
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_value_says_what_is_expected_and_changes_nothing() {
+    for (name, value) in [
+        ("lisp.command", json!("sbcl")),
+        ("lisp.command", json!([])),
+        ("lisp.heap", json!("1MB")),
+        ("lisp.init_file", json!(3)),
+        ("check.debounce_ms", json!(-1)),
+        ("check.deadline_s", json!("soon")),
+        ("check.memory_mb", json!(u64::MAX)),
+        ("eval.timeout_s", json!(1e300)),
+        ("host.linger_s", json!(null)),
+        ("approval.eval", json!("Allow")),
+        ("approval.edit-file", json!(true)),
+    ] {
+        let mut config = Config::default();
+        let message = set(&mut config, name, &value, Source::User).unwrap_err();
+        assert!(message.starts_with(&format!("{name} must be ")), "{message}");
+        assert_eq!(config, Config::default());
+    }
+}
+
+#[test]
+fn a_misspelt_key_is_told_its_neighbour() {
+    let mut config = Config::default();
+    let message = set(&mut config, "check.debounce", &json!(1), Source::User).unwrap_err();
+    assert!(message.contains("did you mean check.debounce_ms?"), "{message}");
+    assert!(set(&mut config, "zzz.y", &json!(1), Source::User).unwrap_err().contains("lisp.command, lisp.heap"));
+}
+
+#[test]
+fn the_documentation_and_the_keys_agree() {
+    let page = include_str!("../../../../docs/configuration.md");
+    let documented: Vec<(String, String)> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| key |"))
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split('|').map(|cell| cell.trim().trim_matches('`').to_string());
+            Some((cells.next()?, cells.next()?))
+        })
+        .collect();
+    let known: Vec<(String, String)> = KEYS.iter().map(|key| (key.name.into(), key.default.into())).collect();
+    assert_eq!(documented, known);
+}

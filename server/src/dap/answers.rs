@@ -1,0 +1,30 @@
+//! The answers to requests: their type, and the messages of those that fail.
+
+use serde_json::Value;
+
+use crate::model::image::ImageError;
+use crate::session::debug::Done;
+
+/// The largest page that the image gives.
+pub(super) const MOST: usize = 1000;
+
+/// The body of a response, or the message of one that failed.
+pub(super) type Answer = Result<Value, String>;
+
+/// The message of a request that the image did not answer.
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+pub(super) fn text(error: ImageError) -> String {
+    error.to_string()
+}
+
+/// The message of work at a stop that did not succeed.
+pub(super) fn trouble(done: &Done) -> String {
+    match &done.error {
+        Some(error) => format!("{}: {}", error.kind, error.message),
+        None => match done.status.as_str() {
+            "timeout" => "It took too long and was ended; the stop is as it was.".into(),
+            "left" => "It left the stop.".into(),
+            other => format!("It was ended: {other}."),
+        },
+    }
+}

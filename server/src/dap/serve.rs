@@ -1,0 +1,152 @@
+//! One client from start to end: its messages and the image's events as they come, and what becomes
+//! of its stops when it leaves.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::connection::{Connection, lock};
+use super::handlers::Handlers;
+use super::protocol::Request;
+use super::{breakpoints, outgoing, requests};
+use crate::framing::json::{Frame, Frames};
+use crate::model::image::ImageState;
+use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
+use crate::session::{ClientInfo, Frontend, Session};
+
+/// The time in which evaluations end whose stops were aborted.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+pub(super) async fn serve<R, W>(session: Session, read: R, write: W, abandoned: Duration)
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let mut events = session.stop_events();
+    let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "debugger".into() });
+    // Messages for editors are not used here, and would accumulate.
+    drop(feedback);
+    let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
+    let connection = Arc::new(Connection::new(session, client, out.clone()));
+    let mut writer = JoinSet::new();
+    writer.spawn(outgoing.write_to(write));
+    let mut work = Handlers::new(out.clone());
+    // Events after which breakpoints are set again.
+    let mut again = JoinSet::new();
+    connection.catch_up().await;
+    let mut frames = Frames::new(read);
+    let mut image = connection.session.watch_image();
+    image.mark_unchanged();
+    loop {
+        tokio::select! {
+            frame = frames.next() => match frame {
+                Ok(Some(Frame::Message(message))) => match serde_json::from_value::<Request>(message) {
+                    Ok(request) if request.command == "disconnect" => {
+                        connection.respond(&request, Ok(json!({})));
+                        break;
+                    }
+                    Ok(request) => work.start(&request, answer(connection.clone(), request.clone())),
+                    Err(error) => connection.say(&format!("A message that is no request was dropped: {error}\n")),
+                },
+                Ok(Some(Frame::Malformed(why))) => connection.say(&format!("A message was dropped: {why}\n")),
+                Ok(None) | Err(_) => break,
+            },
+            event = events.recv() => {
+                match &event {
+                    Ok(StopEvent::Breakpoints(changed)) => connection.set_again(changed, &mut again),
+                    Err(broadcast::error::RecvError::Lagged(_)) => connection.set_all_again(&mut again),
+                    _ => {}
+                }
+                connection.on_stop_event(event).await;
+            }
+            Ok(()) = image.changed() => {
+                if matches!(*image.borrow_and_update(), ImageState::Ready { .. }) {
+                    connection.set_all_again(&mut again);
+                }
+            }
+            Some(_) = again.join_next(), if !again.is_empty() => {}
+            () = work.reap() => {}
+            () = out.closed() => break,
+        }
+    }
+    again.shutdown().await;
+    connection.leave(&mut events, &mut work, abandoned).await;
+    drop((work, out));
+    // The last sender is gone, so the writer ends when it has written what was said, unless the
+    // client does not read.
+    let _ = tokio::time::timeout(FAREWELL, writer.join_next()).await;
+}
+
+async fn answer(connection: Arc<Connection>, request: Request) {
+    let result = requests::answer(&connection, &request).await;
+    let worked = result.is_ok();
+    connection.respond(&request, result);
+    match request.command.as_str() {
+        "initialize" => connection.event("initialized", json!({})),
+        "configurationDone" if worked => {
+            connection.tell_of_stops();
+            requests::launch(&connection).await;
+        }
+        _ => {}
+    }
+}
+
+impl Connection {
+    /// Has the client's breakpoints among `changed` set again.
+    fn set_again(self: &Arc<Self>, changed: &BreakpointsChanged, again: &mut JoinSet<()>) {
+        for one in changed.changed.iter().filter(|one| one.owner == self.own) {
+            let (connection, file) = (self.clone(), PathBuf::from(&one.file));
+            again.spawn(async move { breakpoints::set_again(&connection, Some(&file)).await });
+        }
+    }
+
+    fn set_all_again(self: &Arc<Self>, again: &mut JoinSet<()>) {
+        let connection = self.clone();
+        again.spawn(async move { breakpoints::set_again(&connection, None).await });
+    }
+
+    /// Ends what the client began, after its stops have waited.
+    async fn leave(
+        self: Arc<Self>,
+        events: &mut broadcast::Receiver<StopEvent>,
+        work: &mut Handlers,
+        abandoned: Duration,
+    ) {
+        self.ready.store(false, Ordering::SeqCst);
+        breakpoints::clear(&self).await;
+        let deadline = Instant::now() + abandoned;
+        while self.own_stop().is_some() && !lock(&self.evaluations).is_empty() {
+            tokio::select! {
+                event = events.recv() => self.on_stop_event(event).await,
+                () = work.reap() => {}
+                () = tokio::time::sleep_until(deadline) => break,
+            }
+        }
+        if let Some(stop) = self.own_stop() {
+            tracing::info!(stop = stop.number, "a stop of a debugger that left is aborted");
+            let ended = async {
+                while let Some(stop) = self.own_stop() {
+                    // A stop that was left meanwhile is refused, and its event comes.
+                    let _ = self.session.at_stop(DebugAbort { stop: stop.number }).await;
+                    while self.own_stop().is_some_and(|own| own.number == stop.number) {
+                        self.on_stop_event(events.recv().await).await;
+                    }
+                }
+                while !lock(&self.evaluations).is_empty() && !work.is_empty() {
+                    work.reap().await;
+                }
+            };
+            // Evaluations that do not end are interrupted below.
+            let _ = tokio::time::timeout(FAREWELL, ended).await;
+        }
+        // Dropping an evaluation interrupts it.
+        work.shutdown().await;
+    }
+}

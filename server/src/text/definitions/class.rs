@@ -1,0 +1,144 @@
+//! The superclasses and slots of a class, condition or structure, from the form that defines it.
+
+use std::collections::HashSet;
+
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node};
+
+/// The parts of a definition, as written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ClassParts {
+    /// The superclasses; the structure that a structure includes.
+    pub supers: Vec<String>,
+    /// The slots, in order.
+    pub slots: Vec<Slot>,
+    /// The names of a structure's options, lower-case: `constructor`, `conc-name`, ...
+    pub options: HashSet<String>,
+}
+
+/// A slot.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// The name.
+    pub name: String,
+    /// The initialization arguments; those of a structure are none.
+    pub initargs: Vec<String>,
+    /// The names of readers, writers and accessors; those of a structure are none.
+    pub accessors: Vec<String>,
+}
+
+/// Returns the parts of the definition at `span` in a form; empty for another operator than
+/// `defclass`, `define-condition` and `defstruct`.
+pub fn class_parts(form: &Form, span: Span, operator: &str) -> ClassParts {
+    let node = match operator {
+        "defclass" | "define-condition" | "defstruct" => find(&form.nodes, span),
+        _ => None,
+    };
+    match node {
+        Some(node) if operator == "defstruct" => structure(form, node),
+        Some(node) => class(form, node),
+        None => ClassParts::default(),
+    }
+}
+
+fn find(nodes: &[Node], span: Span) -> Option<&Node> {
+    nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
+}
+
+/// `(defclass name (super ...) (slot ...) ...)`, and a condition alike.
+fn class(form: &Form, node: &Node) -> ClassParts {
+    let list = |at: usize| node.children.get(at).map(|list| list.children.as_slice()).unwrap_or_default();
+    let supers = list(2).iter().map(|one| form.text(one).to_owned()).collect();
+    let slots = list(3).iter().filter_map(|node| {
+        let mut slot = slot(form, node)?;
+        for pair in node.children.get(1..).unwrap_or_default().chunks_exact(2) {
+            let value = form.text(&pair[1]);
+            match form.name(&pair[0]).as_deref() {
+                Some(":initarg") => slot.initargs.push(value.to_owned()),
+                Some(":accessor" | ":reader" | ":writer") => {
+                    slot.accessors.push(value.trim_start_matches("(setf ").trim_end_matches(')').to_owned());
+                }
+                _ => {}
+            }
+        }
+        Some(slot)
+    });
+    ClassParts { supers, slots: slots.collect(), options: HashSet::new() }
+}
+
+/// `(defstruct name slot ...)` or `(defstruct (name option ...) slot ...)`.
+fn structure(form: &Form, node: &Node) -> ClassParts {
+    let mut parts = ClassParts::default();
+    let options = node.children.get(1).and_then(|name| name.children.get(1..)).unwrap_or_default();
+    for option in options {
+        let head = if option.kind == Kind::List { option.children.first() } else { Some(option) };
+        let name = head.and_then(|head| form.name(head)).unwrap_or_default();
+        if name == ":include" {
+            parts.supers.extend(option.children.get(1).map(|included| form.text(included).to_owned()));
+        }
+        parts.options.insert(name.trim_start_matches(':').to_owned());
+    }
+    let slots = node.children.get(2..).unwrap_or_default();
+    parts.slots = slots.iter().filter_map(|node| slot(form, node)).collect();
+    parts
+}
+
+/// A slot with its name alone; `None` for a documentation string and what is no slot.
+fn slot(form: &Form, node: &Node) -> Option<Slot> {
+    let name = if node.kind == Kind::List { node.children.first()? } else { node };
+    (name.kind == Kind::Atom).then(|| Slot { name: form.text(name).to_owned(), ..Slot::default() })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::text::definitions;
+    use crate::text::document::Document;
+
+    fn shown(text: &str) -> String {
+        let document = Document::new(text, 0);
+        let span = document.scan().forms()[0].span;
+        let form = Form::of(&document, span);
+        let one = definitions::in_form(&form).into_iter().next().unwrap();
+        let parts = class_parts(&form, one.span, &one.operator);
+        let mut options: Vec<&String> = parts.options.iter().collect();
+        options.sort();
+        let slots: Vec<String> = parts
+            .slots
+            .iter()
+            .map(|slot| format!("\n{} {:?} {:?}", slot.name, slot.initargs, slot.accessors))
+            .collect();
+        format!("{:?} {options:?}{}", parts.supers, slots.concat())
+    }
+
+    #[test]
+    fn a_class_has_superclasses_and_slots_with_options() {
+        let text = "(progn (defclass a (b p:c) (x (y :initarg :y :initarg :why :accessor y-of :reader z)\n\
+                    (w :writer (setf w-of) :initform) \"no slot\") (:documentation \"\")))";
+        expect![[r#"
+            ["b", "p:c"] []
+            x [] []
+            y [":y", ":why"] ["y-of", "z"]
+            w [] ["w-of"]"#]]
+        .assert_eq(&shown(text));
+    }
+
+    #[test]
+    fn a_structure_has_options_and_names_of_slots() {
+        let text = "(defstruct (a (:include b) :named (:conc-name nil)) \"Words.\" x (y 1 :type fixnum))";
+        expect![[r#"
+            ["b"] ["conc-name", "include", "named"]
+            x [] []
+            y [] []"#]]
+        .assert_eq(&shown(text));
+        assert_eq!(shown("(defstruct a)"), "[] []");
+    }
+
+    #[test]
+    fn another_definition_has_no_parts() {
+        assert_eq!(shown("(defun a (b) (c))"), "[] []");
+    }
+}
