@@ -10,7 +10,7 @@
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
  "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/calls" "check/parked" "ops/check"
  "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols" "ops/name-index"
- "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compile"
+ "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compiled-files" "reload/compile"
  "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"

@@ -248,6 +248,46 @@
         (is equal "not-a-fasl" (path (call image "load-fasl" "path" source) "error" "kind"))
         (is equal "file-not-found" (path (call image "load-fasl" "path" "/nowhere.fasl") "error" "kind"))))))
 
+;;; ASDF compares whole seconds. These files have one time, whatever is in them.
+
+(defun write-in-the-same-second (name text)
+  "WRITE-FILE, with a time that has passed."
+  (let ((path (write-file name text)) (second 1700000000))
+    (sb-posix:utimes path second second)
+    path))
+
+(deftest reload-edits-of-the-same-second
+  (with-image (image)
+    (let ((files (list (write-in-the-same-second "second/second.asd" "(asdf:defsystem \"second\" :serial t :components ((:file \"macro\") (:file \"code\")))"))))
+      (flet ((act (operation)
+               (outcome-of image operation "system" "second" "asd_files" files "force" :false))
+             (loaded (outcome)
+               (map 'list #'file-namestring (path outcome "report" "files"))))
+        (write-in-the-same-second "second/macro.lisp" "(defmacro second-macro () :old)")
+        (write-in-the-same-second "second/code.lisp" "(defun second-code () (second-macro))")
+        (ok (reloaded-p (act "reload-system")))
+        (is equal '() (loaded (act "reload-system")))
+        ;; What depends on it is compiled again, too.
+        (write-in-the-same-second "second/macro.lisp" "(defmacro second-macro () :new)")
+        (is equal '("macro.lisp" "code.lisp") (loaded (act "reload-system")))
+        (is equal ":NEW" (first-value image "(second-code)"))
+        (is equal '() (loaded (act "reload-system")))
+        (write-in-the-same-second "second/code.lisp" "(defun second-code () (list (second-macro)))")
+        (act "load-system")
+        (is equal "(:NEW)" (first-value image "(second-code)"))
+        ;; By the user's own call.
+        (write-in-the-same-second "second/code.lisp" "(defun second-code () (vector (second-macro)))")
+        (is equal "#(:NEW)" (first-value image "(progn (asdf:load-system \"second\") (second-code))"))
+        ;; What did not compile is compiled again.
+        (write-in-the-same-second "second/code.lisp" "(defun second-code () (")
+        (is eq :false (path (act "reload-system") "reloaded"))
+        (is eq :false (path (act "reload-system") "reloaded"))
+        (write-in-the-same-second "second/more.lisp" "(defun second-more () :more)")
+        (write-in-the-same-second "second/code.lisp" "(defun second-code () (vector (second-macro)))")
+        (write-in-the-same-second "second/second.asd" "(asdf:defsystem \"second\" :serial t :components ((:file \"macro\") (:file \"code\") (:file \"more\")))")
+        (ok (reloaded-p (act "reload-system")))
+        (is equal ":MORE" (first-value image "(second-more)"))))))
+
 (deftest reload-removes-no-method-that-is-replaced
   (with-image (image)
     (let ((code "(defclass kept-class () ((slot :accessor kept-slot :initform 1))) (defgeneric kept (x)) (defmethod kept ((x string)) 1) (defmethod kept :around ((x string)) (call-next-method)) (defmethod kept ((x symbol)) 2)"))

@@ -146,3 +146,17 @@
         (is equal '("ty-made") (types "ty-made"))
         (is equal '("ty-number") (types "ty-number"))
         (is equal '() (types "car"))))))
+
+(deftest definitions-of-many-methods
+  (with-image (image)
+    (let ((file (write-file "many.lisp" "(defclass many () ()) (defmethod print-object ((many many) stream) (many-helper) (call-next-method)) (defun many-helper () 1)")))
+      (evaluated image (format nil "(load (compile-file ~S))" file))
+      (let* ((answer (path (call image "symbol" "name" "print-object" "want" '("definitions" "callees") "methods" 3) "result"))
+             (methods (remove "method" (coerce (path answer "definitions") 'list) :key (lambda (one) (path one "kind")) :test-not #'equal)))
+        ;; The user's method is the first, and our own are none of anybody's business.
+        (is equal '("(many t)" 3) (list (subseq (path (first methods) "name") 13) (length methods)))
+        (is equalp #("many-helper") (path answer "callees"))
+        (ok (< 50 (path answer "more_methods")))
+        (let ((all (path (call image "symbol" "name" "print-object" "want" '("definitions")) "result")))
+          (is eql 0 (path all "more_methods"))
+          (ok (notany (lambda (one) (search "consort::" (path one "name"))) (path all "definitions"))))))))

@@ -45,7 +45,7 @@ pub(crate) fn calls(report: &Report, place: &Place, swank: &mut Swank) -> Result
     let mut agent = Agent::open(&mut place.command(&["mcp"]))?;
     agent.evaluate("(defmacro bench-twice (form) `(progn ,form ,form))")?;
     let a_loop = json!({"form": "(loop for i from 1 to 10 collect (* i i))"});
-    let rows: [Row; 4] = [
+    let rows: [Row; 6] = [
         (
             "macroexpand-form of a loop",
             "macroexpand-form",
@@ -74,13 +74,31 @@ pub(crate) fn calls(report: &Report, place: &Place, swank: &mut Swank) -> Result
             "Swank 3.8 ms",
         ),
         (
-            "describe-symbol",
+            "describe-symbol, without callers",
             "describe-symbol",
             json!({"symbol": "cl-ppcre:scan"}),
-            100,
+            500,
             Some("(swank:describe-symbol \"CL-PPCRE:SCAN\")"),
-            Aim::None,
+            Aim::Time(1.0),
             "others 0.08 ms",
+        ),
+        (
+            "describe-symbol of print-object, without callers",
+            "describe-symbol",
+            json!({"symbol": "print-object"}),
+            100,
+            Some("(swank:describe-symbol \"COMMON-LISP:PRINT-OBJECT\")"),
+            Aim::None,
+            "",
+        ),
+        (
+            "describe-symbol, with callers",
+            "describe-symbol",
+            json!({"symbol": "cl-ppcre:scan", "callers": true}),
+            30,
+            Some("(swank:xref :calls \"CL-PPCRE:SCAN\")"),
+            Aim::None,
+            "",
         ),
     ];
     for (what, tool, arguments, rounds, form, aim, others) in rows {

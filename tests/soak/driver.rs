@@ -230,9 +230,18 @@ impl Driver {
         self.events.push(Event::Text { client, ours, theirs, ours_unsaved, theirs_unsaved });
     }
 
+    /// Waits for an image. Before a host has had one, the diagnostics that are asked for are those of
+    /// the text alone; the client is told when there are more.
+    fn image_is_ready(&self) {
+        // It starts with the first request that needs it.
+        self.world.run(&["eval", "1"]);
+        until("an image that is ready", || self.world.status()["image"]["state"] == "ready");
+    }
+
     /// Compares texts and findings of everything, when all is answered.
     fn compare_all(&mut self) {
         self.collect_all();
+        self.image_is_ready();
         for client in 0..2 {
             self.compare_text(client);
             self.save(client);
@@ -277,8 +286,7 @@ impl Driver {
         }
         // The programs of an image that has ended are the host's: it ends them first.
         self.collect_all();
-        let world = &self.world;
-        until("an image that is ready", || world.status()["image"]["state"] == "ready");
+        self.image_is_ready();
         if let Some(pid) = process(&self.world.status()["host_pid"]) {
             self.killed = Some(Instant::now());
             let image = self.world.status()["image"]["pid"].to_string();

@@ -305,12 +305,13 @@
     (nreverse parts)))
 
 (defun changed-since-load-p (component)
-  "Returns true if the file of COMPONENT may be newer than what was loaded of it, as far as ASDF
-  tells, which counts seconds."
+  "Returns true if the file of COMPONENT may differ from what was loaded of it, as far as ASDF tells,
+  which counts seconds, and by the content that was compiled."
   (let ((loaded (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:load-op) component)))
         (written (ignore-errors (file-write-date (asdf:component-pathname component)))))
     (or (null loaded)
-        (and (realp loaded) written (>= written loaded)))))
+        (and (realp loaded) written (>= written loaded))
+        (changed-content-p (asdf:component-pathname component)))))
 
 (defun loaded-file-facts (name)
   "The JSON of the files of the system NAME in their order, each with whether it changed since it

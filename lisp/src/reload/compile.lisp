@@ -100,8 +100,9 @@
       (call-next-method)))
 
 (defmethod asdf:perform :around ((operation asdf:compile-op) (component asdf:cl-source-file))
-  (check-allowed (asdf:component-pathname component))
-  (call-next-method))
+  (let ((pathname (asdf:component-pathname component)))
+    (check-allowed pathname)
+    (call-recording-content pathname (lambda () (call-next-method)))))
 
 (defun settle-reload (condition)
   "A definition that cannot stand beside the old one takes its place: a structure of another layout,

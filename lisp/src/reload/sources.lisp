@@ -77,10 +77,12 @@
     (reverse files)))
 
 (defun definition-changed-p (system)
-  "Returns true if the file that defines SYSTEM may be newer than its definition."
+  "Returns true if the file that defines SYSTEM may be newer than its definition, or has another content
+  than what was read."
   (let ((read (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:define-op) system)))
         (written (ignore-errors (file-write-date (asdf:system-source-file system)))))
-    (and (realp read) written (> written read))))
+    (or (and (realp read) written (> written read))
+        (changed-content-p (asdf:system-source-file system)))))
 
 (defun nothing-to-load-p (system asd-files)
   "Returns true if loading the system called SYSTEM and its test systems loads nothing, as far as

@@ -64,34 +64,57 @@
   (let ((place (source-place source)))
     (and place (list (list* :object "kind" kind "name" name (append more place))))))
 
-(defun definitions-of-methods (name package)
-  "The JSON of the methods of the generic function NAME."
-  (let ((function (and (fboundp name) (fdefinition name))))
-    (when (typep function 'generic-function)
-      (loop for method in (sb-mop:generic-function-methods function)
-            append (handler-case
-                       (definition "method" (method-name-text method package) (sb-introspect:find-definition-source method)
-                         "specializers" (specializer-texts method package)
-                         "qualifiers" (mapcar (lambda (one) (present one package)) (method-qualifiers method)))
-                     (error () '()))))))
+(defun told-methods (function)
+  "The methods of the generic FUNCTION of which people are told: the user's before those of the core, and
+  none for a class of ours."
+  (flet ((ours-p (method)
+           (some (lambda (specializer)
+                   (and (typep specializer 'class) (class-name specializer)
+                        (eq (symbol-package (class-name specializer)) (load-time-value (find-package "CONSORT")))))
+                 (sb-mop:method-specializers method))))
+    (let ((methods (remove-if #'ours-p (sb-mop:generic-function-methods function))))
+      (append (remove-if #'part-of-core-p methods) (remove-if-not #'part-of-core-p methods)))))
 
-(defun definitions-of (symbol package)
-  "The JSON of every definition of SYMBOL that is from a file."
+(defun definitions-of-methods (name package &optional most)
+  "The JSON of the methods of the generic function NAME, of at most MOST of them; how many are left out."
+  (let ((function (and (fboundp name) (fdefinition name))))
+    (if (typep function 'generic-function)
+        (let* ((methods (told-methods function)) (count (length methods)) (shown (min count (or most count))))
+          (values (loop for method in methods
+                        repeat shown
+                        append (handler-case
+                                   (definition "method" (method-name-text method package) (sb-introspect:find-definition-source method)
+                                     "specializers" (specializer-texts method package)
+                                     "qualifiers" (mapcar (lambda (one) (present one package)) (method-qualifiers method)))
+                                 (error () '())))
+                  (- count shown)))
+        (values '() 0))))
+
+(defun definitions-of (symbol package &optional most)
+  "The JSON of every definition of SYMBOL that is from a file, of each generic function at most MOST
+  methods; how many methods are left out."
   (let ((name (printed-name symbol package))
-        (setf-name (list 'setf symbol)))
-    (append
-     (loop for (kind words) in *definition-kinds*
-           append (loop for source in (sources-named symbol kind)
-                        append (definition words name source)))
-     (definitions-of-methods symbol package)
-     (when (fboundp setf-name)
-       (append (loop for kind in '(:function :generic-function)
-                     append (loop for source in (sources-named setf-name kind)
-                                  append (definition "setf function" (format nil "(setf ~A)" name) source)))
-               (definitions-of-methods setf-name package)))
-     (when (compiler-macro-function setf-name)
-       (loop for source in (sources-named setf-name :compiler-macro)
-             append (definition "compiler macro" (format nil "(setf ~A)" name) source))))))
+        (setf-name (list 'setf symbol))
+        (more 0))
+    (flet ((methods (of)
+             (multiple-value-bind (definitions left) (definitions-of-methods of package most)
+               (incf more left)
+               definitions)))
+      (values
+       (append
+        (loop for (kind words) in *definition-kinds*
+              append (loop for source in (sources-named symbol kind)
+                           append (definition words name source)))
+        (methods symbol)
+        (when (fboundp setf-name)
+          (append (loop for kind in '(:function :generic-function)
+                        append (loop for source in (sources-named setf-name kind)
+                                     append (definition "setf function" (format nil "(setf ~A)" name) source)))
+                  (methods setf-name)))
+        (when (compiler-macro-function setf-name)
+          (loop for source in (sources-named setf-name :compiler-macro)
+                append (definition "compiler macro" (format nil "(setf ~A)" name) source))))
+       more))))
 
 (defun definitions-of-package (package)
   "The JSON of PACKAGE's definition."

@@ -129,6 +129,8 @@
                                      simple)))))
       (let ((object (or (macro-function symbol) (and (fboundp symbol) (not (special-operator-p symbol)) (fdefinition symbol)))))
         (if (typep object 'generic-function)
-            (dolist (method (sb-mop:generic-function-methods object)) (look (method-fast-function method)))
+            (dolist (method (sb-mop:generic-function-methods object))
+              ;; SBCL's own methods, of PRINT-OBJECT for instance, are not the user's code.
+              (unless (part-of-core-p method) (look (method-fast-function method))))
             (look object))))
     (sort (mapcar (lambda (name) (present name package)) names) #'string<)))

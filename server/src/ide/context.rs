@@ -92,6 +92,12 @@ impl<B: Backend> Context<B> {
         Context { backend, open }
     }
 
+    /// The backend, for what a test wants to know of it.
+    #[cfg(test)]
+    pub(crate) fn backend(&self) -> &B {
+        &self.backend
+    }
+
     /// Returns a document that the client has open.
     pub fn document(&self, uri: &str) -> Option<&Document> {
         self.open.iter().find(|open| open.own && open.uri == uri).map(|open| &open.document)

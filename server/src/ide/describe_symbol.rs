@@ -26,6 +26,9 @@ pub struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     definitions: Vec<Map<String, Value>>,
+    /// The number of methods that are left out of the definitions.
+    #[serde(skip_serializing_if = "is_zero")]
+    more_methods: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<ClassDetails>,
     /// Present on request.
@@ -37,6 +40,11 @@ pub struct Description {
     made_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl Description {
@@ -62,7 +70,9 @@ pub async fn symbol<B: Backend>(
     if callers {
         want.push(Want::References);
     }
-    let known = context.query(Symbol { name: symbol.clone(), package, strict: true, want }).await?;
+    // The places of more methods are not shown, and each would have its file read.
+    let query = Symbol { name: symbol.clone(), package, strict: true, want, methods: Some(SHOWN) };
+    let known = context.query(query).await?;
     let mut texts = context.texts().await;
     let defined = places::defined(&known, &mut texts).await;
     let mut facts = Description { made_by: context.made_by(&known), ..describe(&symbol, &known, &defined) };
@@ -111,6 +121,7 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
                 fields
             })
             .collect(),
+        more_methods: known.more_methods,
         class: known.class.clone(),
         callers: None,
         callees: known.callees.clone().unwrap_or_default(),
@@ -157,6 +168,9 @@ fn render(description: &Description, known: &Known) -> String {
         for one in &description.definitions {
             let place = format!("{}:{}:{}", text(one, "file"), text(one, "line"), text(one, "column"));
             out.push_str(&format!("\n  {} {} at {place}", text(one, "kind"), text(one, "name")));
+        }
+        if description.more_methods > 0 {
+            out.push_str(&format!("\n  ... and {} more methods", description.more_methods));
         }
     }
     if let Some(class) = &description.class {
@@ -237,6 +251,17 @@ mod tests {
             "found": true, "printed": "app:far", "facts": facts, "definitions": definitions, "references": [by],
             "callees": ["near"],
         });
+        // One look at the image, and none for callers unless they are asked for.
+        for callers in [false, true] {
+            let context = context(FakeImage::empty().symbol("far", answer.clone()), &[]);
+            let (described, _) = run(symbol(&context, "far".into(), None, callers, Path::new("/no"))).unwrap();
+            assert_eq!(described.callers.is_some(), callers);
+            let want = if callers { r#","references"]"# } else { "]" };
+            let asked = format!(
+                r#"symbol {{"name":"far","strict":true,"want":["facts","definitions","callees","class","elsewhere"{want},"methods":40}}"#
+            );
+            assert_eq!(*context.backend().asked(), [asked]);
+        }
         check(
             FakeImage::empty().symbol("far", answer).made("function", "Defined by an agent."),
             "far",
@@ -257,6 +282,26 @@ mod tests {
               near
 
             Defined by an agent.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn of_many_methods_the_first_are_shown() {
+        let facts = json!({
+            "name": "FAR", "package": "APP", "external": true, "printed": "far", "kinds": ["generic function"], "documentation": [],
+        });
+        let definitions = [definition("generic function", "far", "b.lisp", 1)];
+        let answer = json!({"found": true, "printed": "app:far", "facts": facts, "definitions": definitions, "more_methods": 148});
+        check(
+            FakeImage::empty().symbol("far", answer),
+            "far",
+            expect![[r#"
+            app:far: generic function · APP (exported)
+
+            Defined:
+              generic function far at /no/b.lisp:3:1
+              ... and 148 more methods
         "#]],
         );
     }

@@ -59,6 +59,21 @@ fn refusal<T>(kind: &'static str, message: impl Into<String>) -> Result<T, Refus
 /// not balance.
 pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, content: &str) -> Result<Edit, Refusal> {
     let content = one_form(content)?;
+    edit_as_written(text, operator, name, operation, with_line_breaks_of(text, content))
+}
+
+/// [`edit`] with a form that has the line breaks that it is to have.
+///
+/// # Errors
+/// As [`edit`].
+pub fn edit_as_written(
+    text: &str,
+    operator: &str,
+    name: &str,
+    operation: Operation,
+    content: String,
+) -> Result<Edit, Refusal> {
+    one_form(&content)?;
     let scan = Scan::of(text);
     let tree = Tree::of(text, &scan);
     let all = definitions(&tree);
@@ -78,7 +93,6 @@ pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, conten
             ),
         );
     }
-    let content = with_line_breaks_of(text, content);
     let (start, end, by, skip) = match operation {
         Operation::Replace => replacement(&tree, target.node, content),
         Operation::InsertBefore => before(&tree, target.outer, &content),
@@ -271,7 +285,8 @@ fn is_crlf(text: &str) -> bool {
     crlf > 0 && crlf * 2 > all
 }
 
-fn with_line_breaks_of(text: &str, content: &str) -> String {
+/// The content with the line breaks that most lines of the text have.
+pub fn with_line_breaks_of(text: &str, content: &str) -> String {
     let plain = content.replace("\r\n", "\n");
     if is_crlf(text) { plain.replace('\n', "\r\n") } else { plain }
 }

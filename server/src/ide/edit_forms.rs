@@ -1,7 +1,7 @@
 //! Several edits by form of one text, and patches within a form. Repairs a missing or extra
 //! parenthesis of the new text.
 
-use super::edit_form::{Edit, Operation, Refusal, edit, form_text};
+use super::edit_form::{Edit, Operation, Refusal, edit, edit_as_written, form_text, with_line_breaks_of};
 use super::{fixes, structure};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
@@ -86,8 +86,12 @@ fn refusal<T>(kind: &'static str, message: String) -> Result<T, Refusal> {
 }
 
 fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), Refusal> {
-    let (operation, content) = match (&wanted.content, &wanted.old, &wanted.new) {
-        (Some(content), None, None) => (wanted.operation.unwrap_or(Operation::Replace), content.clone()),
+    let (kind, name) = (wanted.form_type.as_str(), wanted.form_name.as_str());
+    match (&wanted.content, &wanted.old, &wanted.new) {
+        (Some(content), None, None) => {
+            let operation = wanted.operation.unwrap_or(Operation::Replace);
+            mending(content, "content", |content| edit(text, kind, name, operation, content))
+        }
         (None, Some(old), Some(new)) => {
             if !matches!(wanted.operation, None | Some(Operation::Replace)) {
                 return refusal(
@@ -95,52 +99,96 @@ fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), 
                     "`old` and `new` replace text within the form; leave `operation` out.".into(),
                 );
             }
-            (Operation::Replace, patched(&form_text(text, &wanted.form_type, &wanted.form_name)?, old, new)?)
+            let content = patched(&form_text(text, kind, name)?, old, &with_line_breaks_of(text, new))?;
+            let patch = |content: &str| edit_as_written(text, kind, name, Operation::Replace, content.to_owned());
+            mending(&content, "form", patch).map_err(|mut refused| {
+                refused.message = refused.message.replace(
+                    "`content` must be exactly one form, and",
+                    "With `new` in the place of `old` the form would not be exactly one form:",
+                );
+                refused
+            })
         }
-        _ => {
-            return refusal(
-                "bad-arguments",
-                "Give either `content`, the new form, or `old` and `new`, a piece of the form's text and what takes its place.".into(),
-            );
-        }
-    };
-    match edit(text, &wanted.form_type, &wanted.form_name, operation, &content) {
-        Err(refused) if refused.kind == "content-unreadable" => match mend(&content) {
+        _ => refusal(
+            "bad-arguments",
+            "Give either `content`, the new form, or `old` and `new`, a piece of the form's text and what takes its place.".into(),
+        ),
+    }
+}
+
+/// Makes an edit, with repaired parentheses if it cannot be made with the content as it is.
+/// Returns the content of the edit and a description of the repair too. `of`: the word for what
+/// the lines are counted in.
+fn mending(
+    content: &str,
+    of: &str,
+    edit: impl Fn(&str) -> Result<Edit, Refusal>,
+) -> Result<(Edit, String, Option<String>), Refusal> {
+    match edit(content) {
+        Err(refused) if refused.kind == "content-unreadable" => match mend(content, of) {
             Some((mended, words)) => {
-                let edit = edit(text, &wanted.form_type, &wanted.form_name, operation, &mended).map_err(|_| refused)?;
+                let edit = edit(&mended).map_err(|_| refused)?;
                 Ok((edit, mended, Some(words)))
             }
             None => Err(refused),
         },
         Err(refused) => Err(refused),
-        Ok(edit) => Ok((edit, content, None)),
+        Ok(edit) => Ok((edit, content.to_owned(), None)),
     }
 }
 
+/// The form with `new` in the one place where it has `old`; every other byte is kept. CRLF and LF
+/// are the same in `old`, as an agent does not see a file's line breaks.
 fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
-    // A file's line breaks may be another system's.
-    let (form, old) = (form.replace("\r\n", "\n"), old.replace("\r\n", "\n"));
-    match if old.is_empty() { 0 } else { form.matches(&old).count() } {
-        1 => Ok(form.replacen(&old, new, 1)),
-        0 => refusal(
+    let plain = form.replace("\r\n", "\n");
+    let old = old.replace("\r\n", "\n");
+    let mut places = Vec::new();
+    let mut from = 0;
+    // Places that overlap are several, too.
+    while let Some(at) = plain[from..].find(&old).map(|at| from + at).filter(|_| !old.is_empty()) {
+        places.push(at);
+        from = at + plain[at..].chars().next().map_or(1, char::len_utf8);
+    }
+    match places.as_slice() {
+        [at] => {
+            let (start, end) = (place_in(form, *at), place_in(form, at + old.len()));
+            Ok([&form[..start], new, &form[end..]].concat())
+        }
+        [] => refusal(
             "old-not-found",
             format!(
                 "The form does not have the text of `old`. Nothing was changed. It is:\n{}",
-                super::clip::clip(&form, 2_000).text
+                super::clip::clip(&plain, 2_000).text
             ),
         ),
-        count => refusal(
+        several => refusal(
             "old-ambiguous",
             format!(
-                "The form has the text of `old` {count} times. Nothing was changed. Give more of what is around it."
+                "The form has the text of `old` {} times. Nothing was changed. Give more of what is around it.",
+                several.len()
             ),
         ),
     }
+}
+
+/// The place in `form` of a byte of the same text with LF for each CRLF.
+fn place_in(form: &str, plain: usize) -> usize {
+    let mut at = 0;
+    let mut left = plain;
+    for line in form.split_inclusive("\r\n") {
+        let length = line.len() - usize::from(line.ends_with("\r\n"));
+        if left < length {
+            break;
+        }
+        left -= length;
+        at += line.len();
+    }
+    at + left
 }
 
 /// The content with missing `)` inserted and extra ones removed, as its structural diagnostics
 /// indicate, and a description of the repair.
-fn mend(content: &str) -> Option<(String, String)> {
+fn mend(content: &str, of: &str) -> Option<(String, String)> {
     let mut text = content.to_owned();
     let mut words = Vec::new();
     let mut parentheses = 0;
@@ -150,7 +198,7 @@ fn mend(content: &str) -> Option<(String, String)> {
         let Some(first) = found.first() else {
             return (!words.is_empty()).then(|| (text, words.join("; ")));
         };
-        let (changed, count, what) = mend_one(&document, first)?;
+        let (changed, count, what) = mend_one(&document, first, of)?;
         parentheses += count;
         if parentheses > MENDED {
             return None;
@@ -161,7 +209,7 @@ fn mend(content: &str) -> Option<(String, String)> {
     None
 }
 
-fn mend_one(document: &Document, item: &Diagnostic) -> Option<(String, usize, String)> {
+fn mend_one(document: &Document, item: &Diagnostic, of: &str) -> Option<(String, usize, String)> {
     if !matches!(item.code.as_str(), "unbalanced-list" | "unbalanced-close") {
         return None;
     }
@@ -176,9 +224,9 @@ fn mend_one(document: &Document, item: &Diagnostic) -> Option<(String, usize, St
     text.remove(change.span.start..change.span.end);
     text.insert(change.span.start, &change.text);
     let what = if removed.is_empty() {
-        format!("put the missing `{}` in on line {line} of the content", change.text)
+        format!("put the missing `{}` in on line {line} of the {of}", change.text)
     } else {
-        format!("took the extra `{}` out on line {line} of the content", removed.trim())
+        format!("took the extra `{}` out on line {line} of the {of}", removed.trim())
     };
     Some((text.to_string(), change.text.len() + removed.trim().len(), what))
 }
@@ -216,6 +264,40 @@ mod tests {
         for (old, kind) in [("nothing", "old-not-found"), ("", "old-not-found"), ("x", "old-ambiguous")] {
             assert_eq!(edit_all(TEXT, &[patch("f", old, "z")]).unwrap_err().kind, kind, "{old}");
         }
+        let overlapping = edit_all("(defun f () aaa)", &[patch("f", "aa", "b")]).unwrap_err();
+        assert_eq!(overlapping.kind, "old-ambiguous");
+    }
+
+    #[test]
+    fn a_patch_keeps_every_other_byte_of_the_form() {
+        // Line breaks of the other kind, in a string and elsewhere; the place may be behind them,
+        // before them, and across one.
+        for text in [
+            "(defun f ()\n  (list \"a\r\nb\" 1)\n  (end))\n(g)\n",
+            "(defun f ()\r\n  (list \"a\nb\" 1)\r\n  (end))\r\n(g)\r\n",
+            "(defun f ()\r  (list \"a\r\r\nλ\" 1)\n  (end))\n(g)\n",
+        ] {
+            for (old, new) in [("1", "2"), ("list", "vector"), ("(end)", "(é)")] {
+                let edits = edit_all(text, &[patch("f", old, new)]).unwrap();
+                assert_eq!(edits.text, text.replace(old, new));
+            }
+            let edits = edit_all(text, &[patch("f", "1)\n  (end)", "2)\n  (done)")]).unwrap();
+            assert_eq!(edits.text, text.replace('1', "2").replace("end", "done"));
+            let edits = edit_all(text, &[patch("f", "1)\r\n  (end)", "2) (done)")]).unwrap();
+            assert_eq!(edits.text.matches('\n').count(), text.matches('\n').count() - 1);
+        }
+        let refused = edit_all(TEXT, &[patch("g", "(car y)", ") (defun h ()")]).unwrap_err();
+        assert!(refused.message.starts_with("With `new` in the place of `old` the form would"), "{refused}");
+    }
+
+    #[test]
+    fn quoted_data_is_no_definition() {
+        for text in ["'(defun f () 1)\n", "`(defun f () 1)\n", "#'(defun f () 1)\n", "#.(defun f () 1)\n"] {
+            let refused = edit_all(text, &[replace("f", "(defun f () 2)")]).unwrap_err();
+            assert_eq!(refused.kind, "form-not-found", "{text}");
+        }
+        let guarded = edit_all("#+a #-b (defun f () 1)", &[replace("f", "(defun f () 2)")]).unwrap();
+        assert_eq!(guarded.text, "#+a #-b (defun f () 2)");
     }
 
     #[test]

@@ -18,9 +18,15 @@ pub fn package_of(text: &str, line: usize) -> String {
 pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
+    let mut wanted: Vec<(String, made::Definition)> = Vec::new();
     for (edit, content) in edits.each.iter().zip(&edits.contents) {
         let package = package_of(&edit.text, edit.lines.0);
         let Some(made) = made::definitions(content).into_iter().next() else { continue };
+        // Of two edits of one form the last counts.
+        wanted.retain(|(_, other)| other.kind == "method" || (&other.kind, &other.name) != (&made.kind, &made.name));
+        wanted.push((package, made));
+    }
+    for (package, made) in wanted {
         let Ok(known) = backend.symbol(&made.name, Some(&package), &[Want::Facts]).await else { continue };
         let Some(facts) = known.facts.filter(|facts| !facts.kinds.is_empty()) else {
             none.push(made.name);
@@ -29,7 +35,11 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
         let through_consort =
             facts.package.as_deref().map(|package| backend.made(package, &facts.name)).unwrap_or_default();
         let latest = through_consort.iter().find(|one| one.kind == made.kind);
-        if latest.is_some_and(|latest| squeezed(&latest.text) == squeezed(&made.text)) {
+        // The text of a long form is clipped.
+        let is_whole = |text: &str| text.chars().count() < made::TEXT;
+        if latest.is_some_and(|latest| {
+            latest.digest == made.digest || is_whole(&made.text) && squeezed(&latest.text) == squeezed(&made.text)
+        }) {
             same.push(made.name);
         } else {
             old.push(made.name);
@@ -60,17 +70,34 @@ mod tests {
     use crate::ide::fake::{FakeImage, run};
 
     fn check(image: &FakeImage, expected: Expect) {
-        let edit = FormEdit {
+        check_edits(image, &["(defun f (x) (1+ x))"], expected);
+    }
+
+    fn check_edits(image: &FakeImage, contents: &[&str], expected: Expect) {
+        let edit = |content: &&str| FormEdit {
             form_type: "defun".into(),
             form_name: "f".into(),
             operation: None,
-            content: Some("(defun f (x) (1+ x))".into()),
+            content: Some((*content).into()),
             old: None,
             new: None,
         };
-        let edits = edit_all("(in-package :app)\n(defun f (x) x)", &[edit]).expect("an edit");
+        let edits: Vec<FormEdit> = contents.iter().map(edit).collect();
+        let edits = edit_all("(in-package :app)\n(defun f (x) x)", &edits).expect("an edit");
         let sentences = run(image_has(image, &edits));
         expected.assert_eq(if sentences.is_empty() { "nothing" } else { sentences.trim() });
+    }
+
+    #[test]
+    fn a_long_form_is_compared_to_its_end() {
+        let form = |end: &str| format!("(defun f (x) {} {end})", "(list x) ".repeat(100));
+        let image = || FakeImage::empty().function("f", &["x"], "").made_of("function", &form("1"));
+        check_edits(&image(), &[&form("1")], expect!["The image has F as it is in the file now."]);
+        check_edits(
+            &image(),
+            &[&form("1"), &form("2")],
+            expect!["The image still has the old definition of F until it is loaded (`load`, or code_reload_system)."],
+        );
     }
 
     #[test]

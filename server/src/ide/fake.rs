@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ pub(crate) struct FakeImage {
     made: Vec<Made>,
     names: Arc<NameIndex>,
     absent: bool,
+    asked: Mutex<Vec<String>>,
 }
 
 impl FakeImage {
@@ -70,6 +71,11 @@ impl FakeImage {
         self
     }
 
+    /// The queries so far, each as its operation and its parameters.
+    pub(crate) fn asked(&self) -> MutexGuard<'_, Vec<String>> {
+        self.asked.lock().unwrap()
+    }
+
     /// Adds a definition made through Consort, of any symbol.
     pub(crate) fn made(mut self, kind: &str, sentence: &str) -> FakeImage {
         self.made.push(Made { kind: kind.into(), text: String::new(), digest: 0, sentence: sentence.into() });
@@ -90,6 +96,7 @@ impl Backend for FakeImage {
             return Err(ImageError::Unavailable("There is no image.".into()));
         }
         let params = serde_json::to_value(&operation).unwrap();
+        self.asked().push(format!("{} {}", O::NAME, serde_json::to_string(&operation).unwrap()));
         let name = ["name", "text", "pattern"].iter().find_map(|key| params[key].as_str()).unwrap_or_default();
         let within = |package: &str| self.answers.get(&(O::NAME, format!("{package}::{name}").to_lowercase()));
         let known = params["package"].as_str().and_then(within);
@@ -104,7 +111,7 @@ impl Backend for FakeImage {
             // As in the image, a part that was not asked for is not there.
             let wanted = |part: &str| want.iter().any(|one| one == part || one == "types" && part == "definitions");
             parts.retain(|part, _| {
-                matches!(part.as_str(), "found" | "printed" | "features" | "package") || wanted(part)
+                matches!(part.as_str(), "found" | "printed" | "features" | "package" | "more_methods") || wanted(part)
             });
         }
         Ok(serde_json::from_value(answer).unwrap())

@@ -87,7 +87,8 @@ fn definition(tree: &Tree, outer: NodeId, depth: usize) -> Option<Definition> {
         outer,
         depth,
     };
-    let Some(operator) = tree.operator(list) else {
+    // Quoted data defines nothing, and has more than the list.
+    let Some(operator) = tree.operator(list).filter(|_| tree.node(node).kind != Kind::Prefixed) else {
         let kind = tree.node(outer).kind;
         return (kind != Kind::Stray).then(|| unnamed(short(tree.text_of(node))));
     };

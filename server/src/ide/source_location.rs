@@ -73,6 +73,7 @@ pub async fn find<B: Backend>(
         package: package.map(str::to_owned),
         strict: true,
         want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
+        methods: None,
     };
     let known = match context.query(question).await {
         Ok(known) => Some(known),

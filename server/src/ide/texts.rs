@@ -101,7 +101,9 @@ impl Texts {
 /// Files read before, the most recent last, as lookups of names read the same files again.
 static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
 /// The limit of files that are remembered.
-const REMEMBERED: usize = 16;
+const REMEMBERED: usize = 64;
+/// The limit of their bytes together.
+const BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
 struct Remembered {
@@ -126,7 +128,7 @@ fn read(path: &Path) -> Option<Document> {
     let document = Document::new(&decode(bounded_file::read(path, LARGEST).ok()?), 0);
     let mut all = lock();
     all.retain(|one| one.path != path);
-    if all.len() >= REMEMBERED {
+    while all.len() >= REMEMBERED || all.iter().map(|one| one.bytes).sum::<u64>() + bytes > BYTES && !all.is_empty() {
         all.remove(0);
     }
     all.push(Remembered { path: path.to_owned(), written, bytes, document: document.clone() });

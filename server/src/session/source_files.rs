@@ -59,6 +59,8 @@ pub struct SourceFile {
     pub text: String,
     /// The editor whose unsaved text this is.
     pub editor: Option<Unsaved>,
+    /// True if the file may not be written.
+    read_only: bool,
     bytes: Vec<u8>,
     /// The file's identity; `None`: the file does not exist, only an editor's text of it.
     identity: Option<Identity>,
@@ -87,6 +89,22 @@ impl SourceFile {
             && self.editor == now.editor
             && self.bytes == now.bytes
             && self.identity == now.identity
+    }
+
+    /// Fails for a file that may not be written. An editor's unsaved text may be edited all the same.
+    ///
+    /// # Errors
+    ///
+    /// The file is read-only.
+    pub fn writable(&self) -> Result<(), FileError> {
+        if self.editor.is_some() || !self.read_only {
+            return Ok(());
+        }
+        let message = format!(
+            "{} is read-only. Nothing was changed: a person can make it writable (chmod u+w), or it is not meant to be edited.",
+            self.relative
+        );
+        Err(error("not-written", message))
     }
 
     /// Returns the bytes of another text in this file's encoding, with its byte order mark.
@@ -168,6 +186,7 @@ impl Session {
                 })
             }
             None => {
+                file.writable()?;
                 let text = [&file.text[..range.start], by, &file.text[range.end..]].concat();
                 let bytes = file.encoded(&text)?;
                 // Since the file was read, a person may have begun to edit it.
@@ -268,7 +287,8 @@ fn read_or_missing(workspace: &Path, path: &str) -> Result<(SourceFile, Option<F
     if path.exists() || path.components().any(|part| part == std::path::Component::ParentDir) {
         return Err(why);
     }
-    let file = SourceFile { path, relative, text: String::new(), editor: None, bytes: Vec::new(), identity: None };
+    let (text, bytes) = (String::new(), Vec::new());
+    let file = SourceFile { path, relative, text, editor: None, read_only: false, bytes, identity: None };
     Ok((file, Some(why)))
 }
 
@@ -332,7 +352,10 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
     let text = crate::text::decode(bytes.clone());
     let text = text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text);
-    Ok(SourceFile { path: resolved, relative, text, editor: None, bytes, identity: Some(identity) })
+    let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
+    // To root everything is writable.
+    let read_only = access.is_err() || facts.permissions().readonly();
+    Ok(SourceFile { path: resolved, relative, text, editor: None, read_only, bytes, identity: Some(identity) })
 }
 
 fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, rustix::io::Errno> {
@@ -459,6 +482,10 @@ mod tests {
         assert_eq!(std::fs::read_dir(&workspace).unwrap().count(), 2, "nothing else is left");
         std::fs::write(&path, b"(a \xe9)").unwrap();
         assert_eq!(read(&workspace, "a.lisp").unwrap().encoded("(𝄞)").unwrap_err().kind, "encoding");
+        // Root may write it all the same.
+        assert!(read(&workspace, "a.lisp").unwrap().writable().is_ok());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+        assert_eq!(read(&workspace, "a.lisp").unwrap().writable().unwrap_err().kind, "not-written");
     }
 
     #[test]

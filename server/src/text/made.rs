@@ -33,7 +33,7 @@ pub struct Definition {
 }
 
 /// Characters of a form that are kept.
-const TEXT: usize = 400;
+pub const TEXT: usize = 400;
 
 /// Everything that a text seems to define, in order.
 pub fn definitions(text: &str) -> Vec<Definition> {
@@ -66,6 +66,10 @@ fn digest(text: &str) -> u64 {
 }
 
 fn made(document: &Document, one: &Defined, package: Option<&str>, (top, digest): (Span, u64)) -> Option<Definition> {
+    // A quoted name is the argument of a call, as in `(definitions-of 'f)`.
+    if one.name.start > 0 && document.text().char(one.name.start - 1) == '\'' {
+        return None;
+    }
     // For `(setf name)`, the name.
     let written = match one.written.strip_prefix('(') {
         Some(list) => list.trim_end_matches(')').split_whitespace().nth(1)?,
@@ -108,7 +112,7 @@ mod tests {
                  (defun (setf f) (v) v) (defstruct (point (:conc-name p-)) x)\n\
                  '(defun no ()) `(defun ,no ()) (list \"(defun no ())\") ; (defun no ())\n\
                  (cl:defmethod other::area :before ((s shape)) 1) (defpackage #:new (:use :cl)) (deftest \"one\" 1)\n\
-                 (let ((defun 1)) (default x 3)) #(defun no)"
+                 (let ((defun 1)) (default x 3)) #(defun no) (definitions-of 'no) (definer #'no)"
             ),
             [
                 "1 -:F function",

@@ -89,12 +89,15 @@ pub struct Symbol {
     pub strict: bool,
     /// The parts of the answer.
     pub want: Vec<Want>,
+    /// The most methods of a generic function among the definitions, the user's first; `None`: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub methods: Option<usize>,
 }
 
 impl Symbol {
     /// Creates the query for a name as written in a text.
     pub fn at(name: String, package: Option<String>, want: &[Want]) -> Symbol {
-        Symbol { name, package, strict: false, want: want.to_vec() }
+        Symbol { name, package, strict: false, want: want.to_vec(), methods: None }
     }
 }
 
@@ -117,6 +120,8 @@ pub struct Known {
     pub facts: Option<Facts>,
     /// The locations of the definitions of the symbol, and of the package or system of that name.
     pub definitions: Vec<Definition>,
+    /// The number of methods that [`Symbol::methods`] left out of them.
+    pub more_methods: usize,
     /// The references to the name.
     pub references: Option<Vec<Reference>>,
     /// The functions that the name's own code calls, without SBCL's.

@@ -165,6 +165,10 @@ impl Tool for LispEditForm {
         if input.dry_run == Some(true) || edits.text == file.text && !input.loads() {
             return Ok(None);
         }
+        // Nobody is asked about an edit that cannot be made.
+        if edits.text != file.text {
+            file.writable().map_err(|error| failed(error.kind, error.message))?;
+        }
         let forms = input.forms()?;
         let whats: Vec<String> = forms
             .iter()
@@ -235,7 +239,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     }
     let same = edits.text == file.text;
     if same && !input.loads() {
-        let text = format!("{} has exactly that at {titles}: nothing to change.", file.relative);
+        let text = format!("{} has exactly that at {titles}: nothing to change.{mended}", file.relative);
         return Ok(Reply::new(text, facts(&file, &edits, false), false));
     }
     // The approved file is the one written, even if the path now leads elsewhere.

@@ -1,0 +1,65 @@
+;;;; The content of the files of systems when they were compiled or read in this image. ASDF compares
+;;;; times in whole seconds, and takes a file for unchanged that was saved in the second in which it
+;;;; was compiled, or whose time was set back.
+
+(in-package :consort)
+
+(defstruct (file-state (:constructor make-file-state (digest facts second)))
+  "The content of a file: the SHA-256, what the system tells of the file, and the second of Unix time
+  before which that was read."
+  (digest "" :type string) (facts '() :type list) (second 0 :type integer))
+
+(define-global *compiled-files* (make-hash-table :test #'equal :synchronized t)
+  "From the name of a source file, or of one that defines systems, to its FILE-STATE when it was compiled or read.")
+
+(defun unix-second ()
+  (- (get-universal-time) +unix-epoch+))
+
+(defun file-facts (name)
+  "What changes with the content of the file NAME: its size, its times, its inode."
+  (let ((facts (sb-posix:stat name)))
+    (list (sb-posix:stat-size facts) (sb-posix:stat-mtime facts) (sb-posix:stat-ctime facts) (sb-posix:stat-ino facts))))
+
+(defun state-of-file (name)
+  "The FILE-STATE of the file NAME; NIL when it cannot be read."
+  (ignore-errors
+   (let ((second (unix-second)) (facts (file-facts name)))
+     (make-file-state (or (digest-of-file (sb-ext:parse-native-namestring name)) (return-from state-of-file nil)) facts second))))
+
+(defun same-content-p (name state)
+  "Returns true if the content of the file NAME is that of STATE. It is read only if the system's
+  times leave it open; what cannot be read counts as the same."
+  (let ((facts (ignore-errors (file-facts name))))
+    (or (null facts)
+        ;; A change sets the time of change, which nobody can set back.
+        (and (equal facts (file-state-facts state)) (< (third facts) (file-state-second state)))
+        (let ((now (state-of-file name)))
+          (or (null now)
+              (and (equal (file-state-digest now) (file-state-digest state))
+                   (setf (gethash name *compiled-files*) now)
+                   t))))))
+
+(defun native-true-name (pathname)
+  "The native name of the file PATHNAME, links resolved; NIL when there is none."
+  (let ((true (and pathname (ignore-errors (probe-file pathname)))))
+    (and true (sb-ext:native-namestring true))))
+
+(defun call-recording-content (pathname function)
+  "Call FUNCTION, which compiles or reads the file PATHNAME; if it returns, that content is recorded."
+  (let* ((name (native-true-name pathname)) (state (and name (state-of-file name))))
+    (multiple-value-prog1 (funcall function)
+      (when state (setf (gethash name *compiled-files*) state)))))
+
+(defun changed-content-p (pathname)
+  "Returns true if the file PATHNAME was compiled or read in this image with another content."
+  (let* ((name (native-true-name pathname)) (state (and name (gethash name *compiled-files*))))
+    (and state (not (same-content-p name state)))))
+
+(defmethod asdf:perform :around ((operation asdf:define-op) (system asdf:system))
+  (call-recording-content (asdf:system-source-file system) (lambda () (call-next-method))))
+
+(defmethod asdf:operation-done-p :around ((operation asdf:compile-op) (component asdf:cl-source-file))
+  (and (not (changed-content-p (asdf:component-pathname component))) (call-next-method)))
+
+(defmethod asdf:operation-done-p :around ((operation asdf:define-op) (system asdf:system))
+  (and (not (changed-content-p (asdf:system-source-file system))) (call-next-method)))
