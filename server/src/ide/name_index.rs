@@ -51,7 +51,7 @@ pub struct Symbol {
     pub class: u8,
     /// The home package, if it is another one.
     pub home: Option<Box<str>>,
-    /// The required parameters, then `&body` or `&key` and the keywords.
+    /// The parameters and keywords behind `&optional`, `&rest`, `&body` and `&key`, lower-case.
     pub parameters: Box<str>,
     /// The slots, then `&initargs` and the initialization arguments.
     pub slots: Box<str>,
