@@ -1,6 +1,6 @@
 // Results at the end of the line, until the form is edited. A hover shows all of it.
 import * as vscode from 'vscode'
-import { fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
+import { columns, fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
 import { briefly } from './frames.js'
 import type { EvalResult, LispError } from './lsp_ext.js'
 import { moved } from './ranges.js'
@@ -86,7 +86,7 @@ export class Results implements vscode.Disposable {
   }
 
   private get limit(): number {
-    return vscode.workspace.getConfiguration('consort').get<number>('inlineResults.maxLength', 120)
+    return vscode.workspace.getConfiguration('consort').get<number>('inlineResults.maxLength', 300)
   }
 
   show(uri: vscode.Uri, range: vscode.Range, result: EvalResult, inPackage?: string): void {
@@ -120,7 +120,7 @@ export class Results implements vscode.Disposable {
   ): Shown {
     this.remove(uri, range)
     const decoration = vscode.window.createTextEditorDecorationType({
-      after: { ...after, margin: '0 0 0 1ch' },
+      after: { ...after, margin: '0 0 0 1ch', textDecoration: toTheEdge(uri, range.end.line) },
       rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
       overviewRulerColor: new vscode.ThemeColor(result !== undefined && result.status !== 'ok' ? 'consort.errorForeground' : 'consort.resultForeground'),
       overviewRulerLane: vscode.OverviewRulerLane.Center,
@@ -162,6 +162,19 @@ export class Results implements vscode.Disposable {
     })
     if (this.shown.length === 0) void vscode.commands.executeCommand('setContext', 'consort.resultsShown', false)
   }
+}
+
+/**
+ * Styles that cut a text behind a line at the window's edge, with an ellipsis: an extension is not
+ * told how wide a window is, and `textDecoration` takes any style. Where lines wrap, the text
+ * stands behind the last part of its line.
+ */
+function toTheEdge(uri: vscode.Uri, line: number): string {
+  const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri.toString())
+  const tabs = vscode.workspace.getConfiguration('editor', uri).get<number>('tabSize', 8)
+  const before = document === undefined || line >= document.lineCount ? 0 : columns(document.lineAt(line).text, tabs)
+  const room = (width: string): string => `calc(${width} - mod(${before}ch, 100%) - 2ch)`
+  return `none; display: inline-block; overflow: hidden; text-overflow: ellipsis; vertical-align: top; max-width: max(16ch, min(${room('100%')}, ${room('100vw')}))`
 }
 
 function stopHover(): vscode.MarkdownString {
