@@ -178,8 +178,10 @@
    (flet ((in-root (name) (concatenate 'string root name))
           (codes (lines) (loop for line in lines when (field line "diagnostic") collect (path-code line))))
      (write-files root
-                  "mine.asd" "(defsystem \"mine\" :components ((:file \"mine\") (:file \"for-others\" :if-feature :no-such-lisp)))"
+                  "mine.asd" "(defsystem \"mine\" :components ((:file \"mine\") (:file \"for-others\" :if-feature :no-such-lisp)
+                                                         (:module \"sub\" :components ((:file \"deep\")))))"
                   "mine.lisp" "(in-package :mine-package) (f)"
+                  "sub/deep.lisp" "(in-package :mine-package) (f)"
                   "for-others.lisp" "(in-package :no-such-lisp-package) (f)"
                   "alone.lisp" "(in-package :package-of-no-system) (f)")
      (dotimes (i 20)
@@ -192,6 +194,7 @@
        (flet ((check (name)
                 (codes (check-lines (slurp (in-root name)) :path (in-root name) :asd-files asd-files :confine nil))))
          (expect (equal (check "mine.lisp") '("system-not-loaded")) "a file of a system that is not loaded")
+         (expect (equal (check "sub/deep.lisp") '("system-not-loaded")) "a file of it in a directory below")
          (expect (equal (check "for-others.lisp") '("not-for-this-lisp")) "a file for another Lisp")
          (expect (equal (check "alone.lisp") '("no-system")) "a file of no system")
          (expect (not (probe-file (in-root "read"))) "definitions that cannot have the file are not loaded"))))))

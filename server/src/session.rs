@@ -15,6 +15,7 @@ pub mod context;
 pub mod debug;
 mod documents;
 mod event;
+mod folders;
 mod in_copy;
 mod jobs;
 mod loaded_texts;
@@ -64,6 +65,7 @@ pub use backend::InCopy;
 pub use client::{ClientId, ClientInfo, Frontend};
 use context::Contexts;
 use event::{Event, Place, Start};
+pub use folders::OpenFolders;
 use jobs::{Jobs, Kind};
 use log::{Log, Status as Ended};
 pub(crate) use outside_workspace::message as outside;
@@ -82,6 +84,8 @@ pub use types::{
 #[derive(Debug, Clone)]
 pub struct Session {
     inner: Arc<Inner>,
+    /// The folder that this handle's client works in; `None`: the workspace's directory.
+    directory: Option<Arc<Path>>,
 }
 
 #[derive(Debug)]
@@ -94,6 +98,7 @@ struct Inner {
     log: Log,
     provenance: ProvenanceStore,
     contexts: Contexts,
+    folders: folders::Folders,
     /// The index of the workspace's texts.
     index: crate::ide::index::Store,
     names: names::Names,
@@ -110,8 +115,8 @@ impl Session {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (log, provenance) = (Log::new(), ProvenanceStore::default());
         let contexts = Contexts::default();
-        let names = names::Names::new(image.clone());
-        let record = (log.clone(), provenance.clone(), contexts.clone(), names.clone());
+        let (names, folders) = (names::Names::new(image.clone()), folders::Folders::default());
+        let record = (log.clone(), provenance.clone(), contexts.clone(), names.clone(), folders.clone());
         let checker = Checker::new(&image);
         let actor =
             actor::Actor::new(config, workspace.clone(), (image.clone(), checker.clone()), sender.downgrade(), record);
@@ -126,9 +131,11 @@ impl Session {
                 log,
                 provenance,
                 contexts,
+                folders,
                 index: crate::ide::index::Store::default(),
                 names,
             }),
+            directory: None,
         }
     }
 
@@ -175,11 +182,6 @@ impl Session {
         async { answer.await.unwrap_or_default() }
     }
 
-    /// Adds a folder in which `.asd` files are looked for.
-    pub fn add_folder(&self, folder: PathBuf) {
-        self.send(Event::Folder { folder });
-    }
-
     /// Reports that files of the workspace were created, changed or deleted outside of any
     /// document.
     pub fn files_changed(&self) {
@@ -192,14 +194,15 @@ impl Session {
         self.send(Event::Note { about, text });
     }
 
-    /// Returns the workspace's directory.
+    /// Returns the workspace's directory: for a client that works in another folder of an editor,
+    /// that folder.
     pub fn workspace(&self) -> &Path {
-        &self.inner.workspace
+        self.directory.as_deref().unwrap_or(&self.inner.workspace)
     }
 
     /// Returns the workspace's `.asd` files.
     pub fn asd_files(&self) -> Vec<PathBuf> {
-        crate::ide::asd::AsdFiles::new(self.inner.workspace.clone()).all()
+        crate::ide::asd::AsdFiles::new(self.workspace().to_owned()).all()
     }
 
     /// Starts the image if nothing has needed it yet. Resolves when the image is ready or cannot

@@ -41,7 +41,7 @@ function binary(context: vscode.ExtensionContext, server: Server): string | unde
 export async function copyConfiguration(context: vscode.ExtensionContext, server: Server): Promise<void> {
   const all = configurations(binary(context, server) ?? 'consort', server.folder?.fsPath)
   const items = all.map((one) => ({ label: one.client, detail: one.where, text: one.text }))
-  const chosen = await vscode.window.showQuickPick(items, { title: 'Set up an agent', placeHolder: 'Whose configuration is copied?' })
+  const chosen = await vscode.window.showQuickPick(items, { title: 'Set Up an Agent', placeHolder: 'Whose configuration is copied?' })
   if (chosen === undefined) return
   await vscode.env.clipboard.writeText(chosen.text)
   void vscode.window.showInformationMessage(`Copied for ${chosen.label}. ${chosen.detail.startsWith('.') ? `Paste it into ${chosen.detail}.` : `${chosen.detail}.`}`)

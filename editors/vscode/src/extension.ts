@@ -122,7 +122,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('interruptThread', (thread?: Thread) => threads.stop('interruptThread', thread))
   command('killThread', (thread?: Thread) => threads.stop('killThread', thread))
   command('testSystem', async (system?: System) => {
-    const name = system?.name ?? (await chooseSystem('Test a system'))
+    const name = system?.name ?? (await chooseSystem('Test a System'))
     if (name !== undefined) await tests.runSystem(name)
   })
   command('copyText', (text: string) => vscode.env.clipboard.writeText(text))
@@ -182,11 +182,11 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
 
   command('loadSystem', (system?: System) => loadSystem(server, systems, system, output))
   reload('reloadSystem', 'reloadSystem', async (given) => {
-    const system = given?.name ?? (await chooseSystem('Reload a system'))
+    const system = given?.name ?? (await chooseSystem('Reload a System'))
     return system === undefined ? undefined : { system }
   })
   reload('reloadPackage', 'reloadPackage', async () => {
-    const name = await vscode.window.showInputBox({ title: 'Reload a package', value: currentPackage() ?? '' })
+    const name = await vscode.window.showInputBox({ title: 'Reload a Package', value: currentPackage() ?? '' })
     return name === undefined || name === '' ? undefined : { package: name }
   })
   reload('undoReload', 'undoReload', () => ({}))

@@ -1,11 +1,21 @@
 // Results as text. Plain data in, text out.
-import type { EvalResult, ReloadReport, Timing } from './lsp_ext.js'
+import type { EvalResult, LogEntry, ReloadReport, Timing } from './lsp_ext.js'
 
 /** One line, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
   const line = text.replace(/\s+/g, ' ').trim()
   return line.length <= limit ? line : `${line.slice(0, limit - 1)}…`
 }
+
+/** The columns of a line of an editor. */
+export function columns(line: string, tabSize: number): number {
+  let at = 0
+  for (const char of line) at += char === '\t' ? tabSize - (at % tabSize) : WIDE.test(char) ? 2 : 1
+  return at
+}
+
+/** Characters that are two columns wide, by their scripts. */
+const WIDE = /[\p{scx=Han}\p{scx=Hangul}\p{scx=Hiragana}\p{scx=Katakana}\uff01-\uff60\p{Emoji_Presentation}]/u
 
 /** Lines of at most `width` characters, broken between words. */
 export function wrapped(text: string, width: number): string[] {
@@ -122,6 +132,14 @@ export function resultText(result: EvalResult): string {
   if (result.omitted > 0) parts.push(`;; ${result.omitted} characters were left out.`)
   if (result.timing !== null) parts.push(`;; ${timingText(result.timing)}`)
   return parts.join('\n\n')
+}
+
+/** An entry of the log that has no code: what was done, to what, and in what time. */
+export function doneText(entry: LogEntry): string {
+  const words = entry.tool.replace(/^consort\./, '').replace(/([A-Z])/g, ' $1').replace(/[-_]/g, ' ').toLowerCase()
+  const about = entry.about == null ? '' : ` ${entry.about}`
+  const time = entry.ms == null || entry.ms < 100 ? '' : `, ${(entry.ms / 1000).toFixed(1)} s`
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}${about}${time}`
 }
 
 /** The outcome of a reload, as a document. */

@@ -237,6 +237,8 @@ export interface LogEntry {
   frontend: string
   tool: string
   code: string | null
+  /** The system, function or symbol that it is about. */
+  about?: string | null
   status: 'ok' | 'error' | 'cancelled'
   outcome: string | null
   ms: number | null

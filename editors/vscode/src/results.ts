@@ -1,6 +1,6 @@
 // Results at the end of the line, until the form is edited. A hover shows all of it.
 import * as vscode from 'vscode'
-import { fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
+import { columns, fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
 import { briefly } from './frames.js'
 import type { EvalResult, LispError } from './lsp_ext.js'
 import { moved } from './ranges.js'
@@ -13,6 +13,7 @@ interface Shown {
   result: EvalResult | undefined
   /** The package that the code was read in. */
   package: string | undefined
+  after: vscode.ThemableDecorationAttachmentRenderOptions
   decoration: vscode.TextEditorDecorationType
 }
 
@@ -23,6 +24,11 @@ export interface Pending {
   cancelled(): void
 }
 
+/** The widths of the activity bar with the side bar, and of an editor's margins, in pixels. */
+const SIDE_BAR = 350
+const MARGINS = 130
+/** The columns between a line and the text behind it. */
+const GAP = 3
 const STOP_KEY = process.platform === 'darwin' ? '⌃⌥L I' : 'Ctrl+Alt+L I'
 
 export class Results implements vscode.Disposable {
@@ -62,11 +68,11 @@ export class Results implements vscode.Disposable {
     const color = new vscode.ThemeColor('consort.pendingForeground')
     const before = this.shown.find((shown) => this.stands(shown, uri, range))
     const begun = Date.now()
-    let put = this.put(uri, range, undefined, undefined, { contentText: '   …', color })
+    let put = this.put(uri, range, undefined, undefined, { contentText: '…', color })
     const tick = (): void => {
       // An edit took it away.
       if (!this.shown.includes(put)) return clearInterval(timer)
-      put = this.put(uri, put.range, undefined, undefined, { contentText: `   … ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, color })
+      put = this.put(uri, put.range, undefined, undefined, { contentText: `… ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, color })
     }
     const timer = setInterval(tick, 1000)
     const end = (): void => {
@@ -80,13 +86,13 @@ export class Results implements vscode.Disposable {
         const at = put.range
         end()
         const old = before?.result === undefined ? '' : `${inlineText(before.result, this.limit)}  · `
-        this.put(uri, at, before?.result, before?.package, { contentText: `   ${old}cancelled, not evaluated again`, color })
+        this.put(uri, at, before?.result, before?.package, { contentText: `${old}cancelled, not evaluated again`, color })
       },
     }
   }
 
   private get limit(): number {
-    return vscode.workspace.getConfiguration('consort').get<number>('inlineResults.maxLength', 120)
+    return vscode.workspace.getConfiguration('consort').get<number>('inlineResults.maxLength', 300)
   }
 
   show(uri: vscode.Uri, range: vscode.Range, result: EvalResult, inPackage?: string): void {
@@ -97,7 +103,7 @@ export class Results implements vscode.Disposable {
     }
     const color = result.status === 'ok' ? 'consort.resultForeground' : 'consort.errorForeground'
     this.put(uri, range, result, inPackage, {
-      contentText: `   ${inlineText(result, this.limit)}`,
+      contentText: inlineText(result, this.limit),
       color: new vscode.ThemeColor(color),
       fontStyle: result.status === 'ok' ? 'normal' : 'italic',
     })
@@ -120,12 +126,11 @@ export class Results implements vscode.Disposable {
   ): Shown {
     this.remove(uri, range)
     const decoration = vscode.window.createTextEditorDecorationType({
-      after: { ...after, margin: '0 0 0 1ch' },
       rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
       overviewRulerColor: new vscode.ThemeColor(result !== undefined && result.status !== 'ok' ? 'consort.errorForeground' : 'consort.resultForeground'),
       overviewRulerLane: vscode.OverviewRulerLane.Center,
     })
-    const shown: Shown = { uri: uri.toString(), range, result, package: inPackage, decoration }
+    const shown: Shown = { uri: uri.toString(), range, result, package: inPackage, after, decoration }
     this.shown.push(shown)
     this.draw(shown)
     void vscode.commands.executeCommand('setContext', 'consort.resultsShown', true)
@@ -139,6 +144,8 @@ export class Results implements vscode.Disposable {
       if (editor.document.uri.toString() !== shown.uri || range.end.line >= editor.document.lineCount) continue
       // To the line's end, also when more than the form stands there.
       const options: vscode.DecorationOptions = { range: new vscode.Range(first, editor.document.lineAt(range.end.line).range.end) }
+      // Here and not in the type: how wide an editor is changes with the others beside it.
+      options.renderOptions = { after: { ...shown.after, margin: `0 0 0 ${GAP}ch`, textDecoration: toTheEdge(editor.document, range.end.line) } }
       options.hoverMessage = result === undefined ? stopHover() : hover(result, shown.package)
       editor.setDecorations(shown.decoration, [options])
     }
@@ -162,6 +169,21 @@ export class Results implements vscode.Disposable {
     })
     if (this.shown.length === 0) void vscode.commands.executeCommand('setContext', 'consort.resultsShown', false)
   }
+}
+
+/**
+ * Styles that cut a text behind a line at the window's edge, with an ellipsis. An extension is not
+ * told how wide an editor is: it is taken to have its part of the window, less the side bar in its
+ * usual width. Where lines wrap, the text stands behind the last part of its line. `textDecoration`
+ * takes any style.
+ */
+function toTheEdge(document: vscode.TextDocument, line: number): string {
+  const tabs = vscode.workspace.getConfiguration('editor', document.uri).get<number>('tabSize', 8)
+  const before = columns(document.lineAt(line).text, tabs)
+  const groups = Math.max(1, new Set(vscode.window.tabGroups.all.map(({ viewColumn }) => viewColumn)).size)
+  const room = `((100vw - ${SIDE_BAR}px) / ${groups} - ${MARGINS}px)`
+  const width = `calc(${room} - mod(${before + GAP}ch, ${room}))`
+  return `none; display: inline-block; overflow: hidden; text-overflow: ellipsis; vertical-align: top; max-width: max(16ch, ${width})`
 }
 
 function stopHover(): vscode.MarkdownString {

@@ -55,7 +55,7 @@ export class StatusBar implements vscode.Disposable {
         this.item.text = { 'not-found': '$(warning) Consort is not installed', untrusted: '$(shield) Lisp: not trusted', stopped: '$(circle-slash) Lisp off' }[condition.why]
         if (condition.why === 'not-found') this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground')
     }
-    const alone = this.where() === '' ? '' : '\n\nOf the folders of this window it has an image for the first. Open another in a window of its own: an agent that is started there meets the image of that window.'
+    const alone = this.where() === '' ? '' : '\n\nAll folders of this window share one image, which runs in the first. An agent that is started in any of them meets it.'
     const busy = condition.state === 'ready' && this.server.busy ? '\n\nEvaluating. Click to interrupt.' : ''
     this.item.tooltip = new vscode.MarkdownString('**Consort**: ').appendText(describe(condition)).appendMarkdown(busy + alone)
     this.offerHelp()
@@ -125,13 +125,13 @@ export async function showMenu(server: Server): Promise<void> {
     ...entry('$(debug-stop) Interrupt', 'consort.editor.interrupt', 'Stop what this editor evaluates', server.busy),
     ...entry('$(terminal) Open the REPL', 'consort.editor.repl', 'In this editor\'s session', ready),
     ...entry('$(debug-restart) Restart Lisp', 'consort.editor.restart', 'End the image and start a new one; systems are loaded again', server.started),
-    ...entry('$(plug) Restart the connection', 'consort.editor.restartServer', 'Start the language server anew; the image lives on'),
-    ...entry('$(output) Show the log', 'consort.editor.showLog', 'What the extension and the server did'),
-    ...entry('$(info) Status', 'consort.editor.status', 'The image, who is connected, what is in progress', server.started),
+    ...entry('$(plug) Restart the Connection', 'consort.editor.restartServer', 'Start the language server anew; the image lives on'),
+    ...entry('$(output) Show the Log', 'consort.editor.showLog', 'What the extension and the server did'),
+    ...entry('$(info) Show the Status', 'consort.editor.status', 'The image, who is connected, what is in progress', server.started),
     ...entry('$(checklist) Doctor', 'consort.editor.doctor', 'Look whether everything needed is there', server.found !== undefined),
-    ...entry('$(copilot) Set up an agent', 'consort.editor.copyAgentConfiguration', 'The configuration for Claude Code, Cursor and others'),
-    ...entry('$(keyboard) Keys', 'consort.editor.keys', 'What is on which key'),
-    ...entry('$(book) Get started', 'consort.editor.walkthrough', 'The walkthrough'),
+    ...entry('$(copilot) Set Up an Agent', 'consort.editor.copyAgentConfiguration', 'The configuration for Claude Code, Cursor and others'),
+    ...entry('$(keyboard) Show the Keys', 'consort.editor.keys', 'What is on which key'),
+    ...entry('$(book) Get Started', 'consort.editor.walkthrough', 'The walkthrough'),
   ]
   const chosen = await vscode.window.showQuickPick(items, { title: `Consort: ${plain(describe(server.condition))}`, placeHolder: 'What to do' })
   if (chosen !== undefined) await vscode.commands.executeCommand(chosen.command)

@@ -1,9 +1,10 @@
 // The side bar: systems of the workspace, the image and who is connected, and the shared log.
 import * as vscode from 'vscode'
 import type { LoadResult, LogEntry, Status } from './lsp_ext.js'
-import { bytesText, fenced, label, markdown, oneLine, plain } from './format.js'
+import { bytesText, doneText, fenced, label, markdown, oneLine, plain } from './format.js'
 import { Rows } from './rows.js'
 import { complain, describe, Refused, type Server } from './server.js'
+import { currentPackage } from './status.js'
 import { systemsIn } from './systems.js'
 
 export interface System {
@@ -93,7 +94,7 @@ export class SystemsTree extends Rows<SystemRow> {
 
 /** Load a system, with progress that can be cancelled. */
 export async function loadSystem(server: Server, tree: SystemsTree, system: System | undefined, output: vscode.OutputChannel): Promise<void> {
-  const chosen = system?.name ?? (await chooseSystem('Load a system'))
+  const chosen = system?.name ?? (await chooseSystem('Load a System'))
   if (chosen === undefined) return
   try {
     const begun = Date.now()
@@ -115,6 +116,9 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
 export async function chooseSystem(title: string): Promise<string | undefined> {
   const systems = await workspaceSystems()
   if (systems.length === 0) return vscode.window.showInputBox({ title, prompt: 'The name of an ASDF system' })
+  // The system of the package at the cursor comes first: it is most often the one that is meant.
+  const here = currentPackage()?.toLowerCase()
+  systems.sort((one, other) => Number(other.name === here) - Number(one.name === here))
   const items = systems.map(({ name, uri }) => ({ label: label(name), description: label(vscode.workspace.asRelativePath(uri)), name }))
   return (await vscode.window.showQuickPick(items, { title, placeHolder: 'A system of this workspace' }))?.name
 }
@@ -203,7 +207,7 @@ export class LogTree extends Tree<LogEntry> {
   }
   override getTreeItem(entry: LogEntry): vscode.TreeItem {
     const code = entry.code ?? ''
-    const item = new vscode.TreeItem(label(code === '' ? inWords(entry.tool) : code, 160))
+    const item = new vscode.TreeItem(label(code === '' ? doneText(entry) : code, 160))
     const outcome = oneLine((entry.outcome ?? '').replace(/^=> /, '⇒ '), 60)
     const agent = entry.frontend === 'mcp'
     // An agent's name; one's own is left out.
@@ -219,8 +223,3 @@ export class LogTree extends Tree<LogEntry> {
   }
 }
 
-/** The name of a command, for a person. */
-const inWords = (tool: string): string => {
-  const words = tool.replace(/^consort\./, '').replace(/([A-Z])/g, ' $1').replace(/[-_]/g, ' ').toLowerCase()
-  return words.charAt(0).toUpperCase() + words.slice(1)
-}

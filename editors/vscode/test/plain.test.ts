@@ -8,8 +8,8 @@ import test from 'node:test'
 import { findBinary } from '../src/binary.js'
 import { configurations } from '../src/configurations.js'
 import { treeOf, totals } from '../src/folded.js'
-import { bytesText, fenced, inlineText, label, markdown, plain, resultText } from '../src/format.js'
-import type { Approval, EvalResult } from '../src/lsp_ext.js'
+import { bytesText, columns, doneText, fenced, inlineText, label, markdown, plain, resultText } from '../src/format.js'
+import type { Approval, EvalResult, LogEntry } from '../src/lsp_ext.js'
 import { projectFiles, wrongName } from '../src/project.js'
 import { Queue } from '../src/queue.js'
 import { complete } from '../src/reader.js'
@@ -21,6 +21,18 @@ import { systemsIn } from '../src/systems.js'
 const ok: EvalResult = {
   status: 'ok', values: ['3'], stdout: '', stderr: '', omitted: 0, warnings: [], error: null, timing: null, package: 'CL-USER',
 }
+
+test('the columns of a line', () => {
+  assert.equal(columns('(list 1)', 8), 8)
+  assert.equal(columns('a\t\tb', 4), 9)
+  assert.equal(columns('漢字 λ', 8), 6)
+})
+
+test('an entry of the log that has no code', () => {
+  const entry: LogEntry = { number: 1, time: '', client: 'Code', door: 'lsp', tool: 'consort.loadSystem', code: null, about: 'shop', status: 'ok', outcome: 'done', ms: 1234 }
+  assert.equal(doneText(entry), 'Load system shop, 1.2 s')
+  assert.equal(doneText({ ...entry, tool: 'run-tests', about: null, ms: 8 }), 'Run tests')
+})
 
 test('a value at the end of the line', () => {
   assert.equal(inlineText(ok, 80), '⇒ 3')

@@ -101,7 +101,7 @@
                       (search "#p" text)
                       (let ((directory (pathname-directory (or (ignore-errors (truename asd)) asd)))
                             (file (pathname-directory (or (ignore-errors (truename path)) path))))
-                        (member (mismatch directory file) (list nil (length directory))))))))))
+                        (member (mismatch directory file :test #'equal) (list nil (length directory))))))))))
 
 (defun component-for-this-lisp-p (component)
   "Returns true if neither COMPONENT nor what it is in is for other features than there are."

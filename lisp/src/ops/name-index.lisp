@@ -22,7 +22,7 @@
           (t (char kind 0)))))
 
 (defun lambda-list-outline (list)
-  "Of a lambda list: what a call must have and the keywords that it may have, as words in a line; () for a parameter that is a list."
+  "Of a lambda list: the names of its parameters and keywords behind their markers, as words in a line; () for a required parameter that is a list."
   (let ((words '()) (section :required))
     (loop for rest = list then (cdr rest)
           while (consp rest)
@@ -30,15 +30,17 @@
           do (let ((part (car rest)))
                (case part
                  ((&whole &environment) (setf rest (cdr rest)))
-                 ((&optional &rest &aux) (setf section :other))
-                 (&body (push "&body" words) (setf section :other))
-                 (&key (push "&key" words) (setf section :key))
+                 (&aux (setf section :other))
+                 ((&optional &rest &body &key)
+                  (push (string-downcase (symbol-name part)) words)
+                  (setf section (if (eq part '&key) :key :optional)))
                  (&allow-other-keys)
                  (t (case section
                       (:required (push (if (symbolp part) (string-downcase (symbol-name part)) "()") words))
-                      (:key (let* ((name (if (consp part) (car part) part))
-                                   (name (if (consp name) (car name) name)))
-                              (when (symbolp name) (push (string-downcase (symbol-name name)) words)))))))))
+                      ((:optional :key)
+                       (let* ((name (if (consp part) (car part) part))
+                              (name (if (consp name) (car name) name)))
+                         (when (symbolp name) (push (string-downcase (symbol-name name)) words)))))))))
     (format nil "~{~A~^ ~}" (remove-if (lambda (word) (find-if (lambda (char) (find char '(#\Tab #\Newline #\Space))) word)) (nreverse words)))))
 
 (defun class-outline (symbol)

@@ -3,13 +3,14 @@
 use consort::host::control::{Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
+use consort::ide::asd::AsdFiles;
 use consort::model::evaluation::EvalOutcome;
 
 /// The largest number of letters in which a suggestion differs.
 const NEAR: usize = 3;
 
-/// Returns a sentence that names the packages most like one that the image does not have; `None`
-/// if it has the package, has none like it, or does not answer.
+/// Returns a sentence that names the packages most like one that the image does not have, or else
+/// the workspace's systems of a like name; `None` if it has the package or does not answer.
 pub(super) fn near(place: &Place, wanted: &str) -> Option<String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).ok()?;
     let code = "(format nil \"~{~A~^ ~}\" (loop for package in (list-all-packages) \
@@ -17,23 +18,33 @@ pub(super) fn near(place: &Place, wanted: &str) -> Option<String> {
     let request = Request::Eval { code: code.into(), package: None, timeout: None, input: false };
     let outcome: EvalOutcome = serde_json::from_value(ask(connected, &request, |_, _| Ok(())).ok()?).ok()?;
     let names = outcome.values.first()?.text.trim_matches('"').to_owned();
-    suggestion(wanted, &names.split(' ').collect::<Vec<_>>())
+    let files = AsdFiles::new(place.workspace.clone()).all();
+    let systems: Vec<String> = files.iter().filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())).collect();
+    suggestion(wanted, &names.split(' ').collect::<Vec<_>>(), &systems)
 }
 
-fn suggestion(wanted: &str, names: &[&str]) -> Option<String> {
+fn suggestion(wanted: &str, names: &[&str], systems: &[String]) -> Option<String> {
     let wanted = wanted.to_uppercase();
     if names.contains(&wanted.as_str()) {
         return None;
     }
-    let like = |name: &&&str| {
+    let like = |name: &str| {
         strsim::damerau_levenshtein(&wanted, name) <= NEAR.min(wanted.chars().count() / 2) || {
             wanted.len() > NEAR && name.starts_with(&wanted)
         }
     };
-    let mut near: Vec<&str> = names.iter().filter(like).copied().collect();
+    let mut near: Vec<&str> = names.iter().filter(|name| like(name)).copied().collect();
     near.sort_by_key(|name| strsim::damerau_levenshtein(&wanted, name));
     near.truncate(3);
-    (!near.is_empty()).then(|| format!("; did you mean {}?", near.join(" or ").to_lowercase()))
+    if !near.is_empty() {
+        return Some(format!("; did you mean {}?", near.join(" or ").to_lowercase()));
+    }
+    Some(match systems.iter().find(|system| like(&system.to_uppercase())) {
+        Some(system) => {
+            format!("; is it of the system {system}? To load that: consort eval '(asdf:load-system {system:?})'")
+        }
+        None => "; a package is there once its system is loaded: consort eval '(asdf:load-system \"NAME\")'".into(),
+    })
 }
 
 #[cfg(test)]
@@ -43,9 +54,13 @@ mod tests {
     #[test]
     fn packages_of_a_like_name_are_suggested() {
         let names = ["SHOP", "SHOP/TESTS", "CL-USER", "ALEXANDRIA"];
-        assert_eq!(suggestion("shpo", &names).as_deref(), Some("; did you mean shop?"));
-        assert_eq!(suggestion("alex", &names).as_deref(), Some("; did you mean alexandria?"));
-        assert_eq!(suggestion("shop", &names), None);
-        assert_eq!(suggestion("nothing-like-it", &names), None);
+        let suggestion = |wanted: &str| suggestion(wanted, &names, &["telegraph".into()]);
+        assert_eq!(suggestion("shpo").as_deref(), Some("; did you mean shop?"));
+        assert_eq!(suggestion("alex").as_deref(), Some("; did you mean alexandria?"));
+        assert_eq!(suggestion("shop"), None);
+        let system = suggestion("telegrap").unwrap_or_default();
+        assert!(system.ends_with("consort eval '(asdf:load-system \"telegraph\")'"), "{system}");
+        let other = suggestion("nothing-like-it").unwrap_or_default();
+        assert!(other.contains("once its system is loaded"), "{other}");
     }
 }

@@ -115,7 +115,8 @@ fn live(
         tracing::warn!("{}", wish.notice());
     }
     let linger = args.background.then_some(config.linger);
-    let file = HostFile { pid: std::process::id(), workspace: workspace.into(), version: VERSION.into(), log };
+    let (pid, folders) = (std::process::id(), Vec::new());
+    let file = HostFile { pid, workspace: workspace.into(), version: VERSION.into(), log, folders };
     tracing::info!(workspace = %workspace.display(), pid = file.pid, version = VERSION, "the host starts");
     if let Err(error) = elected.announce(file) {
         elected.abandon();

@@ -5,10 +5,11 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::claim::{self, Claim};
+use super::folders;
 use super::runtime_dir::{HostFile, Lock, RuntimeDir};
 use crate::fault::{self, Call};
 
@@ -144,6 +145,28 @@ impl Elected {
         self.runtime.write_host_file(&file)?;
         self.file = Some(file);
         Ok(())
+    }
+
+    /// Records the folders that editors have open in the host file. Returns those that are on
+    /// record.
+    ///
+    /// # Errors
+    /// An I/O error; the record is then as it was.
+    pub(super) async fn record_folders(&mut self, folders: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
+        let Some(mut file) = self.file.clone() else { return Ok(Vec::new()) };
+        let runtime = self.runtime.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let folders = folders::to_record(folders, &file.workspace);
+            if file.folders != folders {
+                file.folders = folders;
+                runtime.write_host_file(&file)?;
+            }
+            io::Result::Ok(file)
+        });
+        let file = written.await.map_err(io::Error::other)??;
+        let folders = file.folders.clone();
+        self.file = Some(file);
+        Ok(folders)
     }
 
     /// Releases everything before a client was served.
@@ -286,7 +309,8 @@ mod tests {
     async fn what_is_removed_beneath_a_host_is_made_again_and_stays_its_own() {
         let (dir, runtime) = fresh();
         let mut elected = elect(&runtime).unwrap().unwrap();
-        let file = HostFile { pid: 1, workspace: "/w".into(), version: "1".into(), log: None };
+        let (workspace, version) = ("/w".into(), "1".into());
+        let file = HostFile { pid: 1, workspace, version, log: None, folders: Vec::new() };
         elected.announce(file.clone()).unwrap();
         assert_eq!(elected.look_after().await.unwrap(), State::Whole);
         let removals: [&dyn Fn(); 5] = [

@@ -31,6 +31,9 @@ pub struct Hello {
     /// The client's current directory, for the log.
     #[serde(default)]
     pub cwd: PathBuf,
+    /// The folder of an editor that an agent works in, when that is not the host's workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
     /// The request that follows is understood by every version (`status`, `stop`).
     #[serde(default)]
     pub any_version: bool,
@@ -58,7 +61,7 @@ impl Hello {
     /// Returns a hello of this process.
     pub fn new(frontend: Protocol) -> Hello {
         let cwd = std::env::current_dir().unwrap_or_default();
-        Hello { frontend, version: super::VERSION.into(), cwd, any_version: false }
+        Hello { frontend, version: super::VERSION.into(), cwd, folder: None, any_version: false }
     }
 }
 

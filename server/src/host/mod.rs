@@ -5,6 +5,7 @@ mod claim;
 pub mod control;
 pub mod elected;
 pub mod election;
+pub mod folders;
 pub mod hello;
 pub mod log;
 mod memory;

@@ -47,6 +47,9 @@ pub struct HostFile {
     pub version: String,
     /// The log of the host; `None` when it logs to a terminal.
     pub log: Option<PathBuf>,
+    /// The folders that the host's editors have open beside its workspace, links resolved.
+    #[serde(default)]
+    pub folders: Vec<PathBuf>,
 }
 
 /// The paths of a workspace's host. Creating the value touches no files.

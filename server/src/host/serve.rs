@@ -19,6 +19,7 @@ use super::hello::{self, Ack, Hello};
 use super::memory;
 use crate::fault::{self, Call};
 use crate::framing::first_line;
+use crate::session::OpenFolders;
 
 /// The time limit for a connection's hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
@@ -48,6 +49,10 @@ pub trait Services: Send + Sync + 'static {
     /// Reports the state of the host's runtime directory: the reason why it is missing, and
     /// whether it was just created again.
     fn directory(&self, trouble: Option<String>, restored: bool);
+    /// Returns the folders that editors have open.
+    fn open_folders(&self) -> OpenFolders;
+    /// Reports folders of editors that another host serves; `None`: there are none.
+    fn apart(&self, message: Option<String>);
     /// Ends everything that outlives connections, within a time limit of its own.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
@@ -128,6 +133,7 @@ async fn accept(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let mut clients = lifetime.clients.subscribe();
+    let mut folders = services.open_folders();
     let mut connections = JoinSet::new();
     let (mut present, mut give_back) = (0, 0);
     let mut deadline = linger.map(|linger| Instant::now() + linger.max(FIRST_CLIENT_WAIT));
@@ -163,6 +169,13 @@ async fn accept(
                 let here = changed.is_ok() && now > 0;
                 deadline = if here { None } else { linger.map(|linger| Instant::now() + linger) };
             }
+            () = folders.changed() => match elected.record_folders(folders.now()).await {
+                Ok(recorded) => {
+                    let apart = tokio::task::spawn_blocking(move || super::folders::apart(&recorded));
+                    services.apart(apart.await.unwrap_or_default());
+                }
+                Err(error) => tracing::warn!("the folders of editors could not be recorded: {error}"),
+            },
             _ = look.tick() => {
                 resident.look(give_back > 0);
                 give_back = give_back.saturating_sub(1);

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::control;
+use super::folders;
 use super::hello::Protocol;
 use super::peer_process;
 use super::runtime_dir::RuntimeDir;
@@ -21,7 +22,7 @@ use crate::image::{Image, programs};
 use crate::lsp;
 use crate::mcp;
 use crate::mcp::HttpServer;
-use crate::session::Session;
+use crate::session::{OpenFolders, Session};
 
 /// The time limit for the image's end. The image is asked to end, and killed if it does not,
 /// within less.
@@ -67,6 +68,15 @@ impl SharedImage {
     }
 }
 
+/// Returns the session for an agent that works in a folder of an editor; as it is when no editor
+/// has that folder open.
+async fn in_folder(session: Session, folder: Option<PathBuf>) -> Session {
+    let Some(folder) = folder else { return session };
+    let (open, workspace) = (session.open_folders().now(), session.workspace().to_owned());
+    let recorded = tokio::task::spawn_blocking(move || folders::to_record(open, &workspace));
+    if recorded.await.is_ok_and(|recorded| recorded.contains(&folder)) { session.in_folder(&folder) } else { session }
+}
+
 impl Services for SharedImage {
     fn open(&self, connection: Connection, lifetime: Arc<Lifetime>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let session = self.session.clone();
@@ -83,7 +93,10 @@ impl Services for SharedImage {
                 let (read, write) = connection.stream.into_split();
                 Box::pin(dap::serve(session, read, write, dap::ABANDONED))
             }
-            Protocol::Mcp => Box::pin(mcp::serve_socket(session, connection.stream)),
+            Protocol::Mcp => Box::pin(async move {
+                let session = in_folder(session, connection.hello.folder).await;
+                mcp::serve_socket(session, connection.stream).await;
+            }),
             Protocol::Control => Box::pin(control::serve(session, connection, lifetime)),
         }
     }
@@ -99,6 +112,14 @@ impl Services for SharedImage {
             // Running checks have lost their files.
             self.session.files_changed();
         }
+    }
+
+    fn open_folders(&self) -> OpenFolders {
+        self.session.open_folders()
+    }
+
+    fn apart(&self, message: Option<String>) {
+        self.session.note("folders with a host of their own", message);
     }
 
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::folders::{self, Served};
 use super::runtime_dir::RuntimeDir;
 use crate::config::ownership;
 
@@ -23,12 +24,32 @@ pub fn find(start: &Path) -> io::Result<PathBuf> {
 /// Returns the workspace for a client in `start` without a given root (an agent, the command
 /// line): the workspace of a running host for `start` or a directory above it within the same
 /// repository (the nearest `.git`), so that an agent in a subdirectory finds the editor's host;
-/// otherwise that of [`find`].
+/// then that of a host whose editor has `start` in another of its folders; otherwise that of
+/// [`find`].
 ///
 /// # Errors
 /// The errors of [`find`].
 pub fn find_running(start: &Path) -> io::Result<PathBuf> {
-    find_where(start, |dir| RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live()))
+    let own = find_own(start)?;
+    Ok(serving_apart(&own).map_or(own, |served| served.workspace))
+}
+
+/// [`find_running`] without the hosts of editors that have `start` in another folder.
+///
+/// # Errors
+/// The errors of [`find`].
+pub fn find_own(start: &Path) -> io::Result<PathBuf> {
+    find_where(start, runs)
+}
+
+/// Returns the host whose editor has `workspace` (canonical) in another of its folders; `None`
+/// when there is none, or a host runs for `workspace` itself.
+pub fn serving_apart(workspace: &Path) -> Option<Served> {
+    if runs(workspace) { None } else { folders::serving(workspace) }
+}
+
+fn runs(dir: &Path) -> bool {
+    RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live())
 }
 
 fn find_where(start: &Path, runs: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {

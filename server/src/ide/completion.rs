@@ -62,6 +62,8 @@ pub struct Item {
     pub package: Option<String>,
     /// A symbol of the image with its package, escaped, for [`describe`].
     pub symbol: Option<String>,
+    /// The parameters of an operator, as far as they are known.
+    pub parameters: String,
     /// The required parameters of an operator that is called here.
     pub required: Vec<String>,
     /// An edit elsewhere in the document that the completion needs: an import.
@@ -234,6 +236,7 @@ fn symbol_item(label: String, symbol: &Symbol, package: &str) -> Item {
         kind: symbol.kind().into(),
         detail: symbol.kind().into(),
         package: Some(package.to_owned()),
+        parameters: symbol.parameters().to_owned(),
         symbol: Some(format!("{}::{}", bars(package), bars(symbol.name()))),
         ..Item::default()
     }

@@ -97,7 +97,7 @@ impl Symbol {
         Some(self.text(2)).filter(|home| !home.is_empty())
     }
 
-    /// The required parameters, then `&body` or `&key` and the keywords.
+    /// The parameters and keywords behind `&optional`, `&rest`, `&body` and `&key`, lower-case.
     pub fn parameters(&self) -> &str {
         self.text(3)
     }

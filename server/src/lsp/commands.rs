@@ -130,6 +130,7 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
                 code: given("code"),
                 package: given("package"),
                 file: given("uri").as_deref().and_then(path_of_uri),
+                about: ["system", "function", "symbol"].into_iter().find_map(given),
             };
             // The future is created inside, so that a command that sends its event at once does
             // so under its name.

@@ -49,14 +49,28 @@ fn snippet(label: &str, required: &[String]) -> String {
     plain(label) + &required.iter().enumerate().map(place).collect::<String>()
 }
 
+/// The words beside a label: the parameters, then the kind, and the package where neither the label
+/// nor the reader says it.
+fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> CompletionItemLabelDetails {
+    const LONGEST: usize = 60;
+    let cut = |text: &str| match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!(" {}…", &text[..end]),
+        None => format!(" {text}"),
+    };
+    let package = package.filter(|package| *package != "COMMON-LISP" && !label.contains(':'));
+    CompletionItemLabelDetails {
+        detail: (!parameters.is_empty()).then(|| cut(parameters)),
+        description: Some(package.map_or_else(|| kind.to_owned(), |package| format!("{kind} · {package}"))),
+    }
+}
+
 fn item(one: Item) -> CompletionItem {
+    let beside = beside(&one.label, &one.detail, &one.parameters, one.package.as_deref());
     CompletionItem {
         label: one.label,
         kind: Some(kind(&one.kind)),
+        label_details: Some(beside),
         detail: Some(one.detail),
-        label_details: one
-            .package
-            .map(|package| CompletionItemLabelDetails { detail: None, description: Some(package) }),
         data: one.symbol.map(|symbol| json!({"symbol": symbol})),
         ..CompletionItem::default()
     }
@@ -101,6 +115,18 @@ pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beside_a_label_stand_parameters_and_kind() {
+        let beside = |label: &str, parameters: &str, package: Option<&str>| {
+            let beside = beside(label, "function", parameters, package);
+            (beside.detail.unwrap_or_default(), beside.description.unwrap_or_default())
+        };
+        assert_eq!(beside("append", "&rest lists", Some("COMMON-LISP")), (" &rest lists".into(), "function".into()));
+        assert_eq!(beside("price", "item", Some("SHOP")), (" item".into(), "function · SHOP".into()));
+        assert_eq!(beside("shop:price", "", Some("SHOP")), (String::new(), "function".into()));
+        assert_eq!(beside("f", &"λ".repeat(70), None).0, format!(" {}…", "λ".repeat(60)));
+    }
 
     #[test]
     fn a_snippet_has_a_place_for_each_argument() {

@@ -36,7 +36,7 @@ impl LanguageServer for Connection {
             let _ = self.options.set(options);
         }
         for folder in params.workspace_folders.into_iter().flatten().filter_map(|folder| path(&folder.uri)) {
-            self.session.add_folder(folder);
+            self.session.add_folder(self.client, folder);
         }
         let answer = capabilities::answer(&negotiated, &self.session.image_state());
         // tower-lsp lets `initialize` succeed only once.
@@ -232,7 +232,10 @@ impl LanguageServer for Connection {
 
     async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
         for folder in params.event.added.iter().filter_map(|folder| path(&folder.uri)) {
-            self.session.add_folder(folder);
+            self.session.add_folder(self.client, folder);
+        }
+        for folder in params.event.removed.iter().filter_map(|folder| path(&folder.uri)) {
+            self.session.remove_folder(self.client, folder);
         }
     }
 

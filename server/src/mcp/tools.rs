@@ -363,6 +363,9 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                     code: subject.code.clone(),
                     package: given["package"].as_str().map(str::to_owned),
                     file: subject.file.clone(),
+                    about: ["system", "function", "symbol"]
+                        .into_iter()
+                        .find_map(|key| given[key].as_str().map(str::to_owned)),
                 });
                 let asks = match &asked {
                     Some((class, _)) => call.session.would_ask(call.client, *class, T::NAME).await,

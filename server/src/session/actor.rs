@@ -21,6 +21,7 @@ use super::approval::ApprovalState;
 use super::context::Contexts;
 use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
+use super::folders::Folders;
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::names::Names;
@@ -111,6 +112,7 @@ pub(super) struct Actor {
     provenance: ProvenanceStore,
     contexts: Contexts,
     names: Names,
+    folders: Folders,
 }
 
 impl Actor {
@@ -119,7 +121,7 @@ impl Actor {
         workspace: PathBuf,
         (image, checker): (Image, Checker),
         events: mpsc::WeakUnboundedSender<Event>,
-        (log, provenance, contexts, names): (Log, ProvenanceStore, Contexts, Names),
+        (log, provenance, contexts, names, folders): (Log, ProvenanceStore, Contexts, Names, Folders),
     ) -> Actor {
         let asd = Arc::new(AsdFiles::new(workspace.clone()));
         let approvals = ApprovalState::new(&config.approval, log.clone(), events);
@@ -146,6 +148,7 @@ impl Actor {
             provenance,
             contexts,
             names,
+            folders,
         }
     }
 
@@ -194,7 +197,12 @@ impl Actor {
             Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
             Event::Settings { client, reply } => drop(reply.send(self.config(client).clone())),
             Event::Configure { client, settings, initial } => self.configure(client, &settings, initial),
-            Event::Folder { folder } => self.asd.add_root(folder),
+            Event::Folder { client, folder } if self.clients.contains_key(&client) => {
+                self.folders.add(client, folder.clone());
+                self.asd.add_root(folder);
+            }
+            Event::Folder { .. } => {}
+            Event::FolderClosed { client, folder } => self.folders.remove(client, &folder),
             Event::FilesChanged => {
                 self.asd.forget();
                 self.world_changed();
@@ -353,6 +361,7 @@ impl Actor {
             }
             self.log.forget(id);
             self.contexts.set(id, None);
+            self.folders.leave(id);
         }
     }
 

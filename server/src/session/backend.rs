@@ -29,7 +29,7 @@ impl Backend for Session {
     }
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
-        let (store, root) = (self.inner.index.clone(), self.workspace().to_owned());
+        let (store, root) = (self.inner.index.clone(), self.inner.workspace.clone());
         super::requests::compute(move || store.refreshed(&root, open)).await.value
     }
 }

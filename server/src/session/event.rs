@@ -80,6 +80,11 @@ pub(super) enum Event {
         reply: oneshot::Sender<Config>,
     },
     Folder {
+        client: ClientId,
+        folder: PathBuf,
+    },
+    FolderClosed {
+        client: ClientId,
         folder: PathBuf,
     },
     FilesChanged,

@@ -17,6 +17,8 @@ const ENTRIES: usize = 1_000;
 const CODE: usize = 2_000;
 /// The limit of an entry's outcome, in characters.
 const OUTCOME: usize = 500;
+/// The limit of the name of what an entry is about, in characters.
+const ABOUT: usize = 200;
 
 /// The status of an ended operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -49,6 +51,9 @@ pub struct LogEntry {
     /// The file, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// The name of the system, function or symbol that the operation is about, if any, clipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// The status at the end.
     pub status: Status,
     /// The values or the error, clipped.
@@ -68,6 +73,8 @@ pub struct LogContext {
     pub package: Option<String>,
     /// The file.
     pub file: Option<PathBuf>,
+    /// The name of what the operation is about.
+    pub about: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -211,6 +218,7 @@ impl Log {
                 tool: running.doing.tool.clone(),
                 code: running.doing.code.as_deref().map(|code| clipped(code, CODE)),
                 file: running.doing.file.clone(),
+                about: running.doing.about.as_deref().map(|about| clipped(about, ABOUT)),
                 status,
                 outcome: clipped(outcome.trim(), OUTCOME),
                 ms: (running.began.1.elapsed().as_secs_f64() * 1e4).round() / 10.0,

@@ -3,6 +3,7 @@
 
 mod bridges;
 mod command_line;
+mod folders;
 mod killed;
 mod lifetime;
 mod shown;

@@ -12,9 +12,16 @@ const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio
 const options = { timeout: 10 * PATIENCE }
 
 export class Agent {
-  static async start(workspace) {
+  static start(workspace) {
+    return Agent.of({ args: ['mcp', '--workspace', workspace] })
+  }
+  /** As a person starts one in a terminal: it finds its workspace from the directory. */
+  static startIn(cwd) {
+    return Agent.of({ args: ['mcp'], cwd })
+  }
+  static async of(program) {
     const client = new Client({ name: 'Robot', version: '1' })
-    const transport = new StdioClientTransport({ command: process.env.CONSORT_BIN, args: ['mcp', '--workspace', workspace], env: process.env, stderr: 'ignore' })
+    const transport = new StdioClientTransport({ command: process.env.CONSORT_BIN, env: process.env, stderr: 'ignore', ...program })
     await client.connect(transport, options)
     return new Agent(client)
   }

@@ -117,9 +117,16 @@ export class Workbench {
 
   // The window.
 
-  async folder(name) {
+  folder(name) {
+    return this.go('folder', name)
+  }
+  /** A window with all folders of a file *.code-workspace. */
+  workspace(name) {
+    return this.go('workspace', name)
+  }
+  async go(what, name) {
     const before = (await this.state().catch(() => undefined))?.pid
-    await this.page.goto(`${this.base}/?folder=${encodeURIComponent(join(this.place, name))}`, { waitUntil: 'commit' })
+    await this.page.goto(`${this.base}/?${what}=${encodeURIComponent(join(this.place, name))}`, { waitUntil: 'commit' })
     await this.page.locator('.explorer-folders-view').waitFor()
     await this.knows('the extension host of this window', ({ pid }) => pid !== before)
   }
@@ -257,6 +264,21 @@ export class Workbench {
         .map((span) => getComputedStyle(span, '::after').content)
         .filter((content) => content !== 'none' && content !== '' && content !== 'normal' && content !== '""')
         .map((content) => JSON.parse(`"${content.slice(1, -1).replaceAll('\\"', '"').replaceAll('"', '\\"')}"`).replaceAll('\u00a0', ' ').trim()))
+  }
+  /** How far results reach to the right, and the editor does. */
+  reach(name) {
+    return this.editor(name).evaluate((editor) => {
+      const spans = [...editor.querySelectorAll('.view-line span')].filter((span) => getComputedStyle(span, '::after').content.includes('⇒'))
+      return { results: Math.max(...spans.map((span) => span.getBoundingClientRect().right)), editor: editor.getBoundingClientRect().right }
+    })
+  }
+  /** The first lines that are shown whole, from the top. */
+  top(name) {
+    return this.editor(name).evaluate((editor) => {
+      const edge = editor.getBoundingClientRect().top
+      const rows = [...editor.querySelectorAll('.view-line')].map((line) => ({ at: Math.round(line.getBoundingClientRect().top - edge), text: line.textContent }))
+      return rows.filter(({ at }) => at >= 0).sort((a, b) => a.at - b.at).slice(0, 3)
+    })
   }
   /** How many lines have the mark of forms that differ from the image. */
   differing(name) {

@@ -17,7 +17,7 @@ function M.lines(entries, cells)
     local time = (entry.time or ''):match('T(%d%d:%d%d:%d%d)') or ''
     local who = fit((entry.client or ''):gsub('%+.*$', ''), 20)
     local what = first_line(entry.code)
-    if what == '' then what = (entry.tool or ''):gsub('^consort%.', '') end
+    if what == '' then what = vim.trim((entry.tool or ''):gsub('^consort%.', '') .. ' ' .. (entry.about or '')) end
     local gap = (' '):rep(20 - vim.fn.strdisplaywidth(who))
     table.insert(lines, fit(('%s  %s%s  %s'):format(time, who, gap, what), cells))
     local outcome = first_line(entry.outcome)

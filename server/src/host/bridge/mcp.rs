@@ -22,7 +22,9 @@ use super::pending::{Peek, Pending};
 use crate::fault::{self, Call};
 use crate::framing::lines::BlockingLines;
 use crate::host::election::{self, Place};
+use crate::host::folders::Served;
 use crate::host::hello::{Hello, Protocol};
+use crate::host::workspace;
 
 /// The time limit for the answer to a repeated `initialize`.
 const REPEAT_WAIT: Duration = Duration::from_secs(10);
@@ -189,10 +191,17 @@ impl Bridge {
     /// the host's lines.
     fn connect(&mut self) -> Result<(), String> {
         let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
-        let place = Place::of(workspace).map_err(|error| error.to_string())?;
+        // Each time anew: a host of an editor that has this directory among its folders comes and
+        // goes.
+        let (workspace, folder) = match workspace::serving_apart(workspace) {
+            Some(Served { workspace, folder }) => (workspace, Some(folder)),
+            None => (workspace.clone(), None),
+        };
+        let place = Place::of(&workspace).map_err(|error| error.to_string())?;
+        let hello = Hello { folder, ..Hello::new(Protocol::Mcp) };
         let mut tries = 0;
         let (host, from_host, pid) = loop {
-            let connected = place.connect_or_start(&Hello::new(Protocol::Mcp)).map_err(|error| error.to_string())?;
+            let connected = place.connect_or_start(&hello).map_err(|error| error.to_string())?;
             let mut host = connected.stream;
             let mut from_host = BlockingLines::new(host.try_clone().map_err(|error| error.to_string())?);
             tries += 1;

@@ -288,6 +288,7 @@ pub(super) async fn verdict(
         code: request.subject.code.clone(),
         file: request.file().map(ToOwned::to_owned),
         package: None,
+        about: None,
     };
     let (status, said) = match refusal {
         None => (Status::Ok, "allowed"),

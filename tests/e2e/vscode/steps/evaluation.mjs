@@ -20,6 +20,15 @@ export default async function ({ workbench, page, step, loaded }) {
     assert.match(await workbench.evaluate('scratch.lisp', 'counting', '(0 1 4 9 16)'), /counting/)
   })
 
+  await step('a long value ends at the edge of the window', async () => {
+    await workbench.scratch('')
+    await page.keyboard.type("(loop for i below 200 collect (list i :of 'many))")
+    await workbench.evaluate('scratch.lisp', 'collect', '(0 :OF MANY)')
+    const { results, editor } = await workbench.reach('scratch.lisp')
+    assert.ok(results > editor - 200 && results <= editor, `the value ends at ${results}, the editor at ${editor}`)
+    await workbench.picture('2-long-dark')
+  })
+
   await step('a form that reads asks in an input box; Escape is end of file', async () => {
     await workbench.scratch('(list (progn (princ "How many? ") (read)) :asked)')
     const box = page.locator('.quick-input-widget', { hasText: 'How many?' })

@@ -8,7 +8,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.scratch('(defmacro twice (form) `(progn ,form (when (oddp 3) ,form)))\n\n(twice (print 1))')
     await workbench.evaluate('scratch.lisp', 'defmacro', 'TWICE')
     await workbench.cursor('scratch.lisp', '(twice (print')
-    await workbench.command('Consort: Expand the Macro Once')
+    await workbench.command('Consort: Macroexpand')
     await expansion('the expansion', '(when (oddp 3)')
     const name = workbench.shown('expansion').locator('.view-line', { hasText: 'when' }).locator('span span', { hasText: 'when' }).first()
     await workbench.until('the cursor in the expansion', async () => {

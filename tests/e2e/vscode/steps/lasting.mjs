@@ -23,6 +23,7 @@ export default async function ({ workbench, page, step, status, loaded }) {
     assert.ok(status().image.facts.systems.includes('telegraph'))
     await page.locator('.pane-body .monaco-list-row', { hasText: /^telegraph\s*loaded/ }).first().waitFor()
     await page.locator('.pane-body .monaco-list-row', { hasText: 'Connected' }).first().waitFor()
+    await page.locator('.pane-body .monaco-list-row', { hasText: /Load system telegraph/ }).first().waitFor()
   })
 
   await step('what the server offers is in the palette', async () => {

@@ -1,4 +1,6 @@
 // Names from the image: completion in the REPL, traces; and the report of a reload.
+import assert from 'node:assert/strict'
+
 export default async function ({ workbench, page, step, loaded }) {
   await step('the REPL completes what the image knows', async () => {
     await loaded()
@@ -9,6 +11,22 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.until('the name', async () => (await workbench.terminal()).endsWith('(telegraph:encode'))
     await workbench.line(' "e")')
     await workbench.until('the value', async () => /"\."\nCL-USER>$/.test(await workbench.terminal()))
+  }, 'complete')
+
+  await step('completions say what they are and what they take', async () => {
+    await workbench.scratch('')
+    await page.keyboard.type('(appen')
+    const row = page.locator('.suggest-widget .monaco-list-row', { hasText: /^append / }).first()
+    await workbench.until('the completion', async () => {
+      if (await row.isVisible()) return true
+      await page.keyboard.press('Control+Space')
+      return workbench.soon(() => row.isVisible())
+    })
+    const words = (await row.textContent()).replaceAll('\u00a0', ' ')
+    assert.match(words, /append &rest .*function/)
+    assert.doesNotMatch(words, /COMMON-LISP/)
+    await workbench.picture('17-completion-dark')
+    await page.keyboard.press('Escape')
   }, 'complete')
 
   await step('a traced function prints its calls', async () => {
