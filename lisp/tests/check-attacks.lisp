@@ -244,6 +244,8 @@
     (let ((page (call '(9 222) 0 4096 1 #x01 file 0)))
       (call '(10 226) page 4096 3))))
 (define-attack "shared memory of /dev/zero" () (call '(9 222) 0 4096 1 #x01 (open-with "/dev/zero" sb-posix:o-rdonly) 0))
+(define-attack "memory that is swapped out" () (call '(28 233) (call '(9 222) 0 4096 3 #x22 -1 0) 4096 21))
+(define-attack "memory that is merged with others'" () (call '(28 233) (call '(9 222) 0 4096 3 #x22 -1 0) 4096 12))
 (define-attack "fallocate" () (call '(285 47) (scratch-file) 0 0 4096))
 #+x86-64 (define-attack "creat with the owner's rights in the scratch directory" ()
   (with-c-string (name (in-scratch "set-group-id")) (call '(85 nil) name #o2755)))

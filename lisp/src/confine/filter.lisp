@@ -93,6 +93,7 @@
                     (loop for (call . ruling) in `(((open 2 nil) ,@(open-flags 1))
                                                    ((openat 257 56) ,@(open-flags 2))
                                                    ((mmap 9 222) ,@(only-private-memory))
+                                                   ((madvise 28 233) ,@(apply #'only-values 2 *advices*))
                                                    ((fcntl 72 25) ,@(only-fcntl-commands))
                                                    ((ioctl 16 29) ,@(apply #'only-values 1 *ioctl-commands*))
                                                    ((prctl 157 167) ,@(apply #'only-values 0 *prctl-commands*))
