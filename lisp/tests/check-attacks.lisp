@@ -163,6 +163,95 @@
 (define-attack "keyctl" () (call '(250 219) 0 -3 1))
 (define-attack "personality" () (call '(135 92) 0))
 
+;;; Arguments that the filter could misread, and other machines' calls
+(defconstant +above+ (ash 1 32) "A bit that the kernel cuts off, and a filter may not.")
+(define-attack "FIOSETOWN with a bit above the command" () (with-octets (owner (*mother*)) (call '(16 29) *socket-of-before* (+ +above+ #x8901) owner)))
+(define-attack "F_SETOWN with a bit above the command" () (call '(72 25) *socket-of-before* (+ +above+ 8) *mother*))
+(define-attack "O_ASYNC with a bit above the command" () (call '(72 25) *socket-of-before* (+ +above+ 4) (+ +above+ #o20002)))
+(define-attack "PR_SET_PDEATHSIG with a bit above the command" () (call '(157 167) (+ +above+ 1) 0))
+(define-attack "access mode 3 with a bit above the flags" () (with-c-string (name *victim*) (call '(257 56) +at-fdcwd+ name (+ +above+ 3) 0)))
+(define-attack "kill with a bit above the process" () (call '(62 129) (+ +above+ *mother*) 0))
+(define-attack "a system call's number with a bit above it" () (call (list (+ +above+ 319) (+ +above+ 279)) (with-c-string (name "m") name) 0))
+
+(defun run-instructions (&rest octets)
+  "What the machine's instructions OCTETS return, a signed number."
+  (let ((page (call '(9 222) 0 4096 7 #x22 -1 0)))
+    (loop for octet in octets for i from 0 do (setf (sb-sys:sap-ref-8 (sb-sys:int-sap page) i) octet))
+    (sb-alien:alien-funcall (sb-alien:sap-alien (sb-sys:int-sap page) (function sb-alien:int)))))
+
+(defun refuse-negative (result)
+  (if (minusp result) (error 'refused :errno (- result)) result))
+
+#+x86-64 (define-attack "a call by int 0x80, of 32-bit code" ()
+  ;; push rbx; mov eax, 37 (kill); mov ebx, the mother; xor ecx, ecx; int 0x80; pop rbx; ret
+  (refuse-negative (apply #'run-instructions
+                          `(#x53 #xb8 37 0 0 0 #xbb ,@(loop for shift from 0 below 32 by 8 collect (ldb (byte 8 shift) *mother*))
+                            #x31 #xc9 #xcd #x80 #x5b #xc3))))
+#+x86-64 (define-attack "memfd_create by int 0x80" ()
+  ;; push rbx; mov eax, 356; xor ebx, ebx; xor ecx, ecx; int 0x80; pop rbx; ret. EFAULT, for the name
+  ;; at 0, says that the call was let in.
+  (let ((result (run-instructions #x53 #xb8 #x64 1 0 0 #x31 #xdb #x31 #xc9 #xcd #x80 #x5b #xc3)))
+    (if (= result -14) 0 (refuse-negative result))))
+
+;;; More of other processes
+(define-attack "kill of the process group" () (call '(62 129) 0 0))
+(define-attack "kill of everybody" () (call '(62 129) -1 0))
+(define-attack "kill of a process group by number" () (call '(62 129) (- (sb-posix:getpgrp)) 0))
+(define-attack "tkill" () (call '(200 130) *mother* 0))
+(define-attack "rt_tgsigqueueinfo" () (with-octets (info (0 #xffffffff) 128) (call '(297 240) *mother* *mother* 0 info)))
+(define-attack "process_vm_writev" ()
+  (let ((here (make-array 1 :element-type '(unsigned-byte 64))))
+    (with-pinned-objects (here)
+      (with-octets (part ((sap-integer (vector-sap here)) 8)) (call '(311 271) *mother* part 1 part 1 0)))))
+(define-attack "kcmp" () (call '(312 272) *mother* (sb-posix:getpid) 0 0 0))
+(define-attack "sched_setscheduler" () (with-octets (priority (0)) (call '(144 119) *mother* 0 priority)))
+(define-attack "sched_setattr" () (with-octets (attributes (48 0 0 0 0 0)) (call '(314 274) 0 attributes 0)))
+(define-attack "ioprio_set" () (call '(251 30) 1 *mother* (ash 2 13)))
+(define-attack "get_robust_list" () (with-octets (head (0)) (with-octets (size (0)) (call '(274 100) *mother* head size))))
+(define-attack "setsid" () (call '(112 157)))
+(define-attack "setpgid" () (call '(109 154) 0 0))
+(define-attack "membarrier of everybody" () (call '(324 283) 1 0 0))
+(define-attack "landlock's own calls" () (call '(444 444) 0 0 1))
+(define-attack "a filter of its own" ()
+  (with-octets (allow ((answer +allow+))) (with-octets (program (1 allow)) (call '(317 277) 1 0 program))))
+(define-attack "/proc/1/environ" (:root) (read-some (open-with "/proc/1/environ" sb-posix:o-rdonly)))
+(define-attack "/proc/PID/cwd of another" () (with-c-string (name (mother-file "cwd")) (with-octets (buffer () 256) (call '(267 78) +at-fdcwd+ name buffer 256))))
+(define-attack "/proc/self/oom_score_adj" () (open-with "/proc/self/oom_score_adj" sb-posix:o-wronly))
+(define-attack "/proc/self/mem for writing" () (open-with "/proc/self/mem" sb-posix:o-rdwr))
+(define-attack "/proc/self/clear_refs" () (open-with "/proc/self/clear_refs" sb-posix:o-wronly))
+(define-attack "a file of /proc/sys" (:root) (open-with "/proc/sys/kernel/core_pattern" sb-posix:o-wronly))
+(define-attack "TIOCSTI" () (with-octets (char (65)) (handler-case (call '(16 29) *socket-of-before* #x5412 char)
+                                                       (refused (condition) (if (= 25 (refused-errno condition)) 0 (error condition))))))
+(define-attack "a new terminal" () (open-with "/dev/ptmx" sb-posix:o-rdwr))
+(define-attack "sendmsg" () (with-octets (message () 56) (handler-case (call '(46 211) *socket-of-before* message 0)
+                                                           (refused (condition) (if (member (refused-errno condition) '(32 107 95)) 0 (error condition))))))
+(define-attack "execve by a descriptor" () (with-c-string (empty "") (handler-case (call '(322 281) 999 empty 0 0 #x1000)
+                                                                        (refused (condition) (if (= 9 (refused-errno condition)) 0 (error condition))))))
+(define-attack "vmsplice" () (with-octets (part (0 0)) (with-octets (ends (0)) (call '(293 59) ends 0) (call '(278 75) (sb-sys:sap-ref-32 (sb-sys:int-sap ends) 4) part 1 0))))
+(define-attack "splice" () (handler-case (call '(275 76) -1 0 -1 0 1 0) (refused (condition) (if (= 9 (refused-errno condition)) 0 (error condition)))))
+(define-attack "modify_ldt" () (call '(154 nil) 0 0 0))
+(define-attack "fanotify" (:root) (call '(300 262) 0 0))
+(define-attack "mount by the new calls" (:root) (with-c-string (name "tmpfs") (call '(430 430) name 0)))
+(define-attack "a name of this machine" (:root) (with-c-string (name "x") (let ((had (machine-instance))) (declare (ignore had)) (handler-case (call '(170 161) name -1) (refused (condition) (if (= 22 (refused-errno condition)) 0 (error condition)))))))
+
+;;; More of the scratch directory and of memory
+(define-attack "a whiteout, which is a device, in the scratch directory" ()
+  (sb-posix:close (open-with (in-scratch "exchanged") (logior sb-posix:o-rdwr sb-posix:o-creat)))
+  (with-c-string (name (in-scratch "exchanged")) (with-c-string (new (in-scratch "moved")) (call '(316 276) +at-fdcwd+ name +at-fdcwd+ new 4))))
+(define-attack "shared memory of a file, made writable" ()
+  (let ((file (scratch-file)))
+    (call '(77 46) file 4096)
+    (let ((page (call '(9 222) 0 4096 1 #x01 file 0)))
+      (call '(10 226) page 4096 3))))
+(define-attack "shared memory of /dev/zero" () (call '(9 222) 0 4096 1 #x01 (open-with "/dev/zero" sb-posix:o-rdonly) 0))
+(define-attack "memory that is swapped out" () (call '(28 233) (call '(9 222) 0 4096 3 #x22 -1 0) 4096 21))
+(define-attack "memory that is merged with others'" () (call '(28 233) (call '(9 222) 0 4096 3 #x22 -1 0) 4096 12))
+(define-attack "fallocate" () (call '(285 47) (scratch-file) 0 0 4096))
+#+x86-64 (define-attack "creat with the owner's rights in the scratch directory" ()
+  (with-c-string (name (in-scratch "set-group-id")) (call '(85 nil) name #o2755)))
+(define-attack "a file with the owner's rights in the scratch directory" ()
+  (with-c-string (name (in-scratch "set-user-id")) (call '(257 56) +at-fdcwd+ name (logior sb-posix:o-creat sb-posix:o-rdwr) #o6777)))
+
 (defun outcome-of-attack (attack)
   "Returns the outcome of ATTACK: :SUCCEEDED, or the errno that refused it."
   (handler-case (progn (funcall (second attack)) :succeeded)
@@ -190,7 +279,7 @@
 
 (defun confine-scratch ()
   "Confine this process to the scratch directory, for reading to that and the victim."
-  (confine *scratch* (list *scratch* *victim* "/proc/" "/usr/")))
+  (confine *scratch* (list *scratch* *victim* "/proc/" "/usr/" "/dev/zero")))
 
 (defun possible-attacks ()
   "The attacks that succeed where nothing confines them: each in a copy of its own, as one may

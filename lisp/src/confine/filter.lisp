@@ -44,30 +44,36 @@
                 (load-argument 2) (jump-any-bit #o20000 0 1) (answer +eperm+) (answer +allow+))))
 
 (defun only-private-memory ()
-  "Allow mmap for private memory, and for shared memory that is a file and not written: other memory
-  is not seen by check.memory_mb."
+  "Allow mmap for private memory: other memory is not seen by check.memory_mb, also that of a file
+  that is mapped to be read (/dev/zero), or made writable afterwards."
   (list (load-argument 3)
         (jump-any-bit #x40000 0 1) (answer +eperm+) ; MAP_HUGETLB
         (keep-bits #x2f)                ; the type, MAP_ANONYMOUS
         (jump-equal #x02 1 0) (jump-equal #x22 0 1) (answer +allow+) ; MAP_PRIVATE
-        (jump-equal #x01 0 3)           ; MAP_SHARED of a file
-        (load-argument 2) (jump-any-bit 2 1 0) (answer +allow+) ; without PROT_WRITE
-        (answer +eperm+)))
-
-(defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux has 3 too, which Landlock takes for neither.")
-
-(defun only-known-access (argument)
-  "Refuse opening with the access mode 3, and cutting files that are opened for reading: Landlock
-  before its version 3 lets both pass."
-  (list (load-argument argument)
-        (keep-bits (logior sb-posix:o-trunc +access-mode+))
-        (jump-equal +access-mode+ 3 0)
-        (jump-equal (logior sb-posix:o-trunc +access-mode+) 2 0)
-        (jump-equal sb-posix:o-trunc 1 0)
-        (answer +allow+)
         (answer +eperm+)))
 
 (defconstant +o-tmpfile+ #o20000000)
+(defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux has 3 too, which Landlock takes for neither.")
+
+(defun only-plain-modes (argument)
+  "Allow the call if its ARGUMENT, the mode of a new file, has no S_ISUID and S_ISGID."
+  (list (load-argument argument) (jump-any-bit #o6000 0 1) (answer +eperm+) (answer +allow+)))
+
+(defun only-known-access (argument)
+  "Refuse opening with the access mode 3, and cutting files that are opened for reading: Landlock
+  before its version 3 lets both pass. Refuse new files that run with their owner's rights. The mode
+  is the next argument."
+  (append
+   (list (load-argument argument)
+         (keep-bits (logior sb-posix:o-trunc +access-mode+))
+         (jump-equal +access-mode+ 2 0)
+         (jump-equal (logior sb-posix:o-trunc +access-mode+) 1 0)
+         (jump-equal sb-posix:o-trunc 0 1)
+         (answer +eperm+)
+         (load-argument argument)
+         (jump-any-bit (logior sb-posix:o-creat +o-tmpfile+) 1 0)
+         (answer +allow+))
+   (only-plain-modes (1+ argument))))
 
 (defun only-reading (argument)
   "Refuse opening that would write, make or cut a file."
@@ -87,13 +93,17 @@
                     (loop for (call . ruling) in `(((open 2 nil) ,@(open-flags 1))
                                                    ((openat 257 56) ,@(open-flags 2))
                                                    ((mmap 9 222) ,@(only-private-memory))
+                                                   ((madvise 28 233) ,@(apply #'only-values 2 *advices*))
                                                    ((fcntl 72 25) ,@(only-fcntl-commands))
                                                    ((ioctl 16 29) ,@(apply #'only-values 1 *ioctl-commands*))
                                                    ((prctl 157 167) ,@(apply #'only-values 0 *prctl-commands*))
                                                    ((kill 62 129) ,@(only-values 0 pid))
                                                    ((tkill 200 130) ,@(only-values 0 pid))
                                                    ((tgkill 234 131) ,@(only-values 0 pid))
-                                                   ((prlimit64 302 261) ,@(only-values 0 0 pid)))
+                                                   ((prlimit64 302 261) ,@(only-values 0 0 pid))
+                                                   ,@(when landlock
+                                                       `(((creat 85 nil) ,@(only-plain-modes 1))
+                                                         ((renameat2 316 276) ,@(only-values 4 0 1 2)))))
                           collect (cons (number-here call) ruling)))))
       (sort (remove nil rulings :key #'car) #'< :key #'car))))
 

@@ -41,36 +41,62 @@
 
 ;;; The environment
 
-(defparameter *secret-endings*
-  '("TOKEN" "TOKENS" "KEY" "KEYS" "SECRET" "SECRETS" "PASSWORD" "PASSWD" "PASSPHRASE" "PASS" "CREDENTIAL" "CREDENTIALS" "COOKIE" "PAT" "AUTH" "DSN"
-    "JWT" "PRIVATE" "CONNECTION_STRING")
-  "A variable is a secret when its name is one of these, or ends with one behind an underscore.")
+(defparameter *secret-words*
+  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC")
+  "A variable is a secret when one of these is among the words of its name.")
+
+(defparameter *secret-stems*
+  '("TOKEN" "TOKENS" "SECRET" "SECRETS" "PASSWORD" "PASSWORDS" "PASSWD" "PASSPHRASE" "APIKEY" "ACCESSKEY" "SECRETKEY" "PRIVATEKEY" "CREDENTIAL" "CREDENTIALS"
+    "CONNECTIONSTRING" "CONNECTIONSTRINGS")
+  "The same, also where a word of its name only ends with it.")
 
 (defparameter *secret-variables*
-  '("DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSWORD" "PGPASSFILE" "MYSQL_PWD" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
-    "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "DOCKER_AUTH_CONFIG" "AWS_ACCESS_KEY_ID"
-    "AWS_SHARED_CREDENTIALS_FILE" "GOOGLE_APPLICATION_CREDENTIALS")
+  '("DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
+    "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "SUDO_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "XAUTHORITY" "KRB5CCNAME")
   "Others that are secrets, or lead to them.")
+
+(defparameter *plain-variables* '("PWD" "OLDPWD") "Those that only look like secrets.")
+
+(defparameter *secret-parts*
+  '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY=")
+  "A value is a secret when one of these is in it, in small letters or large: keys, headers, connection strings.")
+
+(defparameter *token-beginnings*
+  '("ghp_" "gho_" "ghs_" "ghu_" "ghr_" "github_pat_" "glpat-" "xoxb-" "xoxp-" "xapp-" "sk-" "sk_live_" "rk_live_" "AKIA" "ASIA" "AIza" "ya29." "eyJ" "npm_"
+    "pypi-" "hf_" "hvs." "SG." "dop_v1_" "shpat_" "lin_api_" "AGE-SECRET-KEY-")
+  "How tokens of well-known services begin.")
+
+(defun words-of-variable (name)
+  "The words of NAME, in capitals: what is between its characters other than letters and digits."
+  (uiop:split-string (map 'string (lambda (char) (if (alphanumericp char) (char-upcase char) #\_)) name) :separator "_"))
 
 (defun secret-variable-p (name)
   "Returns true if the value of the environment variable NAME is to be kept from code under check."
-  (let ((name (string-upcase name)))
-    (or (member name *secret-variables* :test #'string=)
-        (some (lambda (ending)
-                (or (string= name ending)
-                    (let ((start (- (length name) (length ending) 1)))
-                      (and (>= start 0) (char= #\_ (char name start)) (string= ending name :start2 (1+ start))))))
-              *secret-endings*))))
+  (and (not (member name *plain-variables* :test #'string=))
+       (or (member name *secret-variables* :test #'string-equal)
+           (search "CONNECTION_STRING" (string-upcase name))
+           (some (lambda (word)
+                   (or (member word *secret-words* :test #'string=)
+                       (some (lambda (stem) (uiop:string-suffix-p word stem)) *secret-stems*)))
+                 (words-of-variable name)))))
+
+(defun user-before-host-p (value)
+  "Returns true if VALUE has `user:password@` in it, or a URL with anything before its host's @."
+  (loop for at = (position #\@ value) then (position #\@ value :start (1+ at))
+        while at
+        ;; RFC 3986, 3.2: the authority begins behind two slashes, and ends at the first of these.
+        thereis (let* ((start (1+ (or (position-if (lambda (char) (find char "/?# ,;\"'=")) value :end at :from-end t) -1)))
+                       (url (and (>= start 3) (string= "://" value :start2 (- start 3) :end2 start))))
+                  (and (< start at)
+                       (or url (let ((colon (position #\: value :start start :end at))) (and colon (< start colon))))))))
 
 (defun secret-value-p (value)
-  "Returns true if VALUE has a password or a token in it whatever its variable is called: a URL with
-  one before its host, a private key."
-  (or (search "PRIVATE KEY-----" value)
-      (loop for start = (search "://" value) then (search "://" value :start2 (+ start 3))
-            while start
-            ;; RFC 3986, 3.2: the authority ends at the first of these.
-            thereis (let ((end (position-if (lambda (char) (find char "/?# ,;\"'")) value :start (+ start 3))))
-                      (find #\@ value :start (+ start 3) :end end)))))
+  "Returns true if VALUE has a password or a token in it whatever its variable is called."
+  (or (some (lambda (part) (search part value :test #'char-equal)) *secret-parts*)
+      (and (>= (length value) 20)
+           (every (lambda (char) (or (alphanumericp char) (find char "_-.+="))) value)
+           (some (lambda (beginning) (uiop:string-prefix-p beginning value)) *token-beginnings*))
+      (user-before-host-p value)))
 
 (defun secret-entry-p (entry)
   "Returns true if ENTRY, NAME=VALUE, is to be kept from code under check."

@@ -11,8 +11,17 @@
     ".cargo/credentials" ".config/gh/" ".config/gcloud/" ".config/git/credentials" ".config/google-chrome/" ".config/chromium/" ".config/BraveSoftware/"
     ".config/microsoft-edge/" ".config/vivaldi/" ".config/opera/" ".config/op/" ".config/Bitwarden/" ".config/keepassxc/" ".config/consort/"
     ".local/share/keyrings/" ".local/share/kwalletd/" ".local/state/consort/" ".snap/" "snap/firefox/" "snap/chromium/" ".var/app/"
-    ".claude/" ".claude.json" ".codex/")
+    ".claude/" ".claude.json" ".codex/" ".gemini/" ".copilot/" ".config/github-copilot/" ".config/opencode/" ".cache/huggingface/token" ".oci/" ".fly/" ".m2/"
+    ".gradle/" ".gem/" ".bundle/" ".config/composer/" ".composer/" ".config/containers/" ".config/hub" ".config/glab-cli/" ".config/rclone/" ".config/doctl/"
+    ".config/heroku/" ".terraform.d/" ".s3cfg" ".boto" ".config/mozilla/" ".librewolf/" ".config/Signal/" ".config/Slack/" ".config/discord/" ".config/Code/"
+    ".config/1Password/" ".config/sops/" ".age/" ".bitcoin/" ".ethereum/" ".config/solana/" ".electrum/" ".Xauthority" ".ICEauthority" ".config/pulse/cookie"
+    ".subversion/" ".pki/" ".purple/" ".weechat/" ".irssi/" ".mutt/" ".config/msmtp/" ".msmtprc" ".fetchmailrc" ".mbsyncrc" ".python_history" ".psql_history"
+    ".mysql_history" ".sqlite_history" ".node_repl_history" ".histfile" ".zhistory" ".sh_history" ".viminfo" ".lesshst" ".local/share/fish/" ".local/share/atuin/"
+    ".local/share/evolution/" ".local/share/gnupg/" ".local/state/bash/" ".local/state/zsh/")
   "Below a home directory.")
+
+(defparameter *lisp-dot-files* '(".sbclrc" ".swank.lisp" ".slynk.lisp" ".clinit.cl" ".eclrc" ".stumpwmrc" ".stumpwm.d/")
+  "Hidden files and directories of a home directory that are Lisp. Others of a home directory are not read because the directory that holds them is.")
 
 (defparameter *read-of-system*
   '("/usr/" "/lib/" "/lib32/" "/lib64/" "/bin/" "/opt/" "/nix/store/" "/gnu/store/" "/run/current-system/"
@@ -79,11 +88,24 @@
                              (if (and stat (sb-posix:s-isdir (sb-posix:stat-mode stat))) (concatenate 'string path "/") path)))
         (sb-posix:closedir stream)))))
 
+(defun plain-names-in (directory)
+  "The names in DIRECTORY; of a home directory without what is hidden and is not Lisp: programs keep
+  their tokens, histories and settings there, more than can be listed."
+  (let ((names (names-in directory)))
+    (if (member directory (home-directories) :test #'string=)
+        (remove-if (lambda (name)
+                     (let ((own (subseq name (length directory))))
+                       (and (char= #\. (char own 0)) (not (member own *lisp-dot-files* :test #'string=)))))
+                   names)
+        names)))
+
 (defun without-secrets (names never)
-  "NAMES, with a directory that has one of NEVER in it replaced by the rest of what is in it."
-  (loop for name in names
+  "NAMES, with a directory that has one of NEVER or a home directory in it replaced by the rest of
+  what is in it."
+  (loop with parted = (append (home-directories) never)
+        for name in names
         append (cond ((some (lambda (secret) (beneath-p name secret)) never) '())
-                     ((some (lambda (secret) (beneath-p secret name)) never) (without-secrets (names-in name) never))
+                     ((some (lambda (part) (beneath-p part name)) parted) (without-secrets (plain-names-in name) never))
                      (t (list name)))))
 
 (defun without-inner (names)
@@ -150,7 +172,7 @@
           for directory = (and (stringp name) (ignore-errors (directory-of name)))
           when directory
             append (if (some (lambda (home) (beneath-p home directory)) homes)
-                       (remove-if (lambda (name) (char= #\/ (char name (1- (length name))))) (names-in directory))
+                       (cons name (remove-if (lambda (name) (char= #\/ (char name (1- (length name))))) (plain-names-in directory)))
                        (list directory)))))
 
 (defun readable-names (params)

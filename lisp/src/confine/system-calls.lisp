@@ -44,8 +44,8 @@
     (stat 4 nil) (lstat 6 nil) (fstat 5 80) (newfstatat 262 79) (statx 332 291) (statfs 137 43) (fstatfs 138 44)
     (access 21 nil) (faccessat 269 48) (faccessat2 439 439) (readlink 89 nil) (readlinkat 267 78)
     (getdents 78 nil) (getdents64 217 61) (getcwd 79 17) (chdir 80 49) (fchdir 81 50) (umask 95 166)
-    ;; memory; mmap by its flags
-    (brk 12 214) (mprotect 10 226) (munmap 11 215) (mremap 25 216) (madvise 28 233) (mincore 27 232) (msync 26 227)
+    ;; memory; mmap by its flags, madvise by its advice
+    (brk 12 214) (mprotect 10 226) (munmap 11 215) (mremap 25 216) (mincore 27 232) (msync 26 227)
     ;; time
     (clock_gettime 228 113) (clock_getres 229 114) (clock_nanosleep 230 115) (nanosleep 35 101) (gettimeofday 96 169) (time 201 nil)
     (times 100 153) (getitimer 36 102) (setitimer 38 103) (alarm 37 nil)
@@ -62,9 +62,8 @@
   "Allowed whatever the arguments: name, number on x86-64, number on arm64. Links, devices, FIFOs, sockets and shared memory are not made by any.")
 
 (defparameter *calls-that-change-files*
-  '((creat 85 nil) (rename 82 nil) (renameat 264 38) (renameat2 316 276) (unlink 87 nil) (unlinkat 263 35)
-    (mkdir 83 nil) (mkdirat 258 34) (rmdir 84 nil))
-  "Allowed where Landlock decides on the file.")
+  '((rename 82 nil) (renameat 264 38) (unlink 87 nil) (unlinkat 263 35) (mkdir 83 nil) (mkdirat 258 34) (rmdir 84 nil))
+  "Allowed where Landlock decides on the file; so are creat by its mode and renameat2 by its flags.")
 
 (defparameter *unknown-calls*
   '((clone3 435 435) (openat2 437 437))
@@ -82,6 +81,10 @@
 (defparameter *ioctl-commands*
   '(#x5401 #x5413 #x541B #x5421 #x5450 #x5451) ; TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
   "Without owners of signals, attributes of files, terminals and devices.")
+
+(defparameter *advices*
+  '(0 1 2 3 4 8 14 15 16 17)            ; NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP
+  "Of madvise: without those that swap memory out, share it with others or harm pages.")
 
 (defparameter *prctl-commands*
   '(2 3 15 16 21 23 39)                 ; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS

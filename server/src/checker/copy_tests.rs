@@ -74,6 +74,14 @@ fn act_as_copy() {
             let _ = stream.write_all(&vec![b'x'; LINE_LIMIT + 100_000]); // the host hangs up in the middle
             forever();
         }
+        "hoard" => {
+            let scratch = std::path::PathBuf::from(variable("CONSORT_TEST_SOCKET")).with_file_name("hoard");
+            std::fs::create_dir(&scratch).unwrap();
+            for number in 0_u64.. {
+                // Fails once the host has removed the directory; it kills this process before.
+                std::fs::write(scratch.join(number.to_string()), "").unwrap();
+            }
+        }
         "hog" => {
             let held = vec![1_u8; 256 << 20];
             forever();
@@ -345,6 +353,7 @@ async fn a_copy_that_passes_a_limit_is_killed_and_told_at_the_form_it_was_at() {
     for (script, code, word) in [
         ("hang", "out-of-time", "longer than the 2 s"),
         ("hog", "out-of-memory", "more than the 64 MB"),
+        ("hoard", "check-stopped", "more than 50000 files"),
         ("flood", "check-stopped", "more than 32 MB"),
         ("long line", "check-stopped", "a line of more than 1 MiB"),
         ("abort", "check-stopped", "signal 6 (ABRT)"),

@@ -17,6 +17,7 @@ use super::job::{AFTERWARDS, CheckJob, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::Scratch;
+use super::scratch_use::Watch;
 use super::turn::Turn;
 use super::worker::{self, WorkerProcess};
 use crate::fault;
@@ -72,7 +73,8 @@ pub(super) struct ForkedCheck {
     copied: Option<oneshot::Receiver<u32>>,
     pid_handle: Option<Arc<PidHandle>>,
     pid: u32,
-    /// Bytes that a second process had before the check began; they do not count for the check.
+    /// Bytes that do not count for the check: those that a second process had before it began, and
+    /// the swapped memory and page tables of the image in a copy of it.
     had: u64,
     /// The end of the copy, when known; the copy was then reaped.
     end: Option<CopyEnd>,
@@ -165,8 +167,9 @@ impl ForkedCheck {
                 return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs_f64())));
             }
         };
-        if let (ChildHandle::Process(..), Some(pid_handle)) = (child, &self.pid_handle) {
-            self.had = memory::resident(pid_handle.pid()).unwrap_or(0);
+        if let Some(pid_handle) = &self.pid_handle {
+            let measure = if matches!(child, ChildHandle::Process(..)) { memory::resident } else { memory::inherited };
+            self.had = measure(pid_handle.pid()).unwrap_or(0);
         }
         accepted.map_err(no_socket)
     }
@@ -187,6 +190,7 @@ impl ForkedCheck {
         };
         let pid_handle = self.pid_handle.clone();
         let deadline = Instant::now() + within.min(LONGEST);
+        let mut contents = Watch::new(scratch.path());
         let mut ticks = interval(WATCH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut passed: Option<(Limit, String)> = None;
@@ -233,7 +237,12 @@ impl ForkedCheck {
                         over = Some((Limit::Other, "The copy of the image did not end.".into()));
                     }
                     Some(_) => break,
-                    None => over = passed_limit(pid_handle.as_deref(), now > deadline, within, (job.memory, self.had), job.what),
+                    None => {
+                        over = passed_limit(pid_handle.as_deref(), now > deadline, within, (job.memory, self.had), job.what);
+                        if over.is_none() {
+                            over = contents.over().await.map(|what| (Limit::Other, format!("The copy of the image was stopped: {what}.")));
+                        }
+                    }
                 },
             }
             if let Some(over) = over {

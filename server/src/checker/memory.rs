@@ -2,37 +2,69 @@
 
 use rustix::process::Pid;
 
-/// Returns whether the process has more than `limit` bytes of private memory. `None`: unknown (the
-/// process is gone, or the system is not Linux).
+/// Returns whether the process has more than `limit` bytes of memory to itself: private memory,
+/// swapped memory and page tables. `None`: unknown (the process is gone, or the system is not
+/// Linux).
 #[cfg(target_os = "linux")]
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let directory = format!("/proc/{}", pid.as_raw_nonzero());
-    let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+    let status = std::fs::read_to_string(format!("{directory}/status")).ok()?;
     // Private memory is at most resident memory without files, which is cheap to read; a walk of
     // the page tables of a large heap is not.
-    if resident(pid)? <= limit {
+    if sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?) <= limit {
         return Some(false);
     }
     let rollup = std::fs::read_to_string(format!("{directory}/smaps_rollup")).ok()?;
-    let own: u64 = rollup.lines().filter(|line| line.starts_with("Private_")).filter_map(kilobytes).sum();
-    Some(own.saturating_mul(1024) > limit)
+    let own = sum(&rollup, &["Private_Clean:", "Private_Dirty:"])?;
+    Some(own.saturating_add(sum(&status, BESIDE)?) > limit)
 }
 
-/// Returns the bytes of resident memory that no file on a disk backs, private or shared. `None` as
-/// above.
+/// Lines of /proc/PID/status: memory that no file on a disk backs, private or shared.
+#[cfg(target_os = "linux")]
+const RESIDENT: &[&str] = &["RssAnon:", "RssShmem:"];
+/// Lines of /proc/PID/status: memory that a process has besides what is resident.
+#[cfg(target_os = "linux")]
+const BESIDE: &[&str] = &["VmSwap:", "VmPTE:"];
+
+/// Returns the bytes of resident memory that no file on a disk backs, private or shared, and of
+/// [`inherited`]. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn resident(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
-    let kilobytes = |name| {
-        let line = status.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    Some(sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?))
+}
+
+/// Returns the bytes of swapped memory and of page tables, which a copy has from its image when it
+/// begins. `None` as above.
+#[cfg(target_os = "linux")]
+pub(super) fn inherited(pid: Pid) -> Option<u64> {
+    sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, BESIDE)
+}
+
+/// Returns the sum, in bytes, of the lines of `text` with these names; one that is missing is 0.
+/// `None` for a text without any of them.
+#[cfg(target_os = "linux")]
+fn sum(text: &str, names: &[&str]) -> Option<u64> {
+    let kilobytes = |line: &str| {
+        let (name, rest) = line.split_once(char::is_whitespace)?;
+        if !names.contains(&name) {
+            return None;
+        }
+        rest.split_whitespace().next()?.parse::<u64>().ok()
     };
-    Some(kilobytes("RssAnon:")?.saturating_add(kilobytes("RssShmem:")?).saturating_mul(1024))
+    let found: Vec<u64> = text.lines().filter_map(kilobytes).collect();
+    (!found.is_empty()).then(|| found.iter().fold(0_u64, |sum, one| sum.saturating_add(*one)).saturating_mul(1024))
 }
 
 /// See the Linux version.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn resident(_pid: Pid) -> Option<u64> {
+    None
+}
+
+/// See the Linux version.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn inherited(_pid: Pid) -> Option<u64> {
     None
 }
 
@@ -53,5 +85,13 @@ mod tests {
         assert_eq!(super::exceeds(pid, 1 << 40), Some(false));
         assert!(super::resident(pid).unwrap() > 32 << 20);
         drop(held);
+    }
+
+    #[test]
+    fn page_tables_and_swapped_memory_count() {
+        let status = "Name:\tx\nRssAnon:\t     100 kB\nRssShmem:\t  1 kB\nVmPTE:\t   2000 kB\nVmSwap:\t   30000 kB\n";
+        assert_eq!(super::sum(status, super::RESIDENT), Some(101 << 10));
+        assert_eq!(super::sum(status, super::BESIDE), Some(32_000 << 10));
+        assert_eq!(super::sum("Name:\tx\n", super::BESIDE), None);
     }
 }

@@ -12,6 +12,7 @@ mod job;
 mod memory;
 mod report;
 mod scratch;
+mod scratch_use;
 mod turn;
 mod warm;
 mod worker;

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::bounded_file;
+use crate::planted::is_planted;
 
 /// The name of a workspace's settings file.
 pub const NAME: &str = "consort.toml";
@@ -147,14 +148,16 @@ pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
     None
 }
 
+/// Returns true when a directory has a marker of a workspace. One that another user put into a
+/// directory that everybody may write is none.
 pub(crate) fn is_marked(dir: &Path) -> bool {
-    if dir.join(".git").exists() || dir.join("consort.toml").is_file() {
+    let git = dir.join(".git");
+    if (git.exists() && !is_planted(&git)) || dir.join("consort.toml").is_file() {
         return true;
     }
     // A directory that cannot be listed has no usable marker.
-    std::fs::read_dir(dir).is_ok_and(|entries| {
-        entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "asd"))
-    })
+    let names_system = |path: &Path| path.extension().is_some_and(|extension| extension == "asd") && !is_planted(path);
+    std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().any(|entry| names_system(&entry.path())))
 }
 
 #[cfg(test)]

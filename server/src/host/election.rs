@@ -13,6 +13,7 @@ use super::hello::{self, Ack, Hello};
 use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
 use crate::framing::first_line;
+use crate::search_paths;
 
 /// The time limit for the answer to a hello. A host answers at once, whatever its image does; a
 /// later answer means that the host is stuck.
@@ -219,6 +220,7 @@ impl Place {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
+        search_paths::keep_absolute(&mut command);
         let mut child = fault::point(Call::Spawn)
             .and_then(|()| command.spawn())
             .map_err(|error| ConnectError::Start(format!("{}: {error}", self.program.display())))?;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::planted::is_planted;
+
 /// The depth below the workspace's directory at which files are looked for.
 const DEPTH: usize = 4;
 /// The limit of directories that are read.
@@ -149,6 +151,9 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
+        if is_planted(&path) {
+            continue;
+        }
         match entry.file_type() {
             // Links are not followed: they may lead out of the workspace, or round in circles.
             Ok(kind) if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) => directories.push(path),

@@ -14,6 +14,7 @@ use rustix::process::Pid;
 use super::excerpt::excerpt;
 use super::process::{kill_group, spawning};
 use crate::fault::{self, Call};
+use crate::search_paths;
 
 /// The limits of the time to print the version, and of the output.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -33,6 +34,7 @@ pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result
     let (mut read, write) = io::pipe().map_err(cannot)?;
     let mut command = Command::new(program);
     command.args(arguments).arg("--version").current_dir(directory).stdin(Stdio::null()).process_group(0);
+    search_paths::keep_absolute(&mut command);
     let mut child = {
         let mut own = spawning();
         let started = fault::point(Call::Spawn)

@@ -17,6 +17,7 @@ use tokio::process::{Child, Command};
 
 use super::link::lock;
 use crate::fault::{self, Call};
+use crate::search_paths;
 
 /// The processes that this one has started. The lock is held while a process is started, so that
 /// no other child process inherits a descriptor that is inheritable for a moment.
@@ -74,6 +75,7 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
         .stderr(err_writer)
         .process_group(0)
         .kill_on_drop(true);
+    search_paths::keep_absolute(command.as_std_mut());
     let child = {
         let mut own = spawning();
         fcntl_setfd(theirs.as_fd(), FdFlags::empty())?;
@@ -88,6 +90,7 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
 
 /// Starts a helper process (the core's build), which inherits none of the host's descriptors.
 pub(crate) fn start_helper(command: &mut Command) -> io::Result<Child> {
+    search_paths::keep_absolute(command.as_std_mut());
     let mut own = spawning();
     fault::point(Call::Spawn)?;
     let child = command.stdin(Stdio::null()).process_group(0).kill_on_drop(true).spawn()?;

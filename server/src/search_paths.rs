@@ -1,0 +1,81 @@
+//! Variables of the environment that say where programs and libraries are found, without the entries
+//! that would name directories of the workspace: the programs that Consort starts run in it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::Command;
+
+/// Lists of directories or files, and the bytes that separate their entries. An entry that is empty
+/// or relative counts from the current directory (execvp(3), ld.so(8)).
+const LISTS: [(&str, &[u8]); 6] = [
+    ("PATH", b":"),
+    ("LD_LIBRARY_PATH", b":;"),
+    ("GCONV_PATH", b":"),
+    ("DYLD_LIBRARY_PATH", b":"),
+    ("DYLD_FALLBACK_LIBRARY_PATH", b":"),
+    ("DYLD_FRAMEWORK_PATH", b":"),
+];
+/// Lists of libraries to be loaded first. A name without a slash is looked for as any library is.
+const LIBRARIES: [(&str, &[u8]); 3] = [("LD_PRELOAD", b": "), ("LD_AUDIT", b":"), ("DYLD_INSERT_LIBRARIES", b":")];
+/// Single directories or files.
+const SINGLE: [&str; 3] = ["SBCL_HOME", "SBCL_CORE", "SBCL_SOURCE_ROOT"];
+
+/// Removes the entries that are not absolute from the environment of `command`, for which nothing of
+/// this was set before.
+pub(crate) fn keep_absolute(command: &mut Command) {
+    for (name, kept) in changes(|name| std::env::var_os(name)) {
+        match kept {
+            Some(kept) => command.env(name, kept),
+            None => command.env_remove(name),
+        };
+    }
+}
+
+/// Returns the variables to change and their new values; `None` for one to be removed.
+fn changes(value: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, Option<OsString>)> {
+    let lists = LISTS.into_iter().map(|(name, separators)| (name, separators, false));
+    let libraries = LIBRARIES.into_iter().map(|(name, separators)| (name, separators, true));
+    let single = SINGLE.into_iter().map(|name| (name, &b""[..], false));
+    let mut changes = Vec::new();
+    for (name, separators, names) in lists.chain(libraries).chain(single) {
+        let Some(had) = value(name) else { continue };
+        let kept = absolute(&had, separators, names);
+        if kept != had {
+            changes.push((name, Some(kept).filter(|kept| !kept.is_empty())));
+        }
+    }
+    changes
+}
+
+/// Returns the absolute entries of `list`, behind the first of `separators`; with `names`, also those
+/// without a slash.
+fn absolute(list: &OsStr, separators: &[u8], names: bool) -> OsString {
+    let entries = list.as_bytes().split(|byte| separators.contains(byte));
+    let kept = entries.filter(|entry| entry.starts_with(b"/") || (names && !entry.is_empty() && !entry.contains(&b'/')));
+    let between: Vec<u8> = separators.first().into_iter().copied().collect();
+    OsString::from_vec(kept.collect::<Vec<_>>().join(&between[..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_counts_from_the_current_directory_is_left_out() {
+        let changed = |name: &str, value: &str| {
+            let (name, value) = (name.to_owned(), OsString::from(value));
+            let changes = changes(|asked| (asked == name).then(|| value.clone()));
+            changes.into_iter().map(|(_, kept)| kept.map(|kept| kept.into_string().unwrap_or_default())).next()
+        };
+        let kept = |text: &str| Some(Some(text.to_owned()));
+        assert_eq!(changed("PATH", "/usr/bin:/bin"), None);
+        assert_eq!(changed("PATH", ".:/usr/bin::bin:/bin:"), kept("/usr/bin:/bin"));
+        assert_eq!(changed("LD_LIBRARY_PATH", ":/usr/local/lib;lib"), kept("/usr/local/lib"));
+        assert_eq!(changed("LD_LIBRARY_PATH", ""), None);
+        assert_eq!(changed("LD_LIBRARY_PATH", "."), Some(None));
+        assert_eq!(changed("LD_PRELOAD", "libfast.so /opt/x.so lib/evil.so"), kept("libfast.so:/opt/x.so"));
+        assert_eq!(changed("SBCL_HOME", "/usr/lib/sbcl"), None);
+        assert_eq!(changed("SBCL_HOME", "lib/sbcl"), Some(None));
+        assert_eq!(changed("SBCL_CORE", "sbcl.core"), Some(None));
+    }
+}
