@@ -143,7 +143,7 @@
 (define-global *image-id* "" "This image's own name, new at each start.")
 
 (defun image-id ()
-  "The id of this image, new at each start: the same over every door is the same image."
+  "The id of this image, new at each start: the same over every front end is the same image."
   *image-id*)
 (define-global *started* 0 "When this image began to serve, in units of GET-INTERNAL-REAL-TIME.")
 (define-global *features-of-image* '() "What DEFINE-FEATURE collected, newest first.")

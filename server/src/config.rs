@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use approval::ApprovalConfig;
 pub use source::Source;
-use trust::{TrustStore, Wish};
+use trust::{TrustStore, UntrustedSettings};
 
 /// The start of the image: table `[lisp]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub struct Config {
     pub problems: Vec<Problem>,
     /// The settings that the workspace requests and the user has not trusted; none of them is in
     /// force.
-    pub untrusted: Option<Wish>,
+    pub untrusted: Option<UntrustedSettings>,
 }
 
 /// A setting that could not be used.
@@ -208,9 +208,9 @@ impl Config {
             // The same bytes are parsed, hashed and, if trusted, applied.
             Ok(Some(bytes)) => {
                 let wanted = file::apply(&mut config, &path, bytes, Source::Workspace);
-                match Wish::of(&config, workspace, wanted) {
-                    Some(wish) if store.grants(&wish) => config.lisp = wish.lisp,
-                    wish => config.untrusted = wish,
+                match UntrustedSettings::of(&config, workspace, wanted) {
+                    Some(untrusted) if store.grants(&untrusted) => config.lisp = untrusted.lisp,
+                    untrusted => config.untrusted = untrusted,
                 }
             }
             Err(message) => config.problems.push(Problem { file: Some(path), line: None, message }),

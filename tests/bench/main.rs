@@ -160,7 +160,7 @@ fn checks(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
     Ok(())
 }
 
-/// `(+ 1 2)`, there and back, through each door and through Swank's.
+/// `(+ 1 2)`, there and back, through each frontend and through Swank's.
 fn evaluations(report: &Report, place: &Place, editor: &mut Editor, swank: &mut Swank) -> Result<()> {
     let mut agent = Agent::open(&mut place.command(&["mcp"]))?;
     let (mut theirs, mut lsp, mut mcp) = (Vec::new(), Vec::new(), Vec::new());

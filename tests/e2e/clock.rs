@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use consort_tests::doors::Door;
+use consort_tests::frontends::Frontend;
 use consort_tests::installation::Installation;
 use consort_tests::patience::until;
 use rustix::process::{Pid, Signal, kill_process};
@@ -40,20 +40,20 @@ fn an_image_is_kept_and_becomes_ready_when_the_clock_goes_back() {
     assert!(compiled.expect("a C compiler, which Rust needs too").success());
     let mut first = world.consort(&["eval", "(+ 1 2)"]);
     assert!(first.env("LD_PRELOAD", &library).env("JUMPED", &jumped).status().expect("consort runs").success());
-    let mut door = Door::Lsp(world.lsp());
-    let image = door.value("(consort:image-id)");
+    let mut frontend = Frontend::Lsp(world.lsp());
+    let image = frontend.value("(consort:image-id)");
 
     std::fs::write(&jumped, "").expect("a file");
     for _ in 0..3 {
-        assert_eq!(door.value("(progn (sleep 0.2) (consort:image-id))"), image, "the image was given up");
+        assert_eq!(frontend.value("(progn (sleep 0.2) (consort:image-id))"), image, "the image was given up");
     }
-    assert!(door.eval("(loop)", 1.0).text.contains("deadline of 1"));
-    assert_eq!(door.value("(consort:image-id)"), image, "the image was given up");
+    assert!(frontend.eval("(loop)", 1.0).text.contains("deadline of 1"));
+    assert_eq!(frontend.value("(consort:image-id)"), image, "the image was given up");
     let pid =
         world.status()["image"]["pid"].as_i64().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).expect("an image");
     kill_process(pid, Signal::KILL).expect("the image is there");
-    until("the next image", || door.eval("(+ 1 2)", 60.0).values == ["3"]);
-    assert_ne!(door.value("(consort:image-id)"), image);
-    drop(door);
+    until("the next image", || frontend.eval("(+ 1 2)", 60.0).values == ["3"]);
+    assert_ne!(frontend.value("(consort:image-id)"), image);
+    drop(frontend);
     world.finish();
 }

@@ -1,4 +1,4 @@
-//! lisp-read-file and lisp-edit-form, over the real door.
+//! lisp-read-file and lisp-edit-form, over the real frontend.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 

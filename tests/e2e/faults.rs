@@ -2,51 +2,51 @@
 //! no process is left.
 
 use consort_tests::deaf::Deaf;
-use consort_tests::doors::{Answer, Door};
+use consort_tests::frontends::{Answer, Frontend};
 use consort_tests::installation::Installation;
 use consort_tests::patience::{AMPLE, until};
 use consort_tests::wire::Framing;
 use serde_json::json;
 
-/// Run `test` over each door in a world of its own.
-fn over_both_doors(test: impl Fn(&Installation, &mut Door)) {
+/// Run `test` over each frontend in a world of its own.
+fn over_both_doors(test: impl Fn(&Installation, &mut Frontend)) {
     for lsp in [true, false] {
         let world = Installation::new();
-        let mut door = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
-        test(&world, &mut door);
-        drop(door);
+        let mut frontend = if lsp { Frontend::Lsp(world.lsp()) } else { Frontend::Mcp(world.mcp()) };
+        test(&world, &mut frontend);
+        drop(frontend);
         world.finish();
     }
 }
 
 /// Keep something in the image, and its id, to see that nothing is lost.
-fn remember(door: &mut Door) -> String {
-    door.value(
+fn remember(frontend: &mut Frontend) -> String {
+    frontend.value(
         "(progn (defvar cl-user::*kept* (list 1 2 3)) (defun cl-user::kept () cl-user::*kept*) (consort:image-id))",
     )
 }
 
-fn nothing_lost(door: &mut Door, image: &str) {
-    assert_eq!(door.value("(consort:image-id)"), image, "{}: the image is another one", door.name());
-    assert_eq!(door.value("(cl-user::kept)"), "(1 2 3)", "{}: state was lost", door.name());
+fn nothing_lost(frontend: &mut Frontend, image: &str) {
+    assert_eq!(frontend.value("(consort:image-id)"), image, "{}: the image is another one", frontend.name());
+    assert_eq!(frontend.value("(cl-user::kept)"), "(1 2 3)", "{}: state was lost", frontend.name());
 }
 
 /// Each program is answered with a failure whose text has all the words, and costs nothing.
 fn each_fails_clearly(programs: &[(&str, f64, &[&str])]) {
-    over_both_doors(|_, door| {
-        let image = remember(door);
+    over_both_doors(|_, frontend| {
+        let image = remember(frontend);
         for (code, timeout, words) in programs {
-            let answer = door.eval(code, *timeout);
-            assert!(answer.failed, "{} {code}: {answer:?}", door.name());
+            let answer = frontend.eval(code, *timeout);
+            assert!(answer.failed, "{} {code}: {answer:?}", frontend.name());
             for word in *words {
                 assert!(
                     answer.text.to_lowercase().contains(&word.to_lowercase()),
                     "{} {code}: no {word:?} in {}",
-                    door.name(),
+                    frontend.name(),
                     answer.text
                 );
             }
-            nothing_lost(door, &image);
+            nothing_lost(frontend, &image);
         }
     });
 }
@@ -55,12 +55,12 @@ type Holds = fn(&Answer) -> bool;
 
 /// Each program is answered with a success for which `holds` is true, and costs nothing.
 fn each_succeeds(programs: &[(&str, Holds)]) {
-    over_both_doors(|_, door| {
-        let image = remember(door);
+    over_both_doors(|_, frontend| {
+        let image = remember(frontend);
         for (code, holds) in programs {
-            let answer = door.eval(code, AMPLE);
-            assert!(!answer.failed && holds(&answer), "{} {code}: {:.2000}", door.name(), format!("{answer:?}"));
-            nothing_lost(door, &image);
+            let answer = frontend.eval(code, AMPLE);
+            assert!(!answer.failed && holds(&answer), "{} {code}: {:.2000}", frontend.name(), format!("{answer:?}"));
+            nothing_lost(frontend, &image);
         }
     });
 }
@@ -161,85 +161,87 @@ fn output_and_values_are_bounded_and_kept() {
 
 #[test]
 fn an_evaluation_that_masks_interrupts_costs_the_image_and_says_so() {
-    over_both_doors(|world, door| {
-        let before = door.value("(consort:image-id)");
+    over_both_doors(|world, frontend| {
+        let before = frontend.value("(consort:image-id)");
         // A deadline that comes before the loop has begun just ends the evaluation.
         let mut deadline = 1.0;
         let answer = loop {
-            let answer = door.eval("(sb-sys:without-interrupts (loop))", deadline);
+            let answer = frontend.eval("(sb-sys:without-interrupts (loop))", deadline);
             if answer.text.contains("new image is running") || deadline > AMPLE {
                 break answer;
             }
             deadline *= 4.0;
         };
-        assert!(answer.failed && answer.text.contains("new image is running"), "{}: {answer:?}", door.name());
-        assert_ne!(door.value("(consort:image-id)"), before);
+        assert!(answer.failed && answer.text.contains("new image is running"), "{}: {answer:?}", frontend.name());
+        assert_ne!(frontend.value("(consort:image-id)"), before);
         assert_eq!(world.status()["image"]["state"], "ready");
     });
 }
 
 #[test]
 fn other_calls_answer_while_lisp_loops_and_a_cancel_keeps_the_state() {
-    over_both_doors(|world, door| {
-        let image = remember(door);
-        let id = door.begin("(loop)", AMPLE);
+    over_both_doors(|world, frontend| {
+        let image = remember(frontend);
+        let id = frontend.begin("(loop)", AMPLE);
         until("the loop to run", || busy(world));
         // The ping of MCP, any request of LSP, and the command line: none of them waits for Lisp.
-        match door {
-            Door::Mcp(rpc) => drop(rpc.request("ping", json!({}))),
-            Door::Lsp(rpc) => drop(rpc.call("textDocument/diagnostic", json!({"textDocument": {"uri": "file:///x"}}))),
+        match frontend {
+            Frontend::Mcp(rpc) => drop(rpc.request("ping", json!({}))),
+            Frontend::Lsp(rpc) => {
+                drop(rpc.call("textDocument/diagnostic", json!({"textDocument": {"uri": "file:///x"}})))
+            }
         }
         assert_eq!(world.status()["image"]["state"], "ready");
-        door.cancel(id);
-        if let Door::Lsp(rpc) = door {
+        frontend.cancel(id);
+        if let Frontend::Lsp(rpc) = frontend {
             let answer = rpc.wait(id);
             assert_eq!(answer["error"]["code"], -32800, "RequestCancelled: {answer}");
         }
-        nothing_lost(door, &image);
+        nothing_lost(frontend, &image);
         until("the loop to end", || !busy(world));
     });
 }
 
 #[test]
 fn a_killed_image_comes_back_with_its_systems() {
-    over_both_doors(|world, door| {
+    over_both_doors(|world, frontend| {
         world.write("fixture.asd", "(defsystem \"fixture\" :components ((:file \"fixture\")))");
         world.write(
             "fixture.lisp",
             "(defpackage :fixture (:use :cl) (:export #:answer))\n(in-package :fixture)\n(defun answer () 42)\n",
         );
-        let mut editor = Door::Lsp(world.lsp());
+        let mut editor = Frontend::Lsp(world.lsp());
         let load = json!({"command": "consort.loadSystem", "arguments": [{"system": "fixture"}]});
         let loaded = editor.rpc().request("workspace/executeCommand", load);
         assert_eq!(loaded["loaded"], true, "{loaded}");
-        assert_eq!(door.value("(fixture:answer)"), "42");
+        assert_eq!(frontend.value("(fixture:answer)"), "42");
 
-        let id = door.begin("(sleep 1000)", AMPLE);
+        let id = frontend.begin("(sleep 1000)", AMPLE);
         until("the evaluation to run", || busy(world));
         let pid = world.status()["image"]["pid"].as_i64().expect("the image has a pid");
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid is small")).expect("a pid is not 0");
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it can be killed");
 
-        let answer = door.wait(id);
+        let answer = frontend.wait(id);
         assert!(answer.failed && answer.text.contains("fixture"), "what was restored is named: {answer:?}");
         editor
             .rpc()
             .notification("window/showMessage", |p| p["message"].as_str().is_some_and(|m| m.contains("fixture")));
-        assert_eq!(door.value("(fixture:answer)"), "42");
+        assert_eq!(frontend.value("(fixture:answer)"), "42");
     });
 }
 
 #[test]
 fn a_client_that_vanishes_leaves_nothing_running() {
     let world = Installation::new();
-    let mut stays = Door::Mcp(world.mcp());
+    let mut stays = Frontend::Mcp(world.mcp());
     let image = remember(&mut stays);
     for lsp in [true, false] {
-        let mut door = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
-        door.begin("(loop)", AMPLE);
+        let mut frontend = if lsp { Frontend::Lsp(world.lsp()) } else { Frontend::Mcp(world.mcp()) };
+        frontend.begin("(loop)", AMPLE);
         until("the loop to run", || busy(&world));
-        match door {
-            Door::Lsp(rpc) | Door::Mcp(rpc) => rpc.vanish(),
+        match frontend {
+            Frontend::Lsp(rpc) | Frontend::Mcp(rpc) => rpc.vanish(),
         }
         until("the loop to end", || !busy(&world));
         nothing_lost(&mut stays, &image);
@@ -250,30 +252,30 @@ fn a_client_that_vanishes_leaves_nothing_running() {
 
 #[test]
 fn an_error_in_another_thread_is_told_and_costs_nothing() {
-    over_both_doors(|_, door| {
-        let image = remember(door);
+    over_both_doors(|_, frontend| {
+        let image = remember(frontend);
         let made = "(sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"elsewhere\")) :name \"made\") :default :gone)";
-        let answer = door.eval(made, AMPLE);
+        let answer = frontend.eval(made, AMPLE);
         assert!(!answer.failed && answer.values[0] == ":GONE", "{answer:?}");
         let words = ["An error ended the Lisp thread \"made\"", "elsewhere"];
         let is_told = |text: &str| words.iter().all(|word| text.contains(word));
-        match door {
-            Door::Lsp(rpc) => {
+        match frontend {
+            Frontend::Lsp(rpc) => {
                 rpc.notification("window/showMessage", |p| p["message"].as_str().is_some_and(is_told));
             }
             // In this answer, or in the next one.
-            Door::Mcp(_) => {
-                until("the error to be told", || is_told(&answer.text) || is_told(&door.eval(":next", AMPLE).text))
+            Frontend::Mcp(_) => {
+                until("the error to be told", || is_told(&answer.text) || is_told(&frontend.eval(":next", AMPLE).text))
             }
         }
-        nothing_lost(door, &image);
+        nothing_lost(frontend, &image);
     });
 }
 
 #[test]
 fn a_killed_host_is_replaced() {
-    over_both_doors(|world, door| {
-        assert_eq!(door.value("(+ 1 2)"), "3");
+    over_both_doors(|world, frontend| {
+        assert_eq!(frontend.value("(+ 1 2)"), "3");
         let status = world.status();
         let pid = status["host_pid"].as_i64().expect("the host has a pid");
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid is small")).expect("a pid is not 0");
@@ -281,10 +283,10 @@ fn a_killed_host_is_replaced() {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it can be killed");
         // The image leaves by itself, and the client, which restarts no server, goes on.
         until("the image to leave", || !world.processes().iter().any(|line| line.starts_with(&format!("{image} "))));
-        let answer = door.eval("(+ 1 2)", AMPLE);
+        let answer = frontend.eval("(+ 1 2)", AMPLE);
         if answer.failed {
             assert!(answer.text.contains("host"), "what happened is said: {answer:?}");
-            assert_eq!(door.value("(+ 1 2)"), "3");
+            assert_eq!(frontend.value("(+ 1 2)"), "3");
         }
     });
 }
@@ -310,7 +312,7 @@ fn malformed_messages_of_an_editor_are_answered_and_the_connection_lives() {
         editor.call("workspace/executeCommand", json!({"command": "consort.noSuchCommand", "arguments": [{}]}));
     assert!(unknown["error"]["message"].to_string().contains("consort.noSuchCommand"), "{unknown}");
     assert_eq!(editor.call("consort/noSuchMethod", json!({}))["error"]["code"], -32601);
-    let mut editor = Door::Lsp(editor);
+    let mut editor = Frontend::Lsp(editor);
     assert_eq!(editor.value("(+ 1 2)"), "3");
     drop(editor);
     world.finish();
@@ -334,7 +336,7 @@ fn malformed_input_is_answered_and_the_connection_lives() {
     assert!(answer.to_string().len() < 1_000_000, "a 20 MB line has a bounded answer");
     let unknown = agent.call("tools/call", json!({"name": "no-such-tool", "arguments": {}}));
     assert!(unknown.to_string().contains("evaluate-lisp"), "the tools there are, are named: {unknown}");
-    let mut agent = Door::Mcp(agent);
+    let mut agent = Frontend::Mcp(agent);
     assert_eq!(agent.value("(+ 1 2)"), "3");
     drop(agent);
     world.finish();
@@ -353,7 +355,7 @@ fn a_client_that_never_reads_holds_nobody_up() {
         };
         let deaf = Deaf::start(&world, framing, 199, method, params);
         for lsp in [true, false] {
-            let mut hears = if lsp { Door::Lsp(world.lsp()) } else { Door::Mcp(world.mcp()) };
+            let mut hears = if lsp { Frontend::Lsp(world.lsp()) } else { Frontend::Mcp(world.mcp()) };
             for _ in 0..10 {
                 assert_eq!(hears.value("(+ 1 2)"), "3");
             }

@@ -4,7 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use consort_tests::deaf::Deaf;
-use consort_tests::doors::Door;
+use consort_tests::frontends::Frontend;
 use consort_tests::installation::Installation;
 use consort_tests::patience::until;
 use consort_tests::wire::Framing;
@@ -29,9 +29,9 @@ fn peak(world: &Installation) -> u64 {
 }
 
 /// Evaluates what prints much, and what ends in an error that is told to all, for a while.
-fn others_work(door: &mut Door) {
+fn others_work(frontend: &mut Frontend) {
     for _ in 0..10 {
-        assert_eq!(door.value("(progn (sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"told to all\"))) :default 1) 3)"), "3");
+        assert_eq!(frontend.value("(progn (sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"told to all\"))) :default 1) 3)"), "3");
     }
 }
 
@@ -41,7 +41,7 @@ fn clients(world: &Installation) -> usize {
 
 fn a_deaf_client(framing: Framing, requests: usize) {
     let world = Installation::new();
-    let mut hears = Door::Lsp(world.lsp());
+    let mut hears = Frontend::Lsp(world.lsp());
     others_work(&mut hears);
     let before = memory(&world);
     let noisy = "(dotimes (i 9000) (write-line \"0123456789\"))";

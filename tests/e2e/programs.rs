@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use consort_tests::doors::Door;
+use consort_tests::frontends::Frontend;
 use consort_tests::installation::Installation;
 use consort_tests::patience::{AMPLE, found, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,8 +19,8 @@ const PROGRAMS: &str = r#"(progn
   :started)"#;
 const COUNT: usize = 7;
 
-fn started(world: &Installation, door: &mut Door) -> Vec<u32> {
-    assert_eq!(door.value(PROGRAMS), ":STARTED");
+fn started(world: &Installation, frontend: &mut Frontend) -> Vec<u32> {
+    assert_eq!(frontend.value(PROGRAMS), ":STARTED");
     found("the programs in the status", || {
         let status = world.status();
         let programs = status["programs"].as_array().expect("a list of programs");
@@ -38,11 +38,11 @@ fn signal(pid: u32, signal: Signal) {
 #[test]
 fn they_are_listed_and_end_with_the_host() {
     let world = Installation::new();
-    let mut door = Door::Lsp(world.lsp());
-    started(&world, &mut door);
+    let mut frontend = Frontend::Lsp(world.lsp());
+    started(&world, &mut frontend);
     let page = String::from_utf8(world.run(&["status"]).stdout).expect("text");
     assert!(page.contains("programs") && page.contains("sleep 91004 (process"), "{page}");
-    drop(door);
+    drop(frontend);
     assert!(world.run(&["stop"]).status.success());
     let left: Vec<String> = world.processes().into_iter().filter(|line| line.contains("9100")).collect();
     assert!(left.is_empty(), "left after `consort stop`: {left:?}");
@@ -52,30 +52,30 @@ fn they_are_listed_and_end_with_the_host() {
 #[test]
 fn they_end_with_an_image_that_is_restarted_or_killed() {
     let world = Installation::new();
-    let mut door = Door::Lsp(world.lsp());
-    started(&world, &mut door);
+    let mut frontend = Frontend::Lsp(world.lsp());
+    started(&world, &mut frontend);
     let restarted =
-        door.rpc().call("workspace/executeCommand", json!({"command": "consort.restartImage", "arguments": []}));
+        frontend.rpc().call("workspace/executeCommand", json!({"command": "consort.restartImage", "arguments": []}));
     assert!(restarted.get("error").is_none(), "{restarted}");
     assert_eq!(world.status()["programs"], json!([]), "after a restart");
-    started(&world, &mut door);
+    started(&world, &mut frontend);
     let image = world.status()["image"]["pid"].as_u64().and_then(|pid| pid.try_into().ok()).expect("an image");
     signal(image, Signal::KILL);
     until("the programs of a killed image to end", || world.status()["programs"] == json!([]));
     // The first may be told that the image was lost.
-    until("the next image", || !door.eval("(+ 1 2)", AMPLE).failed);
-    drop(door);
+    until("the next image", || !frontend.eval("(+ 1 2)", AMPLE).failed);
+    drop(frontend);
     world.finish();
 }
 
 #[test]
 fn they_end_when_the_host_is_killed() {
     let world = Installation::new();
-    let mut door = Door::Mcp(world.mcp());
-    started(&world, &mut door);
+    let mut frontend = Frontend::Mcp(world.mcp());
+    started(&world, &mut frontend);
     let host = world.status()["host_pid"].as_u64().and_then(|pid| pid.try_into().ok()).expect("a host");
     signal(host, Signal::KILL);
-    drop(door);
+    drop(frontend);
     // The image cannot know a daemon, which is nobody's child.
     let left = || world.processes().into_iter().filter(|line| line.contains("9100") && !line.contains("91004")).count();
     until("the programs of a killed host's image to end", || left() == 0);
@@ -89,9 +89,9 @@ fn they_end_when_the_host_is_killed() {
 fn they_stay_for_a_person_who_wants_it() {
     let world = Installation::new();
     world.configure("[lisp]\nend_programs = false\n");
-    let mut door = Door::Lsp(world.lsp());
-    let programs = started(&world, &mut door);
-    drop(door);
+    let mut frontend = Frontend::Lsp(world.lsp());
+    let programs = started(&world, &mut frontend);
+    drop(frontend);
     assert!(world.run(&["stop"]).status.success());
     let left: Vec<u32> = world.processes().iter().filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
     for pid in &programs {

@@ -1,5 +1,5 @@
-//! Both doors: what an agent does is in the editor's log, and what an editor has is in the agent's
-//! answers, without anybody asking to refresh.
+//! Both front ends: what an agent does is in the editor's log, and what an editor has is in the
+//! agent's answers, without anybody asking to refresh.
 
 use std::time::Duration;
 

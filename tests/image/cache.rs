@@ -9,7 +9,7 @@ use consort::model::image::{ImageError, ImageState};
 
 use consort_tests::patience::AMPLE;
 
-use crate::support::{House, cache, config, params, soon};
+use crate::support::{Fixture, cache, config, params, soon};
 
 fn cores(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     fs::read_dir(directory)
@@ -24,7 +24,7 @@ fn cores(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_core_that_does_not_start_is_built_again() {
     let begun = SystemTime::now() - Duration::from_secs(1);
-    House::new().close_when_ready().await;
+    Fixture::new().close_when_ready().await;
     let own = tempfile::tempdir().unwrap();
     // The one that it has just started from is marked as used; of others there may be many, and
     // somebody may make an old one go.
@@ -33,10 +33,10 @@ async fn a_core_that_does_not_start_is_built_again() {
         let Ok(bytes) = fs::read(&core) else { continue };
         fs::write(own.path().join(core.file_name().unwrap()), &bytes[..bytes.len() / 3]).unwrap();
     }
-    let mut house = House::with(config(), own.path().to_owned());
-    house.ready().await;
-    assert_eq!(house.values("(+ 1 2)").await, ["3"]);
-    house.close().await;
+    let mut fixture = Fixture::with(config(), own.path().to_owned());
+    fixture.ready().await;
+    assert_eq!(fixture.values("(+ 1 2)").await, ["3"]);
+    fixture.close().await;
     let names: Vec<_> = fs::read_dir(own.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("build-")), "{names:?}");
 }
@@ -44,8 +44,8 @@ async fn a_core_that_does_not_start_is_built_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hosts_build_one_core() {
     let own = tempfile::tempdir().unwrap();
-    let mut first = House::with(config(), own.path().to_owned());
-    let mut second = House::with(config(), own.path().to_owned());
+    let mut first = Fixture::with(config(), own.path().to_owned());
+    let mut second = Fixture::with(config(), own.path().to_owned());
     first.ready().await;
     second.ready().await;
     assert_eq!(cores(own.path()).len(), 1);
@@ -57,28 +57,28 @@ async fn two_hosts_build_one_core() {
 async fn another_command_than_a_plain_sbcl_runs_the_same_image() {
     let mut config = config();
     config.command = vec!["env".into(), "CONSORT_TEST=through env".into(), "sbcl".into()];
-    let mut house = House::with(config, cache());
-    house.ready().await;
-    assert_eq!(house.values("(sb-posix:getenv \"CONSORT_TEST\")").await, ["\"through env\""]);
-    house.close().await;
+    let mut fixture = Fixture::with(config, cache());
+    fixture.ready().await;
+    assert_eq!(fixture.values("(sb-posix:getenv \"CONSORT_TEST\")").await, ["\"through env\""]);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_sbcl_is_said_with_what_to_do() {
     let mut config = config();
     config.command = vec!["/nowhere/sbcl".into()];
-    let house = House::with(config, cache());
-    let mut watch = house.image.watch();
+    let fixture = Fixture::with(config, cache());
+    let mut watch = fixture.image.watch();
     let dead =
         soon(watch.wait_for(|state| matches!(state, ImageState::Dead { is_final: true, .. }))).await.unwrap().clone();
     let ImageState::Dead { reason, .. } = dead else { panic!("{dead:?}") };
     assert!(reason.contains("/nowhere/sbcl") && reason.contains("sudo apt install sbcl"), "{reason}");
-    match soon(house.image.eval(params("test", "1", AMPLE), None)).await {
+    match soon(fixture.image.eval(params("test", "1", AMPLE), None)).await {
         Err(ImageError::Unavailable(why)) => assert_eq!(why, reason),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(soon(house.image.restart()).await, Err(ImageError::Unavailable(_))));
-    soon(house.image.shutdown()).await;
+    assert!(matches!(soon(fixture.image.restart()).await, Err(ImageError::Unavailable(_))));
+    soon(fixture.image.shutdown()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -86,13 +86,13 @@ async fn a_program_that_cannot_build_is_quoted() {
     let mut config = config();
     config.command = vec!["sh".into(), "-c".into(), "echo this is not Lisp >&2; exit 7".into()];
     let own = tempfile::tempdir().unwrap();
-    let house = House::with(config, own.path().to_owned());
-    let mut watch = house.image.watch();
+    let fixture = Fixture::with(config, own.path().to_owned());
+    let mut watch = fixture.image.watch();
     let dead =
         soon(watch.wait_for(|state| matches!(state, ImageState::Dead { is_final: true, .. }))).await.unwrap().clone();
     let ImageState::Dead { reason, .. } = dead else { panic!("{dead:?}") };
     assert!(reason.contains("exited with code 7") && reason.contains("this is not Lisp"), "{reason}");
-    soon(house.image.shutdown()).await;
+    soon(fixture.image.shutdown()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,15 +102,15 @@ async fn an_init_file_is_loaded_first_and_its_error_is_told_and_not_fatal() {
     fs::write(&init, "(defvar cl-user::*from-init* 42) (error \"a mistake in the init file\")").unwrap();
     let mut config = config();
     config.init_file = InitFile::File(init.clone());
-    let mut house = House::with(config, cache());
-    house.ready().await;
-    assert_eq!(house.values("*from-init*").await, ["42"]);
-    let told = house
+    let mut fixture = Fixture::with(config, cache());
+    fixture.ready().await;
+    assert_eq!(fixture.values("*from-init*").await, ["42"]);
+    let told = fixture
         .event(|event| match event {
             consort::model::image::ImageEvent::Printed { text, .. } if text.contains("init.lisp") => Some(text),
             _ => None,
         })
         .await;
     assert!(told.contains("a mistake in the init file"), "{told}");
-    house.close().await;
+    fixture.close().await;
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
-use crate::support::{House, params, soon};
+use crate::support::{Fixture, params, soon};
 
 /// A client that is connected.
 struct Client {
@@ -113,19 +113,19 @@ const FAILS: &str = "(defun fails (x) (restart-case (error \"boom ~A\" x) (use-o
                      (defun outer (x y) (list (fails x) y))";
 
 /// An image with a session.
-async fn house() -> (House, Session) {
-    let mut house = House::new();
-    house.ready().await;
-    house.eval(FAILS).await;
+async fn fixture() -> (Fixture, Session) {
+    let mut fixture = Fixture::new();
+    fixture.ready().await;
+    fixture.eval(FAILS).await;
     let (_, events) = tokio::sync::mpsc::unbounded_channel();
-    let workspace = house.workspace.path().to_path_buf();
-    let session = Session::start(Config::default(), workspace, house.image.clone(), events);
-    (house, session)
+    let workspace = fixture.workspace.path().to_path_buf();
+    let session = Session::start(Config::default(), workspace, fixture.image.clone(), events);
+    (fixture, session)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_in_an_editors_debugger() {
-    let (house, session) = house().await;
+    let (fixture, session) = fixture().await;
     let mut client = Client::connect(&session, PATIENCE);
     client.begin().await;
     let code = "(let ((k (list 1 2 3)))\n  (list (outer k 7) k))";
@@ -190,12 +190,12 @@ async fn a_stop_in_an_editors_debugger() {
     client.refused("stackTrace", json!({"threadId": thread})).await;
     client.leave().await;
     drop(session);
-    house.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pause_continue_and_fix() {
-    let (house, session) = house().await;
+    let (fixture, session) = fixture().await;
     let mut client = Client::connect(&session, PATIENCE);
     client.begin().await;
     let looping = client
@@ -206,37 +206,37 @@ async fn pause_continue_and_fix() {
         .await;
     let stopped = client.event("stopped").await; // *GO* is unbound
     let thread = stopped["threadId"].clone();
-    soon(house.image.eval(params("other", "(defvar cl-user::*go* nil)", 60.0), None)).await.unwrap();
+    soon(fixture.image.eval(params("other", "(defvar cl-user::*go* nil)", 60.0), None)).await.unwrap();
     client.ask("continue", json!({"threadId": thread})).await;
     client.event("continued").await;
     client.ask("pause", json!({"threadId": thread})).await;
     assert_eq!(client.event("stopped").await["reason"], "pause");
-    soon(house.image.eval(params("other", "(setf cl-user::*go* 1)", 60.0), None)).await.unwrap();
+    soon(fixture.image.eval(params("other", "(setf cl-user::*go* 1)", 60.0), None)).await.unwrap();
     client.ask("continue", json!({"threadId": thread})).await;
     assert_eq!(client.answer(looping).await["body"]["result"], ":WENT");
 
     let fixed = client.send("evaluate", json!({"expression": "(outer 5 6)"})).await;
     let thread = client.event("stopped").await["threadId"].clone();
-    soon(house.image.eval(params("other", "(defun cl-user::fails (x) (list :fixed x))", 60.0), None)).await.unwrap();
+    soon(fixture.image.eval(params("other", "(defun cl-user::fails (x) (list :fixed x))", 60.0), None)).await.unwrap();
     let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].clone();
     assert_eq!((&frames[1]["name"], &frames[1]["canRestart"]), (&json!("OUTER"), &json!(true)));
     client.ask("restartFrame", json!({"frameId": frames[1]["id"]})).await;
     assert_eq!(client.answer(fixed).await["body"]["result"], "((:FIXED 5) 6)");
     client.leave().await;
     drop(session);
-    house.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_stops_of_a_debugger_that_vanishes_are_aborted_after_a_while() {
-    let (house, session) = house().await;
+    let (fixture, session) = fixture().await;
     let mut client = Client::connect(&session, Duration::from_millis(10));
     client.begin().await;
     client.send("evaluate", json!({"expression": "(unwind-protect (outer 5 6) (defvar cl-user::*left* t))"})).await;
     client.event("stopped").await;
     drop((client.read, client.write));
     soon(client.served).await.unwrap();
-    assert_eq!(house.values("(list cl-user::*left* (+ 1 2))").await, ["(T 3)"]);
+    assert_eq!(fixture.values("(list cl-user::*left* (+ 1 2))").await, ["(T 3)"]);
     // One that attaches while something is stopped is told of it.
     let mut events = session.stop_events();
     let mut first = Client::connect(&session, PATIENCE);
@@ -252,7 +252,7 @@ async fn the_stops_of_a_debugger_that_vanishes_are_aborted_after_a_while() {
     first.leave().await;
     second.leave().await;
     drop(session);
-    house.close().await;
+    fixture.close().await;
 }
 
 const SHOP: &str = "(in-package :cl-user)
@@ -269,11 +269,11 @@ const SHOP: &str = "(in-package :cl-user)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn breakpoints_and_steps() {
-    let (house, session) = house().await;
-    let file = house.workspace.path().join("shop.lisp");
+    let (fixture, session) = fixture().await;
+    let file = fixture.workspace.path().join("shop.lisp");
     std::fs::write(&file, SHOP).unwrap();
-    house.eval(&format!("(load (compile-file {:?}))", file.to_str().unwrap())).await;
-    house.eval("(defvar *plain* #'price)").await;
+    fixture.eval(&format!("(load (compile-file {:?}))", file.to_str().unwrap())).await;
+    fixture.eval("(defvar *plain* #'price)").await;
     let source = json!({"path": file});
     let mut client = Client::connect(&session, PATIENCE);
     client.begin().await;
@@ -310,13 +310,13 @@ async fn breakpoints_and_steps() {
     assert_eq!((&stepped["reason"], &stepped["text"]), (&json!("step"), &json!("=> 6")));
 
     // Replaced while it runs: the client is told, and what runs goes on without stops.
-    house.eval("(defun total (items) (list :new items))").await;
+    fixture.eval("(defun total (items) (list :new items))").await;
     let changed = client.event("breakpoint").await;
     assert_eq!((&changed["reason"], &changed["breakpoint"]["id"]), (&json!("changed"), &set[0]["id"]));
     assert_eq!(changed["breakpoint"]["verified"], false);
     client.ask("continue", in_thread).await;
     assert_eq!(client.answer(evaluation).await["body"]["result"], "(:TOTAL 15)");
-    assert_eq!(house.values("(total 1)").await, ["(:NEW 1)"]);
+    assert_eq!(fixture.values("(total 1)").await, ["(:NEW 1)"]);
 
     let named = json!({"breakpoints": [{"name": "price", "condition": "(equal item \"c\")"}]});
     assert_eq!(client.ask("setFunctionBreakpoints", named).await["breakpoints"][0]["line"], 3);
@@ -329,15 +329,15 @@ async fn breakpoints_and_steps() {
 
     // Breakpoints that a debugger sets are gone with it.
     client.leave().await;
-    assert_eq!(house.values("(list (eq *plain* #'price) (length consort::*breakpoints*))").await, ["(T 0)"]);
+    assert_eq!(fixture.values("(list (eq *plain* #'price) (length consort::*breakpoints*))").await, ["(T 0)"]);
     drop(session);
-    house.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn breakpoints_survive_a_restart_of_the_image() {
-    let (house, session) = house().await;
-    let file = house.workspace.path().join("shop.lisp");
+    let (fixture, session) = fixture().await;
+    let file = fixture.workspace.path().join("shop.lisp");
     std::fs::write(&file, SHOP).unwrap();
     let load = format!("(load (compile-file {:?}))", file.to_str().unwrap());
     let mut client = Client::connect(&session, PATIENCE);
@@ -346,11 +346,11 @@ async fn breakpoints_survive_a_restart_of_the_image() {
     // Set before the file is loaded: in force when it is.
     let set = client.ask("setBreakpoints", json!({"source": source, "breakpoints": [{"line": 4}]})).await;
     assert_eq!(set["breakpoints"][0]["verified"], false);
-    house.eval(&load).await;
+    fixture.eval(&load).await;
     assert_eq!(client.event("breakpoint").await["breakpoint"]["verified"], true);
-    soon(house.image.restart()).await.unwrap();
+    soon(fixture.image.restart()).await.unwrap();
     assert_eq!(client.event("breakpoint").await["breakpoint"]["verified"], false);
-    house.eval(&load).await;
+    fixture.eval(&load).await;
     assert_eq!(client.event("breakpoint").await["breakpoint"]["verified"], true);
     let evaluation = client.send("evaluate", json!({"expression": "(price \"abc\")"})).await;
     let stopped = client.event("stopped").await;
@@ -359,13 +359,13 @@ async fn breakpoints_survive_a_restart_of_the_image() {
     assert_eq!(client.answer(evaluation).await["body"]["result"], "9");
     client.leave().await;
     drop(session);
-    house.close().await;
+    fixture.close().await;
 }
 
 /// Variables and parts are set, a frame is returned from, and the stops of threads are aborted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_done_at_a_frame() {
-    let (_house, session) = house().await;
+    let (_house, session) = fixture().await;
     let mut client = Client::connect(&session, PATIENCE);
     client.begin().await;
     let code = "(let ((k (list 1 2 3))) (list (outer k 7) k))";

@@ -9,7 +9,7 @@ use consort::model::image::{ImageError, ImageEvent};
 
 use consort_tests::patience::{AMPLE, comes};
 
-use crate::support::{House, kill, lives, params, soon};
+use crate::support::{Fixture, kill, lives, params, soon};
 
 /// The error's type.
 fn kind(outcome: &EvalOutcome) -> &str {
@@ -25,10 +25,10 @@ fn lost(result: Result<EvalOutcome, ImageError>) -> String {
 
 /// Evaluates code that cannot be stopped, with the shortest deadline that comes when it has begun:
 /// a shorter one just ends the evaluation. Returns the deadline and why the image was lost.
-async fn unstoppable(house: &House) -> (f64, String) {
+async fn unstoppable(fixture: &Fixture) -> (f64, String) {
     let mut deadline = 0.5;
     loop {
-        match house.try_eval("(sb-sys:without-interrupts (loop))", deadline).await {
+        match fixture.try_eval("(sb-sys:without-interrupts (loop))", deadline).await {
             Ok(outcome) if outcome.status == EvalStatus::Timeout && deadline < AMPLE => deadline *= 4.0,
             other => return (deadline, lost(other)),
         }
@@ -36,16 +36,16 @@ async fn unstoppable(house: &House) -> (f64, String) {
 }
 
 /// A system in the workspace that defines `(greet)`.
-fn write_system(house: &House, name: &str, code: &str) -> LoadSystemParams {
-    let directory = house.workspace.path();
+fn write_system(fixture: &Fixture, name: &str, code: &str) -> LoadSystemParams {
+    let directory = fixture.workspace.path();
     let asd = directory.join(format!("{name}.asd"));
     fs::write(&asd, format!("(defsystem {name:?} :components ((:file \"{name}-source\")))")).unwrap();
     fs::write(directory.join(format!("{name}-source.lisp")), code).unwrap();
     LoadSystemParams { system: name.into(), asd_files: vec![asd], force: false, allowed: None }
 }
 
-async fn restored(house: &mut House) -> (String, Vec<String>, Vec<(String, String)>) {
-    house
+async fn restored(fixture: &mut Fixture) -> (String, Vec<String>, Vec<(String, String)>) {
+    fixture
         .event(|event| match event {
             ImageEvent::Restored { reason, restored, failed } => Some((reason, restored, failed)),
             _ => None,
@@ -55,16 +55,16 @@ async fn restored(house: &mut House) -> (String, Vec<String>, Vec<(String, Strin
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endless_loop_meets_its_deadline_and_everything_else_answers_meanwhile() {
-    let mut house = House::new();
-    let pid = house.ready().await;
-    house.eval("(defvar *kept* 1)").await;
-    let image = house.image.clone();
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
+    fixture.eval("(defvar *kept* 1)").await;
+    let image = fixture.image.clone();
     let looping = tokio::spawn(async move { image.eval(params("loops", "(loop)", AMPLE), None).await });
-    house.runs(1).await;
-    assert_eq!(house.values("(incf *kept*)").await, ["2"]);
-    house.runs(1).await;
+    fixture.runs(1).await;
+    assert_eq!(fixture.values("(incf *kept*)").await, ["2"]);
+    fixture.runs(1).await;
     assert!(!looping.is_finished());
-    assert_eq!(soon(house.image.interrupt(Some("loops"))).await.unwrap(), 1);
+    assert_eq!(soon(fixture.image.interrupt(Some("loops"))).await.unwrap(), 1);
     assert_eq!(soon(looping).await.unwrap().unwrap().status, EvalStatus::Interrupted);
     for code in [
         "(loop)",
@@ -74,80 +74,80 @@ async fn an_endless_loop_meets_its_deadline_and_everything_else_answers_meanwhil
         "(loop (catch 'nothing (loop (sleep 10))))",
         "(sb-ext:with-timeout 100 (loop))",
     ] {
-        let outcome = house.try_eval(code, 0.5).await.unwrap();
+        let outcome = fixture.try_eval(code, 0.5).await.unwrap();
         assert_eq!(outcome.status, EvalStatus::Timeout, "{code}: {outcome:?}");
     }
-    assert_eq!(house.values("*kept*").await, ["2"]);
-    assert_eq!(house.ready().await, pid);
-    house.close().await;
+    assert_eq!(fixture.values("*kept*").await, ["2"]);
+    assert_eq!(fixture.ready().await, pid);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn code_that_cannot_be_stopped_costs_the_image_and_what_was_loaded_comes_back() {
-    let mut house = House::new();
-    let first = house.ready().await;
-    let system = write_system(&house, "greeter", "(defun greet () :hello)");
-    assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
-    let image = house.image.clone();
+    let mut fixture = Fixture::new();
+    let first = fixture.ready().await;
+    let system = write_system(&fixture, "greeter", "(defun greet () :hello)");
+    assert!(soon(fixture.image.load_system(system, None)).await.unwrap().loaded);
+    let image = fixture.image.clone();
     let bystander = tokio::spawn(async move { image.eval(params("other", "(sleep 1000)", AMPLE), None).await });
-    let (deadline, reason) = unstoppable(&house).await;
+    let (deadline, reason) = unstoppable(&fixture).await;
     assert!(reason.contains(&format!("could not be stopped at its deadline of {deadline} s")), "{reason}");
     assert!(reason.contains("A new image is running. Loaded again: greeter."), "{reason}");
-    let second = house.ready().await;
+    let second = fixture.ready().await;
     assert_ne!(first, second);
     assert!(!lives(first));
     assert_eq!(lost(soon(bystander).await.unwrap()), reason);
-    let (why, loaded, failed) = restored(&mut house).await;
+    let (why, loaded, failed) = restored(&mut fixture).await;
     assert!(reason.starts_with(&why) && failed.is_empty(), "{why} {failed:?}");
     assert_eq!(loaded, ["greeter"]);
-    assert_eq!(house.values("(greet)").await, [":HELLO"]);
-    house.close().await;
+    assert_eq!(fixture.values("(greet)").await, [":HELLO"]);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exhaustion_is_an_error_and_not_the_end() {
-    let mut house = House::new();
-    let pid = house.ready().await;
-    house.eval("(defvar *kept* 1)").await;
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
+    fixture.eval("(defvar *kept* 1)").await;
     for code in [
         "(labels ((f (x) (1+ (f x)))) (f 1))",
         "(make-array (expt 10 9))",
         "(make-array (expt 10 9))",
         "(defvar *hog* nil) (loop (push (make-array (expt 10 6)) *hog*))",
     ] {
-        let outcome = house.try_eval(code, AMPLE).await.unwrap();
+        let outcome = fixture.try_eval(code, AMPLE).await.unwrap();
         assert_eq!(outcome.status, EvalStatus::Error, "{code}: {outcome:?}");
-        house.eval("(setf *hog* nil)").await;
+        fixture.eval("(setf *hog* nil)").await;
     }
-    assert_eq!(house.values("*kept*").await, ["1"]);
-    assert_eq!(house.ready().await, pid);
-    house.close().await;
+    assert_eq!(fixture.values("*kept*").await, ["1"]);
+    assert_eq!(fixture.ready().await, pid);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_output_and_large_values_are_clipped() {
-    let mut house = House::new();
-    house.ready().await;
-    let outcome = house.eval("(dotimes (i 1000000) (write-line \"0123456789\"))").await;
+    let mut fixture = Fixture::new();
+    fixture.ready().await;
+    let outcome = fixture.eval("(dotimes (i 1000000) (write-line \"0123456789\"))").await;
     assert_eq!(outcome.status, EvalStatus::Ok);
     assert!(outcome.stdout.omitted > 10_000_000 && outcome.stdout.text.len() < 120_000, "{}", outcome.stdout.omitted);
-    let outcome = house.try_eval("(loop (write-line \"endless\"))", 1.0).await.unwrap();
+    let outcome = fixture.try_eval("(loop (write-line \"endless\"))", 1.0).await.unwrap();
     assert_eq!(outcome.status, EvalStatus::Timeout);
     assert!(outcome.stdout.text.starts_with("endless\n") && outcome.stdout.text.len() < 120_000);
-    let outcome = house.eval("(make-string 10000000 :initial-element #\\x)").await;
+    let outcome = fixture.eval("(make-string 10000000 :initial-element #\\x)").await;
     assert!(outcome.values[0].text.len() < 120_000 && outcome.values[0].omitted > 9_000_000);
     let code = "(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"head -c 10000000 /dev/zero | tr '\\\\0' x\") :output t) 1";
-    let outcome = house.eval(code).await;
+    let outcome = fixture.eval(code).await;
     assert!(outcome.stdout.text.len() < 120_000 && outcome.stdout.omitted > 9_000_000, "{}", outcome.stdout.omitted);
     let literal = "y".repeat(20_000_000);
-    assert_eq!(house.values(&format!("(length \"{literal}\")")).await, ["20000000"]);
-    house.close().await;
+    assert_eq!(fixture.values(&format!("(length \"{literal}\")")).await, ["20000000"]);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leaving_asking_and_breaking_are_errors() {
-    let mut house = House::new();
-    let pid = house.ready().await;
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
     for code in [
         "(sb-ext:exit)",
         "(sb-ext:quit)",
@@ -164,22 +164,22 @@ async fn leaving_asking_and_breaking_are_errors() {
         "(sb-thread:abort-thread)",
         "(y-or-n-p \"well?\")",
     ] {
-        let outcome = house.try_eval(code, AMPLE).await.unwrap();
+        let outcome = fixture.try_eval(code, AMPLE).await.unwrap();
         assert_eq!(outcome.status, EvalStatus::Error, "{code}: {outcome:?}");
         assert!(!kind(&outcome).is_empty(), "{code}: {outcome:?}");
     }
-    assert_eq!(house.values("(code-char #xD800)").await.len(), 1);
-    assert_eq!(house.values("(string (code-char #xD800))").await, ["\"\u{fffd}\""]);
-    assert_eq!(house.ready().await, pid);
-    house.close().await;
+    assert_eq!(fixture.values("(code-char #xD800)").await.len(), 1);
+    assert_eq!(fixture.values("(string (code-char #xD800))").await, ["\"\u{fffd}\""]);
+    assert_eq!(fixture.ready().await, pid);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_in_another_thread_is_told_and_foreign_code_may_write_where_it_likes() {
-    let mut house = House::new();
-    let pid = house.ready().await;
-    house.eval("(sb-thread:make-thread (lambda () (error \"off the road\")) :name \"a wanderer\") 1").await;
-    let (thread, message) = house
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
+    fixture.eval("(sb-thread:make-thread (lambda () (error \"off the road\")) :name \"a wanderer\") 1").await;
+    let (thread, message) = fixture
         .event(|event| match event {
             ImageEvent::ThreadError { thread, message, .. } => Some((thread, message)),
             _ => None,
@@ -188,78 +188,78 @@ async fn an_error_in_another_thread_is_told_and_foreign_code_may_write_where_it_
     assert_eq!((thread.as_str(), message.as_str()), ("a wanderer", "off the road"));
     let write = "(sb-alien:alien-funcall (sb-alien:extern-alien \"write\" (function sb-alien:long sb-alien:int sb-alien:c-string \
                  sb-alien:long)) 1 \"{\\\"id\\\":1}\" 8)";
-    let outcome = house.eval(write).await;
+    let outcome = fixture.eval(write).await;
     assert_eq!((outcome.status, outcome.stdout.text.as_str()), (EvalStatus::Ok, "{\"id\":1}"));
     // Later than the evaluation that starts it, so it is nobody's.
-    let fifo = house.workspace.path().join("fifo");
+    let fifo = fixture.workspace.path().join("fifo");
     let program = format!("read line <'{}'; echo $line", fifo.display());
-    house.eval(&format!("(sb-posix:mkfifo {fifo:?} #o600) (sb-ext:run-program \"/bin/sh\" '(\"-c\" {program:?}) :output t :wait nil) 1")).await;
+    fixture.eval(&format!("(sb-posix:mkfifo {fifo:?} #o600) (sb-ext:run-program \"/bin/sh\" '(\"-c\" {program:?}) :output t :wait nil) 1")).await;
     tokio::task::spawn_blocking(move || fs::write(fifo, "later\n")).await.unwrap().unwrap();
     let printed = |event| match event {
         ImageEvent::Printed { text, stderr: false } => Some(text),
         _ => None,
     };
-    assert_eq!(house.event(printed).await, "later");
-    assert_eq!(house.ready().await, pid);
-    house.close().await;
+    assert_eq!(fixture.event(printed).await, "later");
+    assert_eq!(fixture.ready().await, pid);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_image_is_started_again_with_what_it_had() {
-    let mut house = House::new();
-    let first = house.ready().await;
-    let one = write_system(&house, "one", "(defvar cl-user::*loads* '(1))");
-    let two = write_system(&house, "two", "(push 2 cl-user::*loads*)");
+    let mut fixture = Fixture::new();
+    let first = fixture.ready().await;
+    let one = write_system(&fixture, "one", "(defvar cl-user::*loads* '(1))");
+    let two = write_system(&fixture, "two", "(push 2 cl-user::*loads*)");
     for system in [one, two] {
-        assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
+        assert!(soon(fixture.image.load_system(system, None)).await.unwrap().loaded);
     }
-    let image = house.image.clone();
+    let image = fixture.image.clone();
     let running = tokio::spawn(async move { image.eval(params("test", "(sleep 1000)", AMPLE), None).await });
-    house.runs(1).await;
+    fixture.runs(1).await;
     kill(first);
     let reason = lost(soon(running).await.unwrap());
     assert!(reason.contains("was killed by signal 9") && reason.contains("Loaded again: one, two."), "{reason}");
-    let (why, loaded, _) = restored(&mut house).await;
+    let (why, loaded, _) = restored(&mut fixture).await;
     assert!(why.contains("was killed by signal 9"), "{why}");
     assert_eq!(loaded, ["one", "two"]);
-    assert_eq!(house.values("*loads*").await, ["(2 1)"]);
+    assert_eq!(fixture.values("*loads*").await, ["(2 1)"]);
     // The image's last output explains its end, though an evaluation was running.
     let die = "(sb-ext:run-program \"/bin/sh\" '(\"-c\" \"echo a dire message >&2\") :output t) \
                (sb-posix:kill (sb-posix:getpid) sb-posix:sigabrt) (sleep 1000)";
-    let reason = lost(house.try_eval(die, AMPLE).await);
+    let reason = lost(fixture.try_eval(die, AMPLE).await);
     assert!(reason.contains("ABRT") && reason.contains("a dire message"), "{reason}");
-    house.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_system_that_the_image_dies_of_is_left_out() {
-    let mut house = House::new();
-    house.ready().await;
-    let good = write_system(&house, "good", "(defvar cl-user::*good* t)");
+    let mut fixture = Fixture::new();
+    fixture.ready().await;
+    let good = write_system(&fixture, "good", "(defvar cl-user::*good* t)");
     let bad = write_system(
-        &house,
+        &fixture,
         "bad",
         "(if (probe-file \"second\") (sb-posix:kill (sb-posix:getpid) 9) (close (open \"second\" :direction :output)))",
     );
     for system in [bad, good] {
-        assert!(soon(house.image.load_system(system, None)).await.unwrap().loaded);
+        assert!(soon(fixture.image.load_system(system, None)).await.unwrap().loaded);
     }
-    let restart = soon(house.image.restart()).await;
+    let restart = soon(fixture.image.restart()).await;
     assert!(restart.is_ok(), "{restart:?}");
-    let (_, loaded, failed) = restored(&mut house).await;
+    let (_, loaded, failed) = restored(&mut fixture).await;
     assert_eq!(loaded, ["good"]);
     assert!(failed.len() == 1 && failed[0].0 == "bad" && failed[0].1.contains("died"), "{failed:?}");
-    assert_eq!(house.values("*good*").await, ["T"]);
-    house.close().await;
+    assert_eq!(fixture.values("*good*").await, ["T"]);
+    fixture.close().await;
 }
 
 /// Code that nothing but the end of the image stops, once it has set `*kept*`.
 const UNSTOPPABLE: &str = "(sb-sys:without-interrupts (setf cl-user::*kept* 3) (loop))";
 
 /// Waits until an evaluation has set `*kept*` to the value.
-async fn has_set(house: &House, value: &str) {
+async fn has_set(fixture: &Fixture, value: &str) {
     comes("the evaluation's effect", async || {
-        let kept = soon(house.image.eval(params("other", "cl-user::*kept*", AMPLE), None)).await.unwrap();
+        let kept = soon(fixture.image.eval(params("other", "cl-user::*kept*", AMPLE), None)).await.unwrap();
         (kept.values[0].text == value).then_some(())
     })
     .await;
@@ -267,65 +267,65 @@ async fn has_set(house: &House, value: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
-    let mut house = House::new();
-    let pid = house.ready().await;
-    house.eval("(defvar *kept* 1) (defpackage :mine (:use :cl)) (in-package :mine)").await;
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
+    fixture.eval("(defvar *kept* 1) (defpackage :mine (:use :cl)) (in-package :mine)").await;
     for wait in [0, 0, 1, 5, 50, 300] {
-        let running = house.image.eval(params("test", "(loop (setf cl-user::*kept* 2))", AMPLE), None);
+        let running = fixture.image.eval(params("test", "(loop (setf cl-user::*kept* 2))", AMPLE), None);
         assert!(tokio::time::timeout(Duration::from_millis(wait), running).await.is_err());
-        assert_eq!(house.values("(package-name *package*)").await, ["\"MINE\""]);
+        assert_eq!(fixture.values("(package-name *package*)").await, ["\"MINE\""]);
     }
     // And while it certainly runs.
-    let image = house.image.clone();
+    let image = fixture.image.clone();
     let running =
         tokio::spawn(async move { image.eval(params("test", "(loop (setf cl-user::*kept* 2))", AMPLE), None).await });
-    house.runs(1).await;
-    has_set(&house, "2").await;
+    fixture.runs(1).await;
+    has_set(&fixture, "2").await;
     running.abort();
-    assert_eq!(house.values("(package-name *package*)").await, ["\"MINE\""]);
-    assert_eq!(house.values("cl-user::*kept*").await, ["2"]);
-    house.runs(0).await;
-    assert_eq!(house.ready().await, pid);
+    assert_eq!(fixture.values("(package-name *package*)").await, ["\"MINE\""]);
+    assert_eq!(fixture.values("cl-user::*kept*").await, ["2"]);
+    fixture.runs(0).await;
+    assert_eq!(fixture.ready().await, pid);
     // One that cannot be stopped is ended without anybody waiting for it.
-    let image = house.image.clone();
+    let image = fixture.image.clone();
     let running = tokio::spawn(async move { image.eval(params("test", UNSTOPPABLE, AMPLE), None).await });
     // An evaluation that only begins can still be stopped.
-    has_set(&house, "3").await;
+    has_set(&fixture, "3").await;
     running.abort();
-    let (why, ..) = restored(&mut house).await;
+    let (why, ..) = restored(&mut fixture).await;
     assert!(why.contains("cancelled"), "{why}");
     assert!(!lives(pid));
-    house.ready().await;
-    house.close().await;
+    fixture.ready().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadline_counts_from_the_evaluations_turn_and_interrupt_finds_what_runs() {
-    let mut house = House::new();
-    let pid = house.ready().await;
-    let first = house.image.eval(params("test", "(sleep 6)", AMPLE), None);
-    let second = house.image.eval(params("test", ":second", 5.0), None);
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
+    let first = fixture.image.eval(params("test", "(sleep 6)", AMPLE), None);
+    let second = fixture.image.eval(params("test", ":second", 5.0), None);
     let (first, second) = soon(async { tokio::join!(first, second) }).await;
     assert_eq!(first.unwrap().status, EvalStatus::Ok);
     assert_eq!(second.unwrap().values[0].text, ":SECOND");
     let run = |session: &str| {
-        let (image, params) = (house.image.clone(), params(session, "(loop)", AMPLE));
+        let (image, params) = (fixture.image.clone(), params(session, "(loop)", AMPLE));
         tokio::spawn(async move { image.eval(params, None).await })
     };
     let (a, b) = (run("a"), run("b"));
-    house.runs(2).await;
-    assert_eq!(soon(house.image.interrupt(Some("nobody"))).await.unwrap(), 0);
-    assert_eq!(soon(house.image.interrupt(Some("a"))).await.unwrap(), 1);
+    fixture.runs(2).await;
+    assert_eq!(soon(fixture.image.interrupt(Some("nobody"))).await.unwrap(), 0);
+    assert_eq!(soon(fixture.image.interrupt(Some("a"))).await.unwrap(), 1);
     assert_eq!(soon(a).await.unwrap().unwrap().status, EvalStatus::Interrupted);
     assert!(!b.is_finished());
-    assert_eq!(soon(house.image.interrupt(None)).await.unwrap(), 1);
+    assert_eq!(soon(fixture.image.interrupt(None)).await.unwrap(), 1);
     assert_eq!(soon(b).await.unwrap().unwrap().status, EvalStatus::Interrupted);
     let c = run("c");
-    house.runs(1).await;
-    house.image.close_session("c");
+    fixture.runs(1).await;
+    fixture.image.close_session("c");
     assert_eq!(soon(c).await.unwrap().unwrap().status, EvalStatus::Interrupted);
-    assert_eq!(house.ready().await, pid);
-    house.close().await;
+    assert_eq!(fixture.ready().await, pid);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -335,9 +335,9 @@ async fn an_init_file_that_the_image_dies_of_is_left_out() {
     fs::write(&init, "(sb-posix:kill (sb-posix:getpid) 9)").unwrap();
     let mut config = crate::support::config();
     config.init_file = consort::config::InitFile::File(init);
-    let mut house = House::with(config, crate::support::cache());
-    let (_, loaded, failed) = restored(&mut house).await;
+    let mut fixture = Fixture::with(config, crate::support::cache());
+    let (_, loaded, failed) = restored(&mut fixture).await;
     assert!(loaded.is_empty() && failed.len() == 1 && failed[0].0.ends_with("deadly.lisp"), "{loaded:?} {failed:?}");
-    assert_eq!(house.values("(+ 1 2)").await, ["3"]);
-    house.close().await;
+    assert_eq!(fixture.values("(+ 1 2)").await, ["3"]);
+    fixture.close().await;
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// An image, its directories, and the processes that were seen.
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) image: Image,
     pub(crate) checker: Checker,
     pub(crate) events: UnboundedReceiver<ImageEvent>,
@@ -71,15 +71,15 @@ pub(crate) fn kill(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-impl House {
-    pub(crate) fn new() -> House {
-        House::with(config(), cache())
+impl Fixture {
+    pub(crate) fn new() -> Fixture {
+        Fixture::with(config(), cache())
     }
 
-    pub(crate) fn with(config: LispConfig, cache: PathBuf) -> House {
+    pub(crate) fn with(config: LispConfig, cache: PathBuf) -> Fixture {
         let (workspace, private) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (image, events) = Image::start_with_cache(config, workspace.path(), private.path().to_owned(), cache);
-        House { checker: Checker::new(&image), image, events, workspace, private, pids: Vec::new() }
+        Fixture { checker: Checker::new(&image), image, events, workspace, private, pids: Vec::new() }
     }
 
     /// Waits until the image is ready; returns its process.
@@ -161,7 +161,7 @@ impl House {
     }
 }
 
-impl House {
+impl Fixture {
     /// The image was wanted only to be started.
     pub(crate) async fn close_when_ready(mut self) {
         self.ready().await;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use consort_tests::doors::Door;
+use consort_tests::frontends::Frontend;
 use consort_tests::installation::Installation;
 use consort_tests::patience::{AMPLE, found, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,7 +21,7 @@ const ROUND: u64 = 80;
 
 /// A client, and what it waits for.
 struct Client {
-    door: Door,
+    frontend: Frontend,
     open: Vec<(u64, Call)>,
     /// The document; an agent has none.
     document: Option<Document>,
@@ -52,9 +52,9 @@ impl Driver {
         for name in ["one.lisp", "two.lisp"] {
             let path = world.write(name, "");
             let document = Document { path, uri: world.uri(name), text: Text::default(), version: 1 };
-            clients.push(Client { door: Door::Lsp(world.lsp()), open: Vec::new(), document: Some(document) });
+            clients.push(Client { frontend: Frontend::Lsp(world.lsp()), open: Vec::new(), document: Some(document) });
         }
-        clients.push(Client { door: Door::Mcp(world.mcp()), open: Vec::new(), document: None });
+        clients.push(Client { frontend: Frontend::Mcp(world.mcp()), open: Vec::new(), document: None });
         let random = fastrand::Rng::with_seed(seed);
         let mut driver = Driver { world, clients, random, events: Vec::new(), descriptors: 0, killed: None };
         for client in 0..driver.clients.len() {
@@ -110,7 +110,7 @@ impl Driver {
         });
         self.events.push(Event::Host { descriptors, memory, descriptors_before: before });
         for (client, one) in self.clients.iter_mut().enumerate() {
-            self.events.push(Event::Surplus { client, ids: std::mem::take(&mut one.door.rpc().surplus) });
+            self.events.push(Event::Surplus { client, ids: std::mem::take(&mut one.frontend.rpc().surplus) });
         }
         drop(self.clients);
         self.world.finish();
@@ -135,7 +135,7 @@ impl Driver {
             Call::Endless => "(loop (sleep 0.001))".into(),
         };
         let one = &mut self.clients[client];
-        let id = one.door.begin(&code, AMPLE);
+        let id = one.frontend.begin(&code, AMPLE);
         one.open.push((id, call));
         self.events.push(Event::Begin { client, id, call, value });
     }
@@ -144,7 +144,7 @@ impl Driver {
         let one = &mut self.clients[client];
         if let Some((id, _)) = one.open.iter().find(|(_, call)| *call == Call::Endless) {
             self.events.push(Event::Cancel { client, id: *id });
-            one.door.cancel(*id);
+            one.frontend.cancel(*id);
         }
     }
 
@@ -153,7 +153,7 @@ impl Driver {
         self.cancel(client);
         let one = &mut self.clients[client];
         for (id, _) in std::mem::take(&mut one.open) {
-            let answer = one.door.wait(id);
+            let answer = one.frontend.wait(id);
             let text = if answer.failed { answer.text } else { answer.values.into_iter().next().unwrap_or_default() };
             self.events.push(Event::End { client, id, failed: answer.failed, text });
         }
@@ -166,7 +166,7 @@ impl Driver {
     /// Repeats a request until it is answered without an error: one may tell that a host was
     /// killed.
     fn ask(&mut self, client: usize, method: &str, params: &Value) -> Value {
-        let rpc = self.clients[client].door.rpc();
+        let rpc = self.clients[client].frontend.rpc();
         found(method, || {
             let mut answer = rpc.call(method, params.clone());
             answer.get("error").is_none().then(|| answer["result"].take())
@@ -176,7 +176,7 @@ impl Driver {
     // Documents.
 
     fn notify(&mut self, client: usize, method: &str, params: Value) {
-        self.clients[client].door.rpc().notify(method, params);
+        self.clients[client].frontend.rpc().notify(method, params);
     }
 
     fn open_document(&mut self, client: usize) {
@@ -305,7 +305,7 @@ impl Driver {
         self.collect(client);
         let pid = match which {
             "copy" => self.copy(),
-            "bridge" => i32::try_from(self.clients[client].door.rpc().pid()).ok().and_then(Pid::from_raw),
+            "bridge" => i32::try_from(self.clients[client].frontend.rpc().pid()).ok().and_then(Pid::from_raw),
             "host" => process(&self.world.status()["host_pid"]),
             _ => process(&self.world.status()["image"]["pid"]),
         };
@@ -345,9 +345,9 @@ impl Driver {
     fn replace_bridge(&mut self, client: usize) {
         self.collect(client);
         let one = &mut self.clients[client];
-        let ids = std::mem::take(&mut one.door.rpc().surplus);
+        let ids = std::mem::take(&mut one.frontend.rpc().surplus);
         let editor = one.document.is_some();
-        one.door = if editor { Door::Lsp(self.world.lsp()) } else { Door::Mcp(self.world.mcp()) };
+        one.frontend = if editor { Frontend::Lsp(self.world.lsp()) } else { Frontend::Mcp(self.world.mcp()) };
         self.events.push(Event::Surplus { client, ids });
         // A new connection is a new session.
         self.fault("SIGKILL of a bridge");

@@ -152,7 +152,7 @@ impl Agent {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
-    /// Go away without a word, and see the door close.
+    /// Go away without a word, and see the connection close.
     pub async fn vanish(self) {
         let Agent { server, lines, write, .. } = self;
         drop((lines, write));

@@ -93,7 +93,7 @@ impl Installation {
         self.consort(args).output().expect("consort runs")
     }
 
-    /// A client of the LSP door, initialized.
+    /// A client of the LSP front end, initialized.
     pub fn lsp(&self) -> Rpc {
         let mut rpc = Rpc::start(self.consort(&["lsp"]), Framing::Headers);
         rpc.request(
@@ -112,7 +112,7 @@ impl Installation {
         rpc
     }
 
-    /// A client of the MCP door, initialized.
+    /// A client of the MCP front end, initialized.
     pub fn mcp(&self) -> Rpc {
         let mut rpc = Rpc::start(self.consort(&["mcp"]), Framing::Lines);
         rpc.request(

@@ -1,12 +1,12 @@
-//! Support for end-to-end tests: a host or a session of its own, clients for both doors, and a
+//! Support for end-to-end tests: a host or a session of its own, clients for both front ends, and a
 //! check that nothing is left behind.
 
 pub mod agent;
 pub mod carets;
 pub mod clients;
 pub mod deaf;
-pub mod doors;
 pub mod environment;
+pub mod frontends;
 pub mod installation;
 pub mod lone_image;
 pub mod lsp;

@@ -1,4 +1,4 @@
-//! An image without host or doors, for tests of what happens inside it.
+//! An image without host or front ends, for tests of what happens inside it.
 
 use std::path::{Path, PathBuf};
 

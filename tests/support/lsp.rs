@@ -19,7 +19,7 @@ pub struct Editor {
     unread: Unread,
     /// The section `consort` of the editor's settings.
     pub settings: Value,
-    /// The door.
+    /// The front end.
     pub server: JoinHandle<consort::lsp::Ended>,
 }
 

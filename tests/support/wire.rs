@@ -1,5 +1,5 @@
-//! A plain JSON-RPC client over a child's stdio, for both doors: it knows the framing and nothing
-//! of the protocols.
+//! A plain JSON-RPC client over a child's stdio, for both front ends: it knows the framing and
+//! nothing of the protocols.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};

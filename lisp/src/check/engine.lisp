@@ -246,13 +246,13 @@
   name, and names in it mean nothing."
   (setf (check-lost-package check) t
         (check-unknown-packages check) t)
-  (handler-case (push (setf *package* (make-package (string designator) :use '(:common-lisp))) (check-stand-ins check))
+  (handler-case (push (setf *package* (make-package (string designator) :use '(:common-lisp))) (check-placeholders check))
     (error () nil)))
 
-(defun forget-stand-ins (check)
-  "Have the packages that stood in for unknown ones out of the way of who makes these."
-  (loop for package in (shiftf (check-stand-ins check) '())
-        do (handler-case (rename-package package (symbol-name (gensym "STAND-IN-")))
+(defun forget-placeholders (check)
+  "Rename the placeholder packages, so that code can make packages of their names."
+  (loop for package in (shiftf (check-placeholders check) '())
+        do (handler-case (rename-package package (symbol-name (gensym "PLACEHOLDER-")))
              (error () nil))))
 
 (defun tell-held-back (check code message)
@@ -266,7 +266,7 @@
   alone."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
-      (forget-stand-ins check)
+      (forget-placeholders check)
       (multiple-value-bind (system loaded)
           (and (check-path check) (some #'name-finding-p held) (system-of-file (check-path check) (check-asd-files check)))
         (cond ((and system (not (component-for-this-lisp-p (component-with-file (asdf:registered-system system) (check-path check)))))
@@ -292,7 +292,7 @@
 
 (defun put-source (check)
   "Put the text of CHECK, with what is withheld made blank, where it is read from."
-  (loop for (start) in (check-withheld check) do (note-ghost check start))
+  (loop for (start) in (check-withheld check) do (note-unseen-name check start))
   (when (check-withheld check)
     (setf (check-text check) (blank (check-text check) (check-withheld check))))
   (write-source (check-text check) (source-file-of check))

@@ -200,9 +200,9 @@
                   ((let ((next (next-toplevel text failed-at)))
                      (and next (progn (reopen reading next) t))))
                   (t (reopen reading (length text)))))))
-    (note-ghost check start)))
+    (note-unseen-name check start)))
 
-(defun note-ghost (check start)
+(defun note-unseen-name (check start)
   "Remember the name that the form at START, which the compiler does not see, would define."
   (let ((token (definition-name (check-text check) start)))
-    (when token (setf (gethash (plain-name token) (check-ghosts check)) t))))
+    (when token (setf (gethash (plain-name token) (check-unseen-names check)) t))))

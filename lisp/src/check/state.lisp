@@ -50,7 +50,7 @@
   (used (make-hash-table :test 'equal)) ; places that a repeated name already got
   ;; Over the whole text.
   (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
-  (ghosts (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
+  (unseen-names (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
   (keyword-uses '())                    ; (generic-function keyword finding), newest first
   (held '())                            ; findings about unknown names, or due to them: told at the end, if the file's system is not to blame
@@ -58,7 +58,7 @@
   (unloaded-system nil)                 ; its name, when it is known and not loaded
   (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
-  (stand-ins '())                       ; packages made in place of unknown ones
+  (placeholders '())                    ; packages made in place of unknown ones
   (duplicate-told nil)                  ; it was told that the current form defines something twice
   (failures '())                        ; lists of the current form that could not be compiled
   (unknown-packages nil)                ; some package of the text does not exist

@@ -100,10 +100,10 @@
                 collect finding)
         #'< :key #'finding-start))
 
-(defun ghost-p (check name)
+(defun unseen-name-p (check name)
   "Returns true if a form of the text that could not be read seems to define NAME."
   (let ((symbol (if (consp name) (car (last name)) name)))
-    (and (symbolp symbol) (gethash (symbol-name symbol) (check-ghosts check)))))
+    (and (symbolp symbol) (gethash (symbol-name symbol) (check-unseen-names check)))))
 
 (defun take-undefined (check)
   "The findings for the names that are still undefined, in the order of the text; forget them."
@@ -111,6 +111,6 @@
     (setf (check-undefined check) '())
     (sort (loop for use in uses
                 for name = (undefined-use-name use)
-                when (and (undefined-now-p name (undefined-use-kind use)) (not (ghost-p check name)))
+                when (and (undefined-now-p name (undefined-use-kind use)) (not (unseen-name-p check name)))
                   collect (undefined-use-finding use))
           #'< :key #'finding-start)))

@@ -15,7 +15,7 @@
 (define-global *breakpoints* '() "The breakpoints that are in force. The list is replaced under *PROBES-LOCK*.")
 (define-global *unverified* '() "(OWNER . FILE) of those whose breakpoints are not all in force. Replaced under *PROBES-LOCK*.")
 
-(defvar *setting-breakpoints* nil "Whether this thread puts breakpoints in force, which is no news to tell.")
+(defvar *setting-breakpoints* nil "Whether this thread puts breakpoints in force, which the host is not told of.")
 
 ;;; The request for a breakpoint
 

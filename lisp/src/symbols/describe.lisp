@@ -23,7 +23,7 @@
               (own-package-p (symbol-package form))
               (not (eq form (find-symbol (symbol-name form) package)))
               (not (eq :external (nth-value 1 (find-symbol (symbol-name form) (symbol-package form))))))
-         (make-stand-in (string-downcase (symbol-name form))))
+         (make-placeholder (string-downcase (symbol-name form))))
         (t form)))
 
 (defun lambda-list-parts (lambda-list package)

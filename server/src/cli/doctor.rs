@@ -83,8 +83,8 @@ fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -
         config::user_file().into_iter().chain([workspace.join("consort.toml")]).filter(|file| file.exists()).collect();
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let found = if names.is_empty() { "defaults only".into() } else { names.join(", ") };
-    if let Some(wish) = &settings.untrusted {
-        findings.tell(Mark::Missing, "trust", &wish.notice(), "")?;
+    if let Some(untrusted) = &settings.untrusted {
+        findings.tell(Mark::Missing, "trust", &untrusted.notice(), "")?;
     }
     if settings.problems.is_empty() {
         return findings.tell(Mark::Good, "configuration", &found, "");

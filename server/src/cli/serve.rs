@@ -111,8 +111,8 @@ fn live(
     for problem in &config.problems {
         tracing::warn!("{problem}");
     }
-    if let Some(wish) = &config.untrusted {
-        tracing::warn!("{}", wish.notice());
+    if let Some(untrusted) = &config.untrusted {
+        tracing::warn!("{}", untrusted.notice());
     }
     let linger = args.background.then_some(config.linger);
     let (pid, folders) = (std::process::id(), Vec::new());

@@ -40,14 +40,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     for problem in &config.problems {
         print_error(&format!("{problem}\n"))?;
     }
-    let Some(wish) = config.untrusted else {
+    let Some(untrusted) = config.untrusted else {
         print(&format!(
             "Nothing to trust: what the consort.toml of {shown} wants is in force, or it wants nothing that runs programs.\n"
         ))?;
         return Ok(ExitCode::FAILURE);
     };
-    store.trust(&wish).map_err(|error| Failure::cannot(error.to_string()))?;
-    let lines: String = wish.lines().iter().map(|line| format!("    {}\n", shown::line(line))).collect();
+    store.trust(&untrusted).map_err(|error| Failure::cannot(error.to_string()))?;
+    let lines: String = untrusted.lines().iter().map(|line| format!("    {}\n", shown::line(line))).collect();
     print(&format!("{shown} is trusted with:\n{lines}"))?;
     tell_host(&workspace)?;
     Ok(ExitCode::SUCCESS)
@@ -105,7 +105,7 @@ pub(crate) fn say_if_untrusted(workspace: &Path) -> Result<(), Failure> {
     let config = Config::load(workspace);
     let ignored =
         config.problems.iter().filter(|problem| problem.message.starts_with("is ignored")).map(ToString::to_string);
-    for line in ignored.chain(config.untrusted.iter().map(consort::config::trust::Wish::notice)) {
+    for line in ignored.chain(config.untrusted.iter().map(consort::config::trust::UntrustedSettings::notice)) {
         print_error(&format!("consort: {line}\n"))?;
     }
     Ok(())

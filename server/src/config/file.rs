@@ -110,8 +110,8 @@ mod tests {
         std::fs::write(dir.path().join("consort.toml"), workspace).unwrap();
         let store = TrustStore::within(dir.path().join("trust"));
         let config = Config::load_from(Some(&own), dir.path(), &store);
-        let Some(wish) = config.untrusted.as_ref().filter(|_| trusted) else { return config };
-        store.trust(wish).unwrap();
+        let Some(untrusted) = config.untrusted.as_ref().filter(|_| trusted) else { return config };
+        store.trust(untrusted).unwrap();
         Config::load_from(Some(&own), dir.path(), &store)
     }
 

@@ -23,7 +23,7 @@ pub const COMMAND: &str = "consort trust";
 
 /// The settings of a workspace that need trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct UntrustedSettings {
     /// The workspace, canonical.
     pub workspace: PathBuf,
     /// The keys and their values, by name.
@@ -34,10 +34,10 @@ pub struct Wish {
     pub lisp: LispConfig,
 }
 
-impl Wish {
+impl UntrustedSettings {
     /// Returns the request for the keys of `wanted`; `None` when granting them would change
     /// nothing.
-    pub(super) fn of(config: &Config, workspace: &Path, mut wanted: Vec<(String, Value)>) -> Option<Wish> {
+    pub(super) fn of(config: &Config, workspace: &Path, mut wanted: Vec<(String, Value)>) -> Option<UntrustedSettings> {
         let mut granted = config.clone();
         for (name, value) in &wanted {
             // An unusable value was reported as a problem.
@@ -48,7 +48,7 @@ impl Wish {
         }
         wanted.sort_by(|a, b| a.0.cmp(&b.0));
         let digest = digest(&wanted);
-        Some(Wish { workspace: workspace.into(), keys: wanted, digest, lisp: granted.lisp })
+        Some(UntrustedSettings { workspace: workspace.into(), keys: wanted, digest, lisp: granted.lisp })
     }
 
     /// Returns one line for each key, as written in the file: `lisp.command =
@@ -90,9 +90,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 pub struct Record {
     /// The workspace, for a person.
     pub path: String,
-    /// [`Wish::digest`].
+    /// [`UntrustedSettings::digest`].
     pub digest: String,
-    /// [`Wish::lines`].
+    /// [`UntrustedSettings::lines`].
     pub keys: Vec<String>,
 }
 
@@ -120,13 +120,13 @@ impl TrustStore {
 
     /// Returns true when the user has trusted this workspace with these contents. A record that
     /// others could have written is ignored.
-    pub fn grants(&self, wish: &Wish) -> bool {
-        let record = self.file(&wish.workspace).ok_or_else(no_home).and_then(|file| self.record(&file));
+    pub fn grants(&self, untrusted: &UntrustedSettings) -> bool {
+        let record = self.file(&untrusted.workspace).ok_or_else(no_home).and_then(|file| self.record(&file));
         match record {
-            Ok(record) => record.digest == wish.digest,
+            Ok(record) => record.digest == untrusted.digest,
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => {
-                tracing::warn!(%error, workspace = %wish.workspace.display(), "a record of trust is not used");
+                tracing::warn!(%error, workspace = %untrusted.workspace.display(), "a record of trust is not used");
                 false
             }
         }
@@ -147,12 +147,12 @@ impl TrustStore {
     ///
     /// # Errors
     /// An I/O error; an error when the directory is accessible to others.
-    pub fn trust(&self, wish: &Wish) -> io::Result<()> {
-        let (directory, file) = self.directory.as_deref().zip(self.file(&wish.workspace)).ok_or_else(no_home)?;
+    pub fn trust(&self, untrusted: &UntrustedSettings) -> io::Result<()> {
+        let (directory, file) = self.directory.as_deref().zip(self.file(&untrusted.workspace)).ok_or_else(no_home)?;
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_private(&std::fs::symlink_metadata(directory)?, directory)?;
-        let path = wish.workspace.to_string_lossy().into_owned();
-        let record = Record { path, digest: wish.digest.clone(), keys: wish.lines() };
+        let path = untrusted.workspace.to_string_lossy().into_owned();
+        let record = Record { path, digest: untrusted.digest.clone(), keys: untrusted.lines() };
         // Mode 0600, and put in place atomically.
         let mut new = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
         new.write_all(&serde_json::to_vec(&record)?)?;
@@ -215,29 +215,29 @@ mod tests {
     use serde_json::json;
     use std::os::unix::fs::PermissionsExt;
 
-    fn wish(keys: Value) -> Wish {
+    fn untrusted(keys: Value) -> UntrustedSettings {
         let keys = keys.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Wish::of(&Config::default(), Path::new("/some/workspace"), keys).unwrap()
+        UntrustedSettings::of(&Config::default(), Path::new("/some/workspace"), keys).unwrap()
     }
 
     #[test]
     fn a_record_is_private_and_holds_for_that_path_and_content_alone() {
         let dir = tempfile::tempdir().unwrap();
         let store = TrustStore::within(dir.path().join("state/trust"));
-        let wanted = wish(json!({"lisp.command": ["qlot", "exec", "sbcl"]}));
+        let wanted = untrusted(json!({"lisp.command": ["qlot", "exec", "sbcl"]}));
         assert!(!store.grants(&wanted));
         store.trust(&wanted).unwrap();
         assert!(store.grants(&wanted));
         let file = store.file(&wanted.workspace).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
-        assert!(!store.grants(&Wish { workspace: "/some/other".into(), ..wanted.clone() }));
+        assert!(!store.grants(&UntrustedSettings { workspace: "/some/other".into(), ..wanted.clone() }));
         for other in [
             json!({"lisp.command": ["qlot", "exec", "sbcl", "--eval", "x"]}),
             json!({"lisp.command": ["qlot", "exec", "sbcl"], "lisp.init_file": "x"}),
             json!({"lisp.command": ["qlot", "exec", "sbcl"], "check.copies": "process"}),
         ] {
-            assert!(!store.grants(&wish(other)));
+            assert!(!store.grants(&untrusted(other)));
         }
         assert_eq!(store.list().unwrap()[0].keys, [r#"lisp.command = ["qlot","exec","sbcl"]"#]);
         assert!(store.revoke(&wanted.workspace).unwrap() && !store.revoke(&wanted.workspace).unwrap());
@@ -248,7 +248,7 @@ mod tests {
     fn what_others_could_have_written_is_no_record() {
         let dir = tempfile::tempdir().unwrap();
         let store = TrustStore::within(dir.path().join("trust"));
-        let wanted = wish(json!({"lisp.command": ["x"]}));
+        let wanted = untrusted(json!({"lisp.command": ["x"]}));
         store.trust(&wanted).unwrap();
         let file = store.file(&wanted.workspace).unwrap();
         let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
@@ -272,6 +272,6 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_not_asked() {
         let keys = vec![("lisp.command".to_string(), json!(["sbcl"]))];
-        assert_eq!(Wish::of(&Config::default(), Path::new("/w"), keys), None);
+        assert_eq!(UntrustedSettings::of(&Config::default(), Path::new("/w"), keys), None);
     }
 }

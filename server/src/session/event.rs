@@ -16,7 +16,7 @@ use super::{
     Status, SystemReport,
 };
 use crate::config::approval::Class;
-use crate::config::trust::Wish;
+use crate::config::trust::UntrustedSettings;
 use crate::config::{Config, LispConfig};
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
@@ -262,12 +262,12 @@ pub(super) enum Event {
         client: ClientId,
         digest: String,
         answer: TrustAnswer,
-        reply: oneshot::Sender<Option<Wish>>,
+        reply: oneshot::Sender<Option<UntrustedSettings>>,
     },
     PutLisp {
         client: ClientId,
         lisp: Box<LispConfig>,
-        untrusted: Option<Wish>,
+        untrusted: Option<UntrustedSettings>,
         reply: Reply<()>,
     },
     // From below, and from the clock.

@@ -22,7 +22,7 @@ use crate::text::made::{Definition, definitions};
 /// Names with provenance that are kept.
 const NAMES: usize = 20_000;
 /// Entries kept for one name, such as for a generic function's methods.
-const MAKERS: usize = 16;
+const PER_NAME: usize = 16;
 /// Symbols in one query for home packages.
 const ASK: usize = 500;
 
@@ -283,7 +283,7 @@ impl Table {
         // There is one definition of each kind, except of methods.
         provenance.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));
         provenance.insert(0, made);
-        provenance.truncate(MAKERS);
+        provenance.truncate(PER_NAME);
         if is_new {
             self.next += 1;
             self.order.insert(self.next, name);

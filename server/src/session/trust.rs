@@ -5,7 +5,7 @@ use super::event::Event;
 pub use super::trust_prompt::{TrustAnswer, TrustPrompt};
 use super::{ClientId, Session, settle};
 use crate::config::Config;
-use crate::config::trust::{TrustStore, Wish};
+use crate::config::trust::{TrustStore, UntrustedSettings};
 use crate::model::image::ImageError;
 
 impl Session {
@@ -16,18 +16,18 @@ impl Session {
     ///
     /// Recording failed, with the reason; the image does not start with the settings.
     pub async fn answer_trust(&self, client: ClientId, digest: String, answer: TrustAnswer) -> Result<(), String> {
-        let wish = self.ask(|reply| Event::TrustAnswered { client, digest, answer, reply }).await;
-        let Ok(Some(wish)) = wish else { return Ok(()) };
+        let untrusted = self.ask(|reply| Event::TrustAnswered { client, digest, answer, reply }).await;
+        let Ok(Some(untrusted)) = untrusted else { return Ok(()) };
         let recorded = {
-            let wish = wish.clone();
-            tokio::task::spawn_blocking(move || TrustStore::of_user().trust(&wish)).await
+            let untrusted = untrusted.clone();
+            tokio::task::spawn_blocking(move || TrustStore::of_user().trust(&untrusted)).await
         };
         match recorded {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(format!("That the workspace is trusted could not be put on record: {error}")),
             Err(error) => return Err(error.to_string()),
         }
-        self.put_lisp(client, wish.lisp, None).await.map_err(|error| error.to_string())
+        self.put_lisp(client, untrusted.lisp, None).await.map_err(|error| error.to_string())
     }
 
     /// Handles a change of trust from a terminal: reads the settings again, and puts the Lisp
@@ -47,7 +47,7 @@ impl Session {
         &self,
         client: ClientId,
         lisp: crate::config::LispConfig,
-        untrusted: Option<Wish>,
+        untrusted: Option<UntrustedSettings>,
     ) -> Result<(), ImageError> {
         settle(self.ask(|reply| Event::PutLisp { client, lisp: Box::new(lisp), untrusted, reply })).await
     }

@@ -1,7 +1,7 @@
 //! The question whether a person trusts the settings of a workspace, and its answer.
 
 use super::ClientId;
-use crate::config::trust::{COMMAND, Wish};
+use crate::config::trust::{COMMAND, UntrustedSettings};
 use crate::shown;
 
 /// A question to a person: whether the workspace is trusted with the settings it requests.
@@ -9,7 +9,7 @@ use crate::shown;
 pub struct TrustPrompt {
     /// The text of a notification.
     pub message: String,
-    /// The digest of the settings in question ([`Wish::digest`]).
+    /// The digest of the settings in question ([`UntrustedSettings::digest`]).
     pub digest: String,
 }
 
@@ -25,15 +25,16 @@ pub enum TrustAnswer {
 }
 
 impl TrustPrompt {
-    pub(super) fn new(wish: &Wish) -> TrustPrompt {
-        let lines: Vec<String> = wish.lines().iter().map(|line| format!("    {}", shown::long_line(line))).collect();
+    pub(super) fn new(untrusted: &UntrustedSettings) -> TrustPrompt {
+        let lines: Vec<String> =
+            untrusted.lines().iter().map(|line| format!("    {}", shown::long_line(line))).collect();
         let message = format!(
             "The consort.toml of {} wants:\n{}\nThis runs programs or code of the workspace as you. Do you trust it? Until then \
              Consort works with your own Lisp. In a terminal: `{COMMAND}`.",
-            shown::line(&wish.workspace.to_string_lossy()),
+            shown::line(&untrusted.workspace.to_string_lossy()),
             lines.join("\n")
         );
-        TrustPrompt { message: shown::notification(&message), digest: wish.digest.clone() }
+        TrustPrompt { message: shown::notification(&message), digest: untrusted.digest.clone() }
     }
 }
 

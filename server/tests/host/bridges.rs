@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Process, Services, agent_params, file_uri, kill, wait_until, wait_until_gone};
+use crate::support::{Fixture, Process, agent_params, file_uri, kill, wait_until, wait_until_gone};
 
-fn editor(house: &Services) -> Process {
-    let mut editor = Process::start(house.command(&["lsp"])).framed();
-    let answer = editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+fn editor(fixture: &Fixture) -> Process {
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+    let answer = editor.request("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
     assert!(answer["result"]["capabilities"].is_object(), "{answer}");
     editor.send(&json!({"method": "initialized", "params": {}}));
     editor
@@ -17,16 +17,16 @@ fn editor(house: &Services) -> Process {
 
 #[test]
 fn editors_and_agents_share_one_image() {
-    let house = Services::new();
-    house.file("sub/dir/x.lisp", "");
-    house.file(".git/HEAD", "");
-    let mut editor = editor(&house);
+    let fixture = Fixture::new();
+    fixture.file("sub/dir/x.lisp", "");
+    fixture.file(".git/HEAD", "");
+    let mut editor = editor(&fixture);
     let eval = json!({"command": "consort.eval", "arguments": [{"code": "(defvar cl-user::*shared* 42)"}]});
     editor.request("workspace/executeCommand", eval);
-    let mut command = house.command(&["mcp"]);
+    let mut command = fixture.command(&["mcp"]);
     // With an .asd file of its own, which is nearer than the repository that the editor opened.
-    house.file("sub/own.asd", "");
-    command.current_dir(house.workspace().join("sub/dir"));
+    fixture.file("sub/own.asd", "");
+    command.current_dir(fixture.workspace().join("sub/dir"));
     let mut agent = Process::start(command);
     agent.request("initialize", agent_params(json!({})));
     assert_eq!(agent.eval("cl-user::*shared*"), "=> 42");
@@ -34,10 +34,10 @@ fn editors_and_agents_share_one_image() {
 
 #[test]
 fn a_debugger_meets_the_agents_image_and_ends_with_the_host() {
-    let house = Services::new();
-    let mut agent = house.agent();
+    let fixture = Fixture::new();
+    let mut agent = fixture.agent();
     assert_eq!(agent.eval("(defvar cl-user::*shared* 42)"), "=> *SHARED*");
-    let mut debugger = Process::start(house.command(&["dap"])).framed();
+    let mut debugger = Process::start(fixture.command(&["dap"])).framed();
     let ask = |debugger: &mut Process, seq: u64, command: &str, arguments: Value| {
         debugger.send(&json!({"seq": seq, "type": "request", "command": command, "arguments": arguments}));
         let answer = debugger.next("the answer", |told| told["request_seq"] == seq);
@@ -49,20 +49,20 @@ fn a_debugger_meets_the_agents_image_and_ends_with_the_host() {
     ask(&mut debugger, 3, "configurationDone", json!({}));
     let evaluated = ask(&mut debugger, 4, "evaluate", json!({"expression": "cl-user::*shared*"}));
     assert_eq!(evaluated["result"], "42");
-    assert!(house.run(&["stop"]).status.success());
+    assert!(fixture.run(&["stop"]).status.success());
     assert_eq!(debugger.finish().0, Some(0));
 }
 
 #[test]
 fn an_agents_call_is_answered_when_the_host_is_killed_and_the_next_finds_another() {
-    let house = Services::new();
-    let mut agent = house.agent();
+    let fixture = Fixture::new();
+    let mut agent = fixture.agent();
     assert_eq!(agent.eval("(defvar cl-user::*gone* 1)"), "=> *GONE*");
     let call = agent.ask_eval("(loop)");
     wait_until("the loop runs", || {
-        house.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
+        fixture.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
     });
-    let before = house.host_pid();
+    let before = fixture.host_pid();
     kill(before);
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -71,29 +71,29 @@ fn an_agents_call_is_answered_when_the_host_is_killed_and_the_next_finds_another
         "{answer}"
     );
     assert_eq!(agent.eval("(boundp 'cl-user::*gone*)"), "=> NIL");
-    assert_ne!(house.host_pid(), before);
+    assert_ne!(fixture.host_pid(), before);
     assert_eq!(agent.finish().0, Some(0));
 }
 
 #[test]
 fn an_agent_works_on_after_consort_stop() {
-    let house = Services::new();
-    let mut agent = house.agent();
-    assert!(house.run(&["stop"]).status.success());
-    assert!(house.status().is_none(), "it starts another only when it is asked something");
+    let fixture = Fixture::new();
+    let mut agent = fixture.agent();
+    assert!(fixture.run(&["stop"]).status.success());
+    assert!(fixture.status().is_none(), "it starts another only when it is asked something");
     assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
 }
 
 #[test]
 fn an_editors_requests_are_answered_when_the_host_is_killed() {
-    let house = Services::new();
-    let mut editor = editor(&house);
+    let fixture = Fixture::new();
+    let mut editor = editor(&fixture);
     let call =
         editor.ask("workspace/executeCommand", json!({"command": "consort.eval", "arguments": [{"code": "(loop)"}]}));
     wait_until("the loop runs", || {
-        house.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
+        fixture.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
     });
-    kill(house.host_pid());
+    kill(fixture.host_pid());
     assert_eq!(editor.answer(call)["error"]["code"], -32603);
     editor.next("word of the new host", |told| {
         told["method"] == "window/showMessage" && told["params"]["message"].to_string().contains("A new one is running")
@@ -119,9 +119,9 @@ fn await_codes(editor: &mut Process, uri: &str, version: i64, codes: &[&str]) {
 
 #[test]
 fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
-    let house = Services::new();
-    let uri = file_uri(&house.file("x.lisp", "on disk, and older"));
-    let mut editor = editor(&house);
+    let fixture = Fixture::new();
+    let uri = file_uri(&fixture.file("x.lisp", "on disk, and older"));
+    let mut editor = editor(&fixture);
     let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": "(defun f (x) 1)\n"});
     editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
     await_codes(&mut editor, &uri, 1, &["unused-variable"]);
@@ -133,19 +133,19 @@ fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
     };
     change(&mut editor, 2, "(defun g () (nowhere))\n");
     await_codes(&mut editor, &uri, 2, &["unused-variable", "undefined-function"]);
-    let before = house.host_pid();
+    let before = fixture.host_pid();
     kill(before);
     await_codes(&mut editor, &uri, 2, &["unused-variable", "undefined-function"]);
-    assert_ne!(house.host_pid(), before);
+    assert_ne!(fixture.host_pid(), before);
     change(&mut editor, 3, "(defun nowhere () 1)\n");
     await_codes(&mut editor, &uri, 3, &["unused-variable"]);
     // Again and again in a short time, it is left to the editor.
     wait_until("the bridge to give up", || {
         let gone = editor.child.try_wait().unwrap().is_some();
-        if !gone && let Some(status) = house.status() {
+        if !gone && let Some(status) = fixture.status() {
             kill(status["host_pid"].as_u64().unwrap());
             wait_until("another host, or the bridge's end", || {
-                house.status().is_some_and(|status| status["clients"].as_array().is_some_and(|here| !here.is_empty()))
+                fixture.status().is_some_and(|status| status["clients"].as_array().is_some_and(|here| !here.is_empty()))
                     || editor.child.try_wait().unwrap().is_some()
             });
         }
@@ -161,14 +161,14 @@ fn an_editors_documents_are_checked_again_when_the_host_was_killed() {
 
 #[test]
 fn unsaved_work_is_unsaved_also_for_the_next_host() {
-    let house = Services::new();
-    let path = house.file("x.lisp", "(defun f () :disk)\n");
+    let fixture = Fixture::new();
+    let path = fixture.file("x.lisp", "(defun f () :disk)\n");
     let uri = file_uri(&path);
-    let mut editor = editor(&house);
+    let mut editor = editor(&fixture);
     let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": "(defun f (x) :disk)\n"});
     editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
     await_codes(&mut editor, &uri, 1, &["unused-variable"]);
-    let mut agent = house.agent();
+    let mut agent = fixture.agent();
     let read = |agent: &mut Process| {
         let arguments = json!({"path": "x.lisp", "collapsed": false});
         let answer = agent.request("tools/call", json!({"name": "lisp-read-file", "arguments": arguments}));
@@ -176,19 +176,19 @@ fn unsaved_work_is_unsaved_also_for_the_next_host() {
         (facts["text"].as_str().unwrap_or_default().to_owned(), facts["unsaved"] == true)
     };
     assert_eq!(read(&mut agent), ("(defun f (x) :disk)".into(), true));
-    kill(house.host_pid());
+    kill(fixture.host_pid());
     await_codes(&mut editor, &uri, 1, &["unused-variable"]);
     assert_eq!(read(&mut agent), ("(defun f (x) :disk)".into(), true));
 }
 
 #[test]
 fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
-    let house = Services::new();
-    let mut editor = editor(&house);
-    assert!(house.run(&["stop"]).status.success());
+    let fixture = Fixture::new();
+    let mut editor = editor(&fixture);
+    assert!(fixture.run(&["stop"]).status.success());
     editor.told("window/showMessage");
     while editor.receive().is_some() {}
-    assert!(house.status().is_none());
+    assert!(fixture.status().is_none());
     let (code, said) = editor.finish();
     assert_eq!(code, Some(1));
     assert!(said.contains("was told to leave"), "{said}");
@@ -196,20 +196,20 @@ fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
 
 #[test]
 fn an_agents_work_ends_with_it() {
-    let house = Services::new();
-    let mut agent = house.agent();
+    let fixture = Fixture::new();
+    let mut agent = fixture.agent();
     agent.ask_eval("(loop)");
     wait_until("the loop runs", || {
-        house.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
+        fixture.status().is_some_and(|status| status["work"].as_array().is_some_and(|work| !work.is_empty()))
     });
     drop(agent);
-    wait_until("the loop is interrupted", || house.status().is_some_and(|status| status["work"] == json!([])));
+    wait_until("the loop is interrupted", || fixture.status().is_some_and(|status| status["work"] == json!([])));
 }
 
 #[test]
 fn what_is_piped_in_is_answered_before_the_end() {
-    let house = Services::new();
-    let mut child = house.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let fixture = Fixture::new();
+    let mut child = fixture.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": agent_params(json!({}))});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
@@ -224,48 +224,49 @@ fn what_is_piped_in_is_answered_before_the_end() {
 
 #[test]
 fn an_agents_roots_say_where_it_works() {
-    let house = Services::new();
-    let elsewhere = Services::new();
-    // The runtime directory of `house` and the current directory of `elsewhere`.
-    let mut command: Command = house.command(&["mcp"]);
+    let fixture = Fixture::new();
+    let elsewhere = Fixture::new();
+    // The runtime directory of `fixture` and the current directory of `elsewhere`.
+    let mut command: Command = fixture.command(&["mcp"]);
     command.current_dir(elsewhere.workspace());
     let mut agent = Process::start(command);
     let answer = agent.request("initialize", agent_params(json!({"roots": {"listChanged": true}})));
     assert_eq!(answer["result"]["serverInfo"]["name"], "consort");
-    assert!(house.status().is_none(), "not before the roots are known");
+    assert!(fixture.status().is_none(), "not before the roots are known");
     agent.send(&json!({"method": "notifications/initialized"}));
     let asked = agent.told("roots/list");
     let waiting = agent.ask("tools/list", json!({}));
     let ping = agent.ask("ping", json!({}));
     assert_eq!(agent.answer(ping)["result"], json!({}), "answered meanwhile");
-    agent.send(&json!({"id": asked["id"], "result": {"roots": [{"uri": file_uri(&house.workspace()), "name": "w"}]}}));
+    agent
+        .send(&json!({"id": asked["id"], "result": {"roots": [{"uri": file_uri(&fixture.workspace()), "name": "w"}]}}));
     assert!(agent.answer(waiting)["result"]["tools"].is_array(), "asked early, answered late");
-    assert_eq!(house.status().unwrap()["clients"][0]["name"], "test 1");
+    assert_eq!(fixture.status().unwrap()["clients"][0]["name"], "test 1");
 }
 
 #[test]
 fn an_agent_without_a_handshake_is_served() {
-    let house = Services::new();
-    let mut agent = Process::start(house.command(&["mcp", "--workspace", "."]));
+    let fixture = Fixture::new();
+    let mut agent = Process::start(fixture.command(&["mcp", "--workspace", "."]));
     let answer = agent.request("ping", json!({}));
     assert!(answer["result"].is_object() || answer["error"].is_object(), "{answer}");
 }
 
 #[test]
 fn a_workspace_that_does_not_exist_is_an_answer() {
-    let house = Services::new();
-    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    let fixture = Fixture::new();
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
     let answer = editor.request("initialize", json!({"rootUri": "file:///no/such/place", "capabilities": {}}));
     assert!(answer["error"]["message"].as_str().unwrap().contains("/no/such/place cannot be used"), "{answer}");
     assert_eq!(editor.finish().0, Some(1));
-    let agent = house.run(&["mcp", "--workspace", "/no/such/place"]);
+    let agent = fixture.run(&["mcp", "--workspace", "/no/such/place"]);
     assert_eq!(agent.status.code(), Some(2));
 }
 
 #[test]
 fn an_editors_first_words_are_answered_as_the_specification_says() {
-    let house = Services::new();
-    let mut editor = Process::start(house.command(&["lsp"])).framed();
+    let fixture = Fixture::new();
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
     assert_eq!(editor.request("textDocument/hover", json!({}))["error"]["code"], -32002);
     editor.stdin.as_mut().unwrap().write_all(b"Content-Length: 3\r\n\r\n{]}").unwrap();
     let parse_error = editor.next("a parse error", |message| message["error"]["code"] == -32700);
@@ -273,38 +274,40 @@ fn an_editors_first_words_are_answered_as_the_specification_says() {
     editor.send(&json!({"method": "exit"}));
     assert_eq!(editor.finish().0, Some(1));
 
-    let mut nonsense = Process::start(house.command(&["lsp"]));
+    let mut nonsense = Process::start(fixture.command(&["lsp"]));
     nonsense.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
     let (code, said) = nonsense.finish();
     assert_eq!(code, Some(1));
     assert!(said.contains("not the Language Server Protocol"), "{said}");
-    assert!(house.status().is_none());
+    assert!(fixture.status().is_none());
 }
 
 #[test]
 fn shutdown_and_exit_end_the_bridge_and_not_the_host() {
-    let house = Services::new();
-    let mut first = editor(&house);
+    let fixture = Fixture::new();
+    let mut first = editor(&fixture);
     assert_eq!(first.request("shutdown", Value::Null)["result"], Value::Null);
     first.send(&json!({"method": "exit"}));
     let mut rest = Vec::new();
     first.child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
     assert_eq!(first.child.wait().unwrap().code(), Some(0), "{}", String::from_utf8_lossy(&rest));
 
-    let second = editor(&house);
+    let second = editor(&fixture);
     assert_eq!(second.finish().0, Some(1), "without shutdown it is a failure, by the specification");
-    assert!(house.status().is_some());
+    assert!(fixture.status().is_some());
 }
 
 #[test]
 fn a_bridge_whose_client_vanishes_is_gone() {
-    let house = Services::new();
+    let fixture = Fixture::new();
     for command in ["mcp", "lsp"] {
-        let bridge = if command == "mcp" { house.agent() } else { editor(&house) };
+        let bridge = if command == "mcp" { fixture.agent() } else { editor(&fixture) };
         let pid = u64::from(bridge.child.id());
         let (code, _) = bridge.finish();
         assert!(code.is_some());
         wait_until_gone(pid);
     }
-    wait_until("the host has counted them out", || house.status().is_some_and(|status| status["clients"] == json!([])));
+    wait_until("the host has counted them out", || {
+        fixture.status().is_some_and(|status| status["clients"] == json!([]))
+    });
 }

@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Services, signal};
+use crate::support::{Fixture, signal};
 
 fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -17,39 +17,39 @@ fn err(output: &Output) -> String {
 
 #[test]
 fn eval_prints_output_values_and_errors_where_they_belong() {
-    let house = Services::new();
-    let output = house.run(&["eval", "(progn (princ \"out\") (princ \"err\" *error-output*) (values 1 \"λ\"))"]);
+    let fixture = Fixture::new();
+    let output = fixture.run(&["eval", "(progn (princ \"out\") (princ \"err\" *error-output*) (values 1 \"λ\"))"]);
     assert_eq!(
         (output.status.code(), out(&output).as_str(), err(&output).as_str()),
         (Some(0), "out\n=> 1\n=> \"λ\"\n", "err\n")
     );
-    assert_eq!(out(&house.run(&["eval", "(values)"])), "; no values\n");
+    assert_eq!(out(&fixture.run(&["eval", "(values)"])), "; no values\n");
     assert_eq!(
-        out(&house.run(&["eval", "--package", "keyword", "(cl:package-name cl:*package*)"])),
+        out(&fixture.run(&["eval", "--package", "keyword", "(cl:package-name cl:*package*)"])),
         "=> \"KEYWORD\"\n"
     );
 
-    let failed = house.run(&["eval", "(car 3)"]);
+    let failed = fixture.run(&["eval", "(car 3)"]);
     assert_eq!((failed.status.code(), out(&failed).as_str()), (Some(1), ""));
     assert!(err(&failed).starts_with("TYPE-ERROR: The value"), "{}", err(&failed));
-    let late = house.run(&["eval", "--timeout", "0.3", "(loop)"]);
+    let late = fixture.run(&["eval", "--timeout", "0.3", "(loop)"]);
     assert_eq!(late.status.code(), Some(1));
     assert!(err(&late).contains("0.3"), "{}", err(&late));
 
     // Output for a program is the values alone.
-    assert_eq!(out(&house.run(&["eval", "--raw", "(values \"a \\\"b\\\"\" 42)"])), "a \"b\"\n42\n");
+    assert_eq!(out(&fixture.run(&["eval", "--raw", "(values \"a \\\"b\\\"\" 42)"])), "a \"b\"\n42\n");
     // Code that cannot be read is shown as by `consort check`.
-    let unread = house.run(&["eval", "(+ 1"]);
+    let unread = fixture.run(&["eval", "(+ 1"]);
     assert_eq!(unread.status.code(), Some(1));
     assert!(err(&unread).contains("This list is never closed"), "{}", err(&unread));
     assert!(err(&unread).contains(" --> the code:1:1"), "{}", err(&unread));
-    let near = house.run(&["eval", "-p", "cl-usr", "1"]);
+    let near = fixture.run(&["eval", "-p", "cl-usr", "1"]);
     assert!(err(&near).ends_with("; did you mean cl-user?\n"), "{}", err(&near));
 
     // Code that reads gets the lines of standard input.
-    let reads = house.run_with_input(&["eval", "(list (read-line) (read) (read-line nil nil))"], "a line\n42\n");
+    let reads = fixture.run_with_input(&["eval", "(list (read-line) (read) (read-line nil nil))"], "a line\n42\n");
     assert_eq!(out(&reads), "=> (\"a line\" 42 NIL)\n", "{}", err(&reads));
-    let ended = house.run_with_input(&["eval", "(read-line)"], "");
+    let ended = fixture.run_with_input(&["eval", "(read-line)"], "");
     assert!(err(&ended).contains("standard input has ended"), "{}", err(&ended));
 
     for wrong in [
@@ -58,7 +58,7 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
         &["eval", "1", "--workspace", "/no/such"],
         &["eval", "1", "-p", "no-such"],
     ] {
-        let output = house.run(wrong);
+        let output = fixture.run(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}: {output:?}");
         assert!(!err(&output).is_empty());
     }
@@ -66,13 +66,13 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
 
 #[test]
 fn check_shows_carets_and_tells_by_its_exit_code() {
-    let house = Services::new();
-    house.file("clean.lisp", "(defun f (x) x)\n");
-    house.file("src/bad.lisp", "(defun g (x)\n  \"𝄞\" (undefined-thing x))\n");
-    let clean = house.run(&["check", "clean.lisp"]);
+    let fixture = Fixture::new();
+    fixture.file("clean.lisp", "(defun f (x) x)\n");
+    fixture.file("src/bad.lisp", "(defun g (x)\n  \"𝄞\" (undefined-thing x))\n");
+    let clean = fixture.run(&["check", "clean.lisp"]);
     assert_eq!((clean.status.code(), out(&clean).as_str()), (Some(0), "no problems in 1 file\n"), "{clean:?}");
 
-    let bad = house.run(&["check", "."]);
+    let bad = fixture.run(&["check", "."]);
     assert_eq!(bad.status.code(), Some(1));
     insta::assert_snapshot!(out(&bad), @r#"
     warning[undefined-function]: Undefined function: UNDEFINED-THING
@@ -83,19 +83,19 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
 
     1 warning in 2 files
     "#);
-    let json = house.run(&["check", "--json", "src/bad.lisp"]);
+    let json = fixture.run(&["check", "--json", "src/bad.lisp"]);
     assert_eq!(json.status.code(), Some(1));
     let lines: Vec<Value> = out(&json).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     insta::assert_snapshot!(lines[0], @r#"{"code":"undefined-function","file":"src/bad.lisp","message":"Undefined function: UNDEFINED-THING","range":{"end":{"character":23,"line":1},"start":{"character":8,"line":1}},"severity":2}"#);
     assert_eq!(lines.len(), 1);
 
     for wrong in ["missing.lisp", "/dev/null/x"] {
-        let output = house.run(&["check", wrong]);
+        let output = fixture.run(&["check", wrong]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(err(&output).contains(wrong));
     }
-    std::fs::write(house.workspace().join("latin.lisp"), b"; \xe9\n").unwrap();
-    let latin = house.run(&["check", "latin.lisp", "clean.lisp"]);
+    std::fs::write(fixture.workspace().join("latin.lisp"), b"; \xe9\n").unwrap();
+    let latin = fixture.run(&["check", "latin.lisp", "clean.lisp"]);
     assert_eq!(latin.status.code(), Some(2));
     assert!(err(&latin).contains("line 1 is not UTF-8"), "{}", err(&latin));
     assert!(out(&latin).contains("no problems in 1 file"), "the rest is checked all the same");
@@ -103,10 +103,10 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
 
 #[test]
 fn what_a_check_has_found_is_shown_before_it_ends_and_kept_when_it_is_interrupted() {
-    let house = Services::new();
-    house.file("a-bad.lisp", "(defun g (x)\n  (undefined-thing x))\n");
-    house.file("b-slow.lisp", "(eval-when (:compile-toplevel) (loop (sleep 1)))\n");
-    let mut command = house.command(&["check", "--timeout", "86400", "a-bad.lisp", "b-slow.lisp"]);
+    let fixture = Fixture::new();
+    fixture.file("a-bad.lisp", "(defun g (x)\n  (undefined-thing x))\n");
+    fixture.file("b-slow.lisp", "(eval-when (:compile-toplevel) (loop (sleep 1)))\n");
+    let mut command = fixture.command(&["check", "--timeout", "86400", "a-bad.lisp", "b-slow.lisp"]);
     let mut check = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut shown = BufReader::new(check.stdout.take().unwrap());
     let mut text = String::new();
@@ -124,46 +124,50 @@ fn what_a_check_has_found_is_shown_before_it_ends_and_kept_when_it_is_interrupte
 
 #[test]
 fn a_system_that_is_not_loaded_is_loaded_in_the_copy_only() {
-    let house = Services::new();
-    house.file(
+    let fixture = Fixture::new();
+    fixture.file(
         "toy.asd",
         "(defsystem \"toy\" :serial t :components ((:file \"package\") (:file \"macros\") (:file \"main\")))\n",
     );
-    house.file("package.lisp", "(defpackage :toy (:use :cl))\n");
-    house.file("macros.lisp", "(in-package :toy)\n(defmacro twice (form) `(progn ,form ,form))\n");
-    house.file("main.lisp", "(in-package :toy)\n(defun main () (twice (print (oops))))\n");
+    fixture.file("package.lisp", "(defpackage :toy (:use :cl))\n");
+    fixture.file("macros.lisp", "(in-package :toy)\n(defmacro twice (form) `(progn ,form ,form))\n");
+    fixture.file("main.lisp", "(in-package :toy)\n(defun main () (twice (print (oops))))\n");
     let expected = |name: &str| format!("{name}:2:31");
     for (arguments, name, files) in
         [(["toy.asd"], "main.lisp", 4), (["main.lisp"], "main.lisp", 1), (["."], "./main.lisp", 4)]
     {
-        let output = house.run(&[&["check"][..], &arguments].concat());
+        let output = fixture.run(&[&["check"][..], &arguments].concat());
         let said = out(&output);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert!(said.contains("Undefined function: TOY::OOPS") || said.contains("Undefined function: OOPS"), "{said}");
         assert!(said.contains(&expected(name)), "{said}");
         assert!(said.ends_with(&format!("1 warning in {files} file{}\n", if files == 1 { "" } else { "s" })), "{said}");
     }
-    assert_eq!(out(&house.run(&["eval", "(find-package :toy)"])), "=> NIL\n", "the image knows nothing of it");
-    let fasls: Vec<_> = std::fs::read_dir(house.workspace())
+    assert_eq!(out(&fixture.run(&["eval", "(find-package :toy)"])), "=> NIL\n", "the image knows nothing of it");
+    let fasls: Vec<_> = std::fs::read_dir(fixture.workspace())
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "fasl"))
         .collect();
     assert!(fasls.is_empty(), "{fasls:?}");
 
-    let broken = house
+    let broken = fixture
         .file("broken.asd", "(defsystem \"broken\" :depends-on (\"no-such-system\") :components ((:file \"b\")))\n");
-    house.file("b.lisp", "(defun b () 1)\n");
-    let output = house.run(&["check", "broken.asd"]);
+    fixture.file("b.lisp", "(defun b () 1)\n");
+    let output = fixture.run(&["check", "broken.asd"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(out(&output).contains("no-such-system"), "{} {output:?}", broken.display());
 }
 
 #[test]
 fn a_reader_that_has_enough_is_no_error() {
-    let house = Services::new();
-    house.file("many.lisp", &"(no-such-function)\n".repeat(200));
-    let mut child =
-        house.command(&["check", "--json", "many.lisp"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let fixture = Fixture::new();
+    fixture.file("many.lisp", &"(no-such-function)\n".repeat(200));
+    let mut child = fixture
+        .command(&["check", "--json", "many.lisp"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), err(&output).as_str()), (Some(141), ""));
@@ -171,31 +175,31 @@ fn a_reader_that_has_enough_is_no_error() {
 
 #[test]
 fn status_says_that_none_runs() {
-    let house = Services::new();
-    let output = house.run(&["status"]);
+    let fixture = Fixture::new();
+    let output = fixture.run(&["status"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(out(&output).starts_with("No host runs for"), "{output:?}");
-    let json: Value = serde_json::from_slice(&house.run(&["status", "--json"]).stdout).unwrap();
+    let json: Value = serde_json::from_slice(&fixture.run(&["status", "--json"]).stdout).unwrap();
     assert_eq!(json["running"], false);
 }
 
 #[test]
 fn help_teaches() {
-    let house = Services::new();
+    let fixture = Fixture::new();
     for command in ["lsp", "mcp", "serve", "status", "stop", "eval", "check", "doctor", "trust"] {
-        let output = house.run(&[command, "--help"]);
+        let output = fixture.run(&[command, "--help"]);
         assert!(output.status.success());
         assert!(out(&output).len() > 300, "{command}: {}", out(&output));
     }
-    assert!(out(&house.run(&["--help"])).contains("\n  consort check src/\n"));
-    assert_eq!(out(&house.run(&["--version"])), format!("consort {}\n", consort::host::VERSION));
-    assert_eq!(house.run(&[]).status.code(), Some(2));
+    assert!(out(&fixture.run(&["--help"])).contains("\n  consort check src/\n"));
+    assert_eq!(out(&fixture.run(&["--version"])), format!("consort {}\n", consort::host::VERSION));
+    assert_eq!(fixture.run(&[]).status.code(), Some(2));
 }
 
 /// A program named `sbcl` that comes first on PATH.
-fn with_sbcl(house: &Services, script: &str) -> String {
+fn with_sbcl(fixture: &Fixture, script: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
-    let sbcl = house.file("bin/sbcl", &format!("#!/bin/sh\n{script}\n"));
+    let sbcl = fixture.file("bin/sbcl", &format!("#!/bin/sh\n{script}\n"));
     std::fs::set_permissions(&sbcl, std::fs::Permissions::from_mode(0o755)).unwrap();
     format!("{}:{}", sbcl.parent().unwrap().display(), std::env::var("PATH").unwrap())
 }
@@ -207,11 +211,11 @@ fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown()
         ("exec cat /dev/urandom", "printed without end"),
         ("printf '\\033[31m\\007\\033]0;title\\007'; exit 3", "exited with code 3"),
     ] {
-        let house = Services::new();
-        let path = with_sbcl(&house, script);
+        let fixture = Fixture::new();
+        let path = with_sbcl(&fixture, script);
         for arguments in [&["doctor"][..], &["eval", "1"]] {
             let output =
-                house.command(arguments).env("PATH", &path).stdin(std::process::Stdio::null()).output().unwrap();
+                fixture.command(arguments).env("PATH", &path).stdin(std::process::Stdio::null()).output().unwrap();
             assert!(!output.status.success(), "{script}: {output:?}");
             let said = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
             let text = String::from_utf8(said).expect("no bytes that are no text");
@@ -226,12 +230,12 @@ fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown()
 
 #[test]
 fn a_heap_that_cannot_be_had_is_named() {
-    let house = Services::new();
-    house.file("consort.toml", "[host]\nlinger_s = 60\n[lisp]\nheap = \"2000000GB\"\n");
-    assert_eq!(house.run(&["trust"]).status.code(), Some(0));
-    let output = house.run(&["eval", "1"]);
+    let fixture = Fixture::new();
+    fixture.file("consort.toml", "[host]\nlinger_s = 60\n[lisp]\nheap = \"2000000GB\"\n");
+    assert_eq!(fixture.run(&["trust"]).status.code(), Some(0));
+    let output = fixture.run(&["eval", "1"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(err(&output).contains("`lisp.heap`"), "{output:?}");
-    let status = house.status().unwrap();
+    let status = fixture.status().unwrap();
     assert_eq!((&status["image"]["state"], &status["image"]["final"]), (&json!("dead"), &json!(true)), "{status}");
 }

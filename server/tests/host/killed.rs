@@ -6,21 +6,21 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Process, Services, agent_params, file_uri, kill, pids, signal, wait_until, wait_until_gone};
+use crate::support::{Fixture, Process, agent_params, file_uri, kill, pids, signal, wait_until, wait_until_gone};
 
 /// The number of times that the host is killed while others come.
 const KILLS: usize = 10;
 
 #[test]
 fn whoever_comes_when_the_host_was_killed_is_served() {
-    let house = Services::new();
-    let file = house.file("x.lisp", "(defun f () 1)\n").display().to_string();
-    let mut agent = house.agent();
+    let fixture = Fixture::new();
+    let file = fixture.file("x.lisp", "(defun f () 1)\n").display().to_string();
+    let mut agent = fixture.agent();
     assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
     for round in 0..KILLS {
-        kill(house.host_pid());
+        kill(fixture.host_pid());
         let command = |args: &[&str]| -> Child {
-            house
+            fixture
                 .command(args)
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
@@ -28,9 +28,9 @@ fn whoever_comes_when_the_host_was_killed_is_served() {
                 .spawn()
                 .expect("it starts")
         };
-        let mut editor = Process::start(house.command(&["lsp"])).framed();
-        let opened = editor.ask("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
-        let mut other = Process::start(house.command(&["mcp"]));
+        let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+        let opened = editor.ask("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
+        let mut other = Process::start(fixture.command(&["mcp"]));
         let greeted = other.ask("initialize", agent_params(json!({})));
         let commands = [command(&["eval", "(+ 40 2)"]), command(&["check", &file]), command(&["status"])];
         assert!(editor.answer(opened)["result"]["capabilities"].is_object(), "round {round}");
@@ -50,16 +50,16 @@ fn whoever_comes_when_the_host_was_killed_is_served() {
 
 #[test]
 fn an_editor_whose_host_is_killed_meets_the_one_that_another_client_started() {
-    let house = Services::new();
-    let mut editor = Process::start(house.command(&["lsp"])).framed();
-    editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+    let fixture = Fixture::new();
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+    editor.request("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
     let bridge = i32::try_from(editor.child.id()).expect("a number");
     // The bridge sees the end of the old host only when the new one is there.
     signal(bridge, rustix::process::Signal::STOP);
-    let before = house.host_pid();
+    let before = fixture.host_pid();
     kill(before);
     wait_until_gone(before);
-    assert!(house.run(&["eval", "1"]).status.success());
+    assert!(fixture.run(&["eval", "1"]).status.success());
     signal(bridge, rustix::process::Signal::CONT);
     let eval = json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]});
     let told = editor.receive().expect("a message, and not the end");
@@ -69,46 +69,46 @@ fn an_editor_whose_host_is_killed_meets_the_one_that_another_client_started() {
 
 #[test]
 fn a_runtime_directory_that_is_removed_is_made_again_and_there_is_one_image() {
-    let house = Services::new();
-    let mut agent = house.agent();
+    let fixture = Fixture::new();
+    let mut agent = fixture.agent();
     assert_eq!(agent.eval("(defvar cl-user::*kept* 42)"), "=> *KEPT*");
-    let before = pids(&house.status().expect("a status"));
-    let base = house.place().path().parent().map(Path::to_owned).expect("a parent");
-    for remove in [base.clone(), house.place().path().to_owned(), house.place().socket()] {
+    let before = pids(&fixture.status().expect("a status"));
+    let base = fixture.place().path().parent().map(Path::to_owned).expect("a parent");
+    for remove in [base.clone(), fixture.place().path().to_owned(), fixture.place().socket()] {
         if remove.is_dir() {
             std::fs::remove_dir_all(&remove).expect("removed");
         } else {
             std::fs::remove_file(&remove).expect("removed");
         }
         // Who comes now starts no second host.
-        let eval = house.run(&["eval", "cl-user::*kept*"]);
+        let eval = fixture.run(&["eval", "cl-user::*kept*"]);
         assert_eq!(String::from_utf8_lossy(&eval.stdout), "=> 42\n", "{remove:?}: {eval:?}");
         // Behind the value an agent is told what happened.
         let value = agent.eval("cl-user::*kept*");
         assert!(value.starts_with("=> 42"), "{value}");
-        let status = house.status().expect("a status");
+        let status = fixture.status().expect("a status");
         assert_eq!(pids(&status), before);
         assert!(status["notes"].to_string().contains("The runtime directory was removed"), "{status}");
     }
     // Everything that needs the directory works as before.
-    let file = house.file("x.lisp", "(defun f (x) 1)\n").display().to_string();
-    let check = house.run(&["check", &file]);
+    let file = fixture.file("x.lisp", "(defun f (x) 1)\n").display().to_string();
+    let check = fixture.run(&["check", &file]);
     assert!(String::from_utf8_lossy(&check.stdout).contains("unused-variable"), "{check:?}");
 }
 
 #[test]
 fn a_host_that_is_stopped_is_told_of_and_waited_for() {
-    let house = Services::new();
-    let mut editor = Process::start(house.command(&["lsp"])).framed();
-    editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
-    let mut agent = house.agent();
+    let fixture = Fixture::new();
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+    editor.request("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
+    let mut agent = fixture.agent();
     assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
-    let host = house.host_pid();
+    let host = fixture.host_pid();
     let pid = i32::try_from(host).expect("a number");
     let told = format!("(process {host}) does not answer");
     signal(pid, rustix::process::Signal::STOP);
     // One that comes, one that asks, and one that calls a tool.
-    let eval = house
+    let eval = fixture
         .command(&["eval", "(+ 40 2)"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -126,7 +126,7 @@ fn a_host_that_is_stopped_is_told_of_and_waited_for() {
     while !said(&message, &told) {
         message = editor.receive().expect("a message");
     }
-    let status = house.run(&["status"]);
+    let status = fixture.run(&["status"]);
     assert!(String::from_utf8_lossy(&status.stderr).contains(&told), "{status:?}");
     signal(pid, rustix::process::Signal::CONT);
     assert_eq!(editor.answer(asked)["result"]["values"], json!(["42"]));
@@ -154,16 +154,16 @@ fn published(editor: &mut Process, uri: &str) -> (i64, Vec<String>) {
 
 #[test]
 fn checks_that_cannot_be_made_are_said_and_made_when_they_can() {
-    let house = Services::new();
-    let uri = file_uri(&house.file("x.lisp", "(defun f (x) 1)\n"));
-    let mut editor = Process::start(house.command(&["lsp"])).framed();
-    editor.request("initialize", json!({"rootUri": file_uri(&house.workspace()), "capabilities": {}}));
+    let fixture = Fixture::new();
+    let uri = file_uri(&fixture.file("x.lisp", "(defun f (x) 1)\n"));
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+    editor.request("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
     editor.send(&json!({"method": "initialized", "params": {}}));
     let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": "(defun f (x) 1)\n"});
     editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
     while published(&mut editor, &uri).1 != ["unused-variable"] {}
     // No copy of the image has a place to work in.
-    let work = house.place().work();
+    let work = fixture.place().work();
     std::fs::remove_dir_all(&work).expect("removed");
     std::fs::write(&work, "in the way").expect("a file");
     let change = |editor: &mut Process, version: i64| {
@@ -188,11 +188,11 @@ fn checks_that_cannot_be_made_are_said_and_made_when_they_can() {
             }
         }
     }
-    let status = house.status().expect("a status");
+    let status = fixture.status().expect("a status");
     assert!(status["notes"].to_string().contains("Documents are not checked now"), "{status}");
     std::fs::remove_file(&work).expect("removed");
     while outdated(&published(&mut editor, &uri).1) {}
     wait_until("the status says so too", || {
-        house.status().is_some_and(|status| !status["notes"].to_string().contains("Documents are not checked now"))
+        fixture.status().is_some_and(|status| !status["notes"].to_string().contains("Documents are not checked now"))
     });
 }

@@ -8,99 +8,99 @@ use consort::host::VERSION;
 use consort::host::hello::{Ack, Hello, Protocol};
 use serde_json::json;
 
-use crate::support::{Process, Services, agent_params, kill, pids, wait_until_gone};
+use crate::support::{Fixture, Process, agent_params, kill, pids, wait_until_gone};
 
 #[test]
 fn many_starters_meet_in_one_host() {
-    let house = Services::new();
-    let mut agents: Vec<Process> = (0..8).map(|_| Process::start(house.command(&["mcp"]))).collect();
+    let fixture = Fixture::new();
+    let mut agents: Vec<Process> = (0..8).map(|_| Process::start(fixture.command(&["mcp"]))).collect();
     let ids: Vec<u64> = agents.iter_mut().map(|agent| agent.ask("initialize", agent_params(json!({})))).collect();
     for (agent, id) in agents.iter_mut().zip(ids) {
         assert_eq!(agent.answer(id)["result"]["serverInfo"]["name"], "consort");
     }
-    let status = house.status().unwrap();
+    let status = fixture.status().unwrap();
     assert_eq!(status["clients"].as_array().unwrap().len(), 8, "{status}");
-    assert_eq!(status["workspace"], json!(house.workspace()));
+    assert_eq!(status["workspace"], json!(fixture.workspace()));
 }
 
 #[test]
 fn a_killed_hosts_leftovers_are_replaced() {
-    let house = Services::new();
-    drop(house.agent());
-    let before = house.status().unwrap();
+    let fixture = Fixture::new();
+    drop(fixture.agent());
+    let before = fixture.status().unwrap();
     kill(before["host_pid"].as_u64().unwrap());
     pids(&before).into_iter().for_each(wait_until_gone);
-    assert!(house.place().socket().exists(), "a killed host cannot tidy up");
-    assert!(house.status().is_none());
-    let agent = house.agent();
-    assert_ne!(house.host_pid(), before["host_pid"].as_u64().unwrap());
+    assert!(fixture.place().socket().exists(), "a killed host cannot tidy up");
+    assert!(fixture.status().is_none());
+    let agent = fixture.agent();
+    assert_ne!(fixture.host_pid(), before["host_pid"].as_u64().unwrap());
     drop(agent);
 }
 
 #[test]
 fn a_stale_socket_is_replaced() {
-    let house = Services::new();
-    house.place().create().unwrap();
-    drop(UnixListener::bind(house.place().socket()).unwrap());
-    drop(house.agent());
+    let fixture = Fixture::new();
+    fixture.place().create().unwrap();
+    drop(UnixListener::bind(fixture.place().socket()).unwrap());
+    drop(fixture.agent());
 }
 
 #[test]
 fn the_socket_is_private() {
-    let house = Services::new();
-    let _agent = house.agent();
+    let fixture = Fixture::new();
+    let _agent = fixture.agent();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(house.place().path()), 0o700);
-    assert_eq!(mode(&house.place().socket()), 0o600);
-    assert_eq!(mode(&house.place().work()), 0o700);
+    assert_eq!(mode(fixture.place().path()), 0o700);
+    assert_eq!(mode(&fixture.place().socket()), 0o600);
+    assert_eq!(mode(&fixture.place().work()), 0o700);
 }
 
 #[test]
 fn the_host_leaves_after_its_last_client() {
-    let house = Services::new();
-    house.file("consort.toml", "[host]\nlinger_s = 0\n");
-    let agent = house.agent();
-    let status = house.status().unwrap();
-    let second = house.agent();
+    let fixture = Fixture::new();
+    fixture.file("consort.toml", "[host]\nlinger_s = 0\n");
+    let agent = fixture.agent();
+    let status = fixture.status().unwrap();
+    let second = fixture.agent();
     drop(agent);
-    assert!(house.status().is_some(), "one is still there");
+    assert!(fixture.status().is_some(), "one is still there");
     drop(second);
     pids(&status).into_iter().for_each(wait_until_gone);
-    assert!(!house.place().path().exists());
+    assert!(!fixture.place().path().exists());
 }
 
 #[test]
 fn a_signal_is_an_orderly_end() {
-    let house = Services::new();
-    let _agent = house.agent();
-    let status = house.status().unwrap();
+    let fixture = Fixture::new();
+    let _agent = fixture.agent();
+    let status = fixture.status().unwrap();
     let host = rustix::process::Pid::from_raw(status["host_pid"].as_i64().unwrap() as i32).unwrap();
     rustix::process::kill_process(host, rustix::process::Signal::TERM).unwrap();
     pids(&status).into_iter().for_each(wait_until_gone);
-    assert!(!house.place().path().exists());
+    assert!(!fixture.place().path().exists());
 }
 
 #[test]
 fn stop_returns_when_all_is_gone() {
-    let house = Services::new();
-    let _agent = house.agent();
-    let status = house.status().unwrap();
-    let said = house.run(&["stop"]);
+    let fixture = Fixture::new();
+    let _agent = fixture.agent();
+    let status = fixture.status().unwrap();
+    let said = fixture.run(&["stop"]);
     assert!(String::from_utf8_lossy(&said.stdout).contains("one client was connected"), "{said:?}");
-    assert!(!house.place().path().exists());
+    assert!(!fixture.place().path().exists());
     pids(&status).into_iter().for_each(wait_until_gone);
-    let again = house.run(&["stop"]);
+    let again = fixture.run(&["stop"]);
     assert!(again.status.success());
     assert!(String::from_utf8_lossy(&again.stdout).starts_with("No host runs"), "{again:?}");
 }
 
 #[test]
 fn another_version_is_refused_while_somebody_is_here_and_replaces_the_host_otherwise() {
-    let house = Services::new();
-    let agent = house.agent();
-    let first = house.host_pid();
+    let fixture = Fixture::new();
+    let agent = fixture.agent();
+    let first = fixture.host_pid();
     let other = Hello { version: "999.0.0".into(), ..Hello::new(Protocol::Mcp) };
-    let (ack, mut rest) = house.hello(&other);
+    let (ack, mut rest) = fixture.hello(&other);
     let error = ack.error.unwrap();
     assert!(!ack.ok && !ack.leaving);
     assert!(error.contains(VERSION) && error.contains("999.0.0") && error.contains("consort stop"), "{error}");
@@ -108,19 +108,19 @@ fn another_version_is_refused_while_somebody_is_here_and_replaces_the_host_other
 
     drop(agent);
     // Counted out by the host a moment later: ask until it says that it leaves.
-    let (ack, mut rest) = std::iter::from_fn(|| Some(house.hello(&other))).find(|(ack, _)| ack.leaving).unwrap();
+    let (ack, mut rest) = std::iter::from_fn(|| Some(fixture.hello(&other))).find(|(ack, _)| ack.leaving).unwrap();
     assert!(!ack.ok);
     assert_eq!(rest.read(&mut [0]).unwrap(), 0, "the end of file is the host's end");
-    assert!(!house.place().path().exists());
-    drop(house.agent());
-    assert_ne!(house.host_pid(), first);
+    assert!(!fixture.place().path().exists());
+    drop(fixture.agent());
+    assert_ne!(fixture.host_pid(), first);
 }
 
 #[test]
 fn a_hello_that_is_none_is_told_and_harms_nobody() {
-    let house = Services::new();
-    let agent = house.agent();
-    let pid = house.host_pid();
+    let fixture = Fixture::new();
+    let agent = fixture.agent();
+    let pid = fixture.host_pid();
     for nonsense in [
         "GET / HTTP/1.1\r\n\r\n".to_string(),
         "{}\n".into(),
@@ -128,7 +128,7 @@ fn a_hello_that_is_none_is_told_and_harms_nobody() {
         "[".repeat(100_000),
         "{\"frontend\":\"back\"}\n".into(),
     ] {
-        let mut stream = UnixStream::connect(house.place().socket()).unwrap();
+        let mut stream = UnixStream::connect(fixture.place().socket()).unwrap();
         // The host may hang up before all is written.
         let _ = stream.write_all(nonsense.as_bytes());
         let mut answer = String::new();
@@ -137,27 +137,27 @@ fn a_hello_that_is_none_is_told_and_harms_nobody() {
             assert!(ack.error.unwrap().contains("consort lsp"));
         }
     }
-    drop(UnixStream::connect(house.place().socket()).unwrap());
-    assert_eq!(house.host_pid(), pid);
+    drop(UnixStream::connect(fixture.place().socket()).unwrap());
+    assert_eq!(fixture.host_pid(), pid);
     drop(agent);
 }
 
 #[test]
 fn a_second_serve_says_that_one_runs() {
-    let house = Services::new();
-    let _agent = house.agent();
-    let second = house.run(&["serve"]);
+    let fixture = Fixture::new();
+    let _agent = fixture.agent();
+    let second = fixture.run(&["serve"]);
     assert_eq!(second.status.code(), Some(2));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(said.contains("a host runs for") && said.contains(&house.host_pid().to_string()), "{said}");
+    assert!(said.contains("a host runs for") && said.contains(&fixture.host_pid().to_string()), "{said}");
 }
 
 #[test]
 fn wrong_settings_do_not_keep_it_from_starting() {
-    let house = Services::new();
-    house.file("consort.toml", "[check]\nnotes = \"perhaps\"\n");
-    drop(house.agent());
-    let doctor = house.run(&["doctor"]);
+    let fixture = Fixture::new();
+    fixture.file("consort.toml", "[check]\nnotes = \"perhaps\"\n");
+    drop(fixture.agent());
+    let doctor = fixture.run(&["doctor"]);
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(said.contains("consort.toml:2: check.notes must be true or false"), "{said}");
 }

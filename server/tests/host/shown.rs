@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::{Process, Services};
+use crate::support::{Fixture, Process};
 
 fn nasty() -> Vec<String> {
     serde_json::from_str(include_str!("../../../tests/fixtures/nasty.json")).unwrap()
@@ -28,16 +28,16 @@ fn lisp_string(text: &str) -> String {
 
 #[test]
 fn agents_files_keys_conditions_and_packages() {
-    let house = Services::new();
+    let fixture = Fixture::new();
     let mut agents = Vec::new();
     for name in nasty() {
-        let mut agent = Process::start(house.command(&["mcp"]));
+        let mut agent = Process::start(fixture.command(&["mcp"]));
         let client = json!({"name": name, "version": "1"});
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
         agent.request("initialize", params);
         agents.push(agent);
     }
-    let status = harmless(&house.run(&["status"]));
+    let status = harmless(&fixture.run(&["status"]));
     assert!(status.contains("bell") && status.contains("\\u{1b}"), "{status}");
     assert_eq!(status.matches(" 1 (mcp)").count(), agents.len(), "each name is one line: {status}");
     drop(agents);
@@ -53,30 +53,30 @@ fn agents_files_keys_conditions_and_packages() {
             lisp_string(&name),
             name.replace(['\n', '\r'], " ")
         );
-        house.file(&format!("d{index}/{}.lisp", name.replace('/', "_")), &code);
-        let failed = house.run(&["eval", &format!("(error \"~A\" {})", lisp_string(&name))]);
+        fixture.file(&format!("d{index}/{}.lisp", name.replace('/', "_")), &code);
+        let failed = fixture.run(&["eval", &format!("(error \"~A\" {})", lisp_string(&name))]);
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
         harmless(&failed);
-        harmless(&house.run(&["eval", "--package", &name, "1"]));
-        harmless(&house.run(&["check", &format!("{name}.lisp")]));
+        harmless(&fixture.run(&["eval", "--package", &name, "1"]));
+        harmless(&fixture.run(&["check", &format!("{name}.lisp")]));
     }
-    let checked = house.run(&["check", "."]);
+    let checked = fixture.run(&["check", "."]);
     assert_eq!(checked.status.code(), Some(1));
     let text = harmless(&checked);
     assert!(text.contains("20 files"), "{text}");
-    for line in String::from_utf8(house.run(&["check", "--json", "."]).stdout).unwrap().lines() {
+    for line in String::from_utf8(fixture.run(&["check", "--json", "."]).stdout).unwrap().lines() {
         let _: Value = serde_json::from_str(line).unwrap();
     }
-    house.file("consort.toml", &format!("[check]\n{keys}"));
-    let doctor = harmless(&house.run(&["doctor"]));
+    fixture.file("consort.toml", &format!("[check]\n{keys}"));
+    let doctor = harmless(&fixture.run(&["doctor"]));
     assert!(doctor.contains("unknown key"), "{doctor}");
-    house.file(
+    fixture.file(
         "consort.toml",
         &format!("[lisp]\ncommand = {}\n", json!(nasty()).to_string().replace('\u{7f}', "\\u007f")),
     );
-    let eval = harmless(&house.run(&["eval", "1"]));
+    let eval = harmless(&fixture.run(&["eval", "1"]));
     assert!(eval.contains("lisp.command = ") && eval.contains("consort trust"), "{eval}");
-    harmless(&house.run(&["trust"]));
-    harmless(&house.run(&["trust", "--list"]));
-    assert_eq!(house.run(&["trust", "--revoke"]).status.code(), Some(0));
+    harmless(&fixture.run(&["trust"]));
+    harmless(&fixture.run(&["trust", "--list"]));
+    assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(0));
 }

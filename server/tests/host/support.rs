@@ -25,20 +25,20 @@ use patience::{PATIENCE, alone};
 /// The number of last messages that a failure shows.
 const SHOWN: usize = 20;
 
-pub(crate) struct Services {
+pub(crate) struct Fixture {
     runtime: tempfile::TempDir,
     workspace: tempfile::TempDir,
 }
 
-impl Services {
-    pub(crate) fn new() -> Services {
+impl Fixture {
+    pub(crate) fn new() -> Fixture {
         // Short: a socket's path has at most 100 bytes, and a system's own temporary directory may
         // have half of them.
         let place = std::env::var_os("CONSORT_TEST_PLACE").map_or_else(|| "/tmp".into(), |_| std::env::temp_dir());
         let temporary = |prefix| tempfile::Builder::new().prefix(prefix).tempdir_in(&place).unwrap();
-        let house = Services { runtime: temporary("cr"), workspace: temporary("cw") };
-        house.file("consort.toml", "[host]\nlinger_s = 60\n");
-        house
+        let fixture = Fixture { runtime: temporary("cr"), workspace: temporary("cw") };
+        fixture.file("consort.toml", "[host]\nlinger_s = 60\n");
+        fixture
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
@@ -71,7 +71,7 @@ impl Services {
         self.command(args).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// [`Services::run`] with a pipe as standard input.
+    /// [`Fixture::run`] with a pipe as standard input.
     pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Output {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -109,7 +109,7 @@ impl Services {
     }
 }
 
-impl Drop for Services {
+impl Drop for Fixture {
     fn drop(&mut self) {
         let pids: Vec<u64> = self.status().iter().flat_map(pids).collect();
         let stopped = self.run(&["stop"]);

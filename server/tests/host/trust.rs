@@ -7,13 +7,13 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::{Process, Services, agent_params, file_uri, wait_until};
+use crate::support::{Fixture, Process, agent_params, file_uri, wait_until};
 
 /// A workspace whose consort.toml loads a file of its own, which leaves a mark. It also has a
 /// program that does, and is no Lisp: what a program of one's own starts is compiled anew, which
 /// takes long.
 struct Hostile {
-    house: Services,
+    fixture: Fixture,
     mark: PathBuf,
 }
 
@@ -24,23 +24,23 @@ const OTHER: &str = "[lisp]\ninit_file = \"./init.lisp\"\n";
 
 impl Hostile {
     fn new() -> Hostile {
-        let house = Services::new();
-        let mark = house.workspace().join("ran");
+        let fixture = Fixture::new();
+        let mark = fixture.workspace().join("ran");
         let script = format!("#!/bin/sh\necho x >> {}\nexit 1\n", mark.display());
-        let program = house.file("lisp.sh", &script);
+        let program = fixture.file("lisp.sh", &script);
         std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
         let init = format!(
             "(with-open-file (s {mark:?} :direction :output :if-exists :append :if-does-not-exist :create) (write-line \"x\" s))"
         );
-        house.file("init.lisp", &init);
-        house.file("a.lisp", "(defun a () (undefined-thing))\n");
-        let hostile = Hostile { house, mark };
+        fixture.file("init.lisp", &init);
+        fixture.file("a.lisp", "(defun a () (undefined-thing))\n");
+        let hostile = Hostile { fixture, mark };
         hostile.wants(INIT);
         hostile
     }
 
     fn wants(&self, text: &str) {
-        self.house.file("consort.toml", text);
+        self.fixture.file("consort.toml", text);
     }
 
     fn ran(&self) -> bool {
@@ -49,21 +49,21 @@ impl Hostile {
 
     /// Every way of opening a workspace that is not `consort trust`.
     fn opened_in_every_way(&self) {
-        let check = self.house.run(&["check", "a.lisp"]);
+        let check = self.fixture.run(&["check", "a.lisp"]);
         assert_eq!(check.status.code(), Some(1), "{check:?}");
-        let eval = self.house.run(&["eval", "(+ 1 2)"]);
+        let eval = self.fixture.run(&["eval", "(+ 1 2)"]);
         assert_eq!((eval.status.code(), text(&eval.stdout).as_str()), (Some(0), "=> 3\n"), "{eval:?}");
-        self.house.run(&["stop"]);
-        let doctor = self.house.run(&["doctor"]);
+        self.fixture.run(&["stop"]);
+        let doctor = self.fixture.run(&["doctor"]);
         assert_eq!(doctor.status.code(), Some(0), "{doctor:?}");
-        let mut agent = self.house.agent();
+        let mut agent = self.fixture.agent();
         assert_eq!(agent.eval("(+ 1 2)").lines().next(), Some("=> 3"));
-        let mut editor = editor(&self.house);
-        let (question, found) = diagnostics(&mut editor, &self.house.workspace().join("a.lisp"));
+        let mut editor = editor(&self.fixture);
+        let (question, found) = diagnostics(&mut editor, &self.fixture.workspace().join("a.lisp"));
         assert!(question.is_none_or(|asked| asked["params"]["actions"][0]["title"] == "Trust"));
         assert!(found.to_string().contains("undefined-function"), "{found}");
         drop((agent, editor));
-        self.house.run(&["stop"]);
+        self.fixture.run(&["stop"]);
     }
 }
 
@@ -75,9 +75,9 @@ fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-fn editor(house: &Services) -> Process {
-    let mut editor = Process::start(house.command(&["lsp"])).framed();
-    let params = json!({"processId": null, "rootUri": file_uri(&house.workspace()), "capabilities": {}});
+fn editor(fixture: &Fixture) -> Process {
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+    let params = json!({"processId": null, "rootUri": file_uri(&fixture.workspace()), "capabilities": {}});
     editor.request("initialize", params);
     editor.send(&json!({"method": "initialized", "params": {}}));
     editor
@@ -132,114 +132,114 @@ fn nothing_that_a_workspace_wants_runs_before_it_is_trusted() {
         hostile.opened_in_every_way();
         assert!(!hostile.ran(), "{wants}");
         for command in [&["check", "a.lisp"][..], &["eval", "1"], &["doctor"]] {
-            let output = hostile.house.run(command);
+            let output = hostile.fixture.run(command);
             assert!(said(&output).contains("consort trust"), "{command:?}: {output:?}");
         }
-        hostile.house.run(&["stop"]);
+        hostile.fixture.run(&["stop"]);
         assert!(!hostile.ran(), "{wants}");
     }
     // The program would have run without trust.
-    assert_eq!(hostile.house.run(&["trust"]).status.code(), Some(0));
-    let eval = hostile.house.run(&["eval", "1"]);
+    assert_eq!(hostile.fixture.run(&["trust"]).status.code(), Some(0));
+    let eval = hostile.fixture.run(&["eval", "1"]);
     assert!(hostile.ran() && eval.status.code() == Some(2), "{eval:?}");
 }
 
 #[test]
 fn the_image_is_not_started_before_something_needs_it() {
-    let house = Services::new();
-    let mut agent = house.agent();
+    let fixture = Fixture::new();
+    let mut agent = fixture.agent();
     agent.request("tools/list", json!({}));
-    let idle = editor(&house);
-    assert_eq!(house.status().unwrap()["image"]["state"], "idle");
+    let idle = editor(&fixture);
+    assert_eq!(fixture.status().unwrap()["image"]["state"], "idle");
     assert_eq!(agent.eval("(+ 1 2)"), "=> 3");
-    assert_eq!(house.status().unwrap()["image"]["state"], "ready");
+    assert_eq!(fixture.status().unwrap()["image"]["state"], "ready");
     drop((agent, idle));
-    house.run(&["stop"]);
-    let mut editor = editor(&house);
-    assert_eq!(house.status().unwrap()["image"]["state"], "idle");
-    open(&mut editor, &house.file("a.lisp", "(undefined-thing)\n"));
-    wait_until("the image is ready", || house.status().unwrap()["image"]["state"] == "ready");
+    fixture.run(&["stop"]);
+    let mut editor = editor(&fixture);
+    assert_eq!(fixture.status().unwrap()["image"]["state"], "idle");
+    open(&mut editor, &fixture.file("a.lisp", "(undefined-thing)\n"));
+    wait_until("the image is ready", || fixture.status().unwrap()["image"]["state"] == "ready");
 }
 
 #[test]
 fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     let hostile = Hostile::new();
-    let house = &hostile.house;
-    let trusted = house.run(&["trust"]);
+    let fixture = &hostile.fixture;
+    let trusted = fixture.run(&["trust"]);
     assert_eq!(trusted.status.code(), Some(0), "{trusted:?}");
     assert!(said(&trusted).contains("lisp.init_file = \"init.lisp\""), "{trusted:?}");
-    assert!(said(&house.run(&["trust", "--list"])).contains("init.lisp"));
+    assert!(said(&fixture.run(&["trust", "--list"])).contains("init.lisp"));
     assert!(!hostile.ran(), "trusting runs nothing");
-    let eval = house.run(&["eval", "(+ 1 2)"]);
+    let eval = fixture.run(&["eval", "(+ 1 2)"]);
     assert_eq!((text(&eval.stdout).as_str(), text(&eval.stderr).as_str()), ("=> 3\n", ""), "{eval:?}");
     assert!(hostile.ran());
-    assert_eq!(house.run(&["trust"]).status.code(), Some(1), "nothing is left to trust");
+    assert_eq!(fixture.run(&["trust"]).status.code(), Some(1), "nothing is left to trust");
 
     // A host that runs is told.
     std::fs::remove_file(&hostile.mark).unwrap();
-    let revoked = house.run(&["trust", "--revoke"]);
+    let revoked = fixture.run(&["trust", "--revoke"]);
     assert_eq!(revoked.status.code(), Some(0), "{revoked:?}");
-    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
-    house.run(&["trust"]);
-    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    fixture.run(&["trust"]);
+    assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(hostile.ran());
 
     // Another value asks again, and the one before is not in force either.
-    house.run(&["stop"]);
+    fixture.run(&["stop"]);
     std::fs::remove_file(&hostile.mark).unwrap();
     hostile.wants(OTHER);
     hostile.opened_in_every_way();
     assert!(!hostile.ran());
     // A value that only stands elsewhere in the file is the same.
     hostile.wants("# moved\n[check]\nnotes = true\n[lisp]\ninit_file = 'init.lisp'\n");
-    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(hostile.ran());
-    assert_eq!(house.run(&["trust", "--revoke"]).status.code(), Some(0));
-    assert_eq!(house.run(&["trust", "--revoke"]).status.code(), Some(1));
+    assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(0));
+    assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(1));
 }
 
 #[test]
 fn an_editor_asks_once_and_trust_is_in_force_at_once() {
     let hostile = Hostile::new();
-    let house = &hostile.house;
-    let mut first = editor(house);
+    let fixture = &hostile.fixture;
+    let mut first = editor(fixture);
     let asked = question(&mut first);
     let message = asked["params"]["message"].as_str().unwrap();
     assert!(message.contains("lisp.init_file = \"init.lisp\""), "{message}");
     answer(&mut first, &asked, "Not now");
-    let (again, _) = diagnostics(&mut first, &house.workspace().join("a.lisp"));
+    let (again, _) = diagnostics(&mut first, &fixture.workspace().join("a.lisp"));
     assert!(again.is_none() && !hostile.ran());
-    let mut second = editor(house);
-    assert!(diagnostics(&mut second, &house.workspace().join("a.lisp")).0.is_none(), "it was answered");
+    let mut second = editor(fixture);
+    assert!(diagnostics(&mut second, &fixture.workspace().join("a.lisp")).0.is_none(), "it was answered");
     drop((first, second));
-    house.run(&["stop"]);
+    fixture.run(&["stop"]);
 
-    let mut editor = editor(house);
+    let mut editor = editor(fixture);
     let asked = question(&mut editor);
     answer(&mut editor, &asked, "Trust");
-    wait_until("it is trusted", || house.status().is_some_and(|status| status.get("untrusted").is_none()));
-    assert!(!diagnostics(&mut editor, &house.workspace().join("a.lisp")).1.is_null());
+    wait_until("it is trusted", || fixture.status().is_some_and(|status| status.get("untrusted").is_none()));
+    assert!(!diagnostics(&mut editor, &fixture.workspace().join("a.lisp")).1.is_null());
     assert!(hostile.ran());
     drop(editor);
-    house.run(&["stop"]);
+    fixture.run(&["stop"]);
     std::fs::remove_file(&hostile.mark).unwrap();
-    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(hostile.ran(), "it is on record");
 }
 
 #[test]
 fn an_image_that_runs_is_started_anew_when_the_workspace_is_trusted() {
     let hostile = Hostile::new();
-    let house = &hostile.house;
-    let mut agent = house.agent();
+    let fixture = &hostile.fixture;
+    let mut agent = fixture.agent();
     assert!(agent.eval("(defvar *kept* 1)").starts_with("=> *KEPT*"));
-    let before = house.status().unwrap()["image"]["pid"].clone();
-    let mut editor = editor(house);
+    let before = fixture.status().unwrap()["image"]["pid"].clone();
+    let mut editor = editor(fixture);
     let asked = question(&mut editor);
     answer(&mut editor, &asked, "Trust");
     wait_until("another image runs", || {
-        let image = house.status().unwrap()["image"].clone();
+        let image = fixture.status().unwrap()["image"].clone();
         image["state"] == "ready" && image["pid"] != before
     });
     assert!(hostile.ran());
@@ -248,7 +248,7 @@ fn an_image_that_runs_is_started_anew_when_the_workspace_is_trusted() {
 #[test]
 fn an_agent_is_told_and_cannot_answer() {
     let hostile = Hostile::new();
-    let mut agent = hostile.house.agent();
+    let mut agent = hostile.fixture.agent();
     let call = |agent: &mut Process, name: &str, arguments: Value| {
         agent.request("tools/call", json!({"name": name, "arguments": arguments}))["result"].to_string()
     };
@@ -264,19 +264,19 @@ fn an_agent_is_told_and_cannot_answer() {
 #[test]
 fn settings_that_others_can_write_are_ignored_and_end_the_search() {
     let hostile = Hostile::new();
-    let house = &hostile.house;
+    let fixture = &hostile.fixture;
     let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-    let workspace = house.workspace();
+    let workspace = fixture.workspace();
     let file = workspace.join("consort.toml");
     // Trusted once, which does not make up for who can write it.
-    house.run(&["trust"]);
+    fixture.run(&["trust"]);
     let refused = |why: &str| {
-        let eval = house.run(&["eval", "(+ 1 2)"]);
+        let eval = fixture.run(&["eval", "(+ 1 2)"]);
         assert_eq!(text(&eval.stdout), "=> 3\n", "{eval:?}");
         assert!(text(&eval.stderr).contains("is ignored") && text(&eval.stderr).contains(why), "{eval:?}");
-        let doctor = house.run(&["doctor"]);
+        let doctor = fixture.run(&["doctor"]);
         assert!(said(&doctor).contains("is ignored"), "{doctor:?}");
-        house.run(&["stop"]);
+        fixture.run(&["stop"]);
         assert!(!hostile.ran());
     };
     set(&file, 0o666);
@@ -296,20 +296,20 @@ fn settings_that_others_can_write_are_ignored_and_end_the_search() {
     std::fs::create_dir(&inner).unwrap();
     std::fs::write(inner.join("a.lisp"), "(defun a () 1)\n").unwrap();
     set(&workspace, 0o1777);
-    let mut command = house.command(&["check", "a.lisp"]);
+    let mut command = fixture.command(&["check", "a.lisp"]);
     let check = command.current_dir(&inner).output().unwrap();
     assert_eq!(check.status.code(), Some(0), "{check:?}");
     assert!(text(&check.stderr).contains("is ignored"), "{check:?}");
     assert!(!hostile.ran());
-    assert!(house.command(&["stop"]).current_dir(&inner).output().unwrap().status.success());
+    assert!(fixture.command(&["stop"]).current_dir(&inner).output().unwrap().status.success());
     set(&workspace, 0o755);
 }
 
 #[test]
 fn settings_that_are_no_file_keep_nobody_waiting() {
-    let house = Services::new();
-    house.file("a.lisp", "(defun a () 1)\n");
-    let file = house.workspace().join("consort.toml");
+    let fixture = Fixture::new();
+    fixture.file("a.lisp", "(defun a () 1)\n");
+    let file = fixture.workspace().join("consort.toml");
     for make in [
         (|file: &Path| symlink("/dev/zero", file).unwrap()) as fn(&Path),
         |file| assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success()),
@@ -319,40 +319,40 @@ fn settings_that_are_no_file_keep_nobody_waiting() {
     ] {
         std::fs::remove_file(&file).or_else(|_| std::fs::remove_dir(&file)).unwrap();
         make(&file);
-        let check = house.run(&["check", "a.lisp"]);
+        let check = fixture.run(&["check", "a.lisp"]);
         assert_eq!(check.status.code(), Some(0), "{check:?}");
         assert!(text(&check.stderr).contains("consort.toml: is ignored"), "{check:?}");
-        house.run(&["stop"]);
+        fixture.run(&["stop"]);
     }
     std::fs::remove_file(&file).unwrap();
-    house.file("consort.toml", "");
+    fixture.file("consort.toml", "");
 }
 
 #[test]
 fn a_link_to_settings_elsewhere_is_trusted_by_its_content() {
     let hostile = Hostile::new();
-    let house = &hostile.house;
-    let file = house.workspace().join("consort.toml");
-    let elsewhere = house.workspace().join("elsewhere.toml");
+    let fixture = &hostile.fixture;
+    let file = fixture.workspace().join("consort.toml");
+    let elsewhere = fixture.workspace().join("elsewhere.toml");
     std::fs::rename(&file, &elsewhere).unwrap();
     symlink("elsewhere.toml", &file).unwrap();
-    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
-    assert_eq!(house.run(&["trust"]).status.code(), Some(0));
-    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert_eq!(fixture.run(&["trust"]).status.code(), Some(0));
+    assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(hostile.ran());
-    house.run(&["stop"]);
+    fixture.run(&["stop"]);
     std::fs::remove_file(&hostile.mark).unwrap();
     std::fs::write(&elsewhere, OTHER).unwrap();
-    assert_eq!(text(&house.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
+    assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
 }
 
 #[test]
 fn an_agents_initialize_runs_nothing() {
     let hostile = Hostile::new();
-    let mut agent = Process::start(hostile.house.command(&["mcp"]));
+    let mut agent = Process::start(hostile.fixture.command(&["mcp"]));
     agent.request("initialize", agent_params(json!({})));
-    assert_eq!(hostile.house.status().unwrap()["image"]["state"], "idle");
+    assert_eq!(hostile.fixture.status().unwrap()["image"]["state"], "idle");
     assert!(!hostile.ran());
 }

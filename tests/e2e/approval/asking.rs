@@ -6,7 +6,7 @@ use consort_tests::agent::{Agent, text};
 use consort_tests::lsp::Editor;
 use serde_json::{Value, json};
 
-use crate::doors::{Doors, begin, result};
+use crate::people::{People, begin, result};
 use crate::support::Guarded;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -229,25 +229,25 @@ fn what_is_not_seen_is_shown() {
 /// Somebody at an editor learns which program answered in another one, by the kernel's word.
 #[test]
 fn the_first_editor_is_told_which_process_answered() {
-    let mut doors = Doors::open();
-    let mut other = doors.house.lsp();
+    let mut people = People::open();
+    let mut other = people.world.lsp();
     other.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": [{}]}));
-    let call = begin(&mut doors.agent, "image", json!({"action": "restart"}));
-    doors.question();
+    let call = begin(&mut people.agent, "image", json!({"action": "restart"}));
+    people.question();
     let question = other.until("a question", |rpc| {
         let at = rpc.requests.iter().position(|request| request["method"] == "window/showMessageRequest")?;
         Some(rpc.requests.remove(at))
     });
     other.answer(&question["id"], json!({"title": "Deny"}));
-    assert_eq!(result(&mut doors.agent, call)["isError"], true);
+    assert_eq!(result(&mut people.agent, call)["isError"], true);
     let process = format!("(process {}) refused it", std::process::id());
-    doors.editor.until("who answered", |rpc| {
+    people.editor.until("who answered", |rpc| {
         let told =
             |message: &Value| message["method"] == "window/showMessage" && message.to_string().contains(&process);
         rpc.notifications.iter().any(told).then_some(())
     });
     drop(other);
-    doors.end();
+    people.end();
 }
 
 /// Code that was allowed to run may start a program that says it is an editor.

@@ -1,5 +1,5 @@
-//! Ways round the approval of `lisp-edit-form`, over the real doors: nothing is written but what
-//! was shown, where it was shown.
+//! Ways round the approval of `lisp-edit-form`, over the real front ends: nothing is written but
+//! what was shown, where it was shown.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use consort_tests::wire::{Framing, Rpc};
 use serde_json::{Value, json};
 
-use crate::doors::{CORE, Doors, begin, kind, result};
+use crate::people::{CORE, People, begin, kind, result};
 
 const TOOL: &str = "lisp-edit-form";
 
@@ -17,39 +17,39 @@ fn edit(file: &str, content: &str) -> Value {
 
 #[test]
 fn links_and_dots_lead_nowhere() {
-    let mut doors = Doors::open();
-    let elsewhere = doors.outside().join("elsewhere.lisp");
+    let mut people = People::open();
+    let elsewhere = people.outside().join("elsewhere.lisp");
     fs::write(&elsewhere, CORE).expect("a file");
-    symlink(&elsewhere, doors.house.path("link.lisp")).expect("a link");
-    symlink(doors.outside(), doors.house.path("out")).expect("a link");
-    doors.house.write("src/a.lisp", CORE);
+    symlink(&elsewhere, people.world.path("link.lisp")).expect("a link");
+    symlink(people.outside(), people.world.path("out")).expect("a link");
+    people.world.write("src/a.lisp", CORE);
     let absolute = elsewhere.display().to_string();
     let ways = ["link.lisp", "out/elsewhere.lisp", "../elsewhere.lisp", "src/../../elsewhere.lisp", &absolute];
     for way in ways {
-        assert_eq!(kind(&doors.unasked(TOOL, edit(way, "(defun core () :bad)"))), "OUTSIDE_WORKSPACE", "{way}");
+        assert_eq!(kind(&people.unasked(TOOL, edit(way, "(defun core () :bad)"))), "OUTSIDE_WORKSPACE", "{way}");
     }
     assert_eq!(fs::read_to_string(&elsewhere).expect("the file"), CORE);
-    doors.audited(&["lisp-edit-form refused"; 5]);
+    people.audited(&["lisp-edit-form refused"; 5]);
 
     // Within the workspace they are shown as what they are.
-    symlink(doors.house.path("core.lisp"), doors.house.path("harmless.lisp")).expect("a link");
+    symlink(people.world.path("core.lisp"), people.world.path("harmless.lisp")).expect("a link");
     for way in ["harmless.lisp", "src/../core.lisp"] {
-        let call = begin(&mut doors.agent, TOOL, edit(way, "(defun core () :bad)"));
-        let question = doors.question();
-        let real = doors.house.path("core.lisp").canonicalize().expect("the file").display().to_string();
+        let call = begin(&mut people.agent, TOOL, edit(way, "(defun core () :bad)"));
+        let question = people.question();
+        let real = people.world.path("core.lisp").canonicalize().expect("the file").display().to_string();
         assert!(question["params"]["message"].to_string().contains(&format!("Filename: {real}")), "{question}");
-        doors.press(&question, "Deny");
-        assert_eq!(kind(&result(&mut doors.agent, call)), "REFUSED");
+        people.press(&question, "Deny");
+        assert_eq!(kind(&result(&mut people.agent, call)), "REFUSED");
     }
-    assert_eq!(doors.text_of("core.lisp"), CORE);
-    doors.audited(&["lisp-edit-form refused"; 7]);
-    doors.end();
+    assert_eq!(people.text_of("core.lisp"), CORE);
+    people.audited(&["lisp-edit-form refused"; 7]);
+    people.end();
 }
 
 #[test]
 fn a_file_that_is_another_by_the_time_it_is_allowed_stays_as_it_is() {
-    let mut doors = Doors::open();
-    let (core, other) = (doors.house.path("core.lisp"), doors.house.path("other.lisp"));
+    let mut people = People::open();
+    let (core, other) = (people.world.path("core.lisp"), people.world.path("other.lisp"));
     let changes: [(&str, &dyn Fn()); 4] = [
         ("written", &|| fs::write(&core, "(defun core (x)\n  (* x 3))\n").expect("a file")),
         ("exchanged", &|| {
@@ -66,75 +66,75 @@ fn a_file_that_is_another_by_the_time_it_is_allowed_stays_as_it_is() {
     for (what, change) in changes {
         drop((fs::remove_file(&core), fs::remove_file(&other)));
         fs::write(&core, CORE).expect("a file");
-        let refused = doors.decided(TOOL, edit("core.lisp", "(defun core () :bad)"), change, "Allow");
+        let refused = people.decided(TOOL, edit("core.lisp", "(defun core () :bad)"), change, "Allow");
         assert_eq!(refused["isError"], true, "{what}: {refused}");
         for file in [&core, &other] {
             assert!(!fs::read_to_string(file).unwrap_or_default().contains(":bad"), "{what}");
         }
         decisions.extend(["lisp-edit-form allowed", "lisp-edit-form refused"]);
-        doors.audited(&decisions);
+        people.audited(&decisions);
     }
     // The text that is there then is asked about anew.
     fs::write(&core, CORE).expect("a file");
-    doors.denied(TOOL, edit("core.lisp", "(defun core () :bad)"));
-    assert_eq!(doors.text_of("core.lisp"), CORE);
-    doors.end();
+    people.denied(TOOL, edit("core.lisp", "(defun core () :bad)"));
+    assert_eq!(people.text_of("core.lisp"), CORE);
+    people.end();
 }
 
 #[test]
 fn what_was_allowed_for_one_content_is_not_for_another() {
-    let mut doors = Doors::open();
+    let mut people = People::open();
     let shown = edit("core.lisp", "(defun core () :shown)");
-    let first = begin(&mut doors.agent, TOOL, shown.clone());
-    let question = doors.question();
-    let second = begin(&mut doors.agent, TOOL, edit("core.lisp", "(defun core () :other)"));
-    let about_other = doors.question();
+    let first = begin(&mut people.agent, TOOL, shown.clone());
+    let question = people.question();
+    let second = begin(&mut people.agent, TOOL, edit("core.lisp", "(defun core () :other)"));
+    let about_other = people.question();
     assert!(about_other["params"]["message"].to_string().contains(":other"), "{about_other}");
-    doors.press(&about_other, "Deny");
-    assert_eq!(kind(&result(&mut doors.agent, second)), "REFUSED");
-    doors.press(&question, "Allow");
-    assert_eq!(result(&mut doors.agent, first)["isError"], false);
-    assert_eq!(doors.text_of("core.lisp"), "(defun core () :shown)\n");
+    people.press(&about_other, "Deny");
+    assert_eq!(kind(&result(&mut people.agent, second)), "REFUSED");
+    people.press(&question, "Allow");
+    assert_eq!(result(&mut people.agent, first)["isError"], false);
+    assert_eq!(people.text_of("core.lisp"), "(defun core () :shown)\n");
     // Once.
-    doors.denied(TOOL, edit("core.lisp", "(defun core () :again)"));
+    people.denied(TOOL, edit("core.lisp", "(defun core () :again)"));
     // An edit that would not change the file is not asked about, and a dry run changes nothing.
-    assert_eq!(doors.unasked(TOOL, shown)["structuredContent"]["changed"], false);
+    assert_eq!(people.unasked(TOOL, shown)["structuredContent"]["changed"], false);
     let mut dry = edit("core.lisp", "(defun core () :dry)");
     dry["dry_run"] = true.into();
-    assert_eq!(doors.unasked(TOOL, dry)["isError"], false);
-    assert_eq!(doors.text_of("core.lisp"), "(defun core () :shown)\n");
+    assert_eq!(people.unasked(TOOL, dry)["isError"], false);
+    assert_eq!(people.text_of("core.lisp"), "(defun core () :shown)\n");
     let refused = "lisp-edit-form refused";
-    doors.audited(&[refused, "lisp-edit-form allowed", refused]);
-    doors.end();
+    people.audited(&[refused, "lisp-edit-form allowed", refused]);
+    people.end();
 }
 
 /// With `load` one answer is for the file and for the image, and a no for neither.
 #[test]
 fn one_answer_is_for_the_file_and_the_image() {
-    let mut doors = Doors::open();
-    doors.eval("(defun cl-user::core (x) (* x 2))");
+    let mut people = People::open();
+    people.eval("(defun cl-user::core (x) (* x 2))");
     let edit = |content: &str| {
         let mut edit = edit("core.lisp", content);
         edit["load"] = true.into();
         edit
     };
-    doors.denied(TOOL, edit("(defun core (x) (* x 3))"));
-    assert_eq!((doors.eval("(cl-user::core 1)").as_str(), doors.text_of("core.lisp").as_str()), ("2", CORE));
+    people.denied(TOOL, edit("(defun core (x) (* x 3))"));
+    assert_eq!((people.eval("(cl-user::core 1)").as_str(), people.text_of("core.lisp").as_str()), ("2", CORE));
     // A second question would keep the answer back.
-    doors.allowed(TOOL, edit("(defun core (x) (* x 4))"), "Allow");
-    assert_eq!(doors.eval("(cl-user::core 1)"), "4");
-    assert_eq!(doors.text_of("core.lisp"), "(defun core (x) (* x 4))\n");
-    doors.audited(&["lisp-edit-form refused", "lisp-edit-form allowed"]);
-    doors.end();
+    people.allowed(TOOL, edit("(defun core (x) (* x 4))"), "Allow");
+    assert_eq!(people.eval("(cl-user::core 1)"), "4");
+    assert_eq!(people.text_of("core.lisp"), "(defun core (x) (* x 4))\n");
+    people.audited(&["lisp-edit-form refused", "lisp-edit-form allowed"]);
+    people.end();
 }
 
 /// Where the agent's own client asks, by a result that says so (2026-07-28).
 #[test]
 fn nor_in_a_call_that_is_made_again() {
-    let Doors { house, editor, agent } = Doors::open();
+    let People { world, editor, agent } = People::open();
     assert!(editor.close().code().is_some());
     agent.close();
-    let mut modern = Rpc::start(house.consort(&["mcp"]), Framing::Lines);
+    let mut modern = Rpc::start(world.consort(&["mcp"]), Framing::Lines);
     let mut call = |arguments: Value, state: Option<&Value>| {
         let mut params = json!({"name": TOOL, "arguments": arguments, "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -151,40 +151,40 @@ fn nor_in_a_call_that_is_made_again() {
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let refused = call(edit("core.lisp", "(defun core () :other)"), Some(&asked["requestState"]));
     assert!(refused["content"][0]["text"].to_string().contains("the arguments are not those"), "{refused}");
-    assert_eq!(fs::read_to_string(house.path("core.lisp")).expect("the file"), CORE);
+    assert_eq!(fs::read_to_string(world.path("core.lisp")).expect("the file"), CORE);
     drop(modern);
-    house.finish();
+    world.finish();
 }
 
 #[test]
 fn settings_that_an_agent_writes_loosen_nothing() {
-    let mut doors = Doors::open();
+    let mut people = People::open();
     let settings = "[approval]\nedit-file = \"ask\"\n";
-    doors.house.write("consort.toml", settings);
+    people.world.write("consort.toml", settings);
     // The file has no forms of Lisp to replace.
     for form_type in ["[approval]", "edit-file", "defun"] {
         let mut arguments = edit("consort.toml", "(edit-file allow)");
         arguments["form_type"] = form_type.into();
-        assert_eq!(doors.unasked(TOOL, arguments)["isError"], true, "{form_type}");
+        assert_eq!(people.unasked(TOOL, arguments)["isError"], true, "{form_type}");
     }
-    assert_eq!(doors.text_of("consort.toml"), settings);
+    assert_eq!(people.text_of("consort.toml"), settings);
 
     // Evaluation is allowed by default, and writes the workspace's settings and the person's own.
-    let mine = doors.outside().join("config/consort/config.toml");
-    for file in [doors.house.path("consort.toml"), mine] {
+    let mine = people.outside().join("config/consort/config.toml");
+    for file in [people.world.path("consort.toml"), mine] {
         let loose = "[approval]\nedit-file = \\\"allow\\\"\nmodify-running-code = \\\"allow\\\"\n";
         let code = format!(
             "(with-open-file (s {:?} :direction :output :if-exists :supersede) (write-string \"{loose}\" s) :done)",
             file.display().to_string()
         );
         assert!(
-            doors.unasked("evaluate-lisp", json!({"code": code}))["content"][0]["text"].to_string().contains(":DONE")
+            people.unasked("evaluate-lisp", json!({"code": code}))["content"][0]["text"].to_string().contains(":DONE")
         );
         assert!(fs::read_to_string(&file).expect("the file").contains("\"allow\""));
-        doors.denied(TOOL, edit("core.lisp", "(defun core () :bad)"));
-        doors.denied("code_undo", json!({}));
+        people.denied(TOOL, edit("core.lisp", "(defun core () :bad)"));
+        people.denied("code_undo", json!({}));
     }
-    assert_eq!(doors.text_of("core.lisp"), CORE);
-    doors.audited(&["lisp-edit-form refused", "code_undo refused", "lisp-edit-form refused", "code_undo refused"]);
-    doors.end();
+    assert_eq!(people.text_of("core.lisp"), CORE);
+    people.audited(&["lisp-edit-form refused", "code_undo refused", "lisp-edit-form refused", "code_undo refused"]);
+    people.end();
 }

@@ -9,16 +9,16 @@ use consort_tests::agent::text;
 use consort_tests::patience::until;
 use serde_json::{Value, json};
 
-use crate::doors::{Doors, begin, kind, result};
+use crate::people::{People, begin, kind, result};
 use crate::support::Guarded;
 
 const ASD: &str = "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\")))\n";
 const PACKAGE: &str = "(defpackage :sys (:use :cl) (:export #:core))\n";
 
-fn write(doors: &Doors, package: &str, value: &str) {
-    doors.house.write("sys/sys.asd", ASD);
-    doors.house.write("sys/package.lisp", package);
-    doors.house.write("sys/code.lisp", &code(value));
+fn write(people: &People, package: &str, value: &str) {
+    people.world.write("sys/sys.asd", ASD);
+    people.world.write("sys/package.lisp", package);
+    people.world.write("sys/code.lisp", &code(value));
 }
 
 fn code(value: &str) -> String {
@@ -35,30 +35,30 @@ fn system() -> Value {
 
 #[test]
 fn files_that_change_while_a_person_reads_are_not_loaded() {
-    let mut doors = Doors::open();
-    write(&doors, PACKAGE, ":seen");
-    let [path, asd] = ["sys/code.lisp", "sys/sys.asd"].map(|name| doors.house.path(name));
-    let call = begin(&mut doors.agent, "load-system", system());
-    let question = doors.question();
+    let mut people = People::open();
+    write(&people, PACKAGE, ":seen");
+    let [path, asd] = ["sys/code.lisp", "sys/sys.asd"].map(|name| people.world.path(name));
+    let call = begin(&mut people.agent, "load-system", system());
+    let question = people.question();
     let message = question["params"]["message"].as_str().expect("a message");
     assert!(message.contains("compile and load the system sys") && message.contains("code.lisp"), "{message}");
     fs::write(&path, code(":unseen")).expect("written");
-    doors.press(&question, "Allow");
-    let refused = result(&mut doors.agent, call);
+    people.press(&question, "Allow");
+    let refused = result(&mut people.agent, call);
     assert!(refused["isError"] == true && said(&refused).contains("code.lisp was changed"), "{refused}");
-    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
+    assert_eq!(people.eval("(find-package :sys)"), "NIL");
 
     fs::write(&path, code(":seen")).expect("written");
     let define = || fs::write(&asd, ASD.replace("\"code\"", "\"code\") (:file \"more\"")).expect("written");
-    let refused = doors.decided("load-system", system(), define, "Allow");
+    let refused = people.decided("load-system", system(), define, "Allow");
     assert!(refused["isError"] == true && said(&refused).contains("sys.asd was changed"), "{refused}");
-    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
+    assert_eq!(people.eval("(find-package :sys)"), "NIL");
     fs::write(&asd, ASD).expect("written");
-    doors.allowed("load-system", system(), "Allow");
-    assert_eq!(doors.eval("(sys:core)"), ":SEEN");
+    people.allowed("load-system", system(), "Allow");
+    assert_eq!(people.eval("(sys:core)"), ":SEEN");
     let [yes, no] = ["load-system allowed", "load-system refused"];
-    doors.audited(&[yes, no, yes, no, yes]);
-    doors.end();
+    people.audited(&[yes, no, yes, no, yes]);
+    people.end();
 }
 
 /// The code of the first file runs before the second is compiled: it writes it anew, or has a link
@@ -66,10 +66,10 @@ fn files_that_change_while_a_person_reads_are_not_loaded() {
 #[test]
 fn files_that_the_load_itself_exchanges_are_not_loaded() {
     for exchange in ["write", "link"] {
-        let mut doors = Doors::open();
-        let outside = doors.outside().join("outside.lisp");
+        let mut people = People::open();
+        let outside = people.outside().join("outside.lisp");
         fs::write(&outside, code(":unseen")).expect("written");
-        let [path, other] = ["sys/code.lisp", "sys/seen.lisp"].map(|name| doors.house.path(name));
+        let [path, other] = ["sys/code.lisp", "sys/seen.lisp"].map(|name| people.world.path(name));
         let act = match exchange {
             "write" => format!(
                 "(with-open-file (s {path:?} :direction :output :if-exists :supersede)
@@ -77,15 +77,15 @@ fn files_that_the_load_itself_exchanges_are_not_loaded() {
             ),
             _ => format!("(progn (delete-file {path:?}) (sb-posix:symlink {outside:?} {path:?}))"),
         };
-        write(&doors, &format!("{PACKAGE}(eval-when (:load-toplevel :execute) {act})\n"), ":seen");
+        write(&people, &format!("{PACKAGE}(eval-when (:load-toplevel :execute) {act})\n"), ":seen");
         if exchange == "link" {
             fs::rename(&path, &other).expect("renamed");
             symlink(&other, &path).expect("a link");
         }
-        let refused = doors.decided("load-system", system(), || (), "Allow");
+        let refused = people.decided("load-system", system(), || (), "Allow");
         assert!(refused["isError"] == true && said(&refused).contains("since"), "{exchange}: {refused}");
-        assert_eq!(doors.eval("(fboundp (find-symbol \"CORE\" \"SYS\"))"), "NIL", "{exchange}");
-        doors.end();
+        assert_eq!(people.eval("(fboundp (find-symbol \"CORE\" \"SYS\"))"), "NIL", "{exchange}");
+        people.end();
     }
 }
 
@@ -100,12 +100,12 @@ pub(crate) fn settled(path: &Path) {
 /// A system that the workspace's search for sources passes over: in a hidden directory.
 #[test]
 fn a_system_that_is_not_searched_for_is_loaded_as_it_was() {
-    let mut doors = Doors::open();
-    doors.house.write(".deps/third/third.asd", "(asdf:defsystem \"third\" :components ((:file \"third\")))\n");
+    let mut people = People::open();
+    people.world.write(".deps/third/third.asd", "(asdf:defsystem \"third\" :components ((:file \"third\")))\n");
     let code = |value: &str| format!("(defpackage :third (:use :cl))\n(in-package :third)\n(defun f () {value})\n");
-    let source = doors.house.write(".deps/third/third.lisp", &code(":old"));
-    let directory = doors.house.path(".deps/third/");
-    doors.eval(&format!("(push #p\"{}/\" asdf:*central-registry*)", directory.display()));
+    let source = people.world.write(".deps/third/third.lisp", &code(":old"));
+    let directory = people.world.path(".deps/third/");
+    people.eval(&format!("(push #p\"{}/\" asdf:*central-registry*)", directory.display()));
     settled(&source);
     let system = || json!({"system": "third"});
     let exchange = || {
@@ -119,13 +119,13 @@ fn a_system_that_is_not_searched_for_is_loaded_as_it_was() {
         fs::rename(&directory, &away).expect("renamed");
         fs::rename(&other, &directory).expect("renamed");
     };
-    let refused = doors.decided("load-system", system(), exchange, "Allow");
+    let refused = people.decided("load-system", system(), exchange, "Allow");
     assert!(refused["isError"] == true && said(&refused).contains("since a person was asked"), "{refused}");
     settled(&source);
     settled(&directory);
-    doors.allowed("load-system", system(), "Allow");
-    assert_eq!(doors.eval("(third::f)"), ":NEW");
-    doors.end();
+    people.allowed("load-system", system(), "Allow");
+    assert_eq!(people.eval("(third::f)"), ":NEW");
+    people.end();
 }
 
 fn doors_directory(directory: &Path) -> std::path::PathBuf {
@@ -135,32 +135,33 @@ fn doors_directory(directory: &Path) -> std::path::PathBuf {
 /// Running a system's tests compiles and loads what is not loaded as it is.
 #[test]
 fn tests_of_a_system_that_is_not_loaded_are_a_load() {
-    let mut doors = Doors::open();
+    let mut people = People::open();
     let asd = "(asdf:defsystem \"sys\" :serial t :components ((:file \"package\") (:file \"code\"))
                  :perform (asdf:test-op (o c) (uiop:symbol-call :sys :core)))\n";
-    write(&doors, PACKAGE, ":old");
-    doors.house.write("sys/sys.asd", asd);
-    doors.denied("run-tests", system());
-    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
-    let path = doors.house.path("sys/code.lisp");
-    let refused = doors.decided("run-tests", system(), || fs::write(&path, code(":unseen")).expect("written"), "Allow");
+    write(&people, PACKAGE, ":old");
+    people.world.write("sys/sys.asd", asd);
+    people.denied("run-tests", system());
+    assert_eq!(people.eval("(find-package :sys)"), "NIL");
+    let path = people.world.path("sys/code.lisp");
+    let refused =
+        people.decided("run-tests", system(), || fs::write(&path, code(":unseen")).expect("written"), "Allow");
     assert!(said(&refused).contains("code.lisp was changed"), "{refused}");
-    assert_eq!(doors.eval("(find-package :sys)"), "NIL");
+    assert_eq!(people.eval("(find-package :sys)"), "NIL");
     // A file that is as old as what was loaded of it may have changed, by a clock of seconds.
     for name in ["sys/sys.asd", "sys/package.lisp", "sys/code.lisp"] {
-        settled(&doors.house.path(name));
+        settled(&people.world.path(name));
     }
-    doors.allowed("run-tests", system(), "Allow");
-    assert_eq!(doors.eval("(sys:core)"), ":UNSEEN");
-    assert_eq!(doors.unasked("run-tests", system())["isError"], false, "nothing is to be loaded");
+    people.allowed("run-tests", system(), "Allow");
+    assert_eq!(people.eval("(sys:core)"), ":UNSEEN");
+    assert_eq!(people.unasked("run-tests", system())["isError"], false, "nothing is to be loaded");
     settled(&path);
     fs::write(&path, code(":newer")).expect("written");
-    doors.denied("run-tests", system());
-    assert_eq!(doors.eval("(sys:core)"), ":UNSEEN");
-    assert_eq!(kind(&doors.unasked("run-tests", json!({"test": "no-such-test"}))), "");
+    people.denied("run-tests", system());
+    assert_eq!(people.eval("(sys:core)"), ":UNSEEN");
+    assert_eq!(kind(&people.unasked("run-tests", json!({"test": "no-such-test"}))), "");
     let [yes, no] = ["run-tests allowed", "run-tests refused"];
-    doors.audited(&[no, yes, no, yes, no]);
-    doors.end();
+    people.audited(&[no, yes, no, yes, no]);
+    people.end();
 }
 
 /// The same text is other code in another package, and under another readtable.

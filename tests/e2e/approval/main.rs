@@ -3,10 +3,10 @@
 
 mod asking;
 mod bypasses;
-mod doors;
 mod editing;
 mod files;
 mod loading;
+mod people;
 mod reloading;
 mod shown;
 mod stops;

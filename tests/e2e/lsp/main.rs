@@ -1,4 +1,4 @@
-//! The LSP door over a real image: what an editor sees.
+//! The LSP frontend over a real image: what an editor sees.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod commands;

@@ -131,14 +131,14 @@ async def resources_and_prompts_are_there():
 
 
 @check
-async def the_http_door_has_the_same_gate():
+async def the_http_front_end_has_the_same_gate():
     subprocess.run([CONSORT, "stop", "--workspace", WORKSPACE], env=ENVIRONMENT, capture_output=True)
     command = [CONSORT, "serve", "--workspace", WORKSPACE, "--http", "127.0.0.1:0"]
-    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as door:
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as host:
         try:
             found, said = None, []
             while not found:
-                said.append(await asyncio.to_thread(door.stderr.readline))
+                said.append(await asyncio.to_thread(host.stderr.readline))
                 assert said[-1], f"`consort serve --http` does not listen: {''.join(said)}"
                 found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp .* the token is in (\S+)", said[-1])
             port, bearer = int(found[1]), open(found[2]).read().strip()

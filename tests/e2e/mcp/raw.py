@@ -263,7 +263,7 @@ def a_client_that_never_reads_holds_up_nobody():
 # HTTP.
 
 
-class Door:
+class HttpServer:
     """`consort serve --http` for a workspace of its own."""
 
     def __init__(self):
@@ -310,24 +310,24 @@ class Door:
 
 @check
 def http_wants_the_token_and_no_host_or_web_page_of_another_machine():
-    with Door() as door:
-        assert stat.S_IMODE(os.stat(door.token_file).st_mode) == 0o600
-        assert len(door.token) >= 32
+    with HttpServer() as server:
+        assert stat.S_IMODE(os.stat(server.token_file).st_mode) == 0o600
+        assert len(server.token) >= 32
         hello = request(1, "initialize", initialize())
-        bearer = f"Bearer {door.token}"
+        bearer = f"Bearer {server.token}"
         for headers, status in [
             ({}, 401),
             ({"Authorization": "Bearer wrong"}, 401),
-            ({"Authorization": f"Basic {door.token}"}, 401),
+            ({"Authorization": f"Basic {server.token}"}, 401),
             ({"Authorization": bearer, "Host": "evil.example"}, 403),
             ({"Authorization": bearer, "Origin": "http://evil.example"}, 403),
             ({"Authorization": bearer, "Origin": "null"}, 403),
             ({"Authorization": bearer, "Origin": "https://localhost.evil.example"}, 403),
-            ({"Authorization": bearer, "Origin": f"http://127.0.0.1:{door.port}"}, 200),
+            ({"Authorization": bearer, "Origin": f"http://127.0.0.1:{server.port}"}, 200),
             ({"Authorization": bearer}, 200),
-            ({"Authorization": bearer, "Host": f"localhost:{door.port}"}, 200),
+            ({"Authorization": bearer, "Host": f"localhost:{server.port}"}, 200),
         ]:
-            response, body = door.post(hello, **headers)
+            response, body = server.post(hello, **headers)
             assert response.status == status, (headers, response.status, body)
             if status == 401:
                 assert response.getheader("WWW-Authenticate", "").startswith("Bearer"), response.getheaders()
@@ -335,20 +335,20 @@ def http_wants_the_token_and_no_host_or_web_page_of_another_machine():
 
 @check
 def http_keeps_a_session_and_survives_what_is_no_request():
-    with Door() as door:
-        bearer = f"Bearer {door.token}"
-        response, body = door.post(request(1, "initialize", initialize()), Authorization=bearer)
+    with HttpServer() as server:
+        bearer = f"Bearer {server.token}"
+        response, body = server.post(request(1, "initialize", initialize()), Authorization=bearer)
         session = response.getheader("Mcp-Session-Id")
         assert session and '"protocolVersion":"2025-11-25"' in body, body
         headers = {"Authorization": bearer, "Mcp_Session_Id": session, "MCP_Protocol_Version": "2025-11-25"}
-        door.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, **headers)
+        server.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, **headers)
         for id, code, answer in [(2, "(in-package :keyword)", "KEYWORD"), (3, "(cl:package-name cl:*package*)", "KEYWORD")]:
-            body = door.post(evaluation(id, code), **headers)[1]
+            body = server.post(evaluation(id, code), **headers)[1]
             assert answer in body, body
         for bad in ["{not json", "[" * 200_000]:
-            assert 400 <= door.post(bad, **headers)[0].status < 500
-        assert door.post("x" * (17 << 20), **headers)[0].status == 413
-        assert "=> 3" in door.post(evaluation(4, "(cl:+ 1 2)"), **headers)[1]
+            assert 400 <= server.post(bad, **headers)[0].status < 500
+        assert server.post("x" * (17 << 20), **headers)[0].status == 413
+        assert "=> 3" in server.post(evaluation(4, "(cl:+ 1 2)"), **headers)[1]
 
 
 @check

@@ -39,9 +39,9 @@ impl Command for Log {
 
     async fn execute(connection: &Connection, argument: Since, _: Option<ProgressToken>) -> Result<Value> {
         let log = connection.session.log();
-        let mut news = log.last();
+        let mut newest = log.last();
         let entries = log.entries(argument.since, argument.limit.unwrap_or(ENTRIES));
-        let last = entries.last().map_or_else(|| *news.borrow_and_update(), |entry| entry.number);
+        let last = entries.last().map_or_else(|| *newest.borrow_and_update(), |entry| entry.number);
         match argument.follow {
             Some(true) => {
                 let (log, peer) = (log.clone(), connection.peer.clone());
@@ -53,7 +53,7 @@ impl Command for Log {
                             peer.notify(ext::LOG_ENTRY, &entry);
                         }
                         tokio::select! {
-                            changed = news.changed() => if changed.is_err() { return },
+                            changed = newest.changed() => if changed.is_err() { return },
                             () = peer.closed() => return,
                         }
                     }

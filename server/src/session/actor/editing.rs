@@ -68,11 +68,11 @@ impl Actor {
     /// Sends each client the new diagnostics of its documents.
     pub(super) fn publish(&mut self) {
         for ((client, uri), open) in self.documents.iter_mut() {
-            let news = open.publish();
-            if news.is_some() {
+            let published = open.publish();
+            if published.is_some() {
                 self.log.world_changed();
             }
-            if let Some((version, items)) = news
+            if let Some((version, items)) = published
                 && let Some(client) = self.clients.get(client)
             {
                 let text = open.document.text().clone();

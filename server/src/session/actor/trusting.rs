@@ -3,7 +3,7 @@
 
 use super::Actor;
 use crate::config::LispConfig;
-use crate::config::trust::Wish;
+use crate::config::trust::UntrustedSettings;
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind};
 use crate::session::trust_prompt::{TrustAnswer, TrustPrompt};
@@ -12,17 +12,17 @@ use crate::session::{ClientId, Feedback, Frontend, Level};
 impl Actor {
     /// Returns the notice for a new agent; an editor is asked a question instead.
     pub(super) fn trust_notice(&self, frontend: Frontend) -> Option<Feedback> {
-        let wish = self.config.untrusted.as_ref().filter(|_| frontend == Frontend::Mcp)?;
-        Some(Feedback::Message { level: Level::Warning, text: wish.notice() })
+        let untrusted = self.config.untrusted.as_ref().filter(|_| frontend == Frontend::Mcp)?;
+        Some(Feedback::Message { level: Level::Warning, text: untrusted.notice() })
     }
 
     /// Asks an editor that can show questions, unless an editor is being asked or the question
     /// has been answered.
     pub(super) fn ask_for_trust(&mut self, editor: ClientId) {
-        let Some(wish) = self.config.untrusted.as_ref().filter(|_| !self.trust.answered) else { return };
+        let Some(untrusted) = self.config.untrusted.as_ref().filter(|_| !self.trust.answered) else { return };
         if self.trust.asked.is_none() {
             self.trust.asked = Some(editor);
-            self.tell(editor, Feedback::AskTrust(Box::new(TrustPrompt::new(wish))));
+            self.tell(editor, Feedback::AskTrust(Box::new(TrustPrompt::new(untrusted))));
         }
     }
 
@@ -38,14 +38,19 @@ impl Actor {
 
     /// Handles an editor's answer. Returns the settings to be recorded, if the answer is about
     /// them.
-    pub(super) fn trust_answered(&mut self, client: ClientId, digest: &str, answer: TrustAnswer) -> Option<Wish> {
+    pub(super) fn trust_answered(
+        &mut self,
+        client: ClientId,
+        digest: &str,
+        answer: TrustAnswer,
+    ) -> Option<UntrustedSettings> {
         if self.trust.asked != Some(client) || self.trust.answered {
             return None;
         }
         match answer {
             TrustAnswer::Trust => {
                 self.trust.answered = true;
-                self.config.untrusted.clone().filter(|wish| wish.digest == digest)
+                self.config.untrusted.clone().filter(|untrusted| untrusted.digest == digest)
             }
             TrustAnswer::NotNow => {
                 self.trust.answered = true;
@@ -53,8 +58,8 @@ impl Actor {
             }
             TrustAnswer::Cannot => {
                 self.trust.asked = None;
-                if let Some(wish) = &self.config.untrusted {
-                    let text = crate::shown::notification(&wish.notice());
+                if let Some(untrusted) = &self.config.untrusted {
+                    let text = crate::shown::notification(&untrusted.notice());
                     self.tell(client, Feedback::Message { level: Level::Warning, text });
                 }
                 None
@@ -63,7 +68,13 @@ impl Actor {
     }
 
     /// Puts the Lisp command in force after a change of the person's trust.
-    pub(super) fn put_lisp(&mut self, client: ClientId, lisp: LispConfig, untrusted: Option<Wish>, reply: Reply<()>) {
+    pub(super) fn put_lisp(
+        &mut self,
+        client: ClientId,
+        lisp: LispConfig,
+        untrusted: Option<UntrustedSettings>,
+        reply: Reply<()>,
+    ) {
         let changed = self.config.lisp != lisp;
         self.config.untrusted.clone_from(&untrusted);
         self.config.lisp.clone_from(&lisp);

@@ -188,7 +188,7 @@ impl Actor {
         }
         let shown = (work, self.notes.values().cloned().collect());
         let image = (self.image.clone(), self.checker.clone());
-        let untrusted = self.config.untrusted.as_ref().map(crate::config::trust::Wish::notice);
+        let untrusted = self.config.untrusted.as_ref().map(crate::config::trust::UntrustedSettings::notice);
         let gathered = status::gather(self.workspace.clone(), image, self.state.clone(), untrusted, clients, shown);
         let mut job = Job::new(ClientId(0), Kind::Status, "answering status");
         job.client = None;

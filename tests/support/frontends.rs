@@ -1,12 +1,12 @@
-//! The same evaluation over either door, so that a test can say once what must hold over both.
+//! The same evaluation over either front end, so that a test can say once what must hold over both.
 
 use serde_json::{Value, json};
 
 use crate::patience::AMPLE;
 use crate::wire::Rpc;
 
-/// A client of one door.
-pub enum Door {
+/// A client of one front end.
+pub enum Frontend {
     /// `consort lsp`.
     Lsp(Rpc),
     /// `consort mcp`.
@@ -25,30 +25,30 @@ pub struct Answer {
     pub values: Vec<String>,
 }
 
-impl Door {
+impl Frontend {
     /// The front end's name, for messages.
     pub fn name(&self) -> &'static str {
         match self {
-            Door::Lsp(_) => "LSP",
-            Door::Mcp(_) => "MCP",
+            Frontend::Lsp(_) => "LSP",
+            Frontend::Mcp(_) => "MCP",
         }
     }
 
     /// The client beneath.
     pub fn rpc(&mut self) -> &mut Rpc {
         match self {
-            Door::Lsp(rpc) | Door::Mcp(rpc) => rpc,
+            Frontend::Lsp(rpc) | Frontend::Mcp(rpc) => rpc,
         }
     }
 
     /// Ask to evaluate, without waiting.
     pub fn begin(&mut self, code: &str, timeout: f64) -> u64 {
         match self {
-            Door::Lsp(rpc) => rpc.begin(
+            Frontend::Lsp(rpc) => rpc.begin(
                 "workspace/executeCommand",
                 json!({"command": "consort.eval", "arguments": [{"code": code, "timeout": timeout}]}),
             ),
-            Door::Mcp(rpc) => rpc
+            Frontend::Mcp(rpc) => rpc
                 .begin("tools/call", json!({"name": "evaluate-lisp", "arguments": {"code": code, "timeout": timeout}})),
         }
     }
@@ -56,14 +56,14 @@ impl Door {
     /// Cancel a request, in the protocol's own way.
     pub fn cancel(&mut self, id: u64) {
         match self {
-            Door::Lsp(rpc) => rpc.notify("$/cancelRequest", json!({"id": id})),
-            Door::Mcp(rpc) => rpc.notify("notifications/cancelled", json!({"requestId": id, "reason": "test"})),
+            Frontend::Lsp(rpc) => rpc.notify("$/cancelRequest", json!({"id": id})),
+            Frontend::Mcp(rpc) => rpc.notify("notifications/cancelled", json!({"requestId": id, "reason": "test"})),
         }
     }
 
     /// Wait for an evaluation.
     pub fn wait(&mut self, id: u64) -> Answer {
-        let lsp = matches!(self, Door::Lsp(_));
+        let lsp = matches!(self, Frontend::Lsp(_));
         let answer = self.rpc().wait(id);
         if lsp { lsp_answer(&answer) } else { mcp_answer(&answer) }
     }

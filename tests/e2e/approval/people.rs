@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 const ASK: &str = "window/showMessageRequest";
 
 /// A person's editor and their agent, with the settings of a new installation.
-pub(crate) struct Doors {
-    pub(crate) house: Installation,
+pub(crate) struct People {
+    pub(crate) world: Installation,
     pub(crate) editor: Rpc,
     pub(crate) agent: Rpc,
 }
@@ -35,15 +35,15 @@ pub(crate) fn kind(result: &Value) -> &str {
     result["structuredContent"]["error"]["data"]["type"].as_str().unwrap_or_default()
 }
 
-impl Doors {
-    pub(crate) fn open() -> Doors {
-        let house = Installation::new();
-        house.write("core.lisp", CORE);
-        let mut editor = house.lsp();
+impl People {
+    pub(crate) fn open() -> People {
+        let world = Installation::new();
+        world.write("core.lisp", CORE);
+        let mut editor = world.lsp();
         // `initialized` has no answer; a request behind it has.
         editor.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": [{}]}));
-        let agent = house.mcp();
-        Doors { house, editor, agent }
+        let agent = world.mcp();
+        People { world, editor, agent }
     }
 
     /// The next question.
@@ -97,7 +97,7 @@ impl Doors {
     }
 
     pub(crate) fn text_of(&self, name: &str) -> String {
-        std::fs::read_to_string(self.house.path(name)).expect("the file")
+        std::fs::read_to_string(self.world.path(name)).expect("the file")
     }
 
     /// These decisions, as `tool decision`, and no others are in the audit log; what a rule allowed
@@ -123,13 +123,13 @@ impl Doors {
 
     /// The directory of the workspace.
     pub(crate) fn outside(&self) -> PathBuf {
-        self.house.workspace().parent().expect("the installation").to_owned()
+        self.world.workspace().parent().expect("the installation").to_owned()
     }
 
     pub(crate) fn end(self) {
-        let Doors { house, editor, agent } = self;
+        let People { world, editor, agent } = self;
         drop((editor, agent));
-        house.finish();
+        world.finish();
     }
 }
 
