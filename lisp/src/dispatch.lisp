@@ -1,5 +1,5 @@
-;;;; One thread reads requests and starts what answers them; it never runs user code and never
-;;;; waits. And MAIN, which starts it all.
+;;;; The dispatcher: one thread that reads requests and starts the work on them. It never runs user
+;;;; code and never waits. MAIN starts the threads of the image.
 
 (in-package :consort)
 
@@ -33,16 +33,16 @@
 
 (defstruct (operation (:constructor make-operation (name where function)))
   (name "" :type string :read-only t)
-  (where :thread :type (member :dispatcher :look :thread) :read-only t)
+  (where :thread :type (member :dispatcher :query :thread) :read-only t)
   (function nil :type function :read-only t))
 
 (define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
 
 (defmacro define-operation (name where (id params) &body body)
-  "Define what answers requests for NAME. ID is the request's, PARAMS the object it came with. With WHERE
-  :dispatcher  BODY runs in the dispatcher, and returns the result, or NIL when somebody else will answer;
-  :look        BODY runs no user code and cannot be interrupted; it runs in a thread that may have done such work before, and returns the result;
-  :thread      BODY runs in a thread of its own, and returns the result."
+  "Define the operation NAME. ID is that of the request, PARAMS its object. BODY returns the result. WHERE is its thread:
+  :dispatcher  the dispatcher; NIL as the result when another thread will answer;
+  :query       a thread that queries share; BODY runs no user code and cannot be interrupted;
+  :thread      a thread of its own."
   (let ((documentation (when (stringp (first body)) (list (pop body)))))
     `(setf (gethash ,name *operations*)
            (make-operation ,name ,where (lambda (,id ,params) ,@documentation (declare (ignorable ,id ,params)) ,@body)))))
@@ -76,13 +76,13 @@
       (when ended
         (send-error id "internal" "The thread that worked on this was ended")))))
 
-(defun answer-look (id operation params)
-  "Answer a request that looks something up, or say who is in the way. A look-up cannot be
-  interrupted, so it must not wait for ever."
+(defun answer-query (id operation params)
+  "Answer a query, or say who holds the lock that it needs. A query cannot be interrupted, so it must
+  not wait for ever."
   (handler-case (await-package-locks)
     (request-error (refusal)
       (send-error id (request-error-kind refusal) (request-error-message refusal))
-      (return-from answer-look)))
+      (return-from answer-query)))
   (answer-at-once id operation params))
 
 (defun answer-in-thread (id operation params evaluation)
@@ -103,7 +103,7 @@
   (post-frame (object "id" id "error" (object "kind" kind "message" message))))
 
 (defun dispatch (frame)
-  "Start what answers FRAME, which was read."
+  "Start the operation that FRAME requests."
   (let* ((id (if (object-p frame) (field frame "id" :null) :null))
          (name (and (object-p frame) (field frame "op")))
          (params (if (object-p frame) (field frame "params" (object)) (object)))
@@ -116,8 +116,8 @@
            (post-error id "unknown-op" (format nil "There is no operation ~S" name)))
           ((eq (operation-where operation) :thread)
            (start-answering id operation params))
-          ((eq (operation-where operation) :look)
-           (help (lambda () (answer-look id operation params))))
+          ((eq (operation-where operation) :query)
+           (help (lambda () (answer-query id operation params))))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 

@@ -106,6 +106,23 @@ mod tests {
         }
     }
 
+    /// The files that the walks of "How to add to it" change are there. A file that a walk makes,
+    /// `documentation` or `X`, is not there yet; its directory is.
+    #[test]
+    fn the_walks_name_files_that_are_there() {
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let walks = MAP.split_once("\n## How to add to it").unwrap().1.split_once("\n## ").unwrap().0;
+        let cells = walks.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let named: Vec<&str> =
+            cells.flat_map(|cell| cell.split('`').step_by(2)).filter(|path| !path.is_empty()).collect();
+        assert!(named.len() > 20, "{named:?}");
+        for path in named {
+            let made = path.contains("/documentation.") || path.contains("/X.");
+            let there = if made { Path::new(path).parent().unwrap() } else { Path::new(path) };
+            assert!(workspace.join(there).exists(), "docs/architecture.md has {path} in a walk, which is not there");
+        }
+    }
+
     #[test]
     fn the_wire_has_every_operation() {
         let page = include_str!("../../docs/wire.md");

@@ -1,5 +1,6 @@
-// An agent's call waits for a person: a notification that takes no focus, the code in a document
-// with the choices above it, and the time that is left. Silence is a no.
+// Questions about agents' calls that need a person's approval: a notification that takes no focus,
+// and the code in a document with the choices and the time that is left above it. No answer in time
+// counts as a refusal.
 import * as vscode from 'vscode'
 import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
@@ -85,7 +86,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   private settle(asked: Asked, decision: Decision): void {
-    // Before the answer: what comes of the call may be told at once.
+    // Before the decision is sent: the effects of the call may be reported at once.
     if (decision !== 'deny') void offerNext(this.server, asked.approval, this.places.get(asked.approval))
     asked.decide(decision)
   }
@@ -131,8 +132,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     await this.showCode(asked.approval)
     if (asked !== this.shown) return
     const { approval } = asked
-    // One with a button is shown whole, with all of its text; VS Code takes the button's title here
-    // too, though its types say `boolean`. Answers nothing: no button is the default.
+    // VS Code shows all of the text only of a notification with a button. It takes the button's title
+    // here, though its types say `boolean`. `Later` decides nothing, so no decision is the default.
     const cancellable = 'Later' as unknown as boolean
     void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
       token.onCancellationRequested(() => this.endNotice())
@@ -157,7 +158,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     })
   }
 
-  /** The definition that would be replaced. That it cannot be told is no reason not to ask. */
+  /** The definition that would be replaced, if its place is known. */
   private async before(approval: Approval): Promise<DefinitionPlace | undefined> {
     const { function: name } = (approval.arguments ?? {}) as { function?: unknown }
     if (approval.code == null || typeof name !== 'string') return undefined
@@ -180,7 +181,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
       ...wrapped(`${PREFIX}: ${sentence(approval)}`, 40),
       ...(approval.file == null ? [] : [`File: ${label(approval.file, 1000)}`]),
       `Tool: ${approval.tool}`,
-      `No answer in ${approval.deadlineSeconds} s is a no.`,
+      `No answer within ${approval.deadlineSeconds} s counts as Deny.`,
     ].map((line) => `;;; ${line}`)
     const code = approval.code ?? (approval.arguments === undefined ? '' : visible(JSON.stringify(approval.arguments, null, 2)))
     const text = `${header.map((line) => line.replace(/\n/g, ' ')).join('\n')}\n\n${code}\n`

@@ -18,7 +18,7 @@ const ICONS: [RegExp, string][] = [
   [/constant/, 'symbol-constant'], [/variable/, 'symbol-variable'], [/package/, 'symbol-namespace'],
 ]
 
-/** As a source would have it: in lower case where nothing is lost by it. */
+/** A name as source code writes it: in lower case, or between bars where it needs them. */
 export const written = (name: string): string => (/[a-z\s()|"';]/.test(name) || name === '' ? `|${name.replace(/[|\\]/g, '\\$&')}|` : name.toLowerCase())
 
 export class PackagesTree extends Tree<Node> {

@@ -53,7 +53,7 @@ export class Queue {
     return Math.max(0, Math.ceil((asked.until - this.now()) / 1000))
   }
 
-  /** No answer in time is a no. */
+  /** No answer in time counts as a refusal. */
   expire(): void {
     for (const asked of this.waiting.filter((asked) => asked.until <= this.now())) asked.decide('deny')
   }

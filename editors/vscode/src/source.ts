@@ -43,7 +43,7 @@ export async function goToFrame(server: Server, frame: Sourced, callee: string |
   if (definition?.location == null) {
     // The definition is gone, or another one has its name: the frame knows the file that it was
     // loaded from.
-    if (frame.file === null) throw new Refused(`Where ${frame.name} is defined is not known: it was not loaded from a file.`, undefined)
+    if (frame.file === null) throw new Refused(`The definition of ${frame.name} is not known: it was not loaded from a file.`, undefined)
     await show(vscode.Uri.file(frame.file), new vscode.Position(Math.max(0, (frame.line ?? 1) - 1), 0))
     return
   }

@@ -128,7 +128,7 @@ export async function showMenu(server: Server): Promise<void> {
     ...entry('$(plug) Restart the Connection', 'consort.editor.restartServer', 'Start the language server anew; the image lives on'),
     ...entry('$(output) Show the Log', 'consort.editor.showLog', 'What the extension and the server did'),
     ...entry('$(info) Show the Status', 'consort.editor.status', 'The image, who is connected, what is in progress', server.started),
-    ...entry('$(checklist) Doctor', 'consort.editor.doctor', 'Look whether everything needed is there', server.found !== undefined),
+    ...entry('$(checklist) Doctor', 'consort.editor.doctor', 'Check that everything needed is there', server.found !== undefined),
     ...entry('$(copilot) Set Up an Agent', 'consort.editor.copyAgentConfiguration', 'The configuration for Claude Code, Cursor and others'),
     ...entry('$(keyboard) Show the Keys', 'consort.editor.keys', 'What is on which key'),
     ...entry('$(book) Get Started', 'consort.editor.walkthrough', 'The walkthrough'),

@@ -167,6 +167,6 @@
         ;; A copy reports the error, in the words it always has.
         (error () nil)))))
 
-(define-operation "macroexpand-plain" :look (id params)
+(define-operation "macroexpand-plain" :query (id params)
   (param params "text" 'string)
   (object "answer" (or-null (plain-expansion params))))

@@ -75,7 +75,7 @@
                         (cons :object (unit-span-fields (moment-unit moment) (site-span (moment-site moment))))
                         (frame-place-fields frame)))))
 
-(define-operation "debug-frames" :look (id params)
+(define-operation "debug-frames" :query (id params)
   (let ((stop (stop-of params))
         (start (param params "start" '(integer 0) :default 0))
         (count (param params "count" `(integer 1 ,+page-limit+) :default 20)))
@@ -120,7 +120,7 @@
                        (list "value" (value-json value stop) "missing" :null)
                        (list "value" :null "missing" "not kept by the compiler: compile the function with (debug 2) to see it")))))
 
-(define-operation "debug-locals" :look (id params)
+(define-operation "debug-locals" :query (id params)
   (let* ((stop (stop-of params))
          (frame (frame-of stop params))
          (moment (moment-of stop params))

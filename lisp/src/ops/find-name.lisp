@@ -40,7 +40,7 @@
 
 (defconstant +offers-limit+ 20)
 
-(define-operation "find-name" :look (id params)
+(define-operation "find-name" :query (id params)
   (let* ((name (param params "name" 'string))
          (package (find-package (param params "package" 'string :default "COMMON-LISP-USER")))
          (offers (offers-of name)))

@@ -15,7 +15,7 @@
               "total" total
               "parts" (map 'vector (lambda (part) (part-json part (reference-stop reference))) parts)))))
 
-(define-operation "inspect" :look (id params)
+(define-operation "inspect" :query (id params)
   (let* ((number (param params "reference" '(integer 1)))
          (start (param params "start" '(integer 0) :default 0))
          (count (param params "count" `(integer 1 ,+page-limit+) :default 100))

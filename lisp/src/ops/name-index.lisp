@@ -116,7 +116,7 @@ far as there are any, its home when that is another package, its lambda list and
                   "uses" (mapcar #'package-name (package-use-list package))
                   "symbols" (coerce symbols 'vector))))))
 
-(define-operation "name-index" :look (id params)
+(define-operation "name-index" :query (id params)
   (let ((have (param params "have" t :default (object))))
     (object "packages" (loop for package in (list-all-packages)
                              when (and (package-name package)

@@ -38,7 +38,7 @@
             "variable" (or-null (variable-word symbol))
             "class" (if (find-class symbol nil) :true :false))))
 
-(define-operation "symbol-kinds" :look (id params)
+(define-operation "symbol-kinds" :query (id params)
   (let* ((name (param params "package" 'string :default nil))
          (*package* (or (and name (package-called name)) (user-package))))
     (object "kinds"

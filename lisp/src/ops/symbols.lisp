@@ -15,7 +15,7 @@
       (refuse "package-not-found" "Package ~A not found" name))
     (package-in-force name)))
 
-(define-operation "complete" :look (id params)
+(define-operation "complete" :query (id params)
   (let ((text (param params "text" 'string))
         (package (param-package params))
         (limit (param params "limit" '(integer 1 10000))))
@@ -34,7 +34,7 @@
   "The features, true after #+, by which the reader counts forms."
   (coerce (loop for feature in (setting *image-settings* '*features*) when (symbolp feature) collect (symbol-name feature)) 'vector))
 
-(define-operation "symbol" :look (id params)
+(define-operation "symbol" :query (id params)
   (let* ((package (demand-package params))
          (text (setf-name-inside (param params "name" 'string)))
          (want (param params "want" 'vector :default #("facts" "definitions")))
@@ -70,7 +70,7 @@
                   "package" (if (and named (wanted "facts")) (package-facts named) :null)
                   "features" (if (or (wanted "definitions") (wanted "types")) (feature-names) :null)))))))
 
-(define-operation "apropos" :look (id params)
+(define-operation "apropos" :query (id params)
   (let* ((pattern (coerce (string-upcase (param params "pattern" 'string)) 'name-string))
          (only (let ((name (param params "package" 'string :default nil)))
                  (and name

@@ -276,7 +276,7 @@ fn check(findings: &mut Findings, place: &Place, workspace: &Path) -> Result<(),
         Ok(report) => findings.tell(
             Mark::Bad,
             "checks",
-            &format!("an undefined function was not found: {report}"),
+            &format!("the check did not report a call of an undefined function: {report}"),
             "please report this",
         ),
         Err(message) => findings.tell(Mark::Bad, "checks", &message, ""),

@@ -62,7 +62,7 @@ Neovim 0.11:
 Emacs (eglot):
   (add-to-list 'eglot-server-programs '(lisp-mode . (\"consort\" \"lsp\")))")]
     Lsp {
-        /// Accepted because some editors add it; standard input and output are what is used anyway
+        /// Accepted because some editors add it; standard input and output are always used
         #[arg(long, hide = true)]
         stdio: bool,
     },
@@ -100,7 +100,7 @@ MCP over HTTP too, for clients that cannot start a program:
     /// End the workspace's host and its image
     #[command(after_help = "\
 What is defined only in the image is lost; files are not touched. Returns when both have gone. An agent's next call, and most editors by \
-themselves, start a new one. Nothing to stop is no failure.")]
+themselves, start a new one. It is no failure when no host runs.")]
     Stop(stop::Args),
     /// Evaluate code in the workspace's image
     #[command(after_help = "\
@@ -139,7 +139,7 @@ Show what the workspace here wants, and trust it; list what is trusted; take it 
   consort trust --list
   consort trust --revoke DIR")]
     Trust(trust::Args),
-    /// Look whether everything Consort needs is there, and say what to do if not
+    /// Check that everything Consort needs is there, and say what to do if it is not
     #[command(after_help = "Exit code: 0 usable, 1 something has to be done first.")]
     Doctor(doctor::Args),
 }

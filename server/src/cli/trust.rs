@@ -91,11 +91,13 @@ fn tell_host(workspace: &Path) -> Result<(), Failure> {
         Ok(connected) => {
             let told = ask(connected, &Request::TrustChanged, |_, _| Ok(()));
             told.map(drop).map_err(|error| {
-                Failure::cannot(format!("the host that runs did not take it up: {error}; `consort stop` ends it"))
+                Failure::cannot(format!("the running host did not apply the change: {error}; `consort stop` ends it, and the next start applies it"))
             })
         }
         Err(ConnectError::Absent) => Ok(()),
-        Err(error) => Err(Failure::cannot(format!("the host that runs was not told: {error}"))),
+        Err(error) => Err(Failure::cannot(format!(
+            "the running host could not be told of the change: {error}; `consort stop` ends it, and the next start applies it"
+        ))),
     }
 }
 

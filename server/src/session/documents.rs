@@ -34,6 +34,7 @@ pub(super) struct Running {
     pub(super) announced: bool,
 }
 
+/// An open document.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) document: Document,
@@ -53,8 +54,8 @@ pub(super) struct Open {
     published: Option<(i32, Vec<Diagnostic>)>,
     /// The version of the last completed check.
     checked: Option<i32>,
-    /// The diagnostics that `result_id` stands for.
-    told: Vec<Diagnostic>,
+    /// The diagnostics that `result_id` identifies.
+    reported: Vec<Diagnostic>,
     result_id: u64,
     waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
     /// The number of changes of the text.
@@ -87,7 +88,7 @@ impl Open {
             dirty: true,
             published: None,
             checked: None,
-            told: Vec::new(),
+            reported: Vec::new(),
             result_id: 0,
             waiting: Vec::new(),
             edits: 0,
@@ -136,9 +137,9 @@ impl Open {
         if self.published.as_ref() == Some(&now) {
             return None;
         }
-        if self.told != now.1 {
+        if self.reported != now.1 {
             self.result_id += 1;
-            self.told.clone_from(&now.1);
+            self.reported.clone_from(&now.1);
         }
         self.published = Some(now.clone());
         Some(now)
@@ -193,6 +194,7 @@ impl Open {
     }
 }
 
+/// The open documents of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     open: BTreeMap<Key, Open>,

@@ -130,7 +130,7 @@ end
 --- Go to the question, or answer it.
 ---@param decision? 'allow'|'allow-session'|'deny'
 function M.answer(decision)
-  if not current then return client_of.say('no agent asks anything') end
+  if not current then return client_of.say('no agent waits for an answer') end
   if decision then
     for _, choice in ipairs(choices) do
       if choice.decision == decision then return finish(choice) end

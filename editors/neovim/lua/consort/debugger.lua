@@ -137,7 +137,7 @@ end
 
 --- Show the place of a frame in another window than the debugger's.
 local function source(stop, frame)
-  if not frame or not frame.source or frame.line == 0 then return client_of.say('where that frame is in a source is not known') end
+  if not frame or not frame.source or frame.line == 0 then return client_of.say('the source of that frame is not known') end
   local own = vim.api.nvim_get_current_win()
   local function other(text)
     vim.cmd.wincmd('p')

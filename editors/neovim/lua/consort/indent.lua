@@ -1,4 +1,4 @@
---- 'indentexpr': the same indentation for Enter, `o`, `=` and `gq`: the server's, which knows the
+--- 'indentexpr', with which Enter, `o`, `=` and `gq` indent as the server does, which knows the
 --- macros of the image.
 local client_of = require('consort.client')
 
@@ -31,7 +31,7 @@ function M.of(lnum)
   return vim.fn.strdisplaywidth(space) -- it is right as it is
 end
 
---- Use it in a buffer, where nothing else was chosen.
+--- Sets 'indentexpr' in a buffer that has none.
 ---@param buf integer
 function M.use(buf)
   if vim.bo[buf].indentexpr ~= '' then return end

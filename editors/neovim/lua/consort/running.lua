@@ -80,7 +80,7 @@ function M.on_output(_, params)
   if run.show then run.show() end
 end
 
---- What a person typed for code that reads is seen among what it prints.
+--- Shows a line that a person typed for running code among its output.
 ---@param text string
 ---@param command string what runs the code
 function M.typed(text, command)
@@ -90,7 +90,7 @@ function M.typed(text, command)
   end
 end
 
---- It runs no longer.
+--- Removes the mark of an evaluation that has ended.
 ---@param token string
 function M.done(token)
   local run = runs[token]

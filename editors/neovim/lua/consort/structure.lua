@@ -2,13 +2,13 @@
 local client_of = require('consort.client')
 
 local M = {}
-local PATIENCE = 2000 -- ms; a text object cannot come later
+local PATIENCE = 2000 -- ms; Neovim stands still while it waits for a text object
 
 ---@param command string
 ---@param argument table
 ---@return any result
 local function now(client, command, argument)
-  -- By its number: of buffer 0, changes that wait would not be sent first.
+  -- The buffer's number: for buffer 0, pending changes would not be sent first.
   local buf = vim.api.nvim_get_current_buf()
   local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.' .. command, arguments = { argument } }, PATIENCE, buf)
   if not answer then return client_of.fail('no answer: ' .. tostring(why)) end
@@ -57,7 +57,7 @@ end
 --- killed goes to the register, as after `d`.
 ---@param action string
 ---@param register? string
----@return boolean? done something was there to be done
+---@return boolean? done whether there was something to do
 function M.act(action, register)
   local client = client_of.need()
   if not client then return end
@@ -90,7 +90,7 @@ function M.again()
   end
 end
 
---- An action as a key has it: so many times, and again by `.`.
+--- Does an action as often as the count says, and has `.` repeat it.
 ---@param action string
 function M.key(action)
   last = { action = action, count = vim.v.count1, register = vim.v.register, fresh = true }

@@ -96,7 +96,7 @@ function M.go_to(name)
       if not one then return end
       require('consort.goto').line(one.file, one.line)
     end
-    if #places == 0 then return client_of.say(('where %s is defined is not known'):format(name)) end
+    if #places == 0 then return client_of.say(('the definition of %s is not known'):format(name)) end
     if #places == 1 then return open(places[1]) end
     vim.ui.select(places, {
       prompt = name .. ' is defined in',
