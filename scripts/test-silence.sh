@@ -1,4 +1,5 @@
-# Sourced by `test`: a stage that says nothing any more is ended, so that a run tells which one hangs.
+# Sourced by `test`: a stage that says nothing any more is ended, so that a run tells which one
+# hangs.
 
 # seconds_silent LOG: the seconds since something was written to it.
 seconds_silent() {

@@ -230,8 +230,8 @@ impl Driver {
         self.events.push(Event::Text { client, ours, theirs, ours_unsaved, theirs_unsaved });
     }
 
-    /// Waits for an image. Before a host has had one, the diagnostics that are asked for are those of
-    /// the text alone; the client is told when there are more.
+    /// Waits for an image. Before a host has had one, the diagnostics that are asked for are those
+    /// of the text alone; the client is told when there are more.
     fn image_is_ready(&self) {
         // It starts with the first request that needs it.
         self.world.run(&["eval", "1"]);

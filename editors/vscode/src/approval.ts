@@ -132,8 +132,9 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     await this.showCode(asked.approval)
     if (asked !== this.shown) return
     const { approval } = asked
-    // VS Code shows all of the text only of a notification with a button. It takes the button's title
-    // here, though its types say `boolean`. `Later` decides nothing, so no decision is the default.
+    // VS Code shows all of the text only of a notification with a button. It takes the button's
+    // title here, though its types say `boolean`. `Later` decides nothing, so no decision is the
+    // default.
     const cancellable = 'Later' as unknown as boolean
     void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
       token.onCancellationRequested(() => this.endNotice())

@@ -1,6 +1,6 @@
-;;;; The content of the files of systems when they were compiled or read in this image. ASDF compares
-;;;; times in whole seconds, and takes a file for unchanged that was saved in the second in which it
-;;;; was compiled, or whose time was set back.
+;;;; The content of the files of systems when they were compiled or read in this image. ASDF
+;;;; compares times in whole seconds, and takes a file for unchanged that was saved in the second in
+;;;; which it was compiled, or whose time was set back.
 
 (in-package :consort)
 

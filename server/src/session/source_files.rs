@@ -91,7 +91,8 @@ impl SourceFile {
             && self.identity == now.identity
     }
 
-    /// Fails for a file that may not be written. An editor's unsaved text may be edited all the same.
+    /// Fails for a file that may not be written. An editor's unsaved text may be edited all the
+    /// same.
     ///
     /// # Errors
     ///

@@ -304,7 +304,8 @@ async fn settings_of_an_editor_count_and_are_not_loosened_behind_its_back() {
 
     // The first settings after `initialize` are the editor's own; they may loosen it.
     editor.notify("workspace/didChangeConfiguration", settings("ask")).await;
-    // A notification has no answer, and the agent has a frontend of its own; a request behind it has.
+    // A notification has no answer, and the agent has a connection of its own; a request behind it
+    // has.
     editor.command("consort.status", json!({})).await.expect("a status");
     let call = agent.begin("evaluate-lisp", json!({"code": "2"})).await;
     editor.press("Allow").await;
