@@ -188,8 +188,8 @@
                           `(#x53 #xb8 37 0 0 0 #xbb ,@(loop for shift from 0 below 32 by 8 collect (ldb (byte 8 shift) *mother*))
                             #x31 #xc9 #xcd #x80 #x5b #xc3))))
 #+x86-64 (define-attack "memfd_create by int 0x80" ()
-  ;; push rbx; mov eax, 356; xor ebx, ebx; xor ecx, ecx; int 0x80; pop rbx; ret. EFAULT, for the name
-  ;; at 0, says that the call was let in.
+  ;; push rbx; mov eax, 356; xor ebx, ebx; xor ecx, ecx; int 0x80; pop rbx; ret. EFAULT, for the
+  ;; name at 0, says that the call was let in.
   (let ((result (run-instructions #x53 #xb8 #x64 1 0 0 #x31 #xdb #x31 #xc9 #xcd #x80 #x5b #xc3)))
     (if (= result -14) 0 (refuse-negative result))))
 

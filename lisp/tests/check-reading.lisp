@@ -69,8 +69,8 @@
        (expect (succeeded-p (findings-of "(progn (require :sb-cover) t)" :path file :read read)) "a contrib of SBCL is loaded"))
      ;; A name that is in no encoding of this process is passed over.
      (sb-ext:run-program "/bin/sh" (list "-c" "touch \"$(printf 'caf\\351')\"") :directory home)
-     ;; A workspace that is the home directory, or has it in it, has the secrets in it too; also those
-     ;; of programs that nobody has heard of, and where there is none of the known ones.
+     ;; A workspace that is the home directory, or has it in it, has the secrets in it too; also
+     ;; those of programs that nobody has heard of, and where there is none of the known ones.
      (let ((unheard (list (write-text (concatenate 'string home ".config/unheard-of/session") "secret")
                           (write-text (concatenate 'string home ".unheard-of_history") "secret")))
            (init (write-text (concatenate 'string home ".sbclrc") ";init"))

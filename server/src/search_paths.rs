@@ -1,5 +1,6 @@
-//! Variables of the environment that say where programs and libraries are found, without the entries
-//! that would name directories of the workspace: the programs that Consort starts run in it.
+//! Variables of the environment that say where programs and libraries are found, without the
+//! entries that would name directories of the workspace: the programs that Consort starts run in
+//! it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,8 +21,8 @@ const LIBRARIES: [(&str, &[u8]); 3] = [("LD_PRELOAD", b": "), ("LD_AUDIT", b":")
 /// Single directories or files.
 const SINGLE: [&str; 3] = ["SBCL_HOME", "SBCL_CORE", "SBCL_SOURCE_ROOT"];
 
-/// Removes the entries that are not absolute from the environment of `command`, for which nothing of
-/// this was set before.
+/// Removes the entries that are not absolute from the environment of `command`, for which nothing
+/// of this was set before.
 pub(crate) fn keep_absolute(command: &mut Command) {
     for (name, kept) in changes(|name| std::env::var_os(name)) {
         match kept {
@@ -47,8 +48,8 @@ fn changes(value: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, Optio
     changes
 }
 
-/// Returns the absolute entries of `list`, behind the first of `separators`; with `names`, also those
-/// without a slash.
+/// Returns the absolute entries of `list`, behind the first of `separators`; with `names`, also
+/// those without a slash.
 fn absolute(list: &OsStr, separators: &[u8], names: bool) -> OsString {
     let entries = list.as_bytes().split(|byte| separators.contains(byte));
     let kept = entries.filter(|entry| entry.starts_with(b"/") || (names && !entry.is_empty() && !entry.contains(&b'/')));
