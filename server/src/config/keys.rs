@@ -9,16 +9,20 @@ use super::approval::{Class, Setting};
 use super::{Config, Copies, InitFile, OnError};
 
 /// The source of a setting, which determines its permissions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Source {
     /// The user's own config.toml: may set every key to any value.
     User,
     /// The workspace's consort.toml, which an agent or a third party may have written: see
     /// [`FromWorkspace`].
     Workspace,
-    /// An editor's settings, which may come with the workspace (`.vscode/settings.json`): these
-    /// cannot disable confinement.
+    /// An editor's settings, which may come with the workspace (`.dir-locals.el`,
+    /// `.helix/languages.toml`): these cannot disable confinement, and only lower limits.
+    #[default]
     Client,
+    /// The settings of an editor that sends the user's own values of approval and limits alone: VS
+    /// Code with the extension. These cannot disable confinement.
+    OwnClient,
 }
 
 /// The values of a key that a workspace's consort.toml may set.
@@ -210,7 +214,7 @@ pub const KEYS: &[Key] = &[
         name: "eval.timeout_s",
         expected: "a number of seconds from 0.1 to 86400",
         default: "30",
-        workspace: FromWorkspace::Any,
+        workspace: FromWorkspace::NotAbove(|config| config.eval_timeout.as_nanos()),
         set: |config, value| seconds(value, 0.1, 86_400.0).map(|time| config.eval_timeout = time),
     },
     Key {
@@ -299,10 +303,10 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
             *config = before;
             Err(format!("{name} counts only once the person has trusted this workspace (`consort trust`)"))
         }
-        (Source::Workspace, FromWorkspace::NotAbove(limit)) if limit(config) > limit(&before) => {
+        (Source::Workspace | Source::Client, FromWorkspace::NotAbove(limit)) if limit(config) > limit(&before) => {
             *config = before;
             Err(format!(
-                "{name} = {value} is not taken from here, since a workspace can only lower this limit; set it in your own \
+                "{name} = {value} is not taken from here, since what comes with a workspace can only lower this limit; set it in your own \
                  config.toml"
             ))
         }
@@ -465,7 +469,6 @@ mod tests {
                 "check.debounce_ms",
                 "check.notes",
                 "check.unreachable",
-                "eval.timeout_s",
                 "debug.on_error",
                 "lenses.tests",
                 "lenses.references",

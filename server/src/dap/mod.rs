@@ -11,6 +11,7 @@ mod outgoing;
 mod protocol;
 mod requests;
 mod setting;
+mod shown_fields;
 mod sources;
 mod variables;
 

@@ -7,6 +7,7 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::Connection;
 use super::to_proto;
 use crate::ide::completion::{self, Item};
+use crate::shown;
 
 /// `textDocument/completion`.
 pub(super) async fn complete(connection: &Connection, params: CompletionParams) -> Result<Option<CompletionResponse>> {
@@ -51,12 +52,13 @@ fn snippet(label: &str, required: &[String]) -> String {
 
 fn item(one: Item) -> CompletionItem {
     CompletionItem {
-        label: one.label,
+        // The text that is inserted is another field.
+        label: to_proto::label(&one.label),
         kind: Some(kind(&one.kind)),
-        detail: Some(one.detail),
+        detail: Some(shown::line(&one.detail)),
         label_details: one
             .package
-            .map(|package| CompletionItemLabelDetails { detail: None, description: Some(package) }),
+            .map(|package| CompletionItemLabelDetails { detail: None, description: Some(to_proto::label(&package)) }),
         data: one.symbol.map(|symbol| json!({"symbol": symbol})),
         ..CompletionItem::default()
     }
@@ -90,7 +92,7 @@ pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -
     let Some(description) = completion::describe(&connection.session, &item.label, &symbol).await else {
         return Ok(item);
     };
-    item.detail = description.detail.or(item.detail);
+    item.detail = description.detail.map(|detail| shown::safe(&detail)).or(item.detail);
     item.documentation = description
         .documentation
         .map(|value| Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }));
