@@ -15,6 +15,7 @@ use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, LoadRequest, OpenDocument, Snapshot,
     Status, SystemReport,
 };
+use crate::config::Source;
 use crate::config::approval::Class;
 use crate::config::trust::UntrustedSettings;
 use crate::config::{Config, LispConfig};
@@ -72,6 +73,8 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
+        /// Whether they may come with the workspace.
+        source: Source,
         /// Sent with `initialize`; later ones of the same authority follow.
         initial: bool,
     },
