@@ -183,7 +183,9 @@
                   "mine.lisp" "(in-package :mine-package) (f)"
                   "sub/deep.lisp" "(in-package :mine-package) (f)"
                   "for-others.lisp" "(in-package :no-such-lisp-package) (f)"
-                  "alone.lisp" "(in-package :package-of-no-system) (f)")
+                  "alone.lisp" "(in-package :package-of-no-system) (f)"
+                  "syntax.lisp" "(defpackage :syntax-of-no-system (:use :cl :package-of-no-system)) (in-package :syntax-of-no-system) (in-readtable :curly)
+(defun f (list) (mapcar [{list :name} #'intern #'string-upcase {getf _ :name}] list))")
      (dotimes (i 20)
        (write-files root
                     (format nil "d~D/other~D.asd" i i)
@@ -197,6 +199,7 @@
          (expect (equal (check "sub/deep.lisp") '("system-not-loaded")) "a file of it in a directory below")
          (expect (equal (check "for-others.lisp") '("not-for-this-lisp")) "a file for another Lisp")
          (expect (equal (check "alone.lisp") '("no-system")) "a file of no system")
+         (expect (equal (check "syntax.lisp") '("no-system")) (format nil "a file of no system, in a syntax of its own: ~S" (check "syntax.lisp")))
          (expect (not (probe-file (in-root "read"))) "definitions that cannot have the file are not loaded"))))))
 
 (finish-tests "dependencies")

@@ -74,7 +74,10 @@
     (unless (or (gethash key (check-marked check))
                 (and (check-lost-package check) (meaningless-p finding)))
       (setf (gethash key (check-marked check)) t)
-      (if (and (check-asd-files check) (or (name-finding-p finding) (doubtful-finding-p finding)))
+      (if (and (check-asd-files check)
+               (or (name-finding-p finding) (doubtful-finding-p finding)
+                   ;; Its macros and its syntax are unknown too: whatever is found may be due to that.
+                   (check-lost-package check)))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))
 
