@@ -102,3 +102,8 @@
   (or (member (finding-code finding) '("illegal-call" "macro-expansion" "compile-time-error" "unknown-block" "unknown-tag" "unknown-class" "note")
               :test #'string=)
       (search "no dispatch function" (finding-message finding))))
+
+(defun consequence-p (finding)
+  "Returns true if FINDING may be there only because a file before was not loaded: macros, types and
+  compiler macros of it are missing."
+  (member (finding-code finding) '("read-eval" "type-conflict" "wrong-argument-count" "compiler") :test #'string=))
