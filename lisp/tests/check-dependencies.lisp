@@ -171,6 +171,28 @@
                "one file of it")
        (expect (not (probe-file (in-root "newer"))) "the newer ASDF is not compiled")))))
 
+;;; Files of which Lisp text is generated, as CFFI-GROVEL does it
+
+(call-with-scratch
+ (lambda (root)
+   (flet ((in-root (name) (concatenate 'string root name)))
+     (write-files root
+                  "gen.asd" "(defpackage :gen-system (:use :cl :asdf)) (in-package :gen-system)
+(defclass made-file (cl-source-file) ()) (defclass make-op (downward-operation) ())
+(defmethod input-files ((o make-op) (c made-file)) (list (component-pathname c)))
+(defmethod output-files ((o make-op) (c made-file)) (list (make-pathname :type \"made\" :defaults (component-pathname c))))
+(defmethod perform ((o make-op) (c made-file)) (error \"a program was run\"))
+(defmethod input-files ((o compile-op) (c made-file)) (list (first (output-files 'make-op c))))
+(defmethod component-depends-on ((o compile-op) (c made-file)) `((make-op ,c) ,@(call-next-method)))
+(defsystem \"gen\" :serial t :components ((:file \"package\") (:made-file \"made\") (:file \"code\") (:file \"more\")))"
+                  "package.lisp" "(defpackage :gen (:use :cl)) (in-package :gen) (defun before () (nowhere))"
+                  "made.lisp" "(include \"errno.h\") (constant (size \"SIZE\") :type integer) (if)"
+                  "code.lisp" "(in-package :gen) (defun after () (list (made-function) #.made-value)) (made-macro (x 1))"
+                  "more.lisp" "(in-package :gen) (defun again (y) (made-function))")
+     (let ((told (codes-told (check-lines "" :runner 'check-system-in-copy :confine nil :more (list "asd" (in-root "gen.asd"))))))
+       (expect (equal (sort told #'string<) '("gen.asd system-not-loaded" "more.lisp unused-variable" "package.lisp undefined-function"))
+               (format nil "what is generated is not checked, and what lacks it is not told: ~S" told))))))
+
 ;;; One file, in a workspace with many definitions
 
 (call-with-scratch
@@ -183,7 +205,9 @@
                   "mine.lisp" "(in-package :mine-package) (f)"
                   "sub/deep.lisp" "(in-package :mine-package) (f)"
                   "for-others.lisp" "(in-package :no-such-lisp-package) (f)"
-                  "alone.lisp" "(in-package :package-of-no-system) (f)")
+                  "alone.lisp" "(in-package :package-of-no-system) (f)"
+                  "syntax.lisp" "(defpackage :syntax-of-no-system (:use :cl :package-of-no-system)) (in-package :syntax-of-no-system) (in-readtable :curly)
+(defun f (list) (mapcar [{list :name} #'intern #'string-upcase {getf _ :name}] list))")
      (dotimes (i 20)
        (write-files root
                     (format nil "d~D/other~D.asd" i i)
@@ -197,6 +221,7 @@
          (expect (equal (check "sub/deep.lisp") '("system-not-loaded")) "a file of it in a directory below")
          (expect (equal (check "for-others.lisp") '("not-for-this-lisp")) "a file for another Lisp")
          (expect (equal (check "alone.lisp") '("no-system")) "a file of no system")
+         (expect (equal (check "syntax.lisp") '("no-system")) (format nil "a file of no system, in a syntax of its own: ~S" (check "syntax.lisp")))
          (expect (not (probe-file (in-root "read"))) "definitions that cannot have the file are not loaded"))))))
 
 (finish-tests "dependencies")

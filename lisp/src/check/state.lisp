@@ -74,7 +74,10 @@
     (unless (or (gethash key (check-marked check))
                 (and (check-lost-package check) (meaningless-p finding)))
       (setf (gethash key (check-marked check)) t)
-      (if (and (check-asd-files check) (or (name-finding-p finding) (doubtful-finding-p finding)))
+      (if (and (check-asd-files check)
+               (or (name-finding-p finding) (doubtful-finding-p finding)
+                   ;; Its macros and its syntax are unknown too: whatever is found may be due to that.
+                   (check-lost-package check)))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))
 
@@ -99,3 +102,8 @@
   (or (member (finding-code finding) '("illegal-call" "macro-expansion" "compile-time-error" "unknown-block" "unknown-tag" "unknown-class" "note")
               :test #'string=)
       (search "no dispatch function" (finding-message finding))))
+
+(defun consequence-p (finding)
+  "Returns true if FINDING may be there only because a file before was not loaded: macros, types and
+  compiler macros of it are missing."
+  (member (finding-code finding) '("read-eval" "type-conflict" "wrong-argument-count" "compiler") :test #'string=))

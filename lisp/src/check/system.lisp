@@ -225,7 +225,7 @@
 
 (defun definition-problem (path message code)
   "A finding about the file PATH as a whole."
-  (make-finding :start 0 :end 1 :severity :error :code code :message message
+  (make-finding :start 0 :end 1 :severity (if (string= code "system-not-loaded") :information :error) :code code :message message
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
@@ -267,10 +267,39 @@
             (load-it)
             (call-with-the-persons-fasls #'load-it))))))
 
+(defun generated-p (component)
+  "Returns true if the Lisp text of COMPONENT is made of its file by another operation, as CFFI-GROVEL
+  does it: the file itself is no Lisp text."
+  (let ((compiled (first (ignore-errors (asdf:input-files (asdf:make-operation 'asdf:compile-op) component)))))
+    (and compiled (not (same-file-p compiled (asdf:component-pathname component))))))
+
+(defun load-generated (component)
+  "Load what the person's fasls have of COMPONENT, whose text is generated; whether there was that. It is
+  not generated here: a check runs no programs."
+  (call-with-the-persons-fasls
+   (lambda ()
+     (let ((fasl (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
+       (and fasl (probe-file fasl)
+            (let ((failed nil))
+              (call-silently (lambda () (load fasl)) (lambda (condition) (declare (ignore condition)) (setf failed t)))
+              (not failed)))))))
+
 (defun check-component (component make-check problem)
   "Check the file of COMPONENT with what MAKE-CHECK makes of its path, then load it, so that the
-  files after it see what it defines. The CHECK, or NIL when the file cannot be read. PROBLEM is
-  called with words when loading fails."
+  files after it see what it defines. The CHECK, or NIL when the file cannot be read, or is no Lisp
+  text. PROBLEM is called with words when loading fails."
+  (if (generated-p component)
+      (unless (load-generated component)
+        (funcall problem (asdf:system-source-file (asdf:component-system component))
+                 (format nil "The code of ~A is generated when the system ~S is loaded, and a check, which runs no programs, does not generate it. ~
+                              Load the system once. Until then it is not told what later files lack."
+                         (file-namestring (asdf:component-pathname component)) (asdf:component-name (asdf:component-system component)))
+                 "system-not-loaded")
+        nil)
+      (check-lisp-component component make-check problem)))
+
+(defun check-lisp-component (component make-check problem)
+  "As CHECK-COMPONENT, for a file of Lisp text."
   (let* ((path (asdf:component-pathname component))
          (check (funcall make-check path)))
     (when check
