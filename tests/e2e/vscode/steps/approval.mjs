@@ -99,11 +99,12 @@ export default async function ({ workbench, page, place, step, loaded }) {
         })
         const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
         const answered = agent.call('code_replace_function', { function: 'cl-user::pace', new_code: '(defun pace () :other)', package: 'CL-USER' })
+        // Of a step that fails before the answer.
+        answered.catch(() => undefined)
         await notice.waitFor()
         await page.locator('.monaco-diff-editor').first().waitFor()
-        // The same line at the same place, in half the width.
-        const during = await workbench.top('scratch.lisp')
-        assert.deepEqual({ at: during[0].at, begins: during[0].text.slice(0, 20) }, { at: before[0].at, begins: before[0].text.slice(0, 20) })
+        // The same line at the same place, in half the width; one that wraps is broken elsewhere.
+        if (!wrapped) assert.deepEqual(await workbench.top('scratch.lisp'), before)
         await notice.locator('a', { hasText: /^Deny$/ }).click()
         assert.equal((await answered).isError, true)
         await workbench.until('the text where it was', async () => JSON.stringify(await workbench.top('scratch.lisp')) === JSON.stringify(before))
