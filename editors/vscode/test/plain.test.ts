@@ -29,7 +29,7 @@ test('the columns of a line', () => {
 })
 
 test('an entry of the log that has no code', () => {
-  const entry: LogEntry = { number: 1, time: '', client: 'Code', door: 'lsp', tool: 'consort.loadSystem', code: null, about: 'shop', status: 'ok', outcome: 'done', ms: 1234 }
+  const entry: LogEntry = { number: 1, time: '', client: 'Code', frontend: 'lsp', tool: 'consort.loadSystem', code: null, about: 'shop', status: 'ok', outcome: 'done', ms: 1234 }
   assert.equal(doneText(entry), 'Load system shop, 1.2 s')
   assert.equal(doneText({ ...entry, tool: 'run-tests', about: null, ms: 8 }), 'Run tests')
 })

@@ -34,12 +34,13 @@ pub fn find_running(start: &Path) -> io::Result<PathBuf> {
     Ok(serving_apart(&own).map_or(own, |served| served.workspace))
 }
 
-/// [`find_running`] without the hosts of editors that have `start` in another folder.
+/// [`find_running`] without the hosts of editors: for a directory in another folder of an editor,
+/// that folder.
 ///
 /// # Errors
 /// The errors of [`find`].
 pub fn find_own(start: &Path) -> io::Result<PathBuf> {
-    find_where(start, runs)
+    find_where(start, runs, |start| folders::serving(start).map(|served| served.folder))
 }
 
 /// Returns the host whose editor has `workspace` (canonical) in another of its folders; `None`
@@ -52,7 +53,11 @@ fn runs(dir: &Path) -> bool {
     RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live())
 }
 
-fn find_where(start: &Path, runs: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
+fn find_where(
+    start: &Path,
+    runs: impl Fn(&Path) -> bool,
+    folder: impl Fn(&Path) -> Option<PathBuf>,
+) -> io::Result<PathBuf> {
     let start = directory(start)?;
     let top = start.ancestors().find(|dir| dir.join(".git").exists());
     let within = start.ancestors().take_while(|dir| top.is_some_and(|top| dir.starts_with(top)));
@@ -61,7 +66,7 @@ fn find_where(start: &Path, runs: impl Fn(&Path) -> bool) -> io::Result<PathBuf>
             return Ok(dir.to_path_buf());
         }
     }
-    find(&start)
+    folder(&start).map_or_else(|| find(&start), Ok)
 }
 
 /// Returns `path`, canonical; its parent when it is a file.
@@ -170,12 +175,21 @@ mod tests {
         let start = root.join("outer/repo/lib/src");
         let running = |name: &str| {
             let running = root.join(name);
-            find_where(&start, move |dir| dir == running).unwrap()
+            find_where(&start, move |dir| dir == running, |_| None).unwrap()
         };
         assert_eq!(running("outer/repo"), root.join("outer/repo"));
         assert_eq!(running("outer/repo/lib/src"), root.join("outer/repo/lib/src"));
         assert_eq!(running("outer"), root.join("outer/repo/lib"));
         assert_eq!(running("elsewhere"), root.join("outer/repo/lib"));
+    }
+
+    #[test]
+    fn an_editors_folder_counts_before_markers_and_after_a_running_host() {
+        let (_dir, root) = tree(&["mono/.git", "mono/folder/src/a.lisp"]);
+        let (start, folder) = (root.join("mono/folder/src"), root.join("mono/folder"));
+        let found = |running: PathBuf| find_where(&start, move |dir| dir == running, |_| Some(folder.clone())).unwrap();
+        assert_eq!(found(root.join("elsewhere")), root.join("mono/folder"));
+        assert_eq!(found(root.join("mono")), root.join("mono"));
     }
 
     #[test]

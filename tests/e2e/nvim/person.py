@@ -524,6 +524,19 @@ def a_file_that_another_program_writes_is_read_again(desk):
 
 
 @step
+def code_in_a_package_that_is_not_there_says_what_to_type(desk):
+    see = desk.screen
+    desk.edit("shop.lisp")
+    see.type("ggO(in-package :not-there)")
+    see.press("Enter")
+    see.type("(car nil)")
+    see.press("Escape")
+    see.type("\\ee")
+    see.see("Consort: NOT-THERE does not exist yet: \\eb")
+    see.command("edit!")
+
+
+@step
 def a_failed_test_is_shown_at_its_line(desk):
     see = desk.screen
     desk.edit("tests.lisp")

@@ -36,7 +36,8 @@ function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 --- Say why a request failed, unless it was cancelled: the person knows that.
 ---@param error lsp.ResponseError
 function M.failed(error)
-  if error.code ~= vim.lsp.protocol.ErrorCodes.RequestCancelled then M.fail(error.message) end
+  if error.code == vim.lsp.protocol.ErrorCodes.RequestCancelled then return end
+  M.fail(require('consort.systems').package_missing(error) or error.message)
 end
 
 --- The program of the language client, or a message that it is not there.

@@ -24,6 +24,19 @@ function M.names()
   return names
 end
 
+--- For code in a package that is not there yet, what to do in a line: load the system of its name or
+--- the only one there is, or evaluate the buffer.
+---@param error lsp.ResponseError
+---@return string?
+function M.package_missing(error)
+  local package = type(error.data) == 'table' and error.data.kind == 'package-not-found' and error.message:match('^The package (%S+) does not exist yet')
+  if not package then return end
+  local names = M.names()
+  local system = vim.list_contains(names, package:lower()) and package:lower() or #names == 1 and names[1]
+  local buffer = require('consort.maps').key('eval-buffer')
+  return ('%s does not exist yet: %s%s'):format(package, system and (':Consort load %s, or '):format(system) or '', buffer)
+end
+
 --- Go on with the system that was named; without a name, with the only one there is or the one that
 --- is chosen.
 ---@param name string
