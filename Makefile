@@ -5,7 +5,7 @@ SHELL := bash
 SECONDS ?= 600
 SEED ?= $(shell date +%s)
 ONLY ?=
-.PHONY: help demo test test-sbcl soak faults corpus bench completion-table build install picture clean
+.PHONY: help demo test test-sbcl soak faults corpus differential bench completion-table build install picture clean
 
 help:
 	@echo 'make demo       install sbcl if it is missing, build Consort, and show it at work on examples/'
@@ -14,6 +14,7 @@ help:
 	@echo 'make soak       random work and faults for SECONDS= from SEED=; a failure names the history to replay'
 	@echo 'make faults     fails each open, write, connect, bind, start of a process and copy of the host, one at a time'
 	@echo 'make corpus     Debian systems checked whole and file by file, compared with plain SBCL; ONLY=name for one'
+	@echo 'make differential  random edits checked by a chain and as a whole, for SECONDS= from SEED=, on SBCL= (docs/diagnostics.md)'
 	@echo 'make bench      ratios against plain compile-file and Swank, measured in one run'
 	@echo 'make completion-table  how often completion finds the name that was meant, beside Swank (docs/completion.md)'
 	@echo 'make build      target/release/consort'
@@ -45,6 +46,10 @@ faults:
 corpus:
 	@scripts/test-tools sbcl
 	@ONLY='$(ONLY)' scripts/corpus
+
+differential:
+	@scripts/test-tools sbcl
+	@FOR_SECONDS='$(SECONDS)' SEED='$(SEED)' scripts/differential $(SBCL)
 
 bench:
 	@scripts/test-tools sbcl

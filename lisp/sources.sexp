@@ -1,14 +1,16 @@
 ;;; The files of src/, without their type, in the order in which they are compiled and loaded.
 ;;; boot.lisp and consort.asd both read this list.
 ("package"
- "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug" "sbcl/probes"
+ "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug" "sbcl/probes" "sbcl/chain"
  "json" "settings" "programs" "wire" "timers" "streams" "pristine" "backtrace" "stack-frames" "blanks" "evaluation" "workers" "locks" "dispatch" "input" "debug/stops" "user-package"
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
- "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine" "second-process"
+ "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine" "second-process"
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
  "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/calls" "check/parked" "ops/check"
+ "check/chain/digest" "check/chain/effects" "check/chain/record" "check/chain/invalidate" "check/chain/settle" "check/chain/processes"
+ "check/chain/checkpoint" "check/chain/keeper" "ops/check-chain"
  "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols" "ops/name-index"
  "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compiled-files" "reload/compile"
  "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"

@@ -10,17 +10,18 @@
 
 (defconstant +pr-set-no-new-privileges+ 38)
 
-(defun confine (directory readable)
+(defun confine (directory readable &optional (confine-calls #'confine-calls))
   "Confine this process for good to writing below DIRECTORY, and to reading READABLE
-  (`readable-names`) and without secrets in its environment. The version of Landlock in force, 0
-  for none; and whether what the kernel has to confine with is in force. If not, why."
+  (`readable-names`) and without secrets in its environment. CONFINE-CALLS installs the filter of
+  system calls. The version of Landlock in force, 0 for none; and whether what the kernel has to
+  confine with is in force. If not, why."
   (if (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)
                      (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0)))
       (multiple-value-bind (landlock failure) (progn (forget-secrets) (confine-files directory readable))
         (when (eql landlock 0) (enter-user-namespace))
         (cond ((null landlock) (values 0 nil (format nil "Landlock, which this kernel has, could not be applied: ~A" failure)))
               ((not (seccomp-p)) (values landlock nil "no seccomp"))
-              ((not (and (drop-capabilities) (confine-calls (plusp landlock))))
+              ((not (and (drop-capabilities) (funcall confine-calls (plusp landlock))))
                (values landlock nil (format nil "capabilities could not be given up or seccomp not be applied: ~A" (system-message))))
               (t (values landlock t))))
       (values 0 nil (format nil "PR_SET_NO_NEW_PRIVS failed: ~A" (system-message)))))
@@ -32,4 +33,4 @@
   (defun landlock-abi () "There is no Landlock here." 0)
   (defun limit-copy (seconds) "Nothing is limited here." (declare (ignore seconds)) nil)
   (defun seccomp-p () "There is no seccomp here." nil)
-  (defun confine (directory readable) "There is nothing to confine with here." (declare (ignore directory readable)) (values 0 nil "no seccomp")))
+  (defun confine (directory readable &optional confine-calls) "There is nothing to confine with here." (declare (ignore directory readable confine-calls)) (values 0 nil "no seccomp")))

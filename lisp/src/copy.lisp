@@ -299,6 +299,20 @@
         (unless (= (sb-posix:syscall-errno error) sb-posix:eintr)
           (return (values nil nil)))))))
 
+(defun wait-for-group (pid)
+  "WAIT-FOR-COPY for a copy that leads a process group: what else is in the group is ended before
+  its number is free again."
+  #+linux
+  (let ((facts (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; siginfo_t
+    (with-pinned-objects (facts)
+      ;; P_PID; WEXITED and WNOWAIT
+      (loop while (and (minusp (call-c "waitid" sb-alien:int (sb-alien:int 1) (sb-alien:int pid)
+                                       (sb-alien:system-area-pointer (vector-sap facts)) (sb-alien:int #x01000004)))
+                       (= (sb-alien:get-errno) sb-posix:eintr))))
+    (handler-case (sb-posix:kill (- pid) sb-posix:sigkill)
+      (sb-posix:syscall-error () nil)))
+  (wait-for-copy pid))
+
 (defun kill-copy (pid)
   "End the copy PID and reap it."
   (handler-case (sb-posix:kill pid sb-posix:sigkill)

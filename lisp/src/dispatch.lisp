@@ -159,7 +159,8 @@
              (if probe
                  (handler-case (funcall probe) (serious-condition () default))
                  default))))
-    (object "fork" (value "fork" :false) "landlock" (value "landlock" 0) "seccomp" (value "seccomp" :false))))
+    (object "fork" (value "fork" :false) "landlock" (value "landlock" 0) "seccomp" (value "seccomp" :false)
+            "chain" (value "chain" :false))))
 
 (defun lisp-version ()
   (format nil "~A ~A" (lisp-implementation-type) (lisp-implementation-version)))

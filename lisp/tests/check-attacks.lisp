@@ -281,6 +281,89 @@
   "Confine this process to the scratch directory, for reading to that and the victim."
   (confine *scratch* (list *scratch* *victim* "/proc/" "/usr/" "/dev/zero")))
 
+;;; The key of a chain
+
+(defun confine-as-chain (pipe)
+  "Confine this process as one of a chain, whose key is then in PIPE."
+  (confine *scratch* (list *scratch* *victim* "/proc/" "/usr/") (lambda (landlock) (confine-calls-of-chain landlock (pipe-writer pipe)))))
+
+(defun outcome-of (function)
+  (handler-case (progn (funcall function) :succeeded)
+    (refused (condition) (refused-errno condition))))
+
+(defun clone-with (flags third)
+  "Whether clone with FLAGS and THIRD as its third argument makes a process, which ends at once."
+  (outcome-of (lambda () (let ((pid (call '(56 220) flags 0 third 0 0))) (if (zerop pid) (leave 0) (wait-for-copy pid))))))
+
+(defun words-in-memory (masked-low masked-high mask)
+  "How many words in the writable memory of this process are MASKED-LOW and MASKED-HIGH when each
+  half is masked with MASK."
+  (declare (type (unsigned-byte 32) masked-low masked-high mask) (optimize speed))
+  (let ((found 0))
+    (declare (type fixnum found))
+    (with-open-file (maps "/proc/self/maps" :external-format :latin-1)
+      (loop for line of-type string = (read-line maps nil "")
+            until (string= line "")
+            when (search " rw" line)
+            do (let* ((dash (position #\- line))
+                      (start (parse-integer line :end dash :radix 16))
+                      (end (parse-integer line :start (1+ dash) :junk-allowed t :radix 16)))
+                 (declare (type (unsigned-byte 48) start end))
+                 (loop for page of-type (unsigned-byte 48) from start below end by 4096
+                       ;; Memory that was never touched would become real by reading it.
+                       when (page-present-p page)
+                         do (loop with sap = (sb-sys:int-sap page)
+                                  for offset of-type (unsigned-byte 16) from 0 below 4096 by 8
+                                  when (and (= masked-low (logxor mask (sb-sys:sap-ref-32 sap offset)))
+                                            (= masked-high (logxor mask (sb-sys:sap-ref-32 sap (+ 4 offset)))))
+                                    do (incf found))))))
+    found))
+
+(defun page-present-p (page)
+  (with-octets (state (0))
+    (zerop (sb-alien:alien-funcall (sb-alien:extern-alien "mincore" (function sb-alien:int sb-alien:unsigned-long sb-alien:unsigned-long sb-alien:unsigned-long))
+                                   page 4096 state))))
+
+(defun key-facts ()
+  "What a process confined as one of a chain can do with its key and without, as a list of names and
+  outcomes."
+  (let ((pipe (new-pipe)))
+    (cond ((null (nth-value 1 (confine-as-chain pipe))) '(("confined" nil)))
+          (t
+           ;; The key as a mask and what it leaves, so that it is not in memory while it is looked
+           ;; for.
+           (let* ((half #x5555aaaa) (mask (logior half (ash half 32)))
+                  (masked (with-octets (key (0))
+                            (read-key (pipe-reader pipe) key)
+                            (prog1 (logxor mask (sb-sys:sap-ref-64 (sb-sys:int-sap key) 0))
+                              (write-key (pipe-writer pipe) key)
+                              (setf (sb-sys:sap-ref-64 (sb-sys:int-sap key) 0) 0)))))
+             (sb-sys:scrub-control-stack)
+             (let* ((in-memory (words-in-memory (ldb (byte 32 0) masked) (ldb (byte 32 32) masked) half))
+                    (key (logxor mask masked))
+                    (held (make-array 1 :element-type '(unsigned-byte 64) :initial-element key)))
+               (append
+                (list (list "the key is not in memory" in-memory)
+                      (list "the search finds a key"
+                            (if (and (plusp (words-in-memory (ldb (byte 32 0) masked) (ldb (byte 32 32) masked) half)) (= key (aref held 0))) :succeeded :no))
+                      (list "fork without a key" (clone-with sb-posix:sigchld 0))
+                      (list "fork with another key" (clone-with sb-posix:sigchld (logxor 1 key)))
+                      (list "fork with half of the key" (clone-with sb-posix:sigchld (ldb (byte 32 0) key)))
+                      (list "a thread with the key" (clone-with #x3d0f00 key))
+                      (list "shared memory with the key" (clone-with (logior sb-posix:sigchld #x100) key))
+                      (list "a user namespace with the key" (clone-with (logior sb-posix:sigchld #x10000000) key))
+                      (list "CLONE_PARENT with the key" (clone-with (logior sb-posix:sigchld #x8000) key))
+                      (list "clone3" (outcome-of (lambda () (with-octets (arguments (0 0 0 0 17 0 0 0) 64) (call '(435 435) arguments 64)))))
+                      (list "ending with the parent taken back" (outcome-of (lambda () (call '(157 167) 1 0))))
+                      (list "a signal to itself" (outcome-of (lambda () (call '(62 129) (sb-posix:getpid) 0))))
+                      (list "a group of its own" (outcome-of (lambda () (call '(109 154) 0 0))))
+                      (list "a session of its own" (outcome-of (lambda () (call '(112 157)))))
+                      (list "fork with the key" (clone-with sb-posix:sigchld key))
+                      (list "fork by the chain" (let ((pid (fork-with-key (pipe-reader pipe) (pipe-writer pipe))))
+                                                  (cond ((zerop pid) (leave 0)) ((plusp pid) (wait-for-copy pid) :succeeded)))))
+                (progn (forbid-fork)
+                       (list (list "fork with the key in a grandchild" (clone-with sb-posix:sigchld key)))))))))))
+
 (defun possible-attacks ()
   "The attacks that succeed where nothing confines them: each in a copy of its own, as one may
   change what the next one needs."
@@ -348,5 +431,23 @@
                                    (rename-file file (in-scratch "new/other"))
                                    (list (and (delete-file (in-scratch "new/other")) t) (probe-file file))))))
                        (format nil "writing in the scratch directory with Landlock ~D" limit)))))
+
+(when (plusp (landlock-abi))
+  (let ((facts (call-in-new-copy #'key-facts)))
+    (expect (= 17 (length facts)) (format nil "a process is confined as one of a chain: ~S" facts))
+    (loop for (name outcome) in facts
+          do (expect (cond ((string= name "the key is not in memory") (eql outcome 0))
+                           ((member name '("the search finds a key" "fork with the key" "fork by the chain") :test #'string=) (eq outcome :succeeded))
+                           ((string= name "clone3") (eql outcome sb-posix:enosys))
+                           (t (eql outcome sb-posix:eperm)))
+                     (format nil "~A: ~A" name outcome))))
+  ;; All else is as for other copies.
+  (flet ((outcomes () (call-in-new-copy (lambda ()
+                                          (and (nth-value 1 (confine-as-chain (new-pipe)))
+                                               (loop for attack in *attacks* collect (cons (first attack) (outcome-of-attack attack))))))))
+    (let ((outcomes (outcomes)))
+      (expect outcomes "attacks were made on a process of a chain")
+      (loop for (name . outcome) in outcomes
+            do (expect (not (eq outcome :succeeded)) (format nil "~A in a process of a chain" name))))))
 
 (finish-tests (format nil "attacks as user ~D" (sb-posix:getuid)))

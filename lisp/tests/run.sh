@@ -5,8 +5,8 @@
 #
 #   lisp/tests/run.sh [SBCL [PART [NAME...]]...]
 #
-# Parts: image programs kinds loaded systems dependencies confined attacks reading copies expand
-# real-files.
+# Parts: image programs kinds loaded systems dependencies confined attacks reading copies chain
+# expand real-files.
 #
 # The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are
 # run, or those that have them in their name.
@@ -18,7 +18,7 @@
 set -eu
 LC_ALL=C
 export LC_ALL
-parts='image programs kinds loaded systems dependencies confined attacks reading copies expand real-files'
+parts='image programs kinds loaded systems dependencies confined attacks reading copies chain expand real-files'
 name=${1:-sbcl}
 [ $# = 0 ] || shift
 # shellcheck disable=SC2086
@@ -69,7 +69,7 @@ clean() {
         CL_SOURCE_REGISTRY='(:source-registry :ignore-inherited-configuration)' \
         ASDF_OUTPUT_TRANSLATIONS="(:output-translations (t (\"$scratch/fasls/\" :implementation)) :ignore-inherited-configuration)" \
         CONSORT_TEST_SBCL="$sbcl" CONSORT_TEST_SBCL_NAME="$name" CONSORT_TEST_SCRATCH="$scratch" CONSORT_TEST_FASLS="$cache" "$@"
-    for kept in SBCL_HOME LD_LIBRARY_PATH CONSORT_TEST_RUN CONSORT_TEST_PLACE CONSORT_ACCEPT CONSORT_COPIES CONSORT_FEW_FILES; do
+    for kept in SBCL_HOME LD_LIBRARY_PATH CONSORT_TEST_RUN CONSORT_TEST_PLACE CONSORT_ACCEPT CONSORT_COPIES CONSORT_FEW_FILES CONSORT_EDITS CONSORT_EDIT_FILES CONSORT_SEED; do
         eval "value=\${$kept-}"
         [ -z "$value" ] || set -- "$kept=$value" "$@"
     done

@@ -91,6 +91,22 @@ pub struct CheckConfig {
     /// `check.confine`: confine the copies. Default true. Only the user's own settings may
     /// disable it, never the workspace's consort.toml.
     pub confine: bool,
+    /// `check.chain`: edits of a text are answered by processes that are kept for it. Default
+    /// `off`. A workspace may disable it, and not enable it.
+    pub chain: Chains,
+    /// `check.shadow_mb`: the memory of all such processes together. Default 256 MB.
+    pub shadow: u64,
+}
+
+/// The use of chains (docs/architecture.md, "A chain").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Chains {
+    /// None are made: each edit is checked as a whole.
+    Off,
+    /// A chain stands for each text that is being edited, within limits.
+    On,
+    /// The same, and each answer that differs from that of a whole check is logged with the edit.
+    Log,
 }
 
 /// The complete configuration.
@@ -167,6 +183,8 @@ impl Default for Config {
                 notes: false,
                 unreachable: false,
                 confine: true,
+                chain: Chains::Off,
+                shadow: 256 << 20,
             },
             approval: ApprovalConfig::default(),
             eval_timeout: Duration::from_secs(30),

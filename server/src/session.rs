@@ -9,6 +9,7 @@ mod actor;
 pub mod approval;
 mod backend;
 pub mod bound_file;
+mod chains;
 mod changed_files;
 mod client;
 pub mod context;
@@ -76,8 +77,8 @@ use record::outcome_line;
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 pub use types::{
-    CheckRequest, CheckSystemRequest, EvalRequest, Feedback, Level, LoadRequest, OpenDocument, Snapshot, Status,
-    SystemReport,
+    ChainStatus, CheckRequest, CheckSystemRequest, EvalRequest, Feedback, Level, LoadRequest, OpenDocument, Snapshot,
+    Status, SystemReport,
 };
 
 /// A handle on the workspace's session. Clones share the session.
@@ -459,7 +460,7 @@ impl Session {
                 Err(_) => {
                     let state = image.0.state();
                     let work = vec!["working on a large text, and not answering just now".to_owned()];
-                    status::gather(workspace, image, state, None, Vec::new(), (work, Vec::new())).await
+                    status::gather(workspace, image, state, None, Vec::new(), (work, Vec::new()), None).await
                 }
             }
         }

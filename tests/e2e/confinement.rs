@@ -7,8 +7,11 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use consort::checker::{Chain, ChainAnswer, ChainEdit};
 use consort::config::Copies;
 use consort::model::check::CheckReport;
+use consort::model::diagnostic::Diagnostic;
+use consort::text::Span;
 use consort_tests::lone_image::LoneImage;
 
 /// Three ways in which text under check runs code at compile time. Each tells what came of
@@ -160,6 +163,73 @@ async fn no_program_thread_or_process_starts_there(copies: Copies) {
         ],
     )
     .await;
+    assert!(!lone.workspace().join("mark").exists());
+    lone.finish().await;
+}
+
+/// The findings of a chain's answer to an edit at the end of its text.
+async fn answered(chain: &mut Chain, number: u64, text: &str, insert: &str) -> Vec<Diagnostic> {
+    let end = text.chars().count();
+    let edit = ChainEdit {
+        number,
+        span: Span { start: end, end },
+        insert: insert.into(),
+        withheld: Vec::new(),
+        length: end + insert.chars().count(),
+    };
+    assert!(chain.edit(&edit).await.expect("the chain stands"), "the image is at rest");
+    loop {
+        match chain.answer().await.expect("the chain stands") {
+            ChainAnswer::Findings { diagnostics, last: true, .. } => return diagnostics,
+            ChainAnswer::Findings { .. } => {}
+            ChainAnswer::Whole { why, .. } => panic!("{why}"),
+        }
+    }
+}
+
+/// The processes of a chain may fork, by a key that code under check does not have: neither when
+/// the chain is made, nor when an edit is compiled.
+#[tokio::test(flavor = "multi_thread")]
+async fn code_in_a_chain_starts_no_process_and_writes_nothing() {
+    let lone = LoneImage::start();
+    let victim = lone.workspace().join("victim.txt");
+    std::fs::write(&victim, "precious").expect("a file");
+    let (v, mark) = (lisp_path(&victim), lisp_path(&lone.workspace().join("mark")));
+    // clone(2) with the flags of fork, as the chain itself calls it, and keys that are guessed.
+    let number = if cfg!(target_arch = "x86_64") { 56 } else { 220 };
+    let clone = |key: &str| {
+        format!(
+            "(let ((value (sb-alien:alien-funcall (sb-alien:extern-alien \"syscall\" (function sb-alien:long sb-alien:long sb-alien:unsigned-long sb-alien:long sb-alien:unsigned-long sb-alien:long sb-alien:long)) {number} sb-posix:sigchld 0 {key} 0 0))) \
+             (when (eql value 0) (sb-ext:exit :code 0 :abort t)) (if (minusp value) (error \"errno ~d\" (sb-alien:get-errno)) value))"
+        )
+    };
+    for (what, attempt) in [
+        ("run-program", format!("(sb-ext:run-program \"/usr/bin/touch\" (list {mark}))")),
+        ("fork", c_call("fork", "")),
+        ("vfork", c_call("vfork", "")),
+        ("clone without a key", clone("0")),
+        ("clone with a key", clone("(random (ash 1 62))")),
+        ("thread", "(sb-thread:make-thread (lambda () (loop)))".into()),
+        ("overwrite", format!("(with-open-file (s {v} :direction :output :if-exists :supersede) (print 1 s))")),
+        ("signal to the group", "(sb-posix:killpg 0 sb-posix:sigkill)".into()),
+        ("signal to the parent", "(sb-posix:kill (sb-posix:getppid) sb-posix:sigterm)".into()),
+    ] {
+        let programs = programs(&attempt);
+        let [(_, in_macro), ..] = &programs;
+        // In the chain's own text, and in an edit of another.
+        for (base, insert) in
+            [(format!("{in_macro}(defun f () 1)\n"), "; end\n"), ("(defun f () 1)\n".into(), in_macro.as_str())]
+        {
+            let params = lone.params(&base, Some(&lone.workspace().join("checked.lisp")));
+            let mut chain = lone.checker.chain(params).await.expect("a chain");
+            let found = answered(&mut chain, 1, &base, insert).await;
+            let told: Vec<_> = found.iter().filter_map(|found| found.message.split("attempt: ").nth(1)).collect();
+            assert!(!told.is_empty(), "{what}: nothing told: {found:?}");
+            assert!(told.iter().all(|outcome| outcome.starts_with("refused")), "{what}: {told:?}");
+            chain.end().await;
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&victim).expect("it is still there"), "precious");
     assert!(!lone.workspace().join("mark").exists());
     lone.finish().await;
 }

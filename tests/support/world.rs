@@ -70,6 +70,13 @@ impl World {
         self.directory.path().join("workspace").join(name)
     }
 
+    /// The directories of copies of the image that run, or have not been cleared away.
+    pub fn scratch_directories(&self) -> Vec<PathBuf> {
+        let private = std::fs::read_dir(self.directory.path().join("private")).expect("the private directory");
+        let is_scratch = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("c-"));
+        private.flatten().map(|entry| entry.path()).filter(is_scratch).collect()
+    }
+
     /// The document's URI.
     pub fn uri(&self, name: &str) -> String {
         consort::session::uri_of_path(&self.path(name))

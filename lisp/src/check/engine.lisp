@@ -59,11 +59,46 @@
                          (tell-duplicate check form))
       (error () nil))))
 
+(defun begin-form (check start)
+  "The next form of CHECK begins to be read at START."
+  (setf (check-form check) nil
+        (check-duplicate-told check) nil
+        (check-failures check) '()
+        (check-form-line check) nil
+        (check-index check) nil
+        (check-form-start check) start
+        (check-form-end check) (min (length (check-text check)) (1+ start))))
+
+(defun compile-next (check reading start function info)
+  "Read the form that begins behind START and call FUNCTION, the compiler's, with it; what READ-ONE
+  says of it."
+  (let* ((text (check-text check)) (begin (skip-comments text start)))
+    (flet ((tell-at (end)
+             (when (< begin (length text))
+               (funcall (check-at check) begin (max (1+ begin) (min (length text) end))))))
+      (tell-at 0)
+      (multiple-value-bind (form state) (read-one reading)
+        (unless (eq state :end) (incf (check-met check)))
+        (ecase state
+          (:end (tell-at (length text))) ; what is left was read as a comment
+          (:unreadable
+           (skip-unreadable reading start)
+           (tell-at (reading-position reading)))
+          (:form
+           (let* ((subforms (reading-subforms reading)) (n (length subforms)))
+             (setf (check-form check) form
+                   (check-subforms check) subforms)
+             (when (>= n 3)
+               (setf (check-form-start check) (aref subforms (- n 3))
+                     (check-form-end check) (aref subforms (- n 2))))
+             (funcall (check-at check) (check-form-start check) (check-form-end check))
+             (funcall (check-around-form check) (lambda () (compile-one check function form info))))))
+        state))))
+
 (defun compile-text (check function info)
   "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as its own loop
   over a file would."
-  (let* ((reading *reading*)
-         (text (check-text check)))
+  (let ((reading *reading*))
     (setf *compile-file-pathname* (check-path check)
           *compile-file-truename* (check-path check)
           (file-info-truename (source-info-file info)) (file-info-pathname (source-info-file info))
@@ -71,38 +106,14 @@
     (reopen reading 0)
     (unwind-protect
          (loop
-           (let ((start (skip-blanks text (reading-position reading))))
-             (setf (check-form check) nil
-                   (check-duplicate-told check) nil
-                   (check-failures check) '()
-                   (check-form-line check) nil
-                   (check-index check) nil
-                   (check-form-start check) start
-                   (check-form-end check) (min (length text) (1+ start))
-                   (source-info-stream info) (reading-stream reading))
-             (let ((begin (skip-comments text start)))
-               (flet ((tell-at (end)
-                        (when (< begin (length text))
-                          (funcall (check-at check) begin (max (1+ begin) (min (length text) end))))))
-                 (tell-at 0)
-                 (multiple-value-bind (form state) (read-one reading)
-                   (unless (eq state :end) (incf (check-met check)))
-                   (ecase state
-                     (:end
-                      (tell-at (length text)) ; what is left was read as a comment
-                      (return))
-                     (:unreadable
-                      (skip-unreadable reading start)
-                      (tell-at (reading-position reading)))
-                     (:form
-                      (let* ((subforms (reading-subforms reading)) (n (length subforms)))
-                        (setf (check-form check) form
-                              (check-subforms check) subforms)
-                        (when (>= n 3)
-                          (setf (check-form-start check) (aref subforms (- n 3))
-                                (check-form-end check) (aref subforms (- n 2))))
-                        (funcall (check-at check) (check-form-start check) (check-form-end check))
-                        (compile-one check function form info)))))))))
+           (let ((start (funcall (check-before-form check) (skip-blanks (check-text check) (reading-position reading)))))
+             (setf (source-info-stream info) (reading-stream reading))
+             (begin-form check start)
+             (let ((state (compile-next check reading start function info)))
+               (funcall (check-after-form check) start
+                        (if (eq state :form) (check-form-end check) (max (1+ start) (reading-position reading)))
+                        state)
+               (when (eq state :end) (return)))))
       (setf (source-info-stream info) nil)
       (close (reading-stream reading)))))
 
@@ -261,6 +272,11 @@
     (funcall (check-emit check)
              (make-finding :start (car place) :end (cdr place) :severity :information :code code :message message :toplevel place))))
 
+(defun system-of-check (check)
+  "SYSTEM-OF-FILE for the file of CHECK, which is looked for once."
+  (values-list (or (check-system-facts check)
+                   (setf (check-system-facts check) (multiple-value-list (system-of-file (check-path check) (check-asd-files check)))))))
+
 (defun settle-names (check)
   "Tell the held findings; or, when names are unknown because the file's system is not loaded, that
   alone."
@@ -268,7 +284,7 @@
     (when held
       (forget-placeholders check)
       (multiple-value-bind (system loaded)
-          (and (check-path check) (some #'name-finding-p held) (system-of-file (check-path check) (check-asd-files check)))
+          (and (check-path check) (some #'name-finding-p held) (system-of-check check))
         (cond ((and system (not (component-for-this-lisp-p (component-with-file (asdf:registered-system system) (check-path check)))))
                (tell-held-back check "not-for-this-lisp"
                                (format nil "The system ~S has this file for other Lisps or features only (:IF-FEATURE), so it is not checked here." system)))

@@ -54,6 +54,7 @@
   (setf *check-end* nil))
 
 (defconstant +madv-hugepage+ 14)
+(defconstant +madv-nohugepage+ 15)
 (defconstant +madv-populate-write+ 23)
 (defconstant +free-run+ (* 128 1024 1024)
   "The octets that a copy allocates before it collects: most end before, and to collect is to

@@ -7,6 +7,7 @@
   "Where the reading of a text is."
   check
   file                                  ; the text as a file, with what is withheld made blank
+  (first 0 :type fixnum)                ; the character that the file begins with
   (stream nil)
   (base 0 :type fixnum)                 ; the character that the stream began at
   (subforms (make-array 1000 :adjustable t :fill-pointer 0)) ; the compiler's own vector, once it is known
@@ -30,7 +31,8 @@
                          (when (and (integerp start) (not *read-suppress*))
                            (vector-push-extend (+ position start) subforms)
                            (vector-push-extend (+ position end) subforms)
-                           (vector-push-extend object subforms)))))))
+                           (vector-push-extend object subforms)))
+                       (reading-first reading)))))
 
 ;;; Forms that cannot be read
 

@@ -19,20 +19,20 @@
     (write-string text out))
   path)
 
-(defun utf-8-length (text end)
-  "Returns the number of bytes the first END characters of TEXT take."
-  (declare (type text text))
-  (loop for i below end
+(defun utf-8-length (text end &optional (start 0))
+  "How many bytes the characters of TEXT from START to END take."
+  (declare (type text text) (type fixnum start end) (optimize speed))
+  (loop for i of-type fixnum from start below end
         for code = (char-code (char text i))
-        sum (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4))))
+        sum (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4)) of-type fixnum))
 
-(defun open-source (path text offset name observer)
-  "A stream on the file PATH, which holds TEXT, from the character OFFSET on; it calls OBSERVER with
-  the start and end of each object that is read (counted from OFFSET) and the object. It says that
-  its file is NAME, if that is not NIL."
+(defun open-source (path text offset name observer &optional (first 0))
+  "A stream on the file PATH, which holds TEXT from its character FIRST on, from the character
+  OFFSET on; it calls OBSERVER with the start and end of each object that is read (counted from
+  OFFSET) and the object. It says that its file is NAME, if that is not NIL."
   (let ((stream (open path :external-format :utf-8 :class tracking-stream-class)))
-    (unless (zerop offset)
-      (sb-posix:lseek (stream-descriptor stream) (utf-8-length text offset) sb-posix:seek-set))
+    (unless (= offset first)
+      (sb-posix:lseek (stream-descriptor stream) (utf-8-length text offset first) sb-posix:seek-set))
     (when name (setf (stream-file-name stream) name))
     (setf (tracking-stream-observer stream) observer)
     stream))

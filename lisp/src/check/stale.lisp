@@ -128,6 +128,7 @@
                             (not (find #\: token))
                             (find-symbol (string-upcase token) *package*))))
           (when (and symbol (eq (symbol-package symbol) *package*) (fboundp symbol) (not (sb-ext:package-locked-p *package*)))
+            (push symbol (check-forgotten check))
             (cond ((special-operator-p symbol))
                   ((macro-function symbol) (fmakunbound symbol))
                   (t (forget-function-type symbol)))))))))

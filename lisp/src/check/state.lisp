@@ -37,6 +37,9 @@
   (written nil)                         ; whether the text is in the scratch directory yet
   (emit #'identity :type function)      ; called with each finding
   (at (constantly nil) :type function)  ; called with the span of each top-level form
+  (before-form #'identity :type function) ; called with where the next form begins to be read; where it does
+  (around-form #'funcall :type function)  ; called with a function that has the current form compiled
+  (after-form (constantly nil) :type function) ; called with where the form began to be read, where it ends, and READ-ONE's second value
   (forms 0 :type fixnum)                ; how many were compiled
   (met 0 :type fixnum)                  ; how many it came to, also those that could not be read
   ;; The top-level form it is at.
@@ -55,7 +58,9 @@
   (keyword-uses '())                    ; (generic-function keyword finding), newest first
   (held '())                            ; findings about unknown names, or due to them: told at the end, if the file's system is not to blame
   (asd-files '())                       ; where the file's system may be defined
+  (system-facts nil)                    ; what SYSTEM-OF-FILE said, as a list, once it was asked
   (unloaded-system nil)                 ; its name, when it is known and not loaded
+  (forgotten '())                       ; the functions of the image that were forgotten
   (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
   (placeholders '())                    ; packages made in place of unknown ones
@@ -66,14 +71,20 @@
   (in-package-span nil)                 ; where the first IN-PACKAGE is
   (reader-messages (make-hash-table :test 'equal)))
 
+(define-global *form-recorder* nil
+  "The FORM-RECORDER (chain/effects.lisp) of the form that is compiled, in a process of a chain; NIL
+  elsewhere.")
+
 (defvar *check* nil "The CHECK of the text that is being compiled, in a copy.")
 
+(declaim (ftype function note-finding note-keywords))
 (defun found (check finding)
   "Report FINDING unless the same was found at the same place."
   (let ((key (list (finding-start finding) (finding-end finding) (finding-code finding) (finding-message finding))))
     (unless (or (gethash key (check-marked check))
                 (and (check-lost-package check) (meaningless-p finding)))
       (setf (gethash key (check-marked check)) t)
+      (when *form-recorder* (note-finding *form-recorder* finding))
       (if (and (check-asd-files check)
                (or (name-finding-p finding) (doubtful-finding-p finding)
                    ;; Its macros and its syntax are unknown too: whatever is found may be due to that.

@@ -79,7 +79,8 @@
                     (new-finding check (car place) (cdr place) :style-warning "unknown-keyword"
                                  (format nil "~A is not a known argument keyword." (name-for-user keyword))
                                  :condition "STYLE-WARNING" :data (list "keyword" (symbol-name keyword))))
-              (check-keyword-uses check))))))
+              (check-keyword-uses check))
+        (when *form-recorder* (note-keywords *form-recorder* (first (check-keyword-uses check))))))))
 
 (defun method-takes-keyword-p (name keyword)
   "Returns true if a method that the image has on the generic function NAME takes KEYWORD."

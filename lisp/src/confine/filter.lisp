@@ -82,9 +82,9 @@
         (answer +eperm+)
         (answer +allow+)))
 
-(defun rulings (pid landlock)
+(defun rulings (pid landlock more)
   "An alist from numbers of calls to what is done with them, for the copy PID, by number; LANDLOCK:
-  whether Landlock guards the files."
+  whether Landlock guards the files; MORE: rulings of other calls, or that come before these."
   (flet ((open-flags (argument) (if landlock (only-known-access argument) (only-reading argument))))
     (let ((rulings (append
                     (loop for call in (append *allowed-calls* (when landlock *calls-that-change-files*))
@@ -105,7 +105,7 @@
                                                        `(((creat 85 nil) ,@(only-plain-modes 1))
                                                          ((renameat2 316 276) ,@(only-values 4 0 1 2)))))
                           collect (cons (number-here call) ruling)))))
-      (sort (remove nil rulings :key #'car) #'< :key #'car))))
+      (sort (remove nil (append more (remove-if (lambda (ruling) (assoc (car ruling) more)) rulings)) :key #'car) #'< :key #'car))))
 
 (defun segments (rulings)
   "RULINGS as (START . INSTRUCTIONS) each for the numbers from START up to the next, without gaps."
@@ -133,13 +133,13 @@
                 lower
                 upper))))
 
-(defun filter-program (pid landlock)
-  "The filter for the copy PID; LANDLOCK: whether Landlock guards the files."
+(defun filter-program (pid landlock &optional more)
+  "The filter for the copy PID; LANDLOCK: whether Landlock guards the files; MORE: other rulings."
   (append
    (list (load-word 4) (jump-equal (first *machine*) 1 0) (answer +eperm+) ; another machine's calls (32-bit code)
          (load-word 0))
    #+x86-64 (list (jump-at-least #x40000000 0 1) (answer +eperm+)) ; the x32 calls
-   (search-tree (segments (rulings pid landlock)))))
+   (search-tree (segments (rulings pid landlock more)))))
 
 (defconstant +pr-set-seccomp+ 22)
 (defconstant +pr-get-seccomp+ 21)
@@ -148,15 +148,24 @@
   "Returns true if this kernel and machine have filters that we can make."
   (and *machine* (>= (call-c "prctl" sb-alien:int (sb-alien:int +pr-get-seccomp+)) 0)))
 
+(defun install-filter (program &optional (complete #'identity))
+  "Have the system apply PROGRAM to every call from now on, also to those of processes that this one
+  makes. COMPLETE is called with the address of the instructions first; they are wiped afterwards.
+  True when it is in force."
+  (let ((code (make-array (length program) :element-type '(unsigned-byte 64) :initial-contents program)))
+    (with-pinned-objects (code)
+      (let ((address (sap-integer (vector-sap code))))
+        (funcall complete address)
+        ;; struct sock_fprog: 16 bits of length, then the address of the instructions.
+        (unwind-protect
+             (with-octets (descriptor ((length program) address))
+               (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-seccomp+) (sb-alien:unsigned-long 2)
+                              (sb-alien:unsigned-long descriptor))))
+          (fill code 0))))))
+
 (defun confine-calls (landlock)
   "Install the filter. True when it is in force."
   (and (seccomp-p)
-       (let* ((program (filter-program (sb-posix:getpid) landlock))
-              (code (make-array (length program) :element-type '(unsigned-byte 64) :initial-contents program)))
-         (with-pinned-objects (code)
-           ;; struct sock_fprog: 16 bits of length, then the address of the instructions.
-           (with-octets (descriptor ((length program) (sap-integer (vector-sap code))))
-             (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-seccomp+) (sb-alien:unsigned-long 2)
-                            (sb-alien:unsigned-long descriptor))))))))
+       (install-filter (filter-program (sb-posix:getpid) landlock))))
 
 ) ; #+linux

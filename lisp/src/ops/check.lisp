@@ -56,13 +56,14 @@
     (setf *checking* t)
     report))
 
-(defun confine-copy (params report)
-  "Give up for good what a check may not do. Whether the text may be checked now: not where it
-  should be confined and cannot be; then also why."
+(defun confine-copy (params report &rest confine-calls)
+  "Give up for good what a check may not do; CONFINE-CALLS as CONFINE takes it. Whether the text may
+  be checked now: not where it should be confined and cannot be; then also why."
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
-      (setf (values landlock seccomp why) (confine (sb-ext:native-namestring scratch) (readable-names params))))
+      (setf (values landlock seccomp why)
+            (apply #'confine (sb-ext:native-namestring scratch) (readable-names params) confine-calls)))
     (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)
     (values (or seccomp (not (confined-p params))) why)))
 
@@ -222,7 +223,7 @@
   (let ((package (param params "package" 'string :default nil)))
     (when package (find-package-named package))))
 
-(defun answer-from-copy (id params runner)
+(defun answer-from-copy (id params runner &optional (wait 'wait-for-copy))
   "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process
   id, wait for it and reap it; the answer. With `in_place` this process is a second one, which
   becomes the copy: no answer."
@@ -238,7 +239,7 @@
     (unwind-protect
          (progn
            (send-event "copy" "id" id "pid" pid)
-           (multiple-value-bind (code signal) (wait-for-copy pid)
+           (multiple-value-bind (code signal) (funcall wait pid)
              (object "pid" (shiftf pid nil) "exit" (or-null code) "signal" (or-null signal))))
       (when pid (kill-copy pid)))))
 
@@ -249,7 +250,9 @@
     (let ((world (and (quiet-p) (car *world*))))
       (unless world (refuse "busy" "The image is not at rest"))
       (setf params (append params (list "world" world)))))
-  (answer-from-copy id params 'check-in-copy))
+  (if (object-p (field params "chain"))
+      (answer-from-copy id params 'check-with-chain 'wait-for-group)
+      (answer-from-copy id params 'check-in-copy)))
 
 (define-operation "check-system" :thread (id params)
   (param params "asd" 'string :default nil)

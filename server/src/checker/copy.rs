@@ -26,7 +26,7 @@ use crate::steady::sleep;
 use crate::text::expected::Expected;
 
 /// The number of repeated requests to a busy image; the pause doubles each time.
-const BUSY_TRIES: u32 = 6;
+pub(super) const BUSY_TRIES: u32 = 6;
 /// The waiting times that a test may shorten.
 #[derive(Debug)]
 pub(super) struct Waits {

@@ -1,6 +1,6 @@
 //! One copy, from its request to its end: connected, followed, and killed when it is dropped.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -295,6 +295,31 @@ impl ForkedCheck {
     /// Returns the token that the copy must send first.
     pub(super) fn token(&self) -> Option<&str> {
         self.scratch.as_ref().map(|scratch| scratch.token.as_str())
+    }
+
+    /// Returns the image of which this is a copy.
+    pub(super) fn instance(&self) -> &Arc<Instance> {
+        &self.instance
+    }
+
+    /// Returns the copy's directory.
+    pub(super) fn scratch(&self) -> &Path {
+        self.scratch.as_ref().map_or(Path::new(""), Scratch::path)
+    }
+
+    /// Returns the bytes that do not count for the check.
+    pub(super) fn had(&self) -> u64 {
+        self.had
+    }
+
+    /// Returns the process id of the copy; 0 before it has connected.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets another copy be made while this one stays.
+    pub(super) fn release(&mut self) {
+        self.permit = None;
     }
 
     /// Holds the permit while the copy runs.

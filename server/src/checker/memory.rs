@@ -7,16 +7,20 @@ use rustix::process::Pid;
 /// Linux).
 #[cfg(target_os = "linux")]
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
-    let directory = format!("/proc/{}", pid.as_raw_nonzero());
-    let status = std::fs::read_to_string(format!("{directory}/status")).ok()?;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     // Private memory is at most resident memory without files, which is cheap to read; a walk of
     // the page tables of a large heap is not.
     if sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?) <= limit {
         return Some(false);
     }
-    let rollup = std::fs::read_to_string(format!("{directory}/smaps_rollup")).ok()?;
-    let own = sum(&rollup, &["Private_Clean:", "Private_Dirty:"])?;
-    Some(own.saturating_add(sum(&status, BESIDE)?) > limit)
+    Some(private(pid)?.saturating_add(sum(&status, BESIDE)?) > limit)
+}
+
+/// Returns the bytes of resident memory that no other process shares. `None` as above.
+#[cfg(target_os = "linux")]
+pub(super) fn private(pid: Pid) -> Option<u64> {
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).ok()?;
+    sum(&rollup, &["Private_Clean:", "Private_Dirty:"])
 }
 
 /// Lines of /proc/PID/status: memory that no file on a disk backs, private or shared.
@@ -65,6 +69,12 @@ pub(super) fn resident(_pid: Pid) -> Option<u64> {
 /// See the Linux version.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn inherited(_pid: Pid) -> Option<u64> {
+    None
+}
+
+/// See the Linux version.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn private(_pid: Pid) -> Option<u64> {
     None
 }
 

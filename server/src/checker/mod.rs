@@ -3,6 +3,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
+mod chain;
 mod copy;
 mod coverage;
 mod ending;
@@ -35,6 +36,7 @@ use crate::model::evaluation::EvalOutcome;
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
 use crate::model::trial::Trial;
+pub use chain::{Chain, ChainAnswer, ChainEdit, ChainEnd};
 use copy::Priority;
 pub use job::Look;
 
@@ -129,6 +131,15 @@ impl Checker {
     /// As [`Checker::check`].
     pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
         copy::check(&self.shared, params, Priority::Edited).await
+    }
+
+    /// Checks a text in a copy that leaves a chain behind, which answers edits of the text. Dropping
+    /// the future, or the chain, kills all its processes.
+    ///
+    /// # Errors
+    /// When there can be no chain for this text now.
+    pub async fn chain(&self, params: CheckParams) -> Result<Chain, ChainEnd> {
+        chain::start(&self.shared, params).await
     }
 
     /// Checks the files of a system in a throw-away copy, in which they and their dependencies are

@@ -266,6 +266,16 @@ impl Findings {
         self.stopped(Limit::Other, reason)
     }
 
+    /// Returns the length of the text that the findings are about.
+    pub(super) fn length(&self) -> usize {
+        self.texts.last().map_or(0, |text| text.length)
+    }
+
+    /// Returns the findings about the only text as they came, without a look at the forms.
+    pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
+        self.reports(CheckEnd::Complete).into_iter().flat_map(|(_, report)| report.diagnostics).collect()
+    }
+
     /// Returns the reports of a copy that did not finish, with a diagnostic on the form at which it
     /// stopped.
     pub(super) fn stopped(mut self, limit: Limit, reason: String) -> Vec<(PathBuf, CheckReport)> {

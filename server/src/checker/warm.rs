@@ -77,7 +77,9 @@ struct Said {
     confined: Option<serde_json::Value>,
 }
 
-async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
+/// Returns the state of the image, as a number that changes with it. `None`: the image is not at
+/// rest, or it has no such package.
+pub(super) async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
     let asked = timeout(READY, instance.link.ask::<World>("world", &For { package })).await;
     asked.ok()?.ok()?.world
 }

@@ -86,6 +86,22 @@ fn page(status: &Value) -> String {
     for (index, work) in words(&status["work"]).into_iter().enumerate() {
         row(if index == 0 { "work" } else { "" }, work);
     }
+    if let Some(chains) = status["chains"].as_object() {
+        let count = |name: &str| chains.get(name).and_then(Value::as_u64).unwrap_or(0);
+        row(
+            "chains",
+            format!(
+                "{} ({}); edits answered {}, by a whole check {}; confirmed {}, differed {}; failed {}",
+                count("standing"),
+                megabytes(count("memory")),
+                count("answered"),
+                count("whole"),
+                count("agreed"),
+                count("differed"),
+                count("failed")
+            ),
+        );
+    }
     let stops = status["image"]["facts"]["stops"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, stop) in stops.iter().enumerate() {
         row(if index == 0 { "stops" } else { "" }, stopped(stop));
@@ -175,6 +191,7 @@ mod tests {
                           {"stop": 4, "session": null, "reason": "pause", "condition": null}]}},
             "clients": [{"frontend": "lsp", "name": "Neovim 0.11"}, {"frontend": "mcp", "name": "agent"}],
             "work": ["eval (loop)"],
+            "chains": {"standing": 2, "memory": 41_943_040, "answered": 120, "whole": 3, "agreed": 40, "differed": 1, "failed": 0},
             "programs": [{"pid": 9, "command": "redis-server --port 0"}, {"pid": 10, "command": "sh"}]
         });
         let mut second = status.clone();
@@ -188,6 +205,7 @@ mod tests {
         clients    Neovim 0.11 (lsp)
                    agent (mcp)
         work       eval (loop)
+        chains     2 (40.0 MB); edits answered 120, by a whole check 3; confirmed 40, differed 1; failed 0
         stops      3 of cli-2 (SIMPLE-ERROR: boom\u{202e} x)
                    4 of no session (pause)
         programs   redis-server --port 0 (process 9)

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::approval::{Class, Setting};
 use super::source::Source;
-use super::{Config, Copies, InitFile, OnError};
+use super::{Chains, Config, Copies, InitFile, OnError};
 
 /// The values of a key that a workspace's consort.toml may set.
 #[derive(Debug, Clone, Copy)]
@@ -126,6 +126,31 @@ pub const KEYS: &[Key] = &[
         default: "true",
         workspace: FromWorkspace::Own,
         set: |config, value| value.as_bool().map(|on| config.check.confine = on),
+    },
+    Key {
+        name: "check.chain",
+        expected: "true, false or \"log\"",
+        default: "false",
+        workspace: FromWorkspace::NotAbove(|config| config.check.chain as u128),
+        set: |config, value| {
+            config.check.chain = match value {
+                Value::Bool(false) => Chains::Off,
+                Value::Bool(true) => Chains::On,
+                Value::String(word) if word == "log" => Chains::Log,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Key {
+        name: "check.shadow_mb",
+        expected: "a whole number of megabytes, at least 16",
+        default: "256",
+        workspace: FromWorkspace::NotAbove(|config| config.check.shadow.into()),
+        set: |config, value| {
+            config.check.shadow = value.as_u64().filter(|mb| *mb >= 16)?.checked_mul(1 << 20)?;
+            Some(())
+        },
     },
     Key {
         name: "check.read",

@@ -139,6 +139,13 @@ impl Findings {
             .collect();
     }
 
+    /// The findings of the text as it is now, from a chain. A running check goes on, and its
+    /// findings replace these.
+    pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
+        let scan = document.scan();
+        self.compiled = diagnostics.into_iter().map(|diagnostic| Found::new(diagnostic, scan)).collect();
+    }
+
     /// All that is true for the text as it is now, in its order.
     pub fn merged(&self, document: &Document) -> Vec<Diagnostic> {
         self.merged_with(document, structure::check(document))

@@ -100,11 +100,14 @@ pub(crate) struct Features {
     /// The version of Landlock; 0: the kernel has none.
     #[serde(default)]
     pub(crate) landlock: u64,
+    /// True if this SBCL has the internals that a chain needs.
+    #[serde(default)]
+    pub(crate) chain: bool,
 }
 
 impl Default for Features {
     fn default() -> Features {
-        Features { fork: true, landlock: 0 } // it says so itself when it cannot
+        Features { fork: true, landlock: 0, chain: false } // it says so itself when it cannot
     }
 }
 

@@ -2,6 +2,7 @@
 //! actor never waits; anything that takes time is a job.
 
 mod approving;
+mod chaining;
 mod checking;
 mod editing;
 mod image_events;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::approval::ApprovalState;
+use super::chains::Chains;
 use super::context::Contexts;
 use super::documents::{Documents, LONG, Open};
 use super::event::{Event, Reply};
@@ -92,6 +94,7 @@ pub(super) struct Actor {
     state: ImageState,
     clients: BTreeMap<ClientId, Client>,
     documents: Documents,
+    chains: Chains,
     jobs: Jobs,
     asd: Arc<AsdFiles>,
     systems: SystemsTold,
@@ -135,6 +138,7 @@ impl Actor {
             workspace,
             clients: BTreeMap::new(),
             documents: Documents::default(),
+            chains: Chains::default(),
             jobs: Jobs::default(),
             busy_until: None,
             sweep: None,
@@ -176,13 +180,14 @@ impl Actor {
                 },
                 Some(event) = image.recv() => Event::Image(event),
                 finished = self.jobs.next() => Event::Finished(finished),
+                told = self.chains.next() => Event::Chain(told),
                 () = sleep_until(tick) => Event::Tick,
             };
             self.handle(event);
             burst += 1;
             if events.is_empty() || burst >= BURST || self.documents.is_awaited() {
                 burst = 0;
-                self.publish();
+                self.publish_settled();
             }
             self.start_checks();
             self.documents.answer_waiting(self.will_check());
@@ -282,6 +287,7 @@ impl Actor {
             Event::Answered { editor, question, answer } => self.answered(editor, question, answer),
             Event::Image(event) => self.image_event(event),
             Event::Finished(finished) => self.finished(finished),
+            Event::Chain(told) => self.chain_told(told),
             Event::Tick => self.tick(),
         }
     }
@@ -357,6 +363,7 @@ impl Actor {
             self.leave_trust(id);
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
+            self.chains.close_client(id);
             for session in [client.session.clone(), work::beside(&client.session)] {
                 self.image.close_session(&session);
                 self.provenance.session_ended(&session);
@@ -396,6 +403,7 @@ impl Actor {
         let changed = client.config.check != config.check;
         client.config = config;
         if changed {
+            self.chains.close_client(id);
             let now = Instant::now();
             self.documents.iter_mut().filter(|((owner, _), _)| *owner == id).for_each(|(_, open)| open.due = Some(now));
         }

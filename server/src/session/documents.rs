@@ -42,6 +42,12 @@ pub(super) struct Open {
     pub(super) findings: Findings,
     /// The time of the next check.
     pub(super) due: Option<Instant>,
+    /// The earlier time of it for a caller who waits, while a chain answers the edits.
+    due_if_awaited: Option<Instant>,
+    /// Nothing is published before this time: the chain's answer may come first.
+    held: Option<Instant>,
+    /// The place of the last edit, in characters.
+    pub(super) edited_at: usize,
     pub(super) running: Option<Running>,
     /// The duration of the last check.
     pub(super) took: Duration,
@@ -82,6 +88,9 @@ impl Open {
             path,
             findings: Findings::default(),
             due: Some(Instant::now()),
+            due_if_awaited: None,
+            held: None,
+            edited_at: 0,
             running: None,
             took: Duration::ZERO,
             stale: false,
@@ -117,12 +126,43 @@ impl Open {
         }
     }
 
+    /// Handles the answer of a chain for the text as it is; `last`: no other follows.
+    pub(super) fn answered(&mut self, last: bool) {
+        self.dirty = true;
+        self.held = None;
+        if last {
+            self.checked();
+        }
+    }
+
+    /// Handles an edit that a chain answers: its check is postponed until `due`, and what is left of
+    /// the findings is not published before `held`.
+    pub(super) fn rest_first(&mut self, due: Instant, held: Instant) {
+        self.due_if_awaited = self.due.replace(due);
+        self.held = Some(held);
+    }
+
+    /// Returns whether nothing is to be published yet.
+    pub(super) fn is_held(&self, now: Instant) -> bool {
+        self.held.is_some_and(|held| now < held)
+    }
+
+    /// Takes the check as due as it would be without a chain.
+    pub(super) fn hurry_after_edit(&mut self) {
+        self.held = None;
+        if let (Some(due), Some(earlier)) = (self.due, self.due_if_awaited.take()) {
+            self.due = Some(due.min(earlier));
+        }
+    }
+
     /// Handles a change of the text: a running check is of an outdated text.
     pub(super) fn changed(&mut self, due: Instant) {
         self.dirty = true;
         self.edits += 1;
         self.saved.changed();
         self.due = Some(due);
+        self.due_if_awaited = None;
+        self.held = None;
         if let Some(running) = &self.running {
             running.abort.abort();
         }
@@ -133,6 +173,7 @@ impl Open {
         if !std::mem::take(&mut self.dirty) {
             return None;
         }
+        self.held = None;
         let now = (self.document.version(), self.merged());
         if self.published.as_ref() == Some(&now) {
             return None;
@@ -166,6 +207,7 @@ impl Open {
     /// Begins a check of the current text in the current image.
     pub(super) fn check_begins(&mut self) {
         self.due = None;
+        self.due_if_awaited = None;
         self.stale = false;
         self.findings.check_begins(&self.document);
     }
@@ -182,6 +224,9 @@ impl Open {
     /// Schedules a check now for a caller who waits for the current state, without waiting for the
     /// check of all documents.
     fn hurry(&mut self) {
+        if !self.waiting.is_empty() {
+            self.hurry_after_edit();
+        }
         if self.stale && !self.waiting.is_empty() {
             let now = Instant::now();
             self.due = Some(self.due.map_or(now, |due| due.min(now)));
@@ -281,7 +326,8 @@ impl Documents {
         let starts = self.waiting_to_start().map(|(due, _)| due).filter(|_| may_start && running < RUNNING);
         let running = self.open.values().filter_map(|open| open.running.as_ref());
         let announcements = running.filter(|running| !running.announced).map(|running| running.since + LONG);
-        starts.chain(announcements).min()
+        let held = self.open.values().filter(|open| open.dirty).filter_map(|open| open.held);
+        starts.chain(announcements).chain(held).min()
     }
 
     fn waiting_to_start(&self) -> impl Iterator<Item = (Instant, &Key)> {
@@ -297,6 +343,12 @@ impl Documents {
             }
             open => drop(reply.send(open.map(|open| open.snapshot(&key.1)))),
         }
+    }
+
+    /// Returns the documents whose news may be published now, or those of all.
+    pub(super) fn to_publish(&mut self, all: bool) -> impl Iterator<Item = (&Key, &mut Open)> {
+        let now = Instant::now();
+        self.open.iter_mut().filter(move |(_, open)| all || !open.is_held(now))
     }
 
     /// Returns true if a caller waits for a document; then diagnostics are published without delay.
@@ -344,5 +396,52 @@ impl OpenDocument {
         if self.unsaved {
             self.unsaved = self.saved.clone().differs(self.path.clone(), self.document.text().clone()).await;
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// One document that was edited at `now`, with a chain that answers the edit.
+    fn edited(now: Instant) -> (Documents, Key) {
+        let key = (ClientId(1), "file:///a.lisp".to_owned());
+        let mut open = Open::new(&key.1, Document::new("(a)", 1));
+        open.publish();
+        open.changed(now + Duration::from_millis(200));
+        open.rest_first(now + Duration::from_millis(500), now + Duration::from_millis(40));
+        let mut documents = Documents::default();
+        documents.insert(key.clone(), open);
+        (documents, key)
+    }
+
+    #[test]
+    fn an_edit_that_a_chain_answers_is_checked_later_and_published_with_the_answer() {
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let (mut documents, key) = edited(now);
+        assert_eq!(documents.next_tick(true), Some(at(40)));
+        let open = documents.get_mut(&key).unwrap();
+        assert!(open.is_held(now) && !open.is_held(at(40)));
+        assert_eq!(open.due, Some(at(500)));
+        open.answered(false);
+        assert!(!open.is_held(now) && open.dirty);
+        // Without an answer, the check is due as ever.
+        open.hurry_after_edit();
+        assert_eq!(open.due, Some(at(200)));
+        // And after the next edit there is nothing to hurry for.
+        open.changed(at(300));
+        open.hurry_after_edit();
+        assert_eq!(open.due, Some(at(300)));
+    }
+
+    #[test]
+    fn who_waits_for_a_document_waits_for_no_pause() {
+        let now = Instant::now();
+        let (mut documents, key) = edited(now);
+        let (reply, _answer) = oneshot::channel();
+        documents.ask(&key, true, reply);
+        assert_eq!(documents.get(&key).unwrap().due, Some(now + Duration::from_millis(200)));
     }
 }

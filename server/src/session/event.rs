@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::approval::question::{Question, Verdict};
 use super::approval::request::{Answer, ApprovalRequest};
+use super::chains::Told;
 use super::jobs::{Finished, Job, Jobs, Kind};
 use super::part::{Selected, Wanted};
 use super::trust_prompt::TrustAnswer;
@@ -276,5 +277,6 @@ pub(super) enum Event {
     // From below, and from the clock.
     Image(ImageEvent),
     Finished(Finished),
+    Chain(Told),
     Tick,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{ClientInfo, Status};
+use super::{ChainStatus, ClientInfo, Status};
 use crate::checker::Checker;
 use crate::image::{Image, programs};
 use crate::model::image::ImageState;
@@ -30,6 +30,7 @@ impl Status {
             clients: Vec::new(),
             work: Vec::new(),
             programs: Vec::new(),
+            chains: None,
             notes: Vec::new(),
         }
     }
@@ -42,6 +43,7 @@ pub(super) async fn gather(
     untrusted: Option<String>,
     clients: Vec<ClientInfo>,
     (work, notes): (Vec<String>, Vec<String>),
+    chains: Option<ChainStatus>,
 ) -> Status {
     let mut described = describe(&state);
     if let ImageState::Ready { .. } = state {
@@ -62,6 +64,7 @@ pub(super) async fn gather(
         clients,
         work,
         programs: tokio::task::spawn_blocking(programs::list).await.unwrap_or_default(), // fails only at the end
+        chains,
         notes,
     }
 }

@@ -211,8 +211,30 @@ pub struct Status {
     pub work: Vec<String>,
     /// The programs that evaluated code has started and that run, where the system tells.
     pub programs: Vec<Program>,
+    /// The chains of edited texts, in numbers; absent: none were wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chains: Option<ChainStatus>,
     /// The notes for all clients: why diagnostics are outdated, what happened to the host's files.
     pub notes: Vec<String>,
+}
+
+/// The chains, in numbers, for `consort status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct ChainStatus {
+    /// Chains that stand.
+    pub standing: usize,
+    /// An estimate of their memory in bytes.
+    pub memory: u64,
+    /// Edits that were answered completely.
+    pub answered: u64,
+    /// Edits that took a whole check.
+    pub whole: u64,
+    /// Answers that a whole check of the same text confirmed.
+    pub agreed: u64,
+    /// Answers that differed from a whole check of the same text.
+    pub differed: u64,
+    /// Chains that failed or could not be made.
+    pub failed: u64,
 }
 
 /// The state of an open document at one version.

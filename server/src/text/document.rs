@@ -55,6 +55,11 @@ pub struct Applied {
 }
 
 impl Applied {
+    /// The place of the last edit, in characters.
+    pub fn last_place(&self) -> Option<usize> {
+        self.replaced.last().map(|edit| edit.start)
+    }
+
     /// The current position of `span`, if no edit touched it: an edit touches a span when it
     /// removes some of it or inserts within it. Use the span of a diagnostic's top-level form:
     /// if it moved, all spans of the diagnostic moved by the same distance.
@@ -69,6 +74,26 @@ impl Applied {
                 None
             }
         })
+    }
+}
+
+/// The region in which a text differs from an earlier one, in characters: `old` of the earlier text
+/// was replaced by `new` of this one. Both begin at the same place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// The span in the earlier text.
+    pub old: Span,
+    /// The span in this text.
+    pub new: Span,
+}
+
+impl Region {
+    /// The region after further edits; `before`: the region before them, if the texts differed.
+    pub fn after(before: Option<Region>, applied: &Applied) -> Option<Region> {
+        let before = before.map(|Region { old, new }| Damage { start: old.start, old_end: old.end, new_end: new.end });
+        let all = before.into_iter().chain(applied.replaced.iter().copied()).reduce(Damage::then)?;
+        let span = |end| Span { start: all.start, end };
+        Some(Region { old: span(all.old_end), new: span(all.new_end) })
     }
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::{Process, Services, agent_params, file_uri, wait_until};
+use crate::support::{Fixture, Process, agent_params, file_uri, wait_until};
 
 /// An editor with the workspaces of `first` and `second` as its folders.
-fn editor(first: &Services, second: &Services) -> Process {
+fn editor(first: &Fixture, second: &Fixture) -> Process {
     let mut editor = Process::start(first.command(&["lsp"])).framed();
-    let folder = |house: &Services| json!({"uri": file_uri(&house.workspace()), "name": "x"});
+    let folder = |fixture: &Fixture| json!({"uri": file_uri(&fixture.workspace()), "name": "x"});
     let folders = json!([folder(first), folder(second)]);
     let answer = editor.request("initialize", json!({"workspaceFolders": folders, "capabilities": {}}));
     assert!(answer["result"]["capabilities"].is_object(), "{answer}");
@@ -16,7 +16,7 @@ fn editor(first: &Services, second: &Services) -> Process {
 }
 
 /// An agent that is started in the workspace of `second`, with the runtime directory of `first`.
-fn agent(first: &Services, second: &Services, args: &[&str]) -> Process {
+fn agent(first: &Fixture, second: &Fixture, args: &[&str]) -> Process {
     let mut command = first.command(args);
     command.current_dir(second.workspace().join("src"));
     let mut agent = Process::start(command);
@@ -24,13 +24,13 @@ fn agent(first: &Services, second: &Services, args: &[&str]) -> Process {
     agent
 }
 
-fn recorded(house: &Services) -> usize {
-    house.place().read_host_file().map_or(0, |host| host.folders.len())
+fn recorded(fixture: &Fixture) -> usize {
+    fixture.place().read_host_file().map_or(0, |host| host.folders.len())
 }
 
 #[test]
 fn an_agent_in_the_second_folder_meets_the_editors_image_and_its_own_files() {
-    let (first, second) = (Services::new(), Services::new());
+    let (first, second) = (Fixture::new(), Fixture::new());
     first.file("src/same.lisp", "(defun of-the-first ())\n");
     second.file("src/same.lisp", "(defun of-the-second ())\n");
     let mut editor = editor(&first, &second);
@@ -55,7 +55,7 @@ fn an_agent_in_the_second_folder_meets_the_editors_image_and_its_own_files() {
 
 #[test]
 fn a_folder_that_the_editor_has_closed_has_a_host_of_its_own_again() {
-    let (first, second) = (Services::new(), Services::new());
+    let (first, second) = (Fixture::new(), Fixture::new());
     second.file("src/a.lisp", "");
     let mut editor = editor(&first, &second);
     wait_until("the record of the folder", || recorded(&first) == 1);

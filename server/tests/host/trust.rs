@@ -359,13 +359,13 @@ fn an_agents_initialize_runs_nothing() {
 
 #[test]
 fn the_image_looks_for_nothing_in_the_workspace() {
-    let house = Services::new();
+    let fixture = Fixture::new();
     let mut command =
-        house.command(&["eval", "(mapcar #'posix-getenv '(\"LD_LIBRARY_PATH\" \"LD_PRELOAD\" \"SBCL_CORE\"))"]);
+        fixture.command(&["eval", "(mapcar #'posix-getenv '(\"LD_LIBRARY_PATH\" \"LD_PRELOAD\" \"SBCL_CORE\"))"]);
     let path = std::env::var("PATH").unwrap();
     command.env("LD_LIBRARY_PATH", ":/nonexistent").env("LD_PRELOAD", "lib/none.so").env("PATH", format!(".:{path}"));
     command.env("SBCL_CORE", "sbcl.core");
     let output = command.output().unwrap();
     assert_eq!(text(&output.stdout), "=> (\"/nonexistent\" NIL NIL)\n", "{}", said(&output));
-    house.run(&["stop"]);
+    fixture.run(&["stop"]);
 }

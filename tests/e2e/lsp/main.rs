@@ -1,6 +1,7 @@
 //! The LSP frontend over a real image: what an editor sees.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod chains;
 mod commands;
 mod documents;
 mod fixes;

@@ -56,6 +56,7 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
     for (name, looser, stricter) in [
         ("check.deadline_s", json!(3600), json!(1)),
         ("check.memory_mb", json!(65_536), json!(64)),
+        ("check.shadow_mb", json!(65_536), json!(16)),
         ("host.linger_s", json!(604_800), json!(0)),
     ] {
         let mut config = Config::default();

@@ -13,7 +13,7 @@ use crate::image::api::CheckParams;
 use crate::image::api::eval_copy::EvalInCopyParams;
 use crate::image::api::expand::ExpandParams;
 use crate::image::api::try_code::TryParams;
-use crate::model::check::{CheckMode, CheckReport};
+use crate::model::check::{CheckEnd, CheckMode, CheckReport};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageState, Progress};
@@ -40,6 +40,7 @@ impl Actor {
         self.log.world_changed();
         self.names.changed();
         self.documents.all_stale();
+        self.chains.end_all();
         let spacing = SWEEP.max(2 * self.documents.sweep_time());
         let at = (Instant::now() + self.config.check.debounce).max(self.swept + spacing);
         self.sweep.get_or_insert(at);
@@ -65,34 +66,35 @@ impl Actor {
             return;
         }
         for key in self.documents.to_start(now) {
-            let config = self.config(key.0).clone();
+            let Some(prepared) = self.prepared_check(&key) else { continue };
             let Some(open) = self.documents.get_mut(&key) else { continue };
             open.check_begins();
-            let path = open.path.clone();
-            let request = CheckRequest {
-                text: String::new(),
-                path: path.clone(),
-                mode: CheckMode::File,
-                package: Some(open.first_package().into()),
-                timeout: None,
-            };
-            let withheld = open.structure().withheld;
             let document = open.document.clone();
+            let path = open.path.as_ref();
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
-            let (checker, asd) = (self.checker.clone(), self.asd.clone());
+            let checker = self.checker.clone();
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
             let abort = self.jobs.start_check(job, async move {
-                let (expected, text) = in_place(document.text().len_bytes(), || {
-                    (expected(&document, &withheld), document.text().to_string())
-                });
-                let request = CheckRequest { text, ..request };
-                let params = check_params(&config, request, (withheld, expected), &asd);
-                Ok(with_uses_marked(document, checker.check_edited(params).await?).await)
+                Ok(with_uses_marked(document, checker.check_edited(prepared()).await?).await)
             });
             if let Some(open) = self.documents.get_mut(&key) {
                 open.running = Some(Running { abort, since: now, announced: false });
             }
         }
+    }
+
+    /// Returns the computation of the parameters of a document's check, as its text is now.
+    pub(super) fn prepared_check(&self, key: &Key) -> Option<impl FnOnce() -> CheckParams + Send + 'static> {
+        let open = self.documents.get(key)?;
+        let (config, asd) = (self.config(key.0).clone(), self.asd.clone());
+        let (path, package) = (open.path.clone(), Some(open.first_package().into()));
+        let (withheld, document) = (open.structure().withheld, open.document.clone());
+        Some(move || {
+            let (expected, text) =
+                in_place(document.text().len_bytes(), || (expected(&document, &withheld), document.text().to_string()));
+            let request = CheckRequest { text, path, mode: CheckMode::File, package, timeout: None };
+            check_params(&config, request, (withheld, expected), &asd)
+        })
     }
 
     pub(super) fn checked(&mut self, key: Key, id: tokio::task::Id, since: Instant, report: Option<Report>) {
@@ -102,11 +104,12 @@ impl Actor {
             return;
         }
         let announced = open.running.take().is_some_and(|running| running.announced);
-        let (mut failure, mut done) = (None, false);
+        let (mut failure, mut done, mut judgement) = (None, false, None);
         match report {
             Some(Ok(report)) => {
                 done = true;
                 open.took = since.elapsed();
+                judgement = Some((report.diagnostics.clone(), report.end == CheckEnd::Complete));
                 open.findings.check_ends(report.diagnostics);
                 open.checked();
             }
@@ -115,6 +118,9 @@ impl Actor {
                 failure = Some(error);
             }
             None => open.findings.check_fails(),
+        }
+        if let Some((findings, complete)) = judgement {
+            self.chain_judged(&key, &findings, complete);
         }
         if announced {
             self.tell(key.0, Feedback::Checking { uri: key.1.clone(), running: false });

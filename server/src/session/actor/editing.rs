@@ -1,8 +1,10 @@
 //! Documents: edits, saves and closes, and the publication of diagnostics to the clients.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Actor;
+use crate::config::Chains;
+use crate::session::chains::PAUSE;
 use crate::session::documents::Key;
 use crate::session::requests::in_place;
 use crate::session::saved::Saved;
@@ -10,9 +12,14 @@ use crate::session::{Feedback, Level};
 use crate::text::document::{Document, Edit, EditError};
 use crate::text::position::{Position, PositionEncoding, to_position};
 
+/// The time for which an answer of a chain may come before the rest of the findings is published
+/// without those of the edited form.
+const HELD: Duration = Duration::from_millis(40);
+
 impl Actor {
     pub(super) fn change(&mut self, key: Key, version: i32, mut edits: Vec<Edit>) {
-        let debounce = self.config(key.0).check.debounce;
+        let check = &self.config(key.0).check;
+        let (debounce, chained) = (check.debounce, check.chain != Chains::Off);
         let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
         let Some(open) = self.documents.get_mut(&key) else {
             let text = format!("{} was changed but never opened: the change was ignored", key.1);
@@ -25,10 +32,20 @@ impl Actor {
             }
             let applied = open.document.apply(version, encoding, &edits)?;
             open.findings.change(&applied);
-            Ok::<_, EditError>(())
+            Ok::<_, EditError>(applied)
         });
         match applied {
-            Ok(()) => open.changed(Instant::now() + debounce),
+            Ok(applied) => {
+                let now = Instant::now();
+                open.changed(now + debounce);
+                open.edited_at = applied.last_place().unwrap_or(open.edited_at);
+                if chained {
+                    let withheld = || open.structure().withheld;
+                    if self.chains.changed(&key, &open.document, &applied, withheld, now) {
+                        open.rest_first(now + debounce.max(PAUSE), now + HELD);
+                    }
+                }
+            }
             Err(error) => {
                 let text = format!("{}: {error}", key.1);
                 self.tell(key.0, Feedback::Message { level: Level::Error, text });
@@ -60,6 +77,7 @@ impl Actor {
 
     pub(super) fn close(&mut self, key: Key) {
         let Some(open) = self.documents.remove(&key) else { return };
+        self.chains.close(&key);
         self.log.world_changed();
         let text = open.document.text().clone();
         self.tell(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
@@ -67,7 +85,17 @@ impl Actor {
 
     /// Sends each client the new diagnostics of its documents.
     pub(super) fn publish(&mut self) {
-        for ((client, uri), open) in self.documents.iter_mut() {
+        self.publish_if(true);
+    }
+
+    /// Sends each client the new diagnostics of its documents, without those that a chain's answer
+    /// may replace in a moment.
+    pub(super) fn publish_settled(&mut self) {
+        self.publish_if(false);
+    }
+
+    fn publish_if(&mut self, all: bool) {
+        for ((client, uri), open) in self.documents.to_publish(all) {
             let published = open.publish();
             if published.is_some() {
                 self.log.world_changed();

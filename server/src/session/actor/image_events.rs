@@ -16,6 +16,7 @@ impl Actor {
                 if before == state {
                     return;
                 }
+                self.chains.end_all();
                 if !matches!(state, ImageState::Ready { .. }) {
                     self.clients.values_mut().for_each(|client| client.stopped = false);
                 }

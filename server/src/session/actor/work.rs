@@ -189,7 +189,15 @@ impl Actor {
         let shown = (work, self.notes.values().cloned().collect());
         let image = (self.image.clone(), self.checker.clone());
         let untrusted = self.config.untrusted.as_ref().map(crate::config::trust::UntrustedSettings::notice);
-        let gathered = status::gather(self.workspace.clone(), image, self.state.clone(), untrusted, clients, shown);
+        let gathered = status::gather(
+            self.workspace.clone(),
+            image,
+            self.state.clone(),
+            untrusted,
+            clients,
+            shown,
+            self.chains.status(),
+        );
         let mut job = Job::new(ClientId(0), Kind::Status, "answering status");
         job.client = None;
         self.jobs.start(job, reply, gathered);

@@ -1,0 +1,205 @@
+;;;; A checkpoint: a process that waits before a form and forks others there, for an edit of a form
+;;;; behind it, or to wait at a later one.
+
+(in-package :consort)
+
+(declaim (ftype function before-form-of-edit after-form-of-edit before-form-of-mover after-form-of-mover))
+
+(defun await-fork (chain next)
+  "Wait as a checkpoint, and fork whenever that is asked. Returns only in a process that was forked.
+  NEXT: the process id of the next in the chain, NIL in the last."
+  (let ((reader (chain-reader chain)))
+    (loop
+      (let ((message (next-message reader)))
+        (cond ((null message) (leave 0))
+              ((field message "quit")
+               ;; In order, so that each is reaped by its parent.
+               (when next (wait-for-copy next))
+               (leave 0))
+              ((field message "fork")
+               (let ((pid (chain-fork chain)))
+                 (cond ((null pid) (tell-keeper chain "reaped" -1))
+                       ((zerop pid) (return))
+                       (t
+                        (multiple-value-bind (code signal) (wait-for-copy pid)
+                          ;; The process that has ended took all that was read ahead.
+                          (setf reader (make-line-reader (line-reader-fd reader))
+                                (chain-reader chain) reader)
+                          (tell-keeper chain "reaped" (or code signal -1))))))))))))
+
+(defun begin-work (chain)
+  "Wait, in a process that a checkpoint has forked, for the order that says what it is for."
+  (let* ((message (next-message (chain-reader chain)))
+         (edit (and message (field message "edit")))
+         (target (and message (field message "move"))))
+    ;; Findings go to the keeper, and nothing goes to the host.
+    (setf (check-emit (chain-check chain)) (constantly nil)
+          (check-at (chain-check chain)) (constantly nil))
+    ;; To collect is to change, and so to copy, pages of the others.
+    (when (room-left-p +free-run+) (defer-collection +free-run+))
+    (cond (edit
+           (unless (forbid-fork) (leave 70))
+           (setf (chain-role chain) :grandchild
+                 (chain-edit chain) edit)
+           (set-check-end (chain-deadline chain)))
+          (target
+           (setf (chain-role chain) :mover
+                 (chain-target chain) target)
+           (set-check-end (chain-deadline chain)))
+          (t (leave 0)))))
+
+(defun park (chain next)
+  "Stay behind as a checkpoint, until the end. Returns only in a process that was forked for work."
+  (setf (chain-role chain) :checkpoint
+        *check-end* nil)
+  (stop-alarms)
+  (close-report)
+  (await-fork chain next)
+  (begin-work chain))
+
+(defun make-next-checkpoint (chain)
+  "Fork, if the system lets it: the parent stays behind, the child goes on as the runner. True in a
+  process that was forked for work."
+  (let ((pipe (new-pipe)) (parent (sb-posix:getpid)) (pid (chain-fork chain)))
+    (cond ((null pid) nil)
+          ((plusp pid)
+           (setf (chain-reader chain) (make-line-reader (pipe-reader pipe)))
+           (park chain pid)
+           t)
+          (t
+           (push (make-checkpoint (chain-index chain) parent pipe) (chain-checkpoints chain))
+           nil))))
+
+(defun checkpoint-due-p (chain start)
+  "Whether there is to be a checkpoint before the form that begins at START."
+  (and (< start (length (check-text (chain-check chain))))
+       (< (length (chain-checkpoints chain)) (chain-limit chain))
+       (or (null (chain-checkpoints chain))
+           ;; The clock of this process began when the last one was left behind.
+           (>= (/ (get-internal-run-time) internal-time-units-per-second) (chain-spacing chain)))))
+
+(defun begin-form-record (chain)
+  (setf (chain-uses-before chain) (check-undefined (chain-check chain)))
+  (begin-recording (chain-recorder chain)))
+
+(defun before-form-of-chain (chain start)
+  "The hook before each form, which begins to be read at START."
+  (let ((start (ecase (chain-role chain)
+                 (:runner
+                  (if (and (checkpoint-due-p chain start)
+                           (progn (flush-report (chain-report chain)) (make-next-checkpoint chain)))
+                      (begin-role chain start)
+                      start))
+                 (:mover (before-form-of-mover chain start))
+                 (:grandchild (before-form-of-edit chain start)))))
+    (begin-form-record chain)
+    start))
+
+(defun begin-role (chain start)
+  "Begin the work of a process that was forked for it; where the next form begins to be read."
+  (ecase (chain-role chain)
+    (:mover
+     (reopen *reading* start)           ; the offset in the file is the runner's too
+     (before-form-of-mover chain start))
+    (:grandchild (begin-edit chain))))
+
+(defun after-form-of-chain (chain start end state)
+  "The hook after each form that was read from START to END as STATE says, and at the end of the
+  text."
+  (let ((recorder (chain-recorder chain)) (check (chain-check chain)))
+    (cond ((eq state :end)
+           (setf *form-recorder* nil)
+           (ecase (chain-role chain)
+             (:runner)
+             (:grandchild (end-of-edited-text chain start))
+             (:mover (leave 70))))
+          (t
+           (let ((record (make-record check recorder start end state (chain-uses-before chain))))
+             (ecase (chain-role chain)
+               (:runner
+                (push record (chain-records chain))
+                (pushnew *package* (chain-packages chain)))
+               (:mover)
+               (:grandchild
+                (when (>= (chain-index chain) (field (chain-edit chain) "first"))
+                  (tell-keeper chain "form" (record-json record)))))
+             (incf (chain-index chain)))))))
+
+;;; The checkpoint that follows the edits
+
+(defun before-form-of-mover (chain start)
+  "Go on to the form where this process is to wait, and wait there."
+  (loop while (and (eq (chain-role chain) :mover) (>= (chain-index chain) (chain-target chain)))
+        do (setf (chain-reader chain) (make-line-reader (pipe-reader (chain-mover-pipe chain))))
+           (tell-keeper chain "parked" (chain-index chain))
+           (park chain nil))
+  (if (eq (chain-role chain) :grandchild)
+      (begin-edit chain)
+      start))
+
+;;; An edit
+
+(defun spliced (text cut old-end insert)
+  "TEXT with INSERT in place of what is between CUT and OLD-END."
+  (declare (type text text insert) (type fixnum cut old-end) (optimize speed))
+  (let ((new (make-string (+ (- (length text) (- old-end cut)) (length insert)))))
+    (replace new text :end2 cut)
+    (replace new insert :start1 cut)
+    (replace new text :start1 (+ cut (length insert)) :start2 old-end)
+    new))
+
+(defun begin-edit (chain)
+  "Put the new text in place of the old one, and go on reading where the form that was next began;
+  where it begins now."
+  (let* ((edit (chain-edit chain)) (check (chain-check chain)) (reading *reading*)
+         (text (check-text check)) (octets (chain-octets chain))
+         (start (field edit "start")) (cut (field edit "cut")) (old-end (field edit "old_end"))
+         (insert (coerce (field edit "insert") 'text))
+         (path (merge-pathnames (format nil "edit-~D.lisp" (sb-posix:getpid)) (check-scratch check))))
+    (let* ((first (utf-8-length text start))
+           (to-cut (+ first (utf-8-length text cut start)))
+           (behind (+ to-cut (utf-8-length text old-end cut)))
+           (inserted (sb-ext:string-to-octets insert :external-format :utf-8))
+           (descriptor (sb-posix:open path (logior sb-posix:o-wronly sb-posix:o-creat sb-posix:o-trunc) #o600)))
+      (unless (and (write-octets descriptor octets first to-cut)
+                   (write-octets descriptor (coerce inserted 'octets) 0 (length inserted))
+                   (write-octets descriptor octets behind (length octets)))
+        (leave 70))
+      (sb-posix:close descriptor))
+    (setf (check-text check) (spliced text cut old-end insert)
+          (reading-file reading) path
+          (reading-first reading) start)
+    (when (>= (check-forgotten-to check) old-end)
+      (incf (check-forgotten-to check) (- (length insert) (- old-end cut))))
+    (reopen reading start)
+    (before-form-of-edit chain (skip-blanks (check-text check) start))))
+
+(defun leave-edit (chain)
+  (ignore-errors (sb-posix:unlink (reading-file *reading*)))
+  (tell-keeper chain "left" :true)
+  (leave 0))
+
+(defun await-order (chain)
+  "Wait for what the keeper wants now: to go on to another place, or to stop."
+  (let* ((message (next-message (chain-reader chain)))
+         (go-on (and message (field message "go"))))
+    (cond (go-on (setf (chain-edit chain) (list* :object "until" (field message "until" :null) (rest (chain-edit chain)))))
+          (t (leave-edit chain)))))
+
+(defun before-form-of-edit (chain start)
+  "Between two forms of an edited text, of which the next begins at START: whether this is far
+  enough is the keeper's to say."
+  (when (message-waiting-p (chain-reader chain)) (leave-edit chain)) ; only to stop is asked in between
+  (loop for until = (field (chain-edit chain) "until" :null)
+        while (or (>= start (length (check-text (chain-check chain))))
+                  (and (integerp until) (>= start until)))
+        do (when (>= start (length (check-text (chain-check chain)))) (end-of-edited-text chain start))
+           (tell-keeper chain "boundary" start)
+           (await-order chain))
+  start)
+
+(defun end-of-edited-text (chain start)
+  "The edited text has no form at or behind START."
+  (tell-keeper chain "boundary" start "end" :true)
+  (next-message (chain-reader chain))
+  (leave-edit chain))

@@ -1,0 +1,68 @@
+;;;; Numbers that stand for what was read and for what the compiler knows, so that two processes can
+;;;; compare them.
+
+(in-package :consort)
+
+(deftype digest () '(unsigned-byte 62))
+
+(declaim (ftype function object-digest))
+
+(declaim (inline mix-digest))
+(defun mix-digest (digest more)
+  "DIGEST with MORE, a number, mixed in."
+  (ldb (byte 62 0) (* (logxor digest (ldb (byte 62 0) more)) 1099511628211)))
+
+(defun string-digest (string)
+  "SXHASH of a string looks at all of it."
+  (mix-digest (length string) (sxhash (coerce string 'simple-string))))
+
+(defun symbol-digest (symbol)
+  "By name and package: a symbol of no package counts by its name alone, as names that are made up
+  differ from run to run."
+  (mix-digest (sxhash (symbol-name symbol))
+              (let ((package (symbol-package symbol))) (if package (sxhash (package-name package)) 1))))
+
+(defun printed-digest (object)
+  "A digest of an object without parts that could be compared. With an address in what is printed, it is another in
+  each process, which costs time and no more."
+  (string-digest
+   (handler-case (with-standard-io-syntax
+                   (let ((*print-readably* nil) (*print-level* 3) (*print-length* 8) (*print-circle* nil) (*package* (find-package :keyword)))
+                     (prin1-to-string object)))
+     (error () (format nil "~36R" (random most-positive-fixnum))))))
+
+(defconstant +digest-limit+ 500000
+  "Conses after which what is left of a form does not count: it may be circular.")
+
+(defun object-digest (object)
+  "A number for OBJECT, as read or as the compiler has it. EQUAL lists have the same, and names that
+  were made up count by their words."
+  (let ((left +digest-limit+))
+    (labels ((of (object)
+               (typecase object
+                 (symbol (symbol-digest object))
+                 (cons (let ((digest 17))
+                         (loop while (and (consp object) (plusp (decf left)))
+                               do (setf digest (mix-digest digest (of (car object)))
+                                        object (cdr object)))
+                         (cond ((consp object) digest)
+                               ((null object) (mix-digest digest 3))
+                               (t (mix-digest (mix-digest digest 5) (of object))))))
+                 (string (string-digest object))
+                 (character (mix-digest 7 (char-code object)))
+                 (integer (mix-digest 11 object))
+                 (number (mix-digest 13 (sxhash (list (type-of object) object))))
+                 (compiler-type (mix-digest 19 (of (compiler-type-specifier object))))
+                 (simple-vector (let ((digest 23))
+                                  (loop for element across object while (plusp (decf left)) do (setf digest (mix-digest digest (of element))))
+                                  digest))
+                 (package (mix-digest 29 (string-digest (or (package-name object) ""))))
+                 (t (cond ((comma-p object) (mix-digest 31 (of (comma-expression object))))
+                          ((assumed-type-p object) (mix-digest 37 (of (assumed-type-parts object))))
+                          (t (printed-digest object)))))))
+      (of object))))
+
+(defun plain-object-p (object)
+  "Whether OBJECT-DIGEST says all of OBJECT, a value that the compiler keeps."
+  (or (typep object '(or symbol number character string cons compiler-type))
+      (assumed-type-p object)))

@@ -1,0 +1,202 @@
+;;;; Changes of the compiler's knowledge by one form, by name, and the names that it looks at. Every
+;;;; write to the database of names goes through one function of SBCL's, and an entry there is
+;;;; replaced and not changed: the old one is kept at the first write of a form, and compared when
+;;;; the form is done.
+
+(in-package :consort)
+
+(defstruct (form-recorder (:conc-name recording-))
+  "The record in the making of the form that is being compiled, and what the next one's needs of
+  those before."
+  ;; Over all forms up to here.
+  (digests (make-hash-table :test 'eq) :read-only t) ; symbol -> (main . assumed) after the last form that changed it
+  (tags (make-hash-table :test 'eq) :read-only t)    ; symbol -> digest of the last form that gave it something that has no digest
+  ;; For the form that is compiled.
+  (touched (make-hash-table :test 'eq)) ; symbol -> its entry before
+  (mentions (make-hash-table :test 'eq)) ; symbols that it was compiled from
+  (walked (make-hash-table :test 'eq))  ; conses that were walked
+  (defined '())                         ; (kind . name)
+  (methods '())                         ; (generic-function qualifiers specializers lambda-list)
+  (opaque nil)                          ; code that is not SBCL's own ran when it was compiled
+  (findings '())
+  (keyword-uses '()))
+
+(defun begin-recording (recorder)
+  "From now on what is compiled is of the next form."
+  (clrhash (recording-touched recorder))
+  (setf (recording-mentions recorder) (make-hash-table :test 'eq)
+        (recording-walked recorder) (make-hash-table :test 'eq)
+        (recording-defined recorder) '()
+        (recording-methods recorder) '()
+        (recording-opaque recorder) nil
+        (recording-findings recorder) '()
+        (recording-keyword-uses recorder) '()
+        *form-recorder* recorder))
+
+(defun root-symbol (name)
+  "The symbol that knowledge of NAME is kept with: a symbol, or a list like (setf f) or (method
+  (setf f) (t t)). NIL when it has none."
+  (loop while (consp name) do (setf name (and (consp (cdr name)) (second name))))
+  (and (symbolp name) name))
+
+;;; Noting
+
+(defun note-finding (recorder finding)
+  "FINDING was made."
+  (push finding (recording-findings recorder)))
+
+(defun note-keywords (recorder use)
+  "USE, a list of a generic function, a keyword that no method of it took so far, and the finding
+  that there is if none ever does."
+  (push use (recording-keyword-uses recorder)))
+
+(defun note-touched (symbol)
+  "SYMBOL's entry is about to be replaced."
+  (let ((recorder *form-recorder*))
+    (when recorder
+      (let ((touched (recording-touched recorder)))
+        (unless (nth-value 1 (gethash symbol touched))
+          (setf (gethash symbol touched) (symbol-infos symbol)))))))
+
+(defparameter *evaluations-of-definitions*
+  '("%COMPILER-DEFUN" "%COMPILER-DEFVAR" "COMPILE-OR-LOAD-DEFGENERIC" "%COMPILER-DEFCLASS" "%COMPILER-DEFMACRO" "%DEFMACRO" "%PROCLAIM"
+    "%DEFSETF" "%DEFINE-COMPILER-MACRO" "%DEFTYPE" "%DEFCONSTANT" "%DEFSTRUCT-PACKAGE-LOCKS" "%COMPILER-DEFSTRUCT" "%DEFSTRUCT"
+    "%DEFPACKAGE" "%COMPILER-DEFINE-CONDITION" "%DEFINE-SYMBOL-MACRO" "%COMPILER-DEFINE-SYMBOL-MACRO" "%DEFINE-CONDITION")
+  "Operators that the standard's own definitions evaluate when compiled. Their effects are all in
+  the database of names.")
+
+(defun evaluation-of-definition-p (form)
+  "Whether FORM, which is evaluated while compiling, is part of a definition of the standard's."
+  (and (consp form)
+       (case (car form)
+         (progn (every #'evaluation-of-definition-p (cdr form)))
+         (setq (eq (second form) '*package*))
+         (t (and (symbolp (car form))
+                 (system-symbol-p (car form))
+                 (member (symbol-name (car form)) *evaluations-of-definitions* :test #'string=)
+                 t)))))
+
+(defun hook-compiler ()
+  "Have the compiler's changes of what it knows noted, in this process."
+  (encapsulate update-symbol-info-name 'consort-chain
+               (lambda (original symbol update)
+                 (declare (type function original))
+                 (note-touched symbol)
+                 (funcall original symbol update)))
+  (encapsulate note-name-defined-name 'consort-chain
+               (lambda (original name kind)
+                 (declare (type function original))
+                 (when *form-recorder*
+                   (pushnew (cons kind name) (recording-defined *form-recorder*) :test #'equal))
+                 (funcall original name kind)))
+  (encapsulate eval-compile-toplevel-name 'consort-chain
+               (lambda (original body path)
+                 (declare (type function original))
+                 (when (and *form-recorder* (notevery #'evaluation-of-definition-p body))
+                   (setf (recording-opaque *form-recorder*) t))
+                 (funcall original body path))))
+
+(defun system-owned-p (symbol)
+  "Whether SYMBOL is of a package of SBCL's own: what is known of it does not change. A lock on its
+  package does not tell."
+  (let ((package (symbol-package symbol)))
+    (and package (package-of-system-p package))))
+
+(defun note-mentions (recorder form)
+  "Note the symbols in FORM, which is compiled now, and those in their inline expansions; and the
+  methods that it declares."
+  (let ((mentions (recording-mentions recorder)) (walked (recording-walked recorder)))
+    (labels ((walk (object)
+               (typecase object
+                 (symbol (unless (or (null object) (gethash object mentions))
+                           (setf (gethash object mentions) t)
+                           (unless (system-owned-p object)
+                             (let ((inline (ignore-errors (inline-expansion object))))
+                               (when (consp inline) (walk inline))))))
+                 (cons (when (and (eq (car object) method-declaration) (consp (cdr object)) (listp (cddr object)))
+                         (pushnew (rest object) (recording-methods recorder) :test #'equal))
+                  (loop while (and (consp object) (not (gethash object walked)))
+                        do (setf (gethash object walked) t)
+                           (walk (car object))
+                           (setf object (cdr object))
+                        finally (when (and object (atom object)) (walk object))))
+                 (simple-vector (map nil #'walk object))
+                 (t (when (comma-p object) (walk (comma-expression object)))))))
+      (walk form))))
+
+(defun call-noting-mentions (recorder form function)
+  "Call FUNCTION, which compiles FORM, noting what FORM and its expansions mention."
+  (note-mentions recorder form)
+  (let* ((outer *macroexpand-hook*)
+         (*macroexpand-hook* (lambda (expander form environment)
+                               (let ((expansion (funcall outer expander form environment)))
+                                 (note-mentions recorder expansion)
+                                 expansion))))
+    (funcall function)))
+
+;;; Comparing
+
+(define-global *ignored-infos*
+    (and (chain-internals-p)
+         (info-numbers (lambda (category kind)
+                         (or (member category '(:source-location :random-documentation))
+                             (member kind '(:documentation :source-location :definition :emitted-full-calls))))))
+  "Numbers of what the compiler keeps that no other form's findings depend on.")
+
+(define-global *assumed-type-infos*
+    (and (chain-internals-p) (info-numbers (lambda (category kind) (declare (ignore category)) (eq kind :assumed-type))))
+  "Numbers of what is assumed of undefined functions from their calls.")
+
+(defun map-infos (function infos symbol)
+  "Call FUNCTION with the name, the number and the value of what the entry INFOS of SYMBOL has that
+  counts. The name is NIL for SYMBOL itself, else the operator of a list like (setf f)."
+  (unless (member infos '(nil 0))
+    (call-with-packed-infos (lambda (name number value)
+                           (unless (member number *ignored-infos*)
+                             (funcall function (if (symbolp name) nil (car name)) number value)))
+                         infos symbol)))
+
+(defun digests-of-infos (recorder infos symbol)
+  "Two digests of the entry INFOS of SYMBOL: of all but what was assumed from calls, and of that."
+  (let ((main 1) (assumed 1))
+    (map-infos (lambda (name number value)
+                 (let ((digest (mix-digest (mix-digest (symbol-digest name) number)
+                                           (if (plain-object-p value) (object-digest value) (gethash symbol (recording-tags recorder) 1)))))
+                   (if (member number *assumed-type-infos*)
+                       (setf assumed (mix-digest assumed digest))
+                       (setf main (mix-digest main digest)))))
+               infos symbol)
+    (cons main assumed)))
+
+(defun new-opaque-value-p (before after symbol)
+  "Whether the entry AFTER of SYMBOL has a value without digest that BEFORE has not."
+  (let ((old '()))
+    (map-infos (lambda (name number value) (declare (ignore name number)) (push value old)) before symbol)
+    (map-infos (lambda (name number value)
+                 (declare (ignore name number))
+                 (unless (or (plain-object-p value) (member value old)) (return-from new-opaque-value-p t)))
+               after symbol)
+    nil))
+
+(defun take-effects (recorder digest)
+  "Returns the changes by the form with this DIGEST: a list of (symbol main-before assumed-before
+  main-after assumed-after opaque). OPAQUE: the name has a value that is represented by the form
+  that stored it."
+  (let ((digests (recording-digests recorder)) (tags (recording-tags recorder)) (effects '()))
+    (maphash (lambda (symbol before)
+               (let* ((after (symbol-infos symbol))
+                      ;; An assumed type is changed in place before it is stored: the entry before
+                      ;; no longer says what it was.
+                      (old (or (gethash symbol digests) (digests-of-infos recorder before symbol))))
+                 (when (new-opaque-value-p before after symbol) (setf (gethash symbol tags) digest))
+                 (let ((new (digests-of-infos recorder after symbol)))
+                   (unless (equal old new)
+                     (setf (gethash symbol digests) new)
+                     (push (list symbol (car old) (cdr old) (car new) (cdr new) (and (gethash symbol tags) t)) effects)))))
+             (recording-touched recorder))
+    effects))
+
+(defun global-digest (check)
+  "A digest of what a form is compiled with that is not kept by name."
+  (object-digest (list (package-name *package*) (and (check-lost-package check) t) (policy-in-force) (length handled-conditions)
+                       (length disabled-package-locks) (length *features*) (readtable-case *readtable*))))

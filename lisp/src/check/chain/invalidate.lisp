@@ -1,0 +1,90 @@
+;;;; The rules that say which forms are compiled again after others: docs/architecture.md, "A
+;;;; chain". All of it is on records with keys instead of names.
+
+(in-package :consort)
+
+(defun changes-by-name (old new)
+  "Compares the records OLD, which gave way to NEW from the same state on: the keys of names that
+  the compiler now knows otherwise, and of those that it assumes otherwise of. What one of them did
+  not touch is as it was before both."
+  (let ((table (make-hash-table)) (main '()) (assumed '()))
+    (flet ((note (records place)
+             (dolist (record records)
+               (loop for (key main-before assumed-before main-after assumed-after) in (record-effects record)
+                     do (let ((entry (or (gethash key table)
+                                         (setf (gethash key table) (vector main-before assumed-before main-before assumed-before)))))
+                          (setf (aref entry place) main-after
+                                (aref entry (1+ place)) assumed-after))))))
+      (note old 0)
+      (note new 2))
+    (maphash (lambda (key entry)
+               (unless (eql (aref entry 0) (aref entry 2)) (push key main))
+               (unless (eql (aref entry 1) (aref entry 3)) (push key assumed)))
+             table)
+    (values (union main (changed-methods old new)) assumed)))
+
+(defun changed-methods (old new)
+  "The keys of the generic functions whose methods in the records OLD are others than in NEW."
+  (flet ((methods (records)
+           (loop for record in records append (mapcar (lambda (method) (cons (first method) (second method))) (record-methods record)))))
+    (remove-duplicates (mapcar #'car (set-exclusive-or (methods old) (methods new) :test #'equal)))))
+
+(defun tainted (changed records)
+  "CHANGED, keys, with those to which a form of RECORDS gives something that has no digest, when the
+  form mentions one that is in it already."
+  (let ((all (make-hash-table)))
+    (dolist (key changed) (setf (gethash key all) t))
+    (dolist (record records)
+      (when (some (lambda (key) (gethash key all)) (record-mentions record))
+        (loop for (key nil nil nil nil opaque) in (record-effects record)
+              when opaque do (setf (gethash key all) t))))
+    (loop for key being each hash-key of all collect key)))
+
+(defun same-forms-p (old new)
+  (and (= (length old) (length new))
+       (every (lambda (a b) (eql (record-digest a) (record-digest b))) old new)))
+
+(defun exchanged (old new)
+  "The records of OLD and NEW whose form is not in the other."
+  (set-exclusive-or old new :key #'record-digest))
+
+(defun state-differs-p (old new before)
+  "Whether what is not by name is another after NEW than after OLD. BEFORE: the record before both,
+  or NIL."
+  (flet ((after (records) (cond (records (record-global (first (last records))))
+                                (before (record-global before)))))
+    (let ((old (after old)) (new (after new)))
+      ;; Without a form before, nothing is known of the state when all forms went.
+      (or (null old) (null new) (/= old new)))))
+
+(defun last-dependent (base users first sync cut old-end new)
+  "The index of the last form of BASE from SYNC on that must be compiled again, or NIL, when the
+  records from FIRST up to SYNC gave way to NEW, records of a text in which CUT to OLD-END was
+  replaced. USERS: from a key to the indexes of the forms that mention it."
+  (let* ((old (coerce (subseq base first sync) 'list))
+         (count (length base))
+         (last nil))
+    (labels ((need (index)
+               (when (and (>= index sync) (or (null last) (> index last))) (setf last index)))
+             (need-all () (return-from last-dependent (and (< sync count) (1- count)))))
+      (unless (same-forms-p old new)
+        (when (or (some #'record-opaque (exchanged old new))
+                  (state-differs-p old new (and (plusp first) (aref base (1- first)))))
+          (need-all))
+        (let ((names (set-exclusive-or (remove nil (mapcar #'record-name old)) (remove nil (mapcar #'record-name new)))))
+          (when names
+            (loop for index from sync below count
+                  when (member (record-name (aref base index)) names) do (need index)))))
+      (let ((from (if (< first count) (min cut (record-start (aref base first))) cut)))
+        (loop for index from sync below count
+              do (dolist (finding (record-findings (aref base index)))
+                   (loop for (start nil nil file) in (finding-related finding)
+                         when (and (null file) (<= from start) (< start old-end)) do (need index)))))
+      (multiple-value-bind (main assumed) (changes-by-name old new)
+        (dolist (key (tainted main new))
+          (dolist (index (gethash key users)) (need index)))
+        (dolist (key assumed)
+          (dolist (index (gethash key users))
+            (when (and (>= index sync) (member key (record-defines (aref base index)) :key #'third))
+              (need index))))))
+    last))

@@ -1,0 +1,164 @@
+;;;; The record of a top-level form: what was found in it, what it did to the compiler's knowledge,
+;;;; and what it was compiled from. It is all that is kept of a form to tell whether an edit
+;;;; elsewhere changes what is found in it.
+;;;;
+;;;; Names are keys: numbers that the keeper of the chain gave to strings (`name-key`). Between
+;;;; processes they are the strings.
+
+(in-package :consort)
+
+(defstruct (form-record (:conc-name record-))
+  (start 0 :type fixnum)                ; of reading: behind white space and lines of comment
+  (end 0 :type fixnum)
+  (span '(0 . 0))                       ; of the form itself
+  (findings '())                        ; in the order in which they were found, without those that are told at the end
+  (uses '())                            ; ((kind name words finding) ...): names that were undefined then
+  (keyword-uses '())                    ; ((name keyword finding) ...): no method so far took the keyword
+  (methods '())                         ; ((name digest keywords) ...): KEYWORDS is T for all
+  (defines '())                         ; ((kind name root) ...)
+  (effects '())                         ; ((name main-before assumed-before main-after assumed-after opaque) ...)
+  (mentions '())                        ; names
+  (global 0)                            ; digest of what is not by name, after it
+  (opaque nil)                          ; code that is not SBCL's own ran when it was compiled
+  (name nil)                            ; what it defines, printed
+  (digest 0)                            ; of it as read
+  (ghost nil)                           ; the name that it, which could not be read, would define
+  (compiled nil)                        ; whether it could be read
+  (in-package nil)                      ; whether it is an IN-PACKAGE
+  (lost nil))                           ; whether names mean nothing after it
+
+(defun words-of-symbol (symbol)
+  "SYMBOL as its key has it."
+  (let ((package (symbol-package symbol)))
+    (concatenate 'string (if package (package-name package) "#") ":" (symbol-name symbol))))
+
+(defun words-of-name (name)
+  "NAME, a symbol or a list like (setf f), as its key has it."
+  (if (symbolp name)
+      (words-of-symbol name)
+      (with-standard-io-syntax
+        (let ((*print-readably* nil) (*package* (find-package :keyword)))
+          (prin1-to-string name)))))
+
+(defun words-of-definition (form)
+  "The name that FORM defines, printed; NIL when it defines none."
+  (multiple-value-bind (name named) (ignore-errors (defined-name form))
+    (and named (ignore-errors (words-of-name name)))))
+
+(defun method-keywords (lambda-list)
+  "The names of the keywords that a method with LAMBDA-LIST takes; T for any."
+  (if (member '&allow-other-keys lambda-list)
+      t
+      (mapcar #'symbol-name (keyword-parameters lambda-list))))
+
+(defun image-takes-keyword-p (name keyword)
+  "Whether a method in the image takes KEYWORD."
+  (handler-case (method-takes-keyword-p name keyword)
+    (error () nil)))
+
+(defun make-record (check recorder start end state uses-before)
+  "The record of the form at START to END that was compiled, or could not be read, as STATE says.
+  UNDEFINED-BEFORE: the uses of undefined names before it. Names in it are strings."
+  (let* ((form (and (eq state :form) (check-form check)))
+         (digest (if (eq state :form) (object-digest form) (string-digest (subseq (check-text check) start end)))))
+    (setf *form-recorder* nil)
+    (make-form-record
+     :start start :end end :span (form-span check)
+     :findings (reverse (recording-findings recorder))
+     :uses (reverse (loop for tail on (check-undefined check)
+                          until (eq tail uses-before)
+                          collect (let* ((use (first tail)) (name (undefined-use-name use)) (symbol (if (consp name) (car (last name)) name)))
+                                    (list (symbol-name (undefined-use-kind use)) (words-of-name name) (if (symbolp symbol) (symbol-name symbol) "")
+                                          (undefined-use-finding use)))))
+     :keyword-uses (loop for (name keyword finding) in (reverse (recording-keyword-uses recorder))
+                         unless (image-takes-keyword-p name keyword)
+                           collect (list (words-of-name name) (symbol-name keyword) finding))
+     :methods (loop for (name . more) in (recording-methods recorder)
+                    collect (list (words-of-name name) (object-digest more) (method-keywords (third more))))
+     :defines (loop for (kind . name) in (recording-defined recorder)
+                    collect (list (symbol-name kind) (words-of-name name) (words-of-symbol (or (root-symbol name) kind))))
+     :effects (loop for (symbol . digests) in (take-effects recorder digest) collect (cons (words-of-symbol symbol) digests))
+     :mentions (loop for symbol being each hash-key of (recording-mentions recorder)
+                     unless (system-owned-p symbol) collect (words-of-symbol symbol))
+     :global (global-digest check)
+     :opaque (recording-opaque recorder)
+     :name (words-of-definition form)
+     :digest digest
+     :ghost (and (eq state :unreadable)
+                 (let ((token (definition-name (check-text check) start))) (and token (plain-name token))))
+     :compiled (eq state :form)
+     :in-package (in-package-form-p form)
+     :lost (and (check-lost-package check) t))))
+
+;;; Between processes
+
+(defun record-json (record)
+  "RECORD, whose names are strings, as JSON."
+  (flet ((findings (list) (mapcar #'finding-json list)))
+    (vector (vector (record-start record) (record-end record) (car (record-span record)) (cdr (record-span record)))
+            (findings (record-findings record))
+            (loop for (kind name words finding) in (record-uses record) collect (list kind name words (finding-json finding)))
+            (loop for (name keyword finding) in (record-keyword-uses record) collect (list name keyword (finding-json finding)))
+            (loop for (name digest keywords) in (record-methods record) collect (list name digest (if (eq keywords t) :true keywords)))
+            (record-defines record)
+            (loop for (name a b c d opaque) in (record-effects record) collect (list name a b c d (bool opaque)))
+            (record-mentions record)
+            (record-global record)
+            (bool (record-opaque record))
+            (or-null (record-name record))
+            (record-digest record)
+            (or-null (record-ghost record))
+            (bool (record-compiled record)) (bool (record-in-package record)) (bool (record-lost record)))))
+
+(defun json-null-p (value) (eq value :null))
+
+(defun json-value (value)
+  "VALUE as read, with NIL for null and false, and T for true."
+  (case value ((:null :false) nil) (:true t) (t value)))
+
+(defun json-list (value) (coerce value 'list))
+
+(defun finding-of-json (json)
+  "The finding that FINDING-JSON made JSON of."
+  (flet ((span (value) (and (vectorp value) (cons (aref value 0) (aref value 1))))
+         (of (name) (json-value (field json name :null))))
+    (make-finding :start (aref (field json "span") 0) :end (aref (field json "span") 1)
+                  :severity (intern (string-upcase (field json "severity")) :keyword)
+                  :code (field json "code") :message (field json "message")
+                  :condition (of "condition") :form (of "form") :toplevel (span (field json "toplevel"))
+                  :tags (loop for tag across (field json "tags") collect (intern (string-upcase tag) :keyword))
+                  :related (loop for place across (field json "related")
+                                 for span = (field place "span")
+                                 collect (list* (aref span 0) (aref span 1) (field place "message")
+                                                (let ((file (field place "file"))) (and file (list file)))))
+                  :data (let ((data (field json "data")))
+                          (and (object-p data) (loop for (key value) on (rest data) by #'cddr collect key collect (json-value value)))))))
+
+(defun record-of-json (json)
+  "The record that RECORD-JSON made JSON of."
+  (destructuring-bind (places findings uses keyword-uses methods defines effects mentions global opaque name digest ghost compiled in-package lost)
+      (json-list json)
+    (make-form-record
+     :start (aref places 0) :end (aref places 1) :span (cons (aref places 2) (aref places 3))
+     :findings (map 'list #'finding-of-json findings)
+     :uses (map 'list (lambda (use) (list (aref use 0) (aref use 1) (aref use 2) (finding-of-json (aref use 3)))) uses)
+     :keyword-uses (map 'list (lambda (use) (list (aref use 0) (aref use 1) (finding-of-json (aref use 2)))) keyword-uses)
+     :methods (map 'list (lambda (method) (list (aref method 0) (aref method 1) (if (eq (aref method 2) :true) t (json-list (aref method 2))))) methods)
+     :defines (map 'list #'json-list defines)
+     :effects (map 'list (lambda (effect) (let ((list (json-list effect))) (append (butlast list) (list (json-value (first (last list))))))) effects)
+     :mentions (json-list mentions)
+     :global global :opaque (json-value opaque) :name (json-value name) :digest digest :ghost (json-value ghost)
+     :compiled (json-value compiled) :in-package (json-value in-package) :lost (json-value lost))))
+
+;;; Moving
+
+(defun moved-finding (finding edge distance)
+  "FINDING where what is at or behind EDGE has moved by DISTANCE."
+  (flet ((move (position) (if (>= position edge) (+ position distance) position)))
+    (let ((copy (copy-finding finding)) (toplevel (finding-toplevel finding)))
+      (setf (finding-start copy) (move (finding-start finding))
+            (finding-end copy) (move (finding-end finding))
+            (finding-toplevel copy) (and toplevel (cons (move (car toplevel)) (move (cdr toplevel))))
+            (finding-related copy) (loop for (start end . more) in (finding-related finding)
+                                         collect (if (second more) (list* start end more) (list* (move start) (move end) more))))
+      copy)))

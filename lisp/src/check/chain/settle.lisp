@@ -1,0 +1,70 @@
+;;;; The findings of a text whose forms have these records: each form's own, and those that are told
+;;;; at the end, when it is known what nothing in the text defines.
+
+(in-package :consort)
+
+(defun undefined-uses (records)
+  "The entries of the uses in RECORDS, in order, of names that are undefined at the end of the text:
+  those whose last use is behind the last form that defines them."
+  (let ((defined (make-hash-table :test 'equal)) (used (make-hash-table :test 'equal)))
+    (loop for record in records for index from 0
+          do (loop for (kind key) in (record-defines record) do (setf (gethash (cons kind key) defined) index))
+             (loop for (kind key) in (record-uses record) do (setf (gethash (cons kind key) used) index)))
+    (loop for record in records
+          append (remove-if-not (lambda (use)
+                                  (let ((name (cons (first use) (second use))))
+                                    (> (gethash name used) (gethash name defined -1))))
+                                (record-uses record)))))
+
+(defun untaken-keywords (records)
+  "The entries of the keyword uses in RECORDS, in order, for which there is no method in any of
+  RECORDS that takes the keyword."
+  (when (some #'record-keyword-uses records)
+    (let ((taken (make-hash-table :test 'equal)))
+      (dolist (record records)
+        (loop for (key nil keywords) in (record-methods record)
+              do (if (eq keywords t)
+                     (setf (gethash key taken) t)
+                     (dolist (keyword keywords) (setf (gethash (cons key keyword) taken) t)))))
+      (loop for record in records
+            append (remove-if (lambda (use) (or (gethash (first use) taken) (gethash (cons (first use) (second use)) taken)))
+                              (record-keyword-uses record))))))
+
+(defun findings-at-end (records ghosts)
+  "The findings that are told at the end of RECORDS. GHOSTS: names that forms would define that are
+  withheld."
+  (let ((ghosts (append ghosts (loop for record in records when (record-ghost record) collect it)))
+        (lost (let ((last (first (last records)))) (and last (record-lost last))))
+        (seen (make-hash-table :test 'equal)))
+    (flet ((once (finding)
+             (let ((key (list (finding-start finding) (finding-end finding) (finding-code finding) (finding-message finding))))
+               (unless (or (gethash key seen) (and lost (meaningless-p finding)))
+                 (setf (gethash key seen) t))))
+           (in-order (findings) (sort findings #'< :key #'finding-start)))
+      (remove-if-not
+       #'once
+       (append (in-order (loop for (nil nil words finding) in (undefined-uses records)
+                               unless (member words ghosts :test #'string=) collect finding))
+               (in-order (mapcar #'third (untaken-keywords records))))))))
+
+(defun settled-findings (check records ghosts)
+  "All findings of the text of CHECK, whose forms have RECORDS; see FINDINGS-AT-END."
+  (let* ((all (append (loop for record in records append (record-findings record))
+                      (findings-at-end records ghosts))))
+    (if (null (check-asd-files check))
+        all
+        (let* ((told '())
+               (this (copy-check check))
+               (compiled (find-if #'record-compiled records))
+               (in-package (find-if #'record-in-package records)))
+          (setf (check-held this) '()
+                (check-emit this) (lambda (finding) (push finding told))
+                (check-first-span this) (and compiled (record-span compiled))
+                (check-in-package-span this) (and in-package (record-span in-package)))
+          (dolist (finding all)
+            (if (or (name-finding-p finding) (doubtful-finding-p finding))
+                (push finding (check-held this))
+                (push finding told)))
+          (settle-names this)
+          (setf (check-system-facts check) (check-system-facts this))
+          (nreverse told)))))

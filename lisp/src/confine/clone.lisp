@@ -1,0 +1,102 @@
+;;;; The filter of a process that forks further ones: the processes of a chain (check/chain/). It is
+;;;; a copy's filter, and allows two calls more: clone with the very flags of fork and a key of 64
+;;;; bits in an argument that the kernel does not look at then, and prctl to end with the parent and
+;;;; to add a filter. It refuses every signal.
+;;;;
+;;;; The key is in the filter, which the kernel keeps, and in a pipe; in the memory of a process
+;;;; only from when it is read to when the call returns. So code of the user's that forks, starts a
+;;;; program or makes a thread is refused. Code that is written to read the pipe gets the key: its
+;;;; processes are confined as it is, cannot leave the process group of the chain, and end with it.
+
+(in-package :consort)
+
+#+linux
+(progn
+
+(defconstant +key-low+ #x4b1d0a57 "Stands for the low half of the key in a program.")
+(defconstant +key-high+ #x7e3c91f6 "Stands for the high half.")
+(defparameter *clone* '(clone 56 220))
+(defparameter *prctl* '(prctl 157 167))
+(defconstant +key-argument+ 2 "parent_tid, which only CLONE_PARENT_SETTID makes use of.")
+
+(defun only-whole-value (argument low high)
+  "Instructions that refuse the call unless its ARGUMENT, all 64 bits, is what LOW and HIGH say, and
+  go on behind them if it is."
+  (list (load-word (+ 16 (* 8 argument))) (jump-equal low 1 0) (answer +eperm+)
+        (load-word (+ 20 (* 8 argument))) (jump-equal high 1 0) (answer +eperm+)))
+
+(defun chain-rulings ()
+  "The rulings that a process of a chain has and no other copy. No signals: the only number that the
+  filter could know is the first process's."
+  (list (cons (number-here '(kill 62 129)) (refuse-call))
+        (cons (number-here '(tkill 200 130)) (refuse-call))
+        (cons (number-here '(tgkill 234 131)) (refuse-call))
+        (cons (number-here '(prlimit64 302 261)) (only-values 0 0))
+        (cons (number-here *clone*)
+              (append (only-whole-value 0 sb-posix:sigchld 0)
+                      (only-whole-value +key-argument+ +key-low+ +key-high+)
+                      (allow)))
+        (cons (number-here *prctl*)
+              (append (list (load-argument 0))
+                      (loop for command in *prctl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
+                      (list (jump-equal +pr-set-seccomp+ 0 1) (answer +allow+) ; a filter more only narrows
+                            (jump-equal +pr-set-pdeathsig+ 1 0) (answer +eperm+)
+                            (load-argument 1) (jump-equal sb-posix:sigkill 0 1) (answer +allow+)
+                            (answer +eperm+))))))
+
+(defun put-key (address count key)
+  "Replace what stands for the halves of the key in the COUNT instructions at ADDRESS by those of
+  the octets at the address KEY."
+  (loop for place from (+ address 4) by 8 repeat count
+        do (let ((constant (sap-32 (int-sap place) 0)))
+             (cond ((= constant +key-low+) (setf (sap-32 (int-sap place) 0) (sap-32 (int-sap key) 0)))
+                   ((= constant +key-high+) (setf (sap-32 (int-sap place) 0) (sap-32 (int-sap key) 4)))))))
+
+(defconstant +key-octets+ 8)
+
+(defun read-key (descriptor key)
+  "Read a key from DESCRIPTOR to the address KEY; whether it came."
+  (= +key-octets+ (call-c "read" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
+
+(defun write-key (descriptor key)
+  (= +key-octets+ (call-c "write" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
+
+(defun confine-calls-of-chain (landlock pipe)
+  "Install the filter, with a key of its own, and put the key into PIPE, the end of a pipe that is
+  written. True when both were done."
+  (and (seccomp-p)
+       (let ((program (filter-program (sb-posix:getpid) landlock (chain-rulings))))
+         (with-octets (key (0))
+           (unwind-protect
+                (and (= +key-octets+ (system-call (number-here '(getrandom 318 278)) key +key-octets+ 0))
+                     (write-key pipe key)
+                     (install-filter program (lambda (address) (put-key address (length program) key))))
+             (setf (sap-word (int-sap key) 0) 0))))))
+
+(defun fork-with-key (pipe-to-read pipe-to-write)
+  "Fork, with the key from the pipe, which it is put back into: the process id, 0 in the new
+  process, -1 when the system refused."
+  (with-octets (key (0))
+    (without-interrupts
+      (let ((pid (if (read-key pipe-to-read key)
+                     (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #-x86-64 220)
+                             (sb-alien:unsigned-long sb-posix:sigchld) (sb-alien:long 0)
+                             (sb-alien:unsigned-long (sap-word (int-sap key) 0))
+                             (sb-alien:long 0) (sb-alien:long 0))
+                     -1)))
+        (unless (zerop pid) (write-key pipe-to-write key))
+        (setf (sap-word (int-sap key) 0) 0)
+        pid))))
+
+(defun forbid-fork ()
+  "Have this process, and all that is left to it, make no process any more, with whatever key. True
+  when that is in force."
+  (install-filter (list (load-word 0) (jump-equal (number-here *clone*) 0 1) (answer +eperm+) (answer +allow+))))
+
+) ; #+linux
+
+#-linux
+(progn
+  (defun confine-calls-of-chain (landlock pipe) "There are no filters here." (declare (ignore landlock pipe)) nil)
+  (defun fork-with-key (pipe-to-read pipe-to-write) "There are no filters here." (declare (ignore pipe-to-read pipe-to-write)) -1)
+  (defun forbid-fork () "There are no filters here." nil))

@@ -1,0 +1,386 @@
+//! A chain: processes that a check of a text leaves behind, and that answer edits of it by
+//! compiling what the edit changes (docs/wire.md, "A chain"). Its end costs nothing but time: the
+//! caller checks the whole text.
+
+mod memory;
+mod talk;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+
+pub use self::talk::ChainAnswer;
+use self::talk::Talk;
+use super::Shared;
+use super::copy::BUSY_TRIES;
+use super::ending::Failed;
+use super::forked::ForkedCheck;
+use super::job::CheckJob;
+use super::report::LINE_LIMIT;
+use super::scratch_use::Watch;
+use super::turn::{Queue, Turn, turn};
+use super::warm::world;
+use super::worker;
+use crate::image::api::CheckParams;
+use crate::image::instance::Instance;
+use crate::image::lines::Lines;
+use crate::model::image::ImageError;
+use crate::steady::{sleep, timeout};
+use crate::text::Span;
+use crate::text::expected::Expected;
+
+/// The part of a check's deadline in which the first process must connect, and an edit be answered.
+/// A whole check answers long before.
+const PART: u32 = 4;
+/// The time limit of a chain that is told to end, and to take an edit.
+const END: Duration = Duration::from_secs(2);
+/// The time limit of the wait for an image at rest: when a chain is made, and for an edit.
+const AT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(60));
+/// The interval at which the memory of a chain that works is looked at, and that of the machine.
+const WATCH: Duration = Duration::from_millis(100);
+const SHORTAGE: Duration = Duration::from_secs(5);
+/// Milliseconds of compiling between two checkpoints: for most texts, and for those of more bytes
+/// than `LARGE`.
+const SPACING: u32 = 15;
+const SPACING_LARGE: u32 = 40;
+const LARGE: usize = 200_000;
+/// Checkpoints of one chain.
+const CHECKPOINTS: u32 = 48;
+
+/// The reason why there is no chain, or not any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChainEnd {
+    /// The image has changed, or code of the user's runs in it.
+    #[error("the image changed, or code runs in it")]
+    Changed,
+    /// The chain failed, passed a limit, or cannot be made here.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// An edit: the difference of a text from the chain's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainEdit {
+    /// The number of the edit; it grows.
+    pub number: u64,
+    /// The span of the chain's text that is replaced.
+    pub span: Span,
+    /// The text in its place.
+    pub insert: String,
+    /// The spans of the new text that are read as white space.
+    pub withheld: Vec<Span>,
+    /// The length of the new text in characters.
+    pub length: usize,
+}
+
+/// The parameters of a check that leaves a chain behind.
+#[derive(Serialize)]
+struct ChainParams {
+    #[serde(flatten)]
+    check: CheckParams,
+    chain: Shape,
+}
+
+#[derive(Serialize)]
+struct Shape {
+    spacing_ms: u32,
+    checkpoints: u32,
+}
+
+/// A message to the keeper.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Order<'a> {
+    Edit { number: u64, start: usize, end: usize, insert: &'a str, withheld: &'a [Span] },
+    Cursor(usize),
+}
+
+/// A line before the chain stands.
+#[derive(Deserialize)]
+struct Said {
+    token: Option<String>,
+    /// `Some(None)`: there is no chain.
+    #[serde(default, deserialize_with = "present")]
+    chain: Option<Option<serde::de::IgnoredAny>>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Option<serde::de::IgnoredAny>>, D::Error> {
+    Option::deserialize(value).map(Some)
+}
+
+/// A chain that stands. Dropping it kills its processes.
+pub struct Chain {
+    forked: ForkedCheck,
+    lines: Lines<OwnedReadHalf>,
+    orders: OwnedWriteHalf,
+    head: Pid,
+    talk: Talk,
+    /// The state of the image at the fork.
+    world: u64,
+    package: Option<String>,
+    /// Bytes that each process may have for itself.
+    limit: u64,
+    taken: u64,
+    /// The time limit of an answer.
+    patience: Duration,
+    /// The end of the wait for one.
+    due: Option<Instant>,
+    /// What code under check leaves in the directory.
+    contents: Watch,
+    watch: Interval,
+    shortage: Interval,
+}
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Chain").field("head", &self.head).finish_non_exhaustive()
+    }
+}
+
+fn failed(why: impl Into<String>) -> ChainEnd {
+    ChainEnd::Failed(why.into())
+}
+
+fn of_image(error: &ImageError) -> ChainEnd {
+    match error {
+        ImageError::Busy(_) | ImageError::Lost { .. } => ChainEnd::Changed,
+        error => failed(error.to_string()),
+    }
+}
+
+fn of_copy(why: Failed) -> ChainEnd {
+    match why {
+        Failed::Busy(_) | Failed::Gone(_) => ChainEnd::Changed,
+        Failed::Unforkable(why) | Failed::Mute(why) => failed(why),
+        Failed::Error(error) => of_image(&error),
+    }
+}
+
+/// Returns the state of the image, after a wait of `limit` at most until it is at rest: it is not
+/// while it forks a copy for the next check.
+async fn at_rest(instance: &Instance, package: Option<&str>, limit: Duration) -> Option<u64> {
+    let begun = Instant::now();
+    let mut pause = Duration::from_millis(2);
+    loop {
+        let now = world(instance, package).await;
+        if now.is_some() || begun.elapsed() >= limit {
+            return now;
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+/// Has the first process of a chain forked, and waits until it connects.
+async fn fork(
+    shared: &Arc<Shared>,
+    job: &CheckJob<ChainParams>,
+    permit: &Arc<Turn>,
+    limit: Duration,
+) -> Result<(ForkedCheck, UnixStream), Failed> {
+    let mut forked = ForkedCheck::start(shared, job, Some(permit.clone()), false).await?;
+    let connection = forked.connection(limit).await?;
+    Ok((forked, connection))
+}
+
+/// Makes a chain for a text; see [`super::Checker::chain`].
+pub(super) async fn start(shared: &Arc<Shared>, params: CheckParams) -> Result<Chain, ChainEnd> {
+    let instance = shared.runtime.instance().await.map_err(|error| of_image(&error))?;
+    let features = &instance.ready.features;
+    if !features.chain || features.landlock == 0 || !params.confine || worker::wanted(shared, &instance) {
+        return Err(failed("this system, or its SBCL, has no chains"));
+    }
+    let image = i32::try_from(instance.ready.pid).ok().and_then(Pid::from_raw).ok_or(ChainEnd::Changed)?;
+    if let Some(why) = memory::shortage(image) {
+        return Err(failed(why));
+    }
+    let spacing_ms = if params.text.len() > LARGE { SPACING_LARGE } else { SPACING };
+    let job = CheckJob {
+        op: "check",
+        what: "a check",
+        deadline: params.deadline,
+        memory: params.memory,
+        first: (PathBuf::new(), 0),
+        expected: Expected::default(),
+        until_exit: false,
+        files: None,
+        params: ChainParams { check: params, chain: Shape { spacing_ms, checkpoints: CHECKPOINTS } },
+    };
+    let within = job.within().map_err(|error| of_image(&error))?;
+    let permit = turn(shared, Queue::Checks).await.map_err(|error| of_image(&error))?;
+    let package = job.params.check.package.as_deref();
+    let before = at_rest(&instance, package, AT_REST.0).await.ok_or(ChainEnd::Changed)?;
+    let mut tries = 0;
+    let (forked, connection) = loop {
+        match fork(shared, &job, &permit, within / PART).await {
+            Err(Failed::Busy(_)) if tries < BUSY_TRIES => {
+                sleep(shared.waits.busy * 2_u32.pow(tries)).await;
+                tries += 1;
+            }
+            forked => break forked.map_err(of_copy)?,
+        }
+    };
+    let (read, orders) = connection.into_split();
+    let ChainParams { check: params, .. } = job.params;
+    if !forked.is_of(&instance) || at_rest(&instance, params.package.as_deref(), AT_REST.0).await != Some(before) {
+        return Err(ChainEnd::Changed);
+    }
+    let head = i32::try_from(forked.pid()).ok().and_then(Pid::from_raw).ok_or(ChainEnd::Changed)?;
+    let ticks = |every| {
+        let mut ticks = interval(every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks
+    };
+    let mut chain = Chain {
+        limit: params.memory.saturating_add(forked.had()),
+        contents: Watch::new(forked.scratch()),
+        forked,
+        lines: Lines::new(read, LINE_LIMIT),
+        orders,
+        head,
+        talk: Talk::default(),
+        world: before,
+        package: params.package,
+        taken: 0,
+        patience: within / PART,
+        due: Some(Instant::now() + within),
+        watch: ticks(WATCH),
+        shortage: ticks(SHORTAGE),
+    };
+    chain.stands().await?;
+    chain.forked.release();
+    drop(permit);
+    let measured = tokio::task::spawn_blocking(move || memory::taken(head, image)).await;
+    chain.taken = measured.map_err(|_| failed("the host is leaving"))?;
+    Ok(chain)
+}
+
+impl Chain {
+    /// Waits until the text is checked and the processes wait for edits.
+    async fn stands(&mut self) -> Result<(), ChainEnd> {
+        let token = self.forked.token().unwrap_or_default().to_owned();
+        let mut trusted = false;
+        loop {
+            let line = self.line().await?;
+            // Other lines of the check may be of any kind.
+            let said = serde_json::from_slice(&line).unwrap_or(Said { token: None, chain: None });
+            match said {
+                Said { token: Some(said), .. } if said == token => trusted = true,
+                _ if !trusted => return Err(failed("it did not say the token it was given")),
+                Said { chain: Some(Some(_)), .. } => {
+                    self.due = None;
+                    return Ok(());
+                }
+                Said { chain: Some(None), .. } => return Err(failed("the text cannot have a chain")),
+                Said { .. } => {}
+            }
+        }
+    }
+
+    /// Returns an estimate of the memory that the chain takes, in bytes, from when it stood.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Sends an edit, after which no earlier one is answered. Returns false when the image is not
+    /// at rest: nothing was sent.
+    ///
+    /// # Errors
+    /// When the chain has ended or is of no use any more.
+    pub async fn edit(&mut self, edit: &ChainEdit) -> Result<bool, ChainEnd> {
+        match at_rest(self.forked.instance(), self.package.as_deref(), AT_REST.1).await {
+            None => return Ok(false),
+            Some(now) if now != self.world => return Err(ChainEnd::Changed),
+            Some(_) => {}
+        }
+        let ChainEdit { number, span, insert, withheld, length } = edit;
+        self.send(&Order::Edit { number: *number, start: span.start, end: span.end, insert, withheld }).await?;
+        self.talk.sent(*number, *length);
+        self.due = Some(Instant::now() + self.patience);
+        Ok(true)
+    }
+
+    /// Says where in the chain's text the next edit may be.
+    ///
+    /// # Errors
+    /// As [`Chain::edit`].
+    pub async fn cursor(&mut self, at: usize) -> Result<(), ChainEnd> {
+        self.send(&Order::Cursor(at)).await
+    }
+
+    async fn send(&mut self, order: &Order<'_>) -> Result<(), ChainEnd> {
+        let mut line = serde_json::to_vec(order).map_err(|error| failed(error.to_string()))?;
+        line.push(b'\n');
+        let sent = timeout(END, self.orders.write_all(&line)).await;
+        sent.map_err(|_| failed("it does not take edits any more"))?.map_err(|error| failed(error.to_string()))
+    }
+
+    /// Returns the next answer to the last edit. May be dropped and called again.
+    ///
+    /// # Errors
+    /// When the chain has ended or is of no use any more.
+    pub async fn answer(&mut self) -> Result<ChainAnswer, ChainEnd> {
+        loop {
+            let line = self.line().await?;
+            if let Some(answer) = self.talk.take(&line).map_err(failed)? {
+                if !self.talk.awaits() {
+                    self.due = None;
+                }
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Returns the next line, within the limits.
+    async fn line(&mut self) -> Result<Vec<u8>, ChainEnd> {
+        loop {
+            let due = self.due;
+            let late = async {
+                match due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                line = self.lines.next() => return match line {
+                    Ok(Some(line)) => Ok(line.to_vec()),
+                    Ok(None) => Err(failed("its processes have ended")),
+                    Err(error) => Err(failed(error.to_string())),
+                },
+                () = late => return Err(failed("it took too long")),
+                _ = self.watch.tick(), if due.is_some() => {
+                    if memory::one_exceeds(self.head, self.limit) {
+                        return Err(failed("it took too much memory"));
+                    }
+                    if let Some(what) = self.contents.over().await {
+                        return Err(failed(what));
+                    }
+                }
+                _ = self.shortage.tick() => {
+                    let image = self.forked.instance().ready.pid;
+                    if let Some(image) = i32::try_from(image).ok().and_then(Pid::from_raw)
+                        && let Some(why) = memory::shortage(image)
+                    {
+                        return Err(failed(why));
+                    }
+                }
+                () = self.forked.ended() => return Err(failed("its processes have ended")),
+            }
+        }
+    }
+
+    /// Ends the processes in order, or kills them where that takes long.
+    pub async fn end(self) {
+        let Chain { mut forked, orders, lines, .. } = self;
+        drop((orders, lines));
+        let _ = timeout(END, forked.ended()).await; // dropping it kills what is left
+    }
+}

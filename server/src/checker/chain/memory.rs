@@ -1,0 +1,114 @@
+//! The processes of a chain and the memory that they take, and whether the machine has enough.
+
+use std::path::Path;
+
+use rustix::process::Pid;
+
+use crate::checker::memory::{exceeds, private, resident};
+
+/// The processes that are looked at. A chain has at most 48 checkpoints, a keeper and two more.
+const PROCESSES: usize = 64;
+/// The share of time in percent, over ten seconds, that some process of the machine waited for
+/// memory.
+const STALLED: f64 = 10.0;
+/// The least memory that must be available, and its least share of all memory.
+const AVAILABLE: u64 = 256 << 20;
+const SHARE: u64 = 16;
+
+/// Returns the processes of the chain that begins with `head`, which is the first. A process that
+/// ends meanwhile may be missing with those behind it.
+pub(super) fn processes(head: Pid) -> Vec<Pid> {
+    let mut all = vec![head];
+    let mut next = 0;
+    while next < all.len() && all.len() < PROCESSES {
+        let pid = all[next].as_raw_nonzero();
+        // A process of a chain has one thread.
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        all.extend(children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+        next += 1;
+    }
+    all
+}
+
+/// Returns whether a process of the chain has more than `limit` bytes for itself.
+pub(super) fn one_exceeds(head: Pid, limit: u64) -> bool {
+    processes(head).into_iter().any(|pid| exceeds(pid, limit) == Some(true))
+}
+
+/// Returns an estimate of the bytes that the chain takes beyond what it shares with `image`: what
+/// each process has for itself, and what was allocated since the fork, which the later ones share.
+pub(super) fn taken(head: Pid, image: Pid) -> u64 {
+    let all = processes(head);
+    let own: u64 = all.iter().filter_map(|pid| private(*pid)).sum();
+    let most = all.iter().filter_map(|pid| resident(*pid)).max().unwrap_or(0);
+    own + most.saturating_sub(resident(image).unwrap_or(0))
+}
+
+/// Returns why the machine has no memory to spare for a chain of `image`, if so.
+pub(super) fn shortage(image: Pid) -> Option<String> {
+    let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
+    short(&read("/proc/pressure/memory"), &read("/proc/meminfo"), resident(image).unwrap_or(0))
+}
+
+/// The same, by the texts of these files. A file that the system does not have says nothing.
+fn short(pressure: &str, memory: &str, image: u64) -> Option<String> {
+    // `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst).
+    let some = pressure.lines().find_map(|line| line.strip_prefix("some "));
+    let stalled =
+        some.and_then(|line| line.split_whitespace().find_map(|word| word.strip_prefix("avg10=")?.parse().ok()));
+    if let Some(stalled) = stalled.filter(|stalled: &f64| *stalled > STALLED) {
+        return Some(format!("processes of this machine wait for memory {stalled} % of the time"));
+    }
+    let kilobytes = |name: &str| {
+        let line = memory.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let available = kilobytes("MemAvailable:")?.saturating_mul(1024);
+    let least = AVAILABLE.max(kilobytes("MemTotal:")?.saturating_mul(1024) / SHARE).max(image.saturating_mul(2));
+    (available < least)
+        .then(|| format!("{} MB of memory are available, of {} MB that it takes", available >> 20, least >> 20))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_memory_to_spare_has_no_chains() {
+        let psi =
+            |percent: &str| format!("some avg10={percent} avg60=0.00 avg300=0.00 total=5\nfull avg10=0.00 avg60=0.00");
+        let memory = |total: u64, available: u64| {
+            format!("MemTotal:  {} kB\nMemFree: 1 kB\nMemAvailable:   {} kB\n", total << 10, available << 10)
+        };
+        for (pressure, memory, image, is_short) in [
+            (psi("0.00"), memory(8000, 4000), 100 << 20, false),
+            (psi("9.00"), memory(8000, 4000), 100 << 20, false),
+            (psi("35.21"), memory(8000, 4000), 100 << 20, true),
+            (psi("0.00"), memory(8000, 400), 100 << 20, true),
+            (psi("0.00"), memory(1000, 200), 10 << 20, true),
+            // A heap of more than half of what is available.
+            (psi("0.00"), memory(8000, 4000), 2100 << 20, true),
+            // A kernel that does not tell.
+            (String::new(), memory(8000, 4000), 100 << 20, false),
+            (psi("0.00"), String::new(), 100 << 20, false),
+        ] {
+            assert_eq!(short(&pressure, &memory, image).is_some(), is_short, "{pressure}\n{memory}\n{image}");
+        }
+    }
+
+    #[test]
+    fn the_processes_of_a_chain_are_found_from_the_first() {
+        let mut child = std::process::Command::new("sh").args(["-c", "sleep 3600 & wait"]).spawn().unwrap();
+        let head = Pid::from_child(&child);
+        let all = loop {
+            let all = processes(head);
+            if all.len() == 2 {
+                break all;
+            }
+        };
+        assert_eq!(all[0], head);
+        assert!(!one_exceeds(head, 1 << 40) && taken(head, rustix::process::getpid()) > 0);
+        rustix::process::kill_process(all[1], rustix::process::Signal::KILL).unwrap();
+        child.wait().unwrap();
+    }
+}

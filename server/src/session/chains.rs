@@ -1,0 +1,408 @@
+//! The chains of the documents that are being edited: when one is made, what is sent to it, what
+//! its answers are worth, and how they compare with whole checks. Makes decisions only; a chain is
+//! a channel here, and `follow.rs` is its other end.
+
+mod follow;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::documents::Key;
+use super::{ChainStatus, ClientId};
+use crate::checker::{Chain, ChainAnswer, ChainEdit, ChainEnd};
+use crate::model::diagnostic::Diagnostic;
+use crate::text::Span;
+use crate::text::document::{Applied, Document, Region};
+
+/// The rest after the last key before a text with a chain is checked as a whole.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
+/// Documents with a chain at once.
+const DOCUMENTS: usize = 4;
+/// The time since the last edit in which a document is worth a chain.
+const RECENT: Duration = Duration::from_secs(600);
+/// The time before another chain is made for a document whose chain failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// Characters in which a text may differ from its chain's before the chain is made anew. All forms
+/// in between are compiled at each edit.
+const FAR: usize = 1000;
+
+/// An edit for a chain, and the text that it leads to.
+#[derive(Debug)]
+pub(super) struct Order {
+    edit: ChainEdit,
+    document: Document,
+}
+
+/// The news of a chain.
+#[derive(Debug)]
+pub(super) enum News {
+    /// It waits for edits. `taken`: bytes of memory.
+    Stands { taken: u64 },
+    /// The answer to an edit.
+    Answer(ChainAnswer),
+    /// The image was not at rest when the edit came.
+    Unanswered { number: u64 },
+    /// The chain is gone.
+    Ended(ChainEnd),
+}
+
+/// The news of the chain `id` of a document.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) key: Key,
+    id: u64,
+    news: News,
+}
+
+/// The consequence of news for the document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// These are the findings of the text as it is now. `last`: all forms are taken into account.
+    Show { diagnostics: Vec<Diagnostic>, last: bool },
+    /// No answer comes to the last edit: a whole check is due without the pause.
+    Check,
+    /// A new chain stands, whose text has been edited since: see [`Chains::send`].
+    Send,
+}
+
+/// The findings in which a chain's answer and a whole check of the same text differ.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// Those of the chain alone.
+    pub(super) chain: Vec<Diagnostic>,
+    /// Those of the whole check alone.
+    pub(super) whole: Vec<Diagnostic>,
+    /// The place of the edit in the chain's text, and its length in the new one.
+    pub(super) edit: Region,
+}
+
+/// One chain: being made, or standing.
+#[derive(Debug)]
+struct Link {
+    id: u64,
+    /// Ends the chain when dropped.
+    orders: mpsc::UnboundedSender<Order>,
+    /// The difference of the text from the chain's, if any.
+    region: Option<Region>,
+    taken: u64,
+}
+
+/// The chains of one document, and the state of its last edit.
+#[derive(Debug)]
+struct Followed {
+    standing: Option<Link>,
+    /// The one that replaces it when it stands.
+    coming: Option<Link>,
+    /// The number of the last edit.
+    number: u64,
+    edited: Instant,
+    /// The last edit was sent, and no answer that settles it has come.
+    awaited: bool,
+    /// The last answer to the last edit.
+    answer: Option<Vec<Diagnostic>>,
+    /// The findings of the whole check of the current text, once it is done. They stay.
+    judgement: Option<Vec<Diagnostic>>,
+    /// The text changed so that edits of it take more than they need.
+    worn: bool,
+    /// No chain is made before this time.
+    rest: Option<Instant>,
+}
+
+impl Followed {
+    fn new(now: Instant) -> Followed {
+        Followed {
+            standing: None,
+            coming: None,
+            number: 0,
+            edited: now,
+            awaited: false,
+            answer: None,
+            judgement: None,
+            worn: false,
+            rest: None,
+        }
+    }
+
+    /// Handles an edit to which no answer comes.
+    fn missed(&mut self) -> Option<Effect> {
+        (std::mem::take(&mut self.awaited) && self.judgement.is_none()).then_some(Effect::Check)
+    }
+
+    fn end(&mut self) {
+        (self.standing, self.coming) = (None, None);
+        (self.awaited, self.answer, self.judgement) = (false, None, None);
+    }
+}
+
+/// The chains of all documents.
+#[derive(Debug)]
+pub(super) struct Chains {
+    documents: BTreeMap<Key, Followed>,
+    next: u64,
+    counts: ChainStatus,
+    tasks: JoinSet<()>,
+    tell: mpsc::UnboundedSender<Told>,
+    told: mpsc::UnboundedReceiver<Told>,
+}
+
+impl Default for Chains {
+    fn default() -> Chains {
+        let (tell, told) = mpsc::unbounded_channel();
+        Chains {
+            documents: BTreeMap::new(),
+            next: 0,
+            counts: ChainStatus::default(),
+            tasks: JoinSet::new(),
+            tell,
+            told,
+        }
+    }
+}
+
+impl Chains {
+    /// Returns the next news.
+    pub(super) async fn next(&mut self) -> Told {
+        let told = self.told.recv().await;
+        while self.tasks.try_join_next().is_some() {}
+        match told {
+            Some(told) => told,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Handles an edit of a document, whose text is now `document`. Returns whether its chain
+    /// answers it.
+    pub(super) fn changed(
+        &mut self,
+        key: &Key,
+        document: &Document,
+        applied: &Applied,
+        withheld: impl FnOnce() -> Vec<Span>,
+        now: Instant,
+    ) -> bool {
+        let followed = self.documents.entry(key.clone()).or_insert_with(|| Followed::new(now));
+        followed.number += 1;
+        followed.edited = now;
+        followed.judgement = None;
+        for link in [&mut followed.standing, &mut followed.coming].into_iter().flatten() {
+            link.region = Region::after(link.region, applied);
+        }
+        self.send(key, document, withheld)
+    }
+
+    /// Sends the text as it is to the document's chain. Returns whether there is one.
+    pub(super) fn send(&mut self, key: &Key, document: &Document, withheld: impl FnOnce() -> Vec<Span>) -> bool {
+        let Some(followed) = self.documents.get_mut(key) else { return false };
+        (followed.awaited, followed.answer) = (false, None);
+        let Some(Link { orders, region: Some(region), .. }) = &followed.standing else { return false };
+        let edit = ChainEdit {
+            number: followed.number,
+            span: region.old,
+            insert: document.text().slice(region.new.start..region.new.end).to_string(),
+            withheld: withheld(),
+            length: document.text().len_chars(),
+        };
+        followed.awaited = orders.send(Order { edit, document: document.clone() }).is_ok();
+        followed.awaited
+    }
+
+    /// Handles news of a chain. `memory`: the bytes that all chains may take.
+    pub(super) fn news(&mut self, Told { key, id, news }: Told, memory: u64, now: Instant) -> Option<Effect> {
+        let followed = self.documents.get_mut(&key)?;
+        let is = |link: &Option<Link>| link.as_ref().is_some_and(|link| link.id == id);
+        if is(&followed.coming) {
+            return match news {
+                News::Stands { taken } => {
+                    let mut link = followed.coming.take()?;
+                    link.taken = taken;
+                    let edited = link.region.is_some() && followed.judgement.is_none();
+                    followed.standing = Some(link);
+                    followed.worn = false;
+                    self.fit(&key, memory, now);
+                    (edited && self.documents.get(&key)?.standing.is_some()).then_some(Effect::Send)
+                }
+                News::Ended(end) => {
+                    followed.coming = None;
+                    self.note_end(&key, &end, now);
+                    None
+                }
+                News::Answer(_) | News::Unanswered { .. } => None,
+            };
+        }
+        if !is(&followed.standing) {
+            return None;
+        }
+        match news {
+            News::Answer(ChainAnswer::Findings { number, diagnostics, last }) if number == followed.number => {
+                if !last {
+                    // What depends on the edit is compiled at each further one.
+                    followed.worn = true;
+                    return followed.judgement.is_none().then_some(Effect::Show { diagnostics, last });
+                }
+                self.counts.answered += 1;
+                followed.awaited = false;
+                followed.answer = Some(diagnostics.clone());
+                // The whole check was first, and its findings stay.
+                followed.judgement.is_none().then_some(Effect::Show { diagnostics, last })
+            }
+            News::Answer(ChainAnswer::Whole { number, why }) if number == followed.number => {
+                tracing::debug!(why, "an edit takes a whole check");
+                self.counts.whole += 1;
+                followed.worn = true;
+                followed.missed()
+            }
+            News::Unanswered { number } if number == followed.number => followed.missed(),
+            News::Ended(end) => {
+                followed.standing = None;
+                let effect = followed.missed();
+                self.note_end(&key, &end, now);
+                effect
+            }
+            _ => None,
+        }
+    }
+
+    fn note_end(&mut self, key: &Key, end: &ChainEnd, now: Instant) {
+        tracing::debug!(document = key.1, why = %end, "no chain stands for a document");
+        if let ChainEnd::Failed(_) = end {
+            self.counts.failed += 1;
+            if let Some(followed) = self.documents.get_mut(key) {
+                followed.rest = Some(now + AFTER_FAILURE);
+            }
+        }
+    }
+
+    /// Handles the findings of a whole check of the current text; see [`Chains::compare`].
+    pub(super) fn judged(&mut self, key: &Key, whole: &[Diagnostic]) -> Option<Difference> {
+        self.documents.get_mut(key)?.judgement = Some(whole.to_vec());
+        self.compare(key)
+    }
+
+    /// Compares the chain's answer with the whole check of the same text, once both are there.
+    pub(super) fn compare(&mut self, key: &Key) -> Option<Difference> {
+        let followed = self.documents.get_mut(key)?;
+        if followed.answer.is_none() || followed.judgement.is_none() {
+            return None;
+        }
+        let (chain, whole) = (followed.answer.take()?, followed.judgement.as_ref()?);
+        let only = |these: &[Diagnostic], others: &[Diagnostic]| -> Vec<Diagnostic> {
+            let others: BTreeSet<_> = others.iter().map(facts).collect();
+            these.iter().filter(|one| !others.contains(&facts(one))).cloned().collect()
+        };
+        let (chain, whole) = (only(&chain, whole), only(whole, &chain));
+        if chain.is_empty() && whole.is_empty() {
+            self.counts.agreed += 1;
+            return None;
+        }
+        self.counts.differed += 1;
+        // Whatever it knows wrongly, another chain does not.
+        followed.worn = true;
+        let edit = followed.standing.as_ref()?.region?;
+        Some(Difference { chain, whole, edit })
+    }
+
+    /// Returns whether a chain is to be made for a document whose current text was checked.
+    pub(super) fn wants(&self, key: &Key, now: Instant) -> bool {
+        let Some(followed) = self.documents.get(key) else { return false };
+        let worn = |link: &Link| {
+            let far =
+                link.region.is_some_and(|Region { old, new }| (old.end - old.start).max(new.end - new.start) > FAR);
+            far || (followed.worn && link.region.is_some())
+        };
+        let others = self.documents.iter().filter(|(other, _)| other.0 == key.0);
+        followed.coming.is_none()
+            && followed.rest.is_none_or(|rest| rest <= now)
+            && now.duration_since(followed.edited) < RECENT
+            && followed.standing.as_ref().is_none_or(worn)
+            // The others get theirs when they are edited.
+            && others.map(|(_, other)| other.edited).max() == Some(followed.edited)
+    }
+
+    /// Has a chain made for a document by `making`; `cursor` is a place in its text.
+    pub(super) fn make(
+        &mut self,
+        key: &Key,
+        cursor: usize,
+        making: impl Future<Output = Result<Chain, ChainEnd>> + Send + 'static,
+    ) {
+        let Some((id, orders)) = self.begin(key) else { return };
+        let (tell, key) = (self.tell.clone(), key.clone());
+        self.tasks.spawn(follow::follow(making, cursor, orders, move |news| {
+            // The session ends.
+            let _ = tell.send(Told { key: key.clone(), id, news });
+        }));
+    }
+
+    /// Notes a chain that is being made; the longest unused is ended where there would be too many.
+    fn begin(&mut self, key: &Key) -> Option<(u64, mpsc::UnboundedReceiver<Order>)> {
+        self.next += 1;
+        let (orders, receiver) = mpsc::unbounded_channel();
+        let link = Link { id: self.next, orders, region: None, taken: 0 };
+        self.documents.get_mut(key)?.coming = Some(link);
+        while self.with_chains().count() > DOCUMENTS && self.end_oldest(key) {}
+        Some((self.next, receiver))
+    }
+
+    fn with_chains(&self) -> impl Iterator<Item = (&Key, &Followed)> {
+        self.documents.iter().filter(|(_, followed)| followed.standing.is_some() || followed.coming.is_some())
+    }
+
+    /// Ends the chain of the document that was not edited for the longest time, other than `key`.
+    fn end_oldest(&mut self, key: &Key) -> bool {
+        let others = self.with_chains().filter(|(other, _)| *other != key);
+        let oldest = others.min_by_key(|(_, followed)| followed.edited).map(|(other, _)| other.clone());
+        oldest.and_then(|oldest| self.documents.get_mut(&oldest)).map(Followed::end).is_some()
+    }
+
+    /// Ends chains until those that stand take no more than `memory` bytes; at last that of `key`.
+    fn fit(&mut self, key: &Key, memory: u64, now: Instant) {
+        while self.memory() > memory {
+            if !self.end_oldest(key)
+                && let Some(followed) = self.documents.get_mut(key)
+            {
+                followed.end();
+                let why = format!("it takes more than check.shadow_mb, {} MB", memory >> 20);
+                self.note_end(key, &ChainEnd::Failed(why), now);
+            }
+        }
+    }
+
+    fn memory(&self) -> u64 {
+        self.documents.values().filter_map(|followed| followed.standing.as_ref()).map(|link| link.taken).sum()
+    }
+
+    /// Ends all chains: the image has changed, or is gone.
+    pub(super) fn end_all(&mut self) {
+        self.documents.values_mut().for_each(Followed::end);
+    }
+
+    /// Handles the closing of a document.
+    pub(super) fn close(&mut self, key: &Key) {
+        self.documents.remove(key);
+    }
+
+    /// Handles a client that left, or whose settings changed.
+    pub(super) fn close_client(&mut self, client: ClientId) {
+        self.documents.retain(|(owner, _), _| *owner != client);
+    }
+
+    /// Returns the numbers; `None` when there was never a document for a chain.
+    pub(super) fn status(&self) -> Option<ChainStatus> {
+        let standing = self.documents.values().filter(|followed| followed.standing.is_some()).count();
+        let status = ChainStatus { standing, memory: self.memory(), ..self.counts };
+        (!self.documents.is_empty() || status != ChainStatus::default()).then_some(status)
+    }
+}
+
+/// The parts of a finding in which a chain and a whole check may not differ.
+fn facts(finding: &Diagnostic) -> (Span, &str, &str, u8) {
+    (finding.span, &finding.code, &finding.message, finding.severity as u8)
+}
+
+#[cfg(test)]
+#[path = "chains/tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+//! The task of one chain: made, sent the newest edit, listened to, and ended with whoever asked for
+//! it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::{News, Order};
+use crate::checker::{Chain, ChainAnswer, ChainEnd};
+use crate::ide::undefined_variables;
+use crate::session::requests::compute_all;
+use crate::steady::sleep;
+use crate::text::document::Document;
+
+/// The time for which a chain is kept without an edit.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// Makes a chain and follows it until it ends or `orders` is closed. `cursor`: where in its text
+/// the first edit may be.
+pub(super) async fn follow(
+    making: impl Future<Output = Result<Chain, ChainEnd>>,
+    cursor: usize,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+    tell: impl Fn(News),
+) {
+    let made = tokio::select! {
+        made = making => made,
+        // No edit is sent before the chain stands.
+        None = orders.recv() => return,
+    };
+    let mut chain = match made {
+        Ok(chain) => chain,
+        Err(end) => return tell(News::Ended(end)),
+    };
+    tell(News::Stands { taken: chain.taken() });
+    if let Err(end) = chain.cursor(cursor).await {
+        return tell(News::Ended(end));
+    }
+    let mut edited = None;
+    loop {
+        let news = tokio::select! {
+            biased;
+            order = orders.recv() => {
+                let Some(mut order) = order else { return chain.end().await };
+                while let Ok(later) = orders.try_recv() {
+                    order = later;
+                }
+                match chain.edit(&order.edit).await {
+                    Ok(true) => {
+                        edited = Some(order.document);
+                        continue;
+                    }
+                    Ok(false) => News::Unanswered { number: order.edit.number },
+                    Err(end) => News::Ended(end),
+                }
+            }
+            answer = chain.answer() => match answer {
+                Ok(answer) => News::Answer(marked(answer, edited.clone()).await),
+                Err(end) => News::Ended(end),
+            },
+            () = sleep(IDLE) => {
+                tell(News::Ended(ChainEnd::Changed));
+                return chain.end().await;
+            }
+        };
+        let ended = matches!(news, News::Ended(_));
+        tell(news);
+        if ended {
+            return;
+        }
+    }
+}
+
+/// Acts as [`undefined_variables::mark_uses`] on the findings of an answer.
+async fn marked(answer: ChainAnswer, document: Option<Document>) -> ChainAnswer {
+    match (answer, document) {
+        (ChainAnswer::Findings { number, mut diagnostics, last }, Some(document))
+            if undefined_variables::are_among(&diagnostics) =>
+        {
+            compute_all(move || {
+                undefined_variables::mark_uses(&document, &mut diagnostics);
+                ChainAnswer::Findings { number, diagnostics, last }
+            })
+            .await
+        }
+        (answer, _) => answer,
+    }
+}

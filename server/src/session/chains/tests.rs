@@ -1,0 +1,257 @@
+//! The decisions about chains, with channels in place of processes.
+
+use super::*;
+use crate::model::diagnostic::Severity;
+use crate::text::document::Edit;
+use crate::text::position::{Position, PositionEncoding};
+
+const MEMORY: u64 = 100;
+
+/// A document with its chains, and the ends of the channels to them.
+struct Case {
+    chains: Chains,
+    key: Key,
+    document: Document,
+    orders: BTreeMap<u64, mpsc::UnboundedReceiver<Order>>,
+    now: Instant,
+}
+
+fn key(name: &str) -> Key {
+    (ClientId(1), name.into())
+}
+
+fn finding(start: usize) -> Diagnostic {
+    Diagnostic::new(Span { start, end: start + 1 }, Severity::Warning, "undefined-function", "Undefined function: F")
+}
+
+impl Case {
+    fn new(text: &str) -> Case {
+        let document = Document::new(text, 1);
+        let (chains, orders) = (Chains::default(), BTreeMap::new());
+        Case { chains, key: key("a"), document, orders, now: Instant::now() }
+    }
+
+    /// One that was edited, and has a chain of the text since.
+    fn standing(text: &str) -> Case {
+        let mut case = Case::new(text);
+        assert!(!case.edit(0, 0, ""));
+        let id = case.begin();
+        assert_eq!(case.news(id, News::Stands { taken: 10 }), None);
+        case
+    }
+
+    /// Replaces a part of the first line. Returns whether the chain answers.
+    fn edit(&mut self, start: u32, end: u32, text: &str) -> bool {
+        let at = |character| Position { line: 0, column: character };
+        let edit = Edit { range: Some((at(start), at(end))), text: text.into() };
+        let version = self.document.version() + 1;
+        let applied = self.document.apply(version, PositionEncoding::Utf16, &[edit]).unwrap();
+        self.chains.changed(&self.key, &self.document, &applied, Vec::new, self.now)
+    }
+
+    fn begin(&mut self) -> u64 {
+        let (id, orders) = self.chains.begin(&self.key).unwrap();
+        self.orders.insert(id, orders);
+        id
+    }
+
+    fn news(&mut self, id: u64, news: News) -> Option<Effect> {
+        self.chains.news(Told { key: self.key.clone(), id, news }, MEMORY, self.now)
+    }
+
+    /// The chain's answer to an edit.
+    fn answer(&mut self, id: u64, number: u64, found: &[usize], last: bool) -> Option<Effect> {
+        let diagnostics = found.iter().copied().map(finding).collect();
+        self.news(id, News::Answer(ChainAnswer::Findings { number, diagnostics, last }))
+    }
+
+    fn judge(&mut self, found: &[usize]) -> Option<Difference> {
+        let found: Vec<_> = found.iter().copied().map(finding).collect();
+        self.chains.judged(&self.key, &found)
+    }
+
+    fn order(&mut self, id: u64) -> Option<ChainEdit> {
+        self.orders.get_mut(&id)?.try_recv().ok().map(|order| order.edit)
+    }
+
+    fn is_ended(&self, id: u64) -> bool {
+        self.orders[&id].is_closed()
+    }
+
+    fn wants(&self) -> bool {
+        self.chains.wants(&self.key, self.now)
+    }
+
+    fn counts(&self) -> ChainStatus {
+        self.chains.status().unwrap()
+    }
+}
+
+fn shown(found: &[usize], last: bool) -> Option<Effect> {
+    Some(Effect::Show { diagnostics: found.iter().copied().map(finding).collect(), last })
+}
+
+#[test]
+fn edits_are_sent_as_one_difference_from_the_chains_text() {
+    let mut case = Case::standing("(a) (b) (c)");
+    assert!(case.edit(1, 2, "xyz"));
+    assert!(case.edit(7, 8, ""));
+    let first = case.order(1).unwrap();
+    assert_eq!(
+        (first.number, first.span, first.insert.as_str(), first.length),
+        (2, Span { start: 1, end: 2 }, "xyz", 13)
+    );
+    let second = case.order(1).unwrap();
+    assert_eq!((second.number, second.span, second.insert.as_str()), (3, Span { start: 1, end: 6 }, "xyz) ("));
+    assert_eq!(case.order(1), None);
+}
+
+#[test]
+fn only_the_answer_to_the_last_edit_is_shown() {
+    let mut case = Case::standing("(a) (b)");
+    assert!(case.edit(1, 2, "x") && case.edit(1, 2, "y"));
+    assert_eq!(case.answer(1, 2, &[5], true), None, "another edit followed");
+    assert_eq!(case.answer(2, 3, &[5], true), None, "there is no such chain");
+    assert_eq!(case.answer(1, 3, &[5], false), shown(&[5], false));
+    assert_eq!(case.answer(1, 3, &[6], true), shown(&[6], true));
+    assert_eq!((case.counts().answered, case.counts().standing, case.counts().memory), (1, 1, 10));
+}
+
+#[test]
+fn a_whole_check_confirms_an_answer_or_says_what_differs() {
+    let mut case = Case::standing("(a) (b)");
+    assert!(case.edit(1, 2, "x"));
+    case.answer(1, 2, &[1, 5], true);
+    assert_eq!(case.judge(&[5, 1]), None);
+    assert_eq!(case.judge(&[5]), None, "an answer is compared once");
+    assert!(case.edit(1, 2, "y"));
+    case.answer(1, 3, &[1, 5], true);
+    assert!(!case.wants());
+    let difference = case.judge(&[5, 6]).unwrap();
+    assert_eq!((difference.chain, difference.whole), (vec![finding(1)], vec![finding(6)]));
+    assert_eq!((case.counts().agreed, case.counts().differed), (1, 1));
+    assert!(case.wants(), "a chain that was wrong is made anew");
+}
+
+#[test]
+fn what_a_whole_check_found_stays() {
+    let mut case = Case::standing("(a) (b)");
+    assert!(case.edit(1, 2, "x"));
+    assert_eq!(case.judge(&[5]), None);
+    assert_eq!(case.answer(1, 2, &[1], false), None);
+    assert_eq!(case.answer(1, 2, &[1], true), None, "it comes too late to be shown");
+    assert!(case.chains.compare(&case.key).is_some(), "but is compared");
+    assert_eq!(case.counts().differed, 1);
+}
+
+#[test]
+fn without_an_answer_a_whole_check_is_due_at_once() {
+    for (news, failed, whole) in [
+        (News::Ended(ChainEnd::Failed("killed".into())), 1, 0),
+        (News::Ended(ChainEnd::Changed), 0, 0),
+        (News::Unanswered { number: 2 }, 0, 0),
+        (News::Answer(ChainAnswer::Whole { number: 2, why: "w".into() }), 0, 1),
+    ] {
+        let mut case = Case::standing("(a) (b)");
+        assert!(case.edit(1, 2, "x"));
+        assert_eq!(case.news(1, news), Some(Effect::Check));
+        assert_eq!((case.counts().failed, case.counts().whole), (failed, whole));
+        assert_eq!(case.wants(), whole == 1 || case.counts().standing == 0 && failed == 0);
+    }
+    // After the answer, and after a whole check, nothing is due.
+    let mut case = Case::standing("(a) (b)");
+    assert!(case.edit(1, 2, "x"));
+    case.answer(1, 2, &[], true);
+    assert_eq!(case.news(1, News::Ended(ChainEnd::Failed("killed".into()))), None);
+    assert!(!case.edit(1, 2, "y"), "nobody answers it");
+}
+
+#[test]
+fn a_chain_that_failed_is_not_made_again_at_once() {
+    let mut case = Case::new("(a)");
+    assert!(!case.wants(), "it is not edited");
+    case.edit(0, 0, " ");
+    assert!(case.wants());
+    let id = case.begin();
+    assert!(!case.wants(), "one comes");
+    assert_eq!(case.news(id, News::Ended(ChainEnd::Failed("no memory".into()))), None);
+    assert!(!case.wants());
+    case.now += AFTER_FAILURE;
+    assert!(case.wants());
+    case.now += RECENT;
+    assert!(!case.wants(), "it was not edited for a long time");
+}
+
+#[test]
+fn a_worn_chain_answers_until_the_next_one_stands() {
+    let mut case = Case::standing("(a) (b)");
+    assert!(case.edit(1, 2, "x"));
+    assert_eq!(case.answer(1, 2, &[], false), shown(&[], false), "forms depend on the edit");
+    assert!(case.wants());
+    let next = case.begin();
+    assert!(case.edit(1, 2, "yy"));
+    assert_eq!(case.answer(1, 3, &[5], true), shown(&[5], true));
+    assert!(!case.is_ended(1));
+    assert_eq!(case.news(next, News::Stands { taken: 10 }), Some(Effect::Send));
+    assert!(case.is_ended(1) && !case.is_ended(next));
+    // The new one's text had the first edit.
+    assert!(case.chains.send(&case.key, &case.document, Vec::new));
+    let order = case.order(next).unwrap();
+    assert_eq!((order.number, order.span, order.insert.as_str()), (3, Span { start: 1, end: 2 }, "yy"));
+    assert!(!case.wants());
+    // A text that was checked meanwhile is not sent.
+    let last = case.begin();
+    assert!(case.edit(1, 3, "z"));
+    case.judge(&[]);
+    assert_eq!(case.news(last, News::Stands { taken: 10 }), None);
+}
+
+#[test]
+fn a_chain_is_made_anew_where_edits_are_far_apart() {
+    let mut case = Case::standing(&"(a) ".repeat(FAR));
+    assert!(case.edit(1, 2, "x"));
+    assert!(!case.wants());
+    let far = u32::try_from(FAR).unwrap() + 1;
+    assert!(case.edit(far, far + 1, "y"));
+    assert!(case.wants());
+}
+
+#[test]
+fn the_longest_unused_chain_is_ended_for_number_and_memory() {
+    let mut case = Case::new("(a)");
+    for name in ["a", "b", "c", "d", "e"] {
+        case.key = key(name);
+        case.now += Duration::from_secs(1);
+        case.edit(0, 0, " ");
+        let id = case.begin();
+        case.news(id, News::Stands { taken: 20 });
+    }
+    assert!(case.is_ended(1) && !case.is_ended(2));
+    assert_eq!((case.counts().standing, case.counts().memory), (4, 80));
+    case.key = key("a");
+    assert!(!case.wants(), "another document was edited since");
+    case.key = key("e");
+    let id = case.begin();
+    case.news(id, News::Stands { taken: 70 });
+    assert!(case.is_ended(2) && case.is_ended(3) && !case.is_ended(4), "{:?}", case.counts());
+    assert_eq!((case.counts().standing, case.counts().memory), (2, 90));
+    let id = case.begin();
+    case.news(id, News::Stands { taken: MEMORY + 1 });
+    assert!(case.is_ended(id), "too large by itself");
+    assert_eq!((case.counts().standing, case.counts().failed), (0, 1));
+    assert!(!case.wants());
+}
+
+#[test]
+fn chains_end_with_the_image_the_document_and_the_client() {
+    type End = fn(&mut Chains);
+    let ends: [End; 3] = [Chains::end_all, |chains| chains.close(&key("a")), |chains| chains.close_client(ClientId(1))];
+    for end in ends {
+        let mut case = Case::standing("(a)");
+        let coming = case.begin();
+        end(&mut case.chains);
+        assert!(case.is_ended(1) && case.is_ended(coming));
+        assert_eq!(case.news(coming, News::Stands { taken: 1 }), None, "it comes too late");
+        assert!(!case.edit(0, 0, " "));
+    }
+}

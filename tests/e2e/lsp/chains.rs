@@ -1,0 +1,157 @@
+//! Edits that a chain answers: what the editor sees of it, and what is left when it ends.
+
+use std::time::Duration;
+
+use consort::config::{Chains, Config};
+use consort::session::ChainStatus;
+use consort_tests::lsp::Editor;
+use consort_tests::patience::comes;
+use consort_tests::world::World;
+use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
+use serde_json::json;
+
+/// A world with chains. `debounce`: the rest before a whole check.
+async fn world(debounce: Duration) -> World {
+    let mut config = Config::default();
+    config.check.chain = Chains::On;
+    config.check.debounce = debounce;
+    World::configured(&[], config).await
+}
+
+async fn status(world: &World) -> ChainStatus {
+    world.session.status().await.chains.unwrap_or_default()
+}
+
+/// The children of a process.
+fn children(pid: Pid) -> Vec<Pid> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).into_iter().flatten().flatten();
+    let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let pids: Vec<_> = lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    pids.into_iter().filter_map(|pid| Pid::from_raw(pid.parse().unwrap())).collect()
+}
+
+/// The first processes of the chains of an image: they lead a group.
+fn heads(image: u32) -> Vec<Pid> {
+    let leads = |pid: &Pid| getpgid(Some(*pid)).is_ok_and(|group| group == *pid);
+    children(Pid::from_raw(image.cast_signed()).unwrap()).into_iter().filter(leads).collect()
+}
+
+/// The processes of a chain.
+fn processes(head: Pid) -> Vec<Pid> {
+    let mut all = vec![head];
+    let mut next = 0;
+    while next < all.len() {
+        all.extend(children(all[next]));
+        next += 1;
+    }
+    all
+}
+
+fn lives(pid: Pid) -> bool {
+    // A process that has ended, and that nobody has reaped, does not count.
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+async fn gone(all: &[Pid]) {
+    comes("the end of a chain's processes", async || (!all.iter().any(|pid| lives(*pid))).then_some(())).await;
+}
+
+/// Saves the document until a chain stands for it; its processes.
+async fn stands(world: &World, editor: &mut Editor, uri: &str, image: u32) -> Vec<Pid> {
+    comes("a chain", async || {
+        let before = status(world).await;
+        if before.standing == 0 {
+            editor.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}})).await;
+            editor
+                .request("textDocument/diagnostic", json!({"textDocument": {"uri": uri}}))
+                .await
+                .expect("diagnostics");
+        }
+        (status(world).await.standing == 1).then_some(())
+    })
+    .await;
+    // One that was replaced may be ending.
+    let head = comes("the first process of a chain", async || match heads(image).as_slice() {
+        [head] => Some(*head),
+        _ => None,
+    });
+    processes(head.await)
+}
+
+const TEXT: &str = "(defmacro twice (x) `(list ,x ,x))
+(defun f (a) (no-such-function))
+(defun g (b) (twice b))
+(defun h () (f 1))
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_answered_by_the_chain_and_confirmed_by_a_whole_check() {
+    // Whole checks do not come by themselves while the test runs.
+    let world = world(Duration::from_secs(3600)).await;
+    let image = world.is_ready().await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, TEXT).await;
+    let (_, before) = editor.diagnostics(&uri, |_, lines| lines.len() == 2).await;
+    assert_eq!(before, ["1:10-1:11 unused-variable", "1:14-1:30 undefined-function"]);
+    editor.change(&uri, 2, [4, 0, 4, 0], "; edited\n").await;
+    editor.diagnostics(&uri, |version, _| version == 2).await;
+    let processes = stands(&world, &mut editor, &uri, image).await;
+
+    // A call with too many arguments, in a form that mentions the edited one.
+    editor.change(&uri, 3, [1, 10, 1, 11], "a b").await;
+    let (_, found) = editor
+        .diagnostics(&uri, |version, lines| version == 3 && lines.iter().any(|line| line.starts_with("3:")))
+        .await;
+    assert_eq!(found.iter().filter(|line| line.ends_with("unused-variable")).count(), 2, "{found:?}");
+    // And back, with another macro.
+    editor.change(&uri, 4, [1, 10, 1, 13], "a").await;
+    let (_, found) = editor.diagnostics(&uri, |version, lines| version == 4 && lines.len() == 2).await;
+    assert_eq!(found, before);
+    editor.change(&uri, 5, [0, 20, 0, 33], "`(list 1)").await;
+    let (_, found) = editor.diagnostics(&uri, |version, lines| version == 5 && lines.len() >= 4).await;
+    assert!(found.iter().any(|line| line.starts_with("2:10-2:11 unused")), "{found:?}");
+
+    // The whole check, when it comes, says the same.
+    editor.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}})).await;
+    let counts = comes("a comparison", async || Some(status(&world).await).filter(|counts| counts.agreed > 0)).await;
+    assert_eq!((counts.differed, counts.whole, counts.failed), (0, 0, 0), "{counts:?}");
+    assert!(counts.answered >= 3 && counts.memory > 0, "{counts:?}");
+    editor.ignore(&["textDocument/publishDiagnostics"]);
+
+    // The image changes: what the chain knew is no more.
+    editor.eval("(defun no-such-function ())").await;
+    gone(&processes).await;
+    // A document that is closed has no chain.
+    editor.change(&uri, 6, [4, 0, 4, 0], "; again\n").await;
+    let processes = stands(&world, &mut editor, &uri, image).await;
+    editor.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}})).await;
+    gone(&processes).await;
+    comes("the removal of scratch directories", async || world.scratch_directories().is_empty().then_some(())).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_chain_is_killed_a_whole_check_answers() {
+    let world = world(Duration::from_millis(200)).await;
+    let image = world.is_ready().await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, TEXT).await;
+    editor.change(&uri, 2, [4, 0, 4, 0], "; edited\n").await;
+    let all = stands(&world, &mut editor, &uri, image).await;
+    editor.diagnostics(&uri, |version, lines| version == 2 && lines.len() == 2).await;
+    // An edit that is never answered.
+    kill_process_group(all[0], Signal::STOP).expect("it is there");
+    editor.change(&uri, 3, [1, 13, 1, 31], "(car 1 2)").await;
+    kill_process(*all.last().unwrap(), Signal::KILL).expect("it is there");
+    let (_, found) = editor.diagnostics(&uri, |version, lines| version == 3 && lines.len() == 2).await;
+    assert!(!found.iter().any(|line| line.contains("undefined-function")), "{found:?}");
+    gone(&all).await;
+    let counts = status(&world).await;
+    assert_eq!((counts.standing, counts.failed, counts.answered), (0, 1, 0), "{counts:?}");
+    editor.ignore(&["textDocument/publishDiagnostics"]);
+    editor.leave().await;
+    world.end().await;
+}
