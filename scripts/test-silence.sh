@@ -1,5 +1,6 @@
 # Sourced by `test`: a stage that says nothing any more is ended, so that a run tells which one
 # hangs.
+# hangs.
 
 # seconds_silent LOG: the seconds since something was written to it.
 seconds_silent() {

@@ -1,10 +1,12 @@
 //! `consort stop`.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use consort::host::control::{Request, ask};
 use consort::host::election::{ConnectError, Place};
 use consort::host::hello::{Hello, Protocol};
+use serde_json::Value;
 
 use super::WorkspaceArg;
 use super::output::{Failure, print};
@@ -28,7 +30,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         other => other?,
     };
     let pid = connected.ack.host_pid;
-    let answer = ask(connected, &Request::Stop, |_, _| Ok(())).map_err(|error| Failure::cannot(error.to_string()))?;
+    let answer = match ask(connected, &Request::Stop, |_, _| Ok(())) {
+        // The host was about to end by itself, as when its last client has left.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof && has_ended(&place, &hello, pid) => Value::Null,
+        other => other.map_err(|error| Failure::cannot(error.to_string()))?,
+    };
     let clients = match answer["clients"].as_u64() {
         Some(0) | None => String::new(),
         Some(1) => "; one client was connected".into(),
@@ -36,4 +42,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     print(&format!("The host of {} (process {pid}) and its image have ended{clients}.\n", workspace.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the host with this process id is the workspace's no more.
+fn has_ended(place: &Place, hello: &Hello, pid: u32) -> bool {
+    match place.connect(hello) {
+        Ok(connected) => connected.ack.host_pid != pid,
+        Err(ConnectError::Absent) => place.runtime.tidy().is_ok(),
+        Err(_) => false,
+    }
 }
