@@ -1,6 +1,6 @@
 //! Who is elected, who is let in, when the host leaves.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
@@ -160,4 +160,26 @@ fn wrong_settings_do_not_keep_it_from_starting() {
     let doctor = fixture.run(&["doctor"]);
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(said.contains("consort.toml:2: check.notes must be true or false"), "{said}");
+}
+
+#[test]
+fn a_host_that_ends_by_itself_while_it_is_asked_to_stop_has_ended() {
+    let fixture = Fixture::new();
+    fixture.place().create().unwrap();
+    let socket = fixture.place().socket();
+    let listener = UnixListener::bind(&socket).unwrap();
+    let host = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let hello = lines.next().unwrap().unwrap();
+        let ack = Ack { ok: true, version: VERSION.into(), host_pid: 1, error: None, leaving: false };
+        (&stream).write_all(format!("{}\n", serde_json::to_string(&ack).unwrap()).as_bytes()).unwrap();
+        let request = lines.next().unwrap().unwrap();
+        std::fs::remove_file(socket).unwrap();
+        (hello, request)
+    });
+    let output = fixture.run(&["stop"]);
+    assert!(host.join().unwrap().1.contains("stop"));
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("(process 1) and its image have ended."), "{output:?}");
 }
