@@ -87,7 +87,8 @@
       (when *form-recorder* (note-finding *form-recorder* finding))
       (if (and (check-asd-files check)
                (or (name-finding-p finding) (doubtful-finding-p finding)
-                   ;; Its macros and its syntax are unknown too: whatever is found may be due to that.
+                   ;; Its macros and its syntax are unknown too: whatever is found may be due to
+                   ;; that.
                    (check-lost-package check)))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))

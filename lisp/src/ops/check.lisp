@@ -149,8 +149,8 @@
              (problem (path words &optional (code "system-failed"))
                (let ((follows incomplete) (failed (string= code "load-failed")))
                  (when (or failed (string= code "system-not-loaded")) (setf incomplete t))
-                 ;; Why a file that nobody asked about does not load is its own check's to say; that one
-                 ;; does not load after another did not is no news.
+                 ;; Why a file that nobody asked about does not load is its own check's to say; that
+                 ;; one does not load after another did not is no news.
                  (unless (or (and path failed (silent-p path)) (and failed (eq follows :generated)))
                    (when (string= code "system-not-loaded") (setf incomplete :generated))
                    (tell-problem path words code))))

@@ -133,8 +133,8 @@ impl Checker {
         copy::check(&self.shared, params, Priority::Edited).await
     }
 
-    /// Checks a text in a copy that leaves a chain behind, which answers edits of the text. Dropping
-    /// the future, or the chain, kills all its processes.
+    /// Checks a text in a copy that leaves a chain behind, which answers edits of the text.
+    /// Dropping the future, or the chain, kills all its processes.
     ///
     /// # Errors
     /// When there can be no chain for this text now.

@@ -135,8 +135,8 @@ impl Open {
         }
     }
 
-    /// Handles an edit that a chain answers: its check is postponed until `due`, and what is left of
-    /// the findings is not published before `held`.
+    /// Handles an edit that a chain answers: its check is postponed until `due`, and what is left
+    /// of the findings is not published before `held`.
     pub(super) fn rest_first(&mut self, due: Instant, held: Instant) {
         self.due_if_awaited = self.due.replace(due);
         self.held = Some(held);

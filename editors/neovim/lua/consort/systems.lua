@@ -24,8 +24,8 @@ function M.names()
   return names
 end
 
---- For code in a package that is not there yet, what to do in a line: load the system of its name or
---- the only one there is, or evaluate the buffer.
+--- For code in a package that is not there yet, what to do in a line: load the system of its name
+--- or the only one there is, or evaluate the buffer.
 ---@param error lsp.ResponseError
 ---@return string?
 function M.package_missing(error)
