@@ -219,14 +219,14 @@ impl Config {
     }
 
     /// Applies an editor's settings (`{"check": {"notes": true}}`, LSP `initializationOptions` or
-    /// the answer to `workspace/configuration`) on top of these. The problems are added to
-    /// `problems`.
-    pub fn with_client_settings(mut self, settings: &serde_json::Value) -> Config {
+    /// the answer to `workspace/configuration`) on top of these. `source`: whether they may come
+    /// with the workspace. The problems are added to `problems`.
+    pub fn with_client_settings(mut self, settings: &serde_json::Value, source: Source) -> Config {
         let Some(tables) = settings.as_object() else { return self };
         for (table, entries) in tables {
             let Some(entries) = entries.as_object() else { continue };
             for (name, value) in entries {
-                if let Err(message) = keys::set(&mut self, &format!("{table}.{name}"), value, Source::Client) {
+                if let Err(message) = keys::set(&mut self, &format!("{table}.{name}"), value, source) {
                     self.problems.push(Problem { file: None, line: None, message });
                 }
             }

@@ -30,7 +30,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Helpers without product-specific code, which every layer may import.
-const HELPERS: &[&str] = &["bounded_file", "fault", "file_uri", "framing", "planted", "remove_tree", "search_paths", "shown", "steady"];
+const HELPERS: &[&str] =
+    &["bounded_file", "fault", "file_uri", "framing", "planted", "remove_tree", "search_paths", "shown", "steady"];
 
 /// Crates of protocols, and the layers that may name them.
 const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];

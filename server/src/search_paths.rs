@@ -52,7 +52,8 @@ fn changes(value: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, Optio
 /// those without a slash.
 fn absolute(list: &OsStr, separators: &[u8], names: bool) -> OsString {
     let entries = list.as_bytes().split(|byte| separators.contains(byte));
-    let kept = entries.filter(|entry| entry.starts_with(b"/") || (names && !entry.is_empty() && !entry.contains(&b'/')));
+    let kept =
+        entries.filter(|entry| entry.starts_with(b"/") || (names && !entry.is_empty() && !entry.contains(&b'/')));
     let between: Vec<u8> = separators.first().into_iter().copied().collect();
     OsString::from_vec(kept.collect::<Vec<_>>().join(&between[..]))
 }

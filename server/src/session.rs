@@ -49,7 +49,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::checker::Checker;
-use crate::config::Config;
+use crate::config::{Config, Source};
 pub use crate::file_uri::{path_of_uri, uri_of_path};
 use crate::image::Image;
 use crate::image::api::Operation;
@@ -166,14 +166,14 @@ impl Session {
 
     /// Sets a client's own settings (the section `consort` of an editor's). They override the
     /// configuration for its documents and evaluations.
-    pub fn configure(&self, client: ClientId, settings: serde_json::Value) {
-        self.send(Event::Configure { client, settings, initial: false });
+    pub fn configure(&self, client: ClientId, settings: serde_json::Value, source: Source) {
+        self.send(Event::Configure { client, settings, source, initial: false });
     }
 
     /// [`Session::configure`] with the settings sent with `initialize`. The settings after these
     /// may relax approval once more; later settings can only tighten it.
-    pub fn configure_first(&self, client: ClientId, settings: serde_json::Value) {
-        self.send(Event::Configure { client, settings, initial: true });
+    pub fn configure_first(&self, client: ClientId, settings: serde_json::Value, source: Source) {
+        self.send(Event::Configure { client, settings, source, initial: true });
     }
 
     /// Returns the configuration in force for a client.

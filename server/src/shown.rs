@@ -112,7 +112,7 @@ pub fn source(text: &str) -> String {
 /// Format characters, fillers and variation selectors: invisible, or a change of direction.
 fn is_hidden(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-        || matches!(char, '\u{e0000}'..='\u{e01ef}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}')
+        || matches!(char, '\u{e0000}'..='\u{e0fff}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{13430}'..='\u{1343f}' | '\u{16fe4}' | '\u{1d159}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}')
         || matches!(
             char,
             '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{1d173}'
@@ -277,6 +277,7 @@ mod tests {
             ("\u{ff1b} (delete-file x)", "\\u{ff1b} (delete-file x)"),
             ("\u{37e} not a comment", "\\u{37e} not a comment"),
             ("a\u{3164}b\u{e0101}", "a\\u{3164}b\\u{e0101}"),
+            ("a\u{e0fff}\u{1bca0}b\u{fff0}", "a\\u{e0fff}\\u{1bca0}b\\u{fff0}"),
             ("(é 𝄞)\n\tλ", "(é 𝄞)\n\tλ"),
         ] {
             assert_eq!(safe(text), shown);

@@ -92,7 +92,7 @@ export function visible(text: string): string {
   return text.replace(HIDDEN, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
-const HIDDEN = /(?![\n\t])\p{Cc}|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e01ef}\u{1d173}-\u{1d17a}]/gu
+const HIDDEN = /(?![\n\t])\p{Cc}|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\u{13430}-\u{1343f}\u{16fe4}\u{1bca0}-\u{1bca3}\u{1d159}\u{e0000}-\u{e0fff}\u{1d173}-\u{1d17a}]/gu
 
 /** Text inside a line of Markdown, shown literally, also where icons are on. */
 export function markdown(text: string): string {

@@ -1,6 +1,6 @@
 // The language server: found, started, asked. Everything else of the extension goes through here.
 import * as vscode from 'vscode'
-import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node'
+import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
 import { plain } from './format.js'
 import {
@@ -28,6 +28,20 @@ export const SELECTOR = LANGUAGES.flatMap((language) => [
 ])
 export const isLisp = (document: vscode.TextDocument): boolean =>
   LANGUAGES.includes(document.languageId) && (document.uri.scheme === 'file' || document.uri.scheme === 'untitled')
+
+/** Tells the server that approval and limits come from the person's own settings (`OWN`). */
+const OWN_SETTINGS: StaticFeature = {
+  fillClientCapabilities(capabilities) {
+    capabilities.experimental = { ...(capabilities.experimental as object | undefined), consort: { ownSettings: true } }
+  },
+  initialize() {
+    // The server announces nothing of it.
+  },
+  getState: () => ({ kind: 'static' }),
+  clear() {
+    // Nothing is kept.
+  },
+}
 
 /** Why nothing answers. */
 export type Down = 'not-found' | 'stopped' | 'untrusted'
@@ -125,6 +139,7 @@ export class Server implements vscode.Disposable {
     this.log.info(`starting ${this.found.path} lsp (found by: ${this.found.how})`)
     const client = new LanguageClient('consort', 'Consort', this.serverOptions(this.found.path), this.clientOptions())
     this.client = client
+    client.registerFeature(OWN_SETTINGS)
     client.onDidChangeState(({ newState }) => {
       if (client !== this.client) return
       if (newState === State.Stopped) this.become({ state: 'down', why: 'stopped' })

@@ -17,10 +17,11 @@ export const FILE_ONLY = new Set([
 ])
 
 /**
- * Keys that count only in a person's own settings, as approval and the limits of checks: a
- * workspace's settings are files that others can write.
+ * Keys that count only in a person's own settings, as approval and limits: a workspace's settings
+ * are files that others can write. The server is told so (`ownSettings`), and believes no other
+ * editor.
  */
-export const OWN = /^approval\.|^check\.(deadline_s|memory_mb)$/
+export const OWN = /^approval\.|^check\.(deadline_s|memory_mb)$|^eval\.timeout_s$/
 
 /** One setting, as VS Code inspects it. */
 export interface Inspected {

@@ -140,7 +140,7 @@ test('the server gets what a person set, and nothing else', () => {
     'approval.eval': { workspaceValue: 'allow' },
     'approval.edit-file': { globalValue: 'deny', workspaceValue: 'allow' },
   }
-  const sent = { check: { notes: true, deadline_s: 30 }, eval: { timeout_s: 7 }, approval: { 'edit-file': 'deny' } }
+  const sent = { check: { notes: true, deadline_s: 30 }, eval: { timeout_s: 5 }, approval: { 'edit-file': 'deny' } }
   assert.deepEqual(serverSettings((key) => set[key]), sent)
 })
 

@@ -445,6 +445,22 @@ mod tests {
     }
 
     #[test]
+    fn few_other_files_are_referred_to() {
+        let mut findings = told(&[]);
+        for number in 0..200 {
+            let related = format!(r#"{{"file":"/usr/{number}","span":[0,1],"message":"m"}}"#);
+            let line = format!(
+                r#"{{"diagnostic":{{"span":[0,1],"severity":"note","code":"x","message":"m","related":[{related},{related}]}}}}"#
+            );
+            findings.take(line.as_bytes(), "t").unwrap();
+        }
+        let report = only(findings.complete());
+        let files = report.diagnostics.iter().flat_map(|one| &one.related).filter_map(|related| related.file.clone());
+        assert_eq!(files.collect::<std::collections::BTreeSet<_>>().len(), 50);
+        assert_eq!(report.diagnostics.len(), 200);
+    }
+
+    #[test]
     fn a_flood_is_bounded() {
         let mut findings = told(&[]);
         let long = "x".repeat(20_000);

@@ -1,6 +1,7 @@
 //! `consort check`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -260,7 +261,18 @@ fn range(text: &Rope, span: Span) -> Value {
 }
 
 fn print_text(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
-    let read_other = |path: &Path| Some(Rope::from_str(&files::source(path, SOURCE_LIMIT)?));
+    // Code under check can name any file, and one many times.
+    let others: RefCell<(u64, HashMap<PathBuf, Option<Rope>>)> = RefCell::default();
+    let read_other = |path: &Path| {
+        let (read, others) = &mut *others.borrow_mut();
+        let room = SOURCE_LIMIT.saturating_sub(*read);
+        let text = others.entry(path.to_owned()).or_insert_with(|| {
+            let text = Rope::from_str(&files::source(path, room)?);
+            *read += text.len_bytes() as u64;
+            Some(text)
+        });
+        text.clone()
+    };
     let terminal = Terminal::new(colour(&io::stdout()), width(), &read_other);
     for diagnostic in &report.diagnostics {
         let mut diagnostic = diagnostic.clone();

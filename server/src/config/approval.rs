@@ -152,16 +152,16 @@ impl ApprovalConfig {
         }
         match source {
             Source::User => self.own[at] = setting,
-            Source::Client => self.editor[at] = Some(setting),
-            Source::Workspace if setting < self.own[at] => {
+            Source::Workspace | Source::Client if setting < self.own[at] => {
                 return Err(format!(
-                    "approval.{} = {:?} is not taken from here: an agent can write this file, so it can only make approval \
-                     stricter than {:?}; set it in your own config.toml or in your editor's settings",
+                    "approval.{} = {:?} is not taken from here: it may be a file of the workspace, which an agent can write, so it can \
+                     only make approval stricter than {:?}; set it in your own config.toml or in VS Code's user settings",
                     class.key(),
                     setting.name(),
                     self.own[at].name()
                 ));
             }
+            Source::Client | Source::OwnClient => self.editor[at] = Some(setting),
             Source::Workspace => self.workspace[at] = Some(setting),
         }
         Ok(())
@@ -216,7 +216,7 @@ mod tests {
             let _ = config.set(Class::Eval, workspace, Source::Workspace);
         }
         if let Some(editor) = editor {
-            config.set(Class::Eval, editor, Source::Client).unwrap();
+            config.set(Class::Eval, editor, Source::OwnClient).unwrap();
         }
         config
     }
@@ -264,6 +264,16 @@ mod tests {
             let config = config(own, workspace, editor);
             assert_eq!(config.in_force(Class::Eval, [&config]).0, expected, "{own:?} {workspace:?} {editor:?}");
         }
+    }
+
+    #[test]
+    fn an_editor_that_may_have_its_settings_from_the_workspace_only_tightens() {
+        use Setting::{Allow, Ask, Deny};
+        let mut config = config(Ask, None, None);
+        assert!(config.set(Class::Eval, Allow, Source::Client).unwrap_err().contains("only make approval stricter"));
+        assert_eq!(config.in_force(Class::Eval, [&config]), (Ask, Rule::Own));
+        config.set(Class::Eval, Deny, Source::Client).unwrap();
+        assert_eq!(config.in_force(Class::Eval, [&config]), (Deny, Rule::Editor));
     }
 
     #[test]

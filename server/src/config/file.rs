@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn the_workspace_goes_over_the_user_and_the_user_over_the_defaults() {
-        let config = load("[eval]\ntimeout_s = 5\n[check]\nnotes = true\n", "[eval]\ntimeout_s = 7.5\n");
+        let config = load("[eval]\ntimeout_s = 5\n[check]\nnotes = true\n", "[eval]\ntimeout_s = 2.5\n");
         assert_eq!(config.problems, vec![]);
-        assert_eq!(config.eval_timeout, Duration::from_millis(7500));
+        assert_eq!(config.eval_timeout, Duration::from_millis(2500));
         assert!(config.check.notes);
         assert_eq!(config.linger, Duration::from_secs(60));
     }

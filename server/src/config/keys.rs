@@ -198,7 +198,7 @@ pub const KEYS: &[Key] = &[
         name: "eval.timeout_s",
         expected: "a number of seconds from 0.1 to 86400",
         default: "30",
-        workspace: FromWorkspace::Any,
+        workspace: FromWorkspace::NotAbove(|config| config.eval_timeout.as_nanos()),
         set: |config, value| seconds(value, 0.1, 86_400.0).map(|time| config.eval_timeout = time),
     },
     Key {
@@ -287,10 +287,10 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
             *config = before;
             Err(format!("{name} counts only once the person has trusted this workspace (`consort trust`)"))
         }
-        (Source::Workspace, FromWorkspace::NotAbove(limit)) if limit(config) > limit(&before) => {
+        (Source::Workspace | Source::Client, FromWorkspace::NotAbove(limit)) if limit(config) > limit(&before) => {
             *config = before;
             Err(format!(
-                "{name} = {value} is not taken from here, since a workspace can only lower this limit; set it in your own \
+                "{name} = {value} is not taken from here, since what comes with a workspace can only lower this limit; set it in your own \
                  config.toml"
             ))
         }

@@ -13,6 +13,7 @@ mod protocol;
 mod requests;
 mod serve;
 mod setting;
+mod shown_fields;
 mod sources;
 mod variables;
 mod wanted;

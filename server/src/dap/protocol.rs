@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::shown_fields::clean;
 use crate::framing::content_length;
+use crate::shown;
 
 /// A request of the client.
 #[derive(Debug, Clone, Deserialize)]
@@ -23,17 +25,22 @@ pub(super) struct Message(Value);
 impl Message {
     pub(super) fn response(request: u64, command: &str, result: Result<Value, String>) -> Message {
         Message(match result {
-            Ok(body) => {
+            Ok(mut body) => {
+                clean(&mut body);
                 json!({"type": "response", "request_seq": request, "success": true, "command": command, "body": body})
             }
-            Err(text) => json!({
-                "type": "response", "request_seq": request, "success": false, "command": command, "message": text,
-                "body": {"error": {"id": 1, "format": "{text}", "variables": {"text": text}, "showUser": true}},
-            }),
+            Err(text) => {
+                let text = shown::safe(&text);
+                json!({
+                    "type": "response", "request_seq": request, "success": false, "command": command, "message": text,
+                    "body": {"error": {"id": 1, "format": "{text}", "variables": {"text": text}, "showUser": true}},
+                })
+            }
         })
     }
 
-    pub(super) fn event(name: &str, body: Value) -> Message {
+    pub(super) fn event(name: &str, mut body: Value) -> Message {
+        clean(&mut body);
         Message(json!({"type": "event", "event": name, "body": body}))
     }
 

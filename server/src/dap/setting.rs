@@ -8,6 +8,7 @@ use super::protocol::SetVariable;
 use super::variables::{Thing, part_name};
 use crate::ide::context::Backend as _;
 use crate::session::debug::{DebugSet, Inspect, InspectSet};
+use crate::shown;
 
 /// Sets what a client names as `variables` has shown it.
 pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer {
@@ -18,7 +19,7 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
         Some(Thing::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
         Some(Thing::Parts { reference, start }) => {
             let page = session.query(Inspect { reference, start, count: MOST }).await.map_err(text)?;
-            let mut named = page.parts.iter().enumerate().filter(|(_, part)| part_name(part) == name);
+            let mut named = page.parts.iter().enumerate().filter(|(_, part)| shown::line(part_name(part)) == name);
             let part = match (named.next(), named.next()) {
                 (Some((at, _)), None) => start + at,
                 (Some(_), Some(_)) => return Err(format!("There are several parts {name}.")),

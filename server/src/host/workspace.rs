@@ -135,6 +135,22 @@ mod tests {
     }
 
     #[test]
+    fn a_marker_that_another_user_planted_is_none() {
+        use std::os::unix::fs::{PermissionsExt, lchown};
+        let (_dir, root) = tree(&["open/.git", "open/x.asd", "open/mine/a.lisp"]);
+        std::fs::set_permissions(root.join("open"), PermissionsExt::from_mode(0o1777)).unwrap();
+        std::fs::create_dir(root.join(".git")).unwrap();
+        assert_eq!(find(&root.join("open/mine")).unwrap(), root.join("open"));
+        for marker in ["open/.git", "open/x.asd"] {
+            // Only root can give a file away.
+            if lchown(root.join(marker), Some(65_534), None).is_err() {
+                return;
+            }
+        }
+        assert_eq!(find(&root.join("open/mine")).unwrap(), root);
+    }
+
+    #[test]
     fn a_symbolic_link_is_the_same_workspace() {
         let (_dir, root) = tree(&["real/consort.toml", "real/sub/x.lisp"]);
         std::os::unix::fs::symlink(root.join("real/sub"), root.join("link")).unwrap();

@@ -214,6 +214,20 @@ mod tests {
         root
     }
 
+    #[test]
+    fn what_another_user_planted_is_not_listed() {
+        use std::os::unix::fs::{PermissionsExt, lchown};
+        let root = tree(&["own.asd", "alexandria.asd", "bobs/b.asd"]);
+        std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        let asd = || names(root.path(), &AsdFiles::new(root.path().to_owned()).all());
+        assert_eq!(asd(), ["own.asd", "alexandria.asd", "bobs/b.asd"]);
+        // Only root can give a file away.
+        let given = ["alexandria.asd", "bobs"].map(|name| lchown(root.path().join(name), Some(65_534), None));
+        if given.iter().all(Result::is_ok) {
+            assert_eq!(asd(), ["own.asd"]);
+        }
+    }
+
     fn names(root: &Path, paths: &[PathBuf]) -> Vec<String> {
         paths.iter().map(|path| path.strip_prefix(root).unwrap().to_string_lossy().into_owned()).collect()
     }

@@ -7,6 +7,7 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::Connection;
 use super::to_proto;
 use crate::ide::completion::{self, Item};
+use crate::shown;
 
 /// `textDocument/completion`.
 pub(super) async fn complete(connection: &Connection, params: CompletionParams) -> Result<Option<CompletionResponse>> {
@@ -59,18 +60,19 @@ fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> C
     };
     let package = package.filter(|package| *package != "COMMON-LISP" && !label.contains(':'));
     CompletionItemLabelDetails {
-        detail: (!parameters.is_empty()).then(|| cut(parameters)),
-        description: Some(package.map_or_else(|| kind.to_owned(), |package| format!("{kind} · {package}"))),
+        detail: (!parameters.is_empty()).then(|| cut(&shown::line(parameters))),
+        description: Some(package.map_or_else(|| kind.to_owned(), |package| format!("{kind} · {}", shown::line(package)))),
     }
 }
 
 fn item(one: Item) -> CompletionItem {
     let beside = beside(&one.label, &one.detail, &one.parameters, one.package.as_deref());
     CompletionItem {
-        label: one.label,
+        // The text that is inserted is another field.
+        label: to_proto::label(&one.label),
         kind: Some(kind(&one.kind)),
         label_details: Some(beside),
-        detail: Some(one.detail),
+        detail: Some(shown::line(&one.detail)),
         data: one.symbol.map(|symbol| json!({"symbol": symbol})),
         ..CompletionItem::default()
     }
@@ -104,7 +106,7 @@ pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -
     let Some(description) = completion::describe(&connection.session, &item.label, &symbol).await else {
         return Ok(item);
     };
-    item.detail = description.detail.or(item.detail);
+    item.detail = description.detail.map(|detail| shown::safe(&detail)).or(item.detail);
     item.documentation = description
         .documentation
         .map(|value| Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value }));

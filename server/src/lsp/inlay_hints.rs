@@ -8,6 +8,7 @@ use super::connection::Connection;
 use super::from_proto;
 use crate::ide::hints;
 use crate::session::requests;
+use crate::shown;
 use crate::text::Span;
 use crate::text::position::{to_offset, to_position};
 
@@ -24,18 +25,18 @@ pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> R
     let range = Span { start: offset(params.range.start), end: offset(params.range.end) };
     let whole = document.clone();
     let calls = requests::compute(move || hints::calls(&whole, range)).await.value;
-    let shown = hints::in_range(&connection.session, &document, calls, range).await;
+    let found = hints::in_range(&connection.session, &document, calls, range).await;
     let hint = |(at, label)| {
         let position = to_position(text, at, encoding);
         hint(Position { line: position.line, character: position.column }, label)
     };
-    Ok(Some(shown.into_iter().map(hint).collect()))
+    Ok(Some(found.into_iter().map(hint).collect()))
 }
 
 fn hint(position: Position, label: String) -> InlayHint {
     InlayHint {
         position,
-        label: label.into(),
+        label: shown::line(&label).into(),
         kind: Some(InlayHintKind::PARAMETER),
         text_edits: None,
         tooltip: None,

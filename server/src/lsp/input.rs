@@ -23,7 +23,7 @@ impl Lines {
         let task = tokio::spawn(async move {
             let params = json!({
                 "id": wanted.question,
-                "command": wanted.what,
+                "command": shown::notification(&shown::line(&wanted.what)),
                 "prompt": shown::notification(&wanted.prompt.replace(['\n', '\r'], " ")),
             });
             let answer = match peer.request(ext::INPUT, params).await {

@@ -2,6 +2,7 @@
 
 use lsp_types::*;
 
+use crate::config::Source;
 use crate::text::position::PositionEncoding;
 
 /// The capabilities agreed with a client.
@@ -38,6 +39,8 @@ pub(super) struct Negotiated {
     pub(super) annotations: bool,
     /// The client accepts snippets as completions.
     pub(super) snippets: bool,
+    /// The source of the client's settings.
+    pub(super) settings: Source,
     /// The client supports `consort/approve`.
     pub(super) approve: bool,
     /// The client supports `consort/input`.
@@ -75,6 +78,7 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         register_watch: workspace.and_then(|w| w.did_change_watched_files?.dynamic_registration) == Some(true),
         code_actions: text.and_then(|text| text.code_action.as_ref()?.code_action_literal_support.as_ref()).is_some(),
         apply_edit: workspace.and_then(|w| w.apply_edit) == Some(true),
+        settings: if is_own(params) { Source::OwnClient } else { Source::Client },
         approve: declares(params, "approve"),
         input: declares(params, "input"),
         stops: declares(params, "stops"),
@@ -90,6 +94,12 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
 fn declares(params: &InitializeParams, name: &str) -> bool {
     params.capabilities.experimental.as_ref().is_some_and(|own| own["consort"][name] == true)
         || params.initialization_options.as_ref().is_some_and(|options| options[name] == true)
+}
+
+/// Whether a client declares that approval and limits in its settings are the user's own. Not taken
+/// from `initializationOptions`, which many editors read from the workspace.
+fn is_own(params: &InitializeParams) -> bool {
+    params.capabilities.experimental.as_ref().is_some_and(|own| own["consort"]["ownSettings"] == true)
 }
 
 /// The first of the client's encodings that is UTF-8, UTF-16 or UTF-32; UTF-16 if the client

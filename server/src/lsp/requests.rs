@@ -32,7 +32,7 @@ impl LanguageServer for Connection {
             self.session.takes_input(self.client);
         }
         if let Some(options) = from_proto::settings(params.initialization_options) {
-            self.session.configure_first(self.client, options.clone());
+            self.session.configure_first(self.client, options.clone(), negotiated.settings);
             let _ = self.options.set(options);
         }
         for folder in params.workspace_folders.into_iter().flatten().filter_map(|folder| path(&folder.uri)) {
@@ -225,7 +225,7 @@ impl LanguageServer for Connection {
         } else {
             let settings = params.settings.get("consort").cloned().unwrap_or(params.settings);
             if let Some(settings) = from_proto::settings(Some(settings)) {
-                self.session.configure(self.client, settings);
+                self.session.configure(self.client, settings, self.negotiated().settings);
             }
         }
     }
@@ -273,7 +273,7 @@ impl Connection {
             Ok(answer) => {
                 let settings = from_proto::settings(answer.get(0).cloned()).or_else(|| self.options.get().cloned());
                 if let Some(settings) = settings {
-                    self.session.configure(self.client, settings);
+                    self.session.configure(self.client, settings, self.negotiated().settings);
                 }
             }
             Err(error) => tracing::warn!("the client did not tell its settings: {error}"),

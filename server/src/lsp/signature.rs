@@ -5,6 +5,7 @@ use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
 use crate::ide::signature::{self, Help};
+use crate::shown;
 
 /// `textDocument/signatureHelp`.
 pub(super) async fn help(connection: &Connection, params: SignatureHelpParams) -> Result<Option<SignatureHelp>> {
@@ -26,10 +27,13 @@ fn answer(Help { signature, documentation }: Help) -> SignatureHelp {
     // An index past the last means none: without an index, a client would take the first.
     let active = signature.active.unwrap_or(signature.parameters.len());
     let active = Some(u32::try_from(active).unwrap_or(u32::MAX));
+    // The offsets are of the label as it is: one that has to be spelled out has no parameters.
+    let label = shown::safe(&signature.label);
+    let parameters = (label == signature.label).then(|| signature.parameters.iter().map(one).collect());
     let information = SignatureInformation {
-        parameters: Some(signature.parameters.iter().map(one).collect()),
-        label: signature.label.clone(),
-        documentation: documentation.map(Documentation::String),
+        parameters,
+        label,
+        documentation: documentation.map(|text| Documentation::String(shown::safe(&text))),
         active_parameter: active,
     };
     SignatureHelp { signatures: vec![information], active_signature: Some(0), active_parameter: active }

@@ -165,8 +165,8 @@ fn shown(text: &Text, symbol: symbols::Symbol) -> DocumentSymbol {
     let children: Vec<DocumentSymbol> = symbol.children.into_iter().map(|child| shown(text, child)).collect();
     #[allow(deprecated)] // a field that has to be given
     DocumentSymbol {
-        name: symbol.name,
-        detail: (!symbol.detail.is_empty()).then_some(symbol.detail),
+        name: to_proto::label(&symbol.name),
+        detail: (!symbol.detail.is_empty()).then(|| to_proto::label(&symbol.detail)),
         kind,
         tags: None,
         deprecated: None,

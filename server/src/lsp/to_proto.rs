@@ -23,8 +23,9 @@ use crate::shown;
 use crate::text::Span;
 use crate::text::position::{PositionEncoding, to_position};
 
-/// The maximum size of a file read for a related location.
-const MAX_RELATED_FILE: u64 = 16 << 20;
+/// The maximum size of all files that are read for related locations of one text: code under check
+/// can name any.
+const MAX_RELATED_FILES: u64 = 32 << 20;
 
 /// Edits of a document, tied to its version where the client supports versions.
 pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
@@ -58,6 +59,12 @@ pub(super) fn definitions(targets: &[Target], encoding: PositionEncoding) -> Opt
     (!locations.is_empty()).then_some(GotoDefinitionResponse::Array(locations))
 }
 
+/// A name in a list of names: of a symbol, a package, a file. Never empty, which clients refuse.
+pub(super) fn label(name: &str) -> String {
+    let label = shown::line(name);
+    if label.is_empty() { "\\u{20}".into() } else { label }
+}
+
 fn severity(severity: Severity) -> DiagnosticSeverity {
     match severity.lsp() {
         1 => DiagnosticSeverity::ERROR,
@@ -77,11 +84,13 @@ pub(super) struct Diagnostics<'a> {
     /// The document's text.
     pub(super) text: &'a Rope,
     others: HashMap<PathBuf, Option<Rope>>,
+    /// Bytes of these files.
+    read: u64,
 }
 
 impl<'a> Diagnostics<'a> {
     pub(super) fn new(negotiated: &'a Negotiated, uri: &'a Url, text: &'a Rope) -> Diagnostics<'a> {
-        Diagnostics { negotiated, uri, text, others: HashMap::new() }
+        Diagnostics { negotiated, uri, text, others: HashMap::new(), read: 0 }
     }
 
     pub(super) async fn all(mut self, items: Vec<Diagnostic>) -> Vec<lsp_types::Diagnostic> {
@@ -112,7 +121,7 @@ impl<'a> Diagnostics<'a> {
         lsp_types::Diagnostic {
             range: range(self.text, item.span, self.negotiated.encoding),
             severity: Some(severity(item.severity)),
-            code: Some(NumberOrString::String(item.code)),
+            code: Some(NumberOrString::String(shown::line(&item.code))),
             code_description: None,
             source: Some("consort".into()),
             message: shown::terminal(&item.message),
@@ -129,16 +138,19 @@ impl<'a> Diagnostics<'a> {
             return Some(Location { uri: self.uri.clone(), range: range(self.text, span, encoding) });
         };
         if !self.others.contains_key(file) {
-            self.others.insert(file.to_owned(), read(file).await);
+            let room = MAX_RELATED_FILES.saturating_sub(self.read);
+            let text = if room > 0 { read(file, room).await } else { None };
+            self.read += text.as_ref().map_or(0, |text| text.len_bytes() as u64);
+            self.others.insert(file.to_owned(), text);
         }
         let text = self.others.get(file)?.as_ref()?;
         Some(Location { uri: Url::parse(&uri_of_path(file)).ok()?, range: range(text, span, encoding) })
     }
 }
 
-async fn read(file: &Path) -> Option<Rope> {
+async fn read(file: &Path, limit: u64) -> Option<Rope> {
     let file = file.to_owned();
-    let text = tokio::task::spawn_blocking(move || files::source(&file, MAX_RELATED_FILE)).await.ok()??;
+    let text = tokio::task::spawn_blocking(move || files::source(&file, limit)).await.ok()??;
     Some(Rope::from_str(&text))
 }
 

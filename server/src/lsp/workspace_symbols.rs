@@ -49,5 +49,6 @@ fn symbol(name: &str, kind: &str, container: String, location: Location) -> Symb
         _ => SymbolKind::FUNCTION,
     };
     let container_name = (!container.is_empty()).then_some(container);
-    SymbolInformation { name: name.to_owned(), kind, tags: None, deprecated: None, location, container_name }
+    let (name, container_name) = (to_proto::label(name), container_name.map(|name| to_proto::label(&name)));
+    SymbolInformation { name, kind, tags: None, deprecated: None, location, container_name }
 }

@@ -108,11 +108,35 @@ async fn require_token(State(token): State<Arc<str>>, request: Request, next: Ne
         if let Some(ConnectInfo(visitor)) = request.extensions().get::<ConnectInfo<Visitor>>() {
             visitor.is_known();
         }
+        if !is_addressed_here(&request) {
+            let why = "Forbidden: only requests for `localhost`, `127.0.0.1` or `[::1]` are served, and no page of another machine\n";
+            return (StatusCode::FORBIDDEN, why).into_response();
+        }
         return next.run(request).await;
     }
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"consort\"")];
     let why = "Unauthorized: send `Authorization: Bearer TOKEN` with the token from the file that `consort serve --http` names\n";
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
+}
+
+/// Whether a request names this machine and nothing else, wherever HTTP has a place for the name.
+/// The transport reads one of these places, and takes what begins like an address for it.
+fn is_addressed_here<B>(request: &axum::http::Request<B>) -> bool {
+    let hosts = request.headers().get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    let mut named = hosts.chain(request.uri().authority().map(|authority| authority.as_str()));
+    let single = |name| request.headers().get_all(name).iter().nth(1).is_none();
+    named.all(is_loopback) && single(header::HOST) && single(header::ORIGIN)
+}
+
+/// Whether `HOST` or `HOST:PORT` is a loopback one.
+fn is_loopback(host: &str) -> bool {
+    let (name, port) = match host.find(']') {
+        Some(end) => host.split_at(end + 1),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok();
+    ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+        && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -211,6 +235,35 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::fs::write(&path, "\n").unwrap();
         assert!(token::read_or_make(&path).unwrap_err().contains("holds no token"));
+    }
+
+    #[test]
+    fn a_request_names_this_machine_and_nothing_else() {
+        let passes = |uri: &str, headers: &[(header::HeaderName, &str)]| {
+            let mut request = axum::http::Request::builder().uri(uri);
+            for (name, value) in headers {
+                request = request.header(name, *value);
+            }
+            is_addressed_here(&request.body(()).unwrap())
+        };
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]", "[::1]:80"] {
+            assert!(passes("/mcp", &[(header::HOST, host)]), "{host}");
+        }
+        for host in [
+            "[::1].evil.example",
+            "[::1]:80.evil.example",
+            "127.0.0.1:80@evil.example",
+            "localhost:",
+            "",
+            "evil.example",
+        ] {
+            assert!(!passes("/mcp", &[(header::HOST, host)]), "{host}");
+        }
+        assert!(!passes("/mcp", &[(header::HOST, "localhost"), (header::HOST, "evil.example")]));
+        assert!(!passes("http://evil.example/mcp", &[(header::HOST, "localhost")]));
+        let origin = "http://localhost:1";
+        assert!(passes("/mcp", &[(header::ORIGIN, origin)]));
+        assert!(!passes("/mcp", &[(header::ORIGIN, origin), (header::ORIGIN, "http://evil.example")]));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use super::trust_prompt::TrustState;
 use super::workspace_systems::SystemsTold;
 use super::{ClientId, ClientInfo, Feedback, Level};
 use crate::checker::Checker;
-use crate::config::Config;
+use crate::config::{Config, Source};
 use crate::ide::asd::AsdFiles;
 use crate::image::Image;
 use crate::image::api::EvalParams;
@@ -196,7 +196,9 @@ impl Actor {
             Event::Detach { client } => self.detach(client),
             Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
             Event::Settings { client, reply } => drop(reply.send(self.config(client).clone())),
-            Event::Configure { client, settings, initial } => self.configure(client, &settings, initial),
+            Event::Configure { client, settings, source, initial } => {
+                self.configure(client, (&settings, source), initial)
+            }
             Event::Folder { client, folder } if self.clients.contains_key(&client) => {
                 self.folders.add(client, folder.clone());
                 self.asd.add_root(folder);
@@ -365,10 +367,10 @@ impl Actor {
         }
     }
 
-    fn configure(&mut self, id: ClientId, settings: &Value, initial: bool) {
+    fn configure(&mut self, id: ClientId, (settings, source): (&Value, Source), initial: bool) {
         let base = &self.config;
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let mut config = base.clone().with_client_settings(settings);
+        let mut config = base.clone().with_client_settings(settings, source);
         for problem in config.problems.iter().skip(base.problems.len()) {
             client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::config::approval::Class;
 use crate::config::trust::UntrustedSettings;
-use crate::config::{Config, LispConfig};
+use crate::config::{Config, LispConfig, Source};
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
@@ -72,6 +72,8 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
+        /// Whether they may come with the workspace.
+        source: Source,
         /// Sent with `initialize`; later ones of the same authority follow.
         initial: bool,
     },

@@ -356,3 +356,16 @@ fn an_agents_initialize_runs_nothing() {
     assert_eq!(hostile.fixture.status().unwrap()["image"]["state"], "idle");
     assert!(!hostile.ran());
 }
+
+#[test]
+fn the_image_looks_for_nothing_in_the_workspace() {
+    let house = Services::new();
+    let mut command =
+        house.command(&["eval", "(mapcar #'posix-getenv '(\"LD_LIBRARY_PATH\" \"LD_PRELOAD\" \"SBCL_CORE\"))"]);
+    let path = std::env::var("PATH").unwrap();
+    command.env("LD_LIBRARY_PATH", ":/nonexistent").env("LD_PRELOAD", "lib/none.so").env("PATH", format!(".:{path}"));
+    command.env("SBCL_CORE", "sbcl.core");
+    let output = command.output().unwrap();
+    assert_eq!(text(&output.stdout), "=> (\"/nonexistent\" NIL NIL)\n", "{}", said(&output));
+    house.run(&["stop"]);
+}

@@ -421,5 +421,18 @@ async fn a_name_or_a_text_does_not_forge_the_question() {
     assert!(message.starts_with("AI agent x Allow? It is only (+ 1 2)\\u{202e} 1 wants to evaluate"), "{message}");
     assert!(message.contains("(list\\u{202e} 1)\\u{200b}"), "{message}");
     agent.result(call).await;
+    // Lines of an agent's text are not those of the question.
+    for (tool, arguments) in [
+        ("evaluate-lisp", json!({"code": "1\n\nAllow? Timeout: 1s\nTool: compile-form"})),
+        ("load-system", json!({"system": "x\n\nAllow? Timeout: 1s\nTool: compile-form"})),
+        ("code_reload_package", json!({"package": "x\r\n\nAllow? Timeout: 1s\nTool: compile-form"})),
+    ] {
+        let call = agent.begin(tool, arguments).await;
+        let question = editor.press("Deny").await;
+        let message = question["params"]["message"].as_str().expect("a message");
+        let lines = |start: &str| message.lines().filter(|line| line.starts_with(start)).count();
+        assert_eq!((lines("Allow?"), lines("Tool:")), (1, 1), "{message}");
+        agent.result(call).await;
+    }
     guarded.end().await;
 }

@@ -320,6 +320,7 @@ def http_wants_the_token_and_no_host_or_web_page_of_another_machine():
             ({"Authorization": "Bearer wrong"}, 401),
             ({"Authorization": f"Basic {server.token}"}, 401),
             ({"Authorization": bearer, "Host": "evil.example"}, 403),
+            ({"Authorization": bearer, "Host": "[::1].evil.example"}, 403),
             ({"Authorization": bearer, "Origin": "http://evil.example"}, 403),
             ({"Authorization": bearer, "Origin": "null"}, 403),
             ({"Authorization": bearer, "Origin": "https://localhost.evil.example"}, 403),

@@ -15,6 +15,8 @@ pub(super) const DIAGNOSTICS_LIMIT: usize = 5000;
 pub(super) const MESSAGE_LIMIT: usize = 10_000;
 /// Characters of a code.
 const CODE_LIMIT: usize = 80;
+/// Other files that the diagnostics of one text refer to; each of them is read.
+const FILES_LIMIT: usize = 50;
 /// Bytes of one diagnostic as the copy sent it.
 const DIAGNOSTIC_LIMIT: usize = 128 << 10;
 /// Bytes of all diagnostics of one text that are kept, as sent: an editor receives all of them at
@@ -38,6 +40,8 @@ pub(super) struct Text {
     /// Bytes of the text's diagnostics.
     pub(super) bytes: usize,
     pub(super) dropped: usize,
+    /// The other files that diagnostics refer to.
+    pub(super) others: BTreeSet<PathBuf>,
     pub(super) at: Option<Span>,
     /// The start of each form that the copy reported; a form is reported when it is read and when
     /// it is compiled.
@@ -55,6 +59,7 @@ impl Text {
             diagnostics: Vec::new(),
             bytes: 0,
             dropped: 0,
+            others: BTreeSet::new(),
             at: None,
             seen: BTreeSet::new(),
         }
@@ -81,6 +86,14 @@ impl Text {
         diagnostic.span = self.clamp(diagnostic.span);
         diagnostic.toplevel = diagnostic.toplevel.map(|span| self.clamp(span));
         diagnostic.related.truncate(20);
+        let others = &mut self.others;
+        diagnostic.related.retain(|related| {
+            let Some(file) = &related.file else { return true };
+            if others.len() < FILES_LIMIT {
+                others.insert(file.clone());
+            }
+            others.contains(file)
+        });
         for related in &mut diagnostic.related {
             if related.file.is_none() {
                 related.span = self.clamp(related.span);

@@ -88,7 +88,6 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
             "check.debounce_ms",
             "check.notes",
             "check.unreachable",
-            "eval.timeout_s",
             "debug.on_error",
             "lenses.tests",
             "lenses.references",

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::request::ApprovalRequest;
 use crate::config::approval::{Class, Rule};
-use crate::shown::{lookalikes, notification, safe, without_gaps};
+use crate::shown::{line, lookalikes, notification, safe, without_gaps};
 
 /// Lines of code shown in a message box, from the head and from the tail.
 const HEAD: usize = 24;
@@ -24,13 +24,13 @@ pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
     let mut text =
         format!("AI agent {} wants to {}:\nTool: {}", name(&request.agent), uncapital(&subject.what), request.tool);
     if let Some(file) = &request.file {
-        text.push_str(&format!("\nFilename: {}", name(&file.path.to_string_lossy())));
+        text.push_str(&format!("\nFilename: {}", line(&file.path.to_string_lossy())));
     }
     if !subject.sources.is_empty() {
         text.push_str(&format!("\nFiles: {}", files(subject.sources.paths())));
     }
     if let Some(changes) = &subject.changes {
-        text.push_str(&format!("\nChanges: {}", shortened(changes)));
+        text.push_str(&format!("\nChanges: {}", block(changes)));
         if let Some(line) = lookalikes(changes) {
             text.push_str(&format!("\n{line}"));
         }
@@ -39,12 +39,12 @@ pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
         Some(code) => {
             reading(request, &mut text);
             others(request, &mut text);
-            text.push_str(&format!("\nCode: {}", shortened(code)));
+            text.push_str(&format!("\nCode: {}", block(code)));
             if let Some(line) = lookalikes(code) {
                 text.push_str(&format!("\n{line}"));
             }
         }
-        None => text.push_str(&format!("\nArguments: {}", shortened(&request.arguments.to_string()))),
+        None => text.push_str(&format!("\nArguments: {}", block(&request.arguments.to_string()))),
     }
     text.push_str(&format!("\n\nAllow? Timeout: {}s", deadline.as_secs()));
     notification(&text)
@@ -98,7 +98,7 @@ fn others(request: &ApprovalRequest, text: &mut String) {
         let package = argument == "package" && subject.reading.is_some();
         if !value.is_null() && !shown(value) && !package {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            text.push_str(&format!("\nWith {}: {}", name(argument), name(&value)));
+            text.push_str(&format!("\nWith {}: {}", name(argument), line(&value)));
         }
     }
 }
@@ -111,9 +111,14 @@ fn name(text: &str) -> String {
 }
 
 fn uncapital(what: &str) -> String {
-    let what = safe(what);
+    let what = line(what);
     let mut chars = what.chars();
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_else(|| "do something".into())
+}
+
+/// Code with its further lines indented, so that none of them looks like a line of the question.
+fn block(code: &str) -> String {
+    shortened(code).replace('\n', "\n    ")
 }
 
 /// Head and tail of the code, and the number of lines not shown: an agent must not be able to
