@@ -19,7 +19,7 @@ use super::{
 use crate::config::Source;
 use crate::config::approval::Class;
 use crate::config::trust::UntrustedSettings;
-use crate::config::{Config, LispConfig};
+use crate::config::{Config, LispConfig, Source};
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
