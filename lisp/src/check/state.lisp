@@ -87,9 +87,8 @@
       (when *form-recorder* (note-finding *form-recorder* finding))
       (if (and (check-asd-files check)
                (or (name-finding-p finding) (doubtful-finding-p finding)
-                   ;; Its macros and its syntax are unknown too: whatever is found may be due to
-                   ;; that.
-                   (check-lost-package check)))
+                   ;; Its macros and its syntax are unknown too.
+                   (and (check-lost-package check) (consequence-p finding))))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))
 
@@ -116,6 +115,6 @@
       (search "no dispatch function" (finding-message finding))))
 
 (defun consequence-p (finding)
-  "Returns true if FINDING may be there only because a file before was not loaded: macros, types and
-  compiler macros of it are missing."
+  "Returns true if FINDING may be there only because a package or a file before was not loaded: macros,
+  types, compiler macros and syntax of it are missing."
   (member (finding-code finding) '("read-eval" "type-conflict" "wrong-argument-count" "compiler") :test #'string=))
