@@ -222,6 +222,7 @@ fn class_text(class: &ClassDetails) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use expect_test::{Expect, expect};
     use serde_json::json;
