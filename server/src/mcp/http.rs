@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::http_listener::{Guarded, Visitor};
+use super::http_listener::{Guarded, Peer};
 use super::server::{Handler, Stateless};
 use crate::session::Session;
 
@@ -92,7 +92,7 @@ pub async fn serve_http(
         .nest_service("/mcp", service)
         .layer(middleware::from_fn_with_state(Arc::<str>::from(token), require_token));
     let task = tokio::spawn(async move {
-        let router = router.into_make_service_with_connect_info::<Visitor>();
+        let router = router.into_make_service_with_connect_info::<Peer>();
         let served = axum::serve(Guarded::new(listener), router)
             .with_graceful_shutdown(async move { stop.cancelled().await })
             .await;
@@ -105,8 +105,8 @@ pub async fn serve_http(
 
 async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     if bearer(request.headers()).is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
-        if let Some(ConnectInfo(visitor)) = request.extensions().get::<ConnectInfo<Visitor>>() {
-            visitor.is_known();
+        if let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<Peer>>() {
+            peer.is_known();
         }
         if !is_addressed_here(&request) {
             let why = "Forbidden: only requests for `localhost`, `127.0.0.1` or `[::1]` are served, and no page of another machine\n";

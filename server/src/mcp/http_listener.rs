@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The state of one connection, shared by the listener and the requests.
 #[derive(Debug, Clone)]
-pub(super) struct Visitor(Arc<State>);
+pub(super) struct Peer(Arc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -39,16 +39,16 @@ struct State {
     leave: CancellationToken,
 }
 
-impl Visitor {
+impl Peer {
     /// Records that a request on this connection had the token.
     pub(super) fn is_known(&self) {
         self.0.known.store(true, Ordering::Release);
     }
 }
 
-impl Connected<IncomingStream<'_, Guarded>> for Visitor {
-    fn connect_info(stream: IncomingStream<'_, Guarded>) -> Visitor {
-        Visitor(stream.io().state.clone())
+impl Connected<IncomingStream<'_, Guarded>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Guarded>) -> Peer {
+        Peer(stream.io().state.clone())
     }
 }
 
@@ -216,12 +216,12 @@ mod tests {
         let (address, open) = (guarded.local_addr().unwrap(), guarded.open.clone());
         let router = Router::new().route("/stranger", get(|| async { "no" })).route(
             "/known",
-            get(|ConnectInfo(visitor): ConnectInfo<Visitor>| async move {
-                visitor.is_known();
+            get(|ConnectInfo(peer): ConnectInfo<Peer>| async move {
+                peer.is_known();
                 "yes"
             }),
         );
-        let router = router.into_make_service_with_connect_info::<Visitor>();
+        let router = router.into_make_service_with_connect_info::<Peer>();
         tokio::spawn(async move { axum::serve(guarded, router).await });
         (address, open)
     }

@@ -30,7 +30,7 @@ def step(function):
     return function
 
 
-class Desk:
+class Person:
     """The person's workspace, terminal and agent."""
 
     def __init__(self, nvim, place, out):
@@ -116,21 +116,21 @@ class Desk:
 
 
 @step
-def a_value_stands_at_the_end_of_its_line(desk):
-    see = desk.screen
-    desk.edit("package.lisp")
-    desk.go("(defpackage")
+def a_value_stands_at_the_end_of_its_line(person):
+    see = person.screen
+    person.edit("package.lisp")
+    person.go("(defpackage")
     see.type("\\er")
     see.see("⇒ #<PACKAGE \"SHOP\">")
-    desk.edit("scratch.lisp")
-    desk.go("(total '(:tea :cake))")
+    person.edit("scratch.lisp")
+    person.go("(total '(:tea :cake))")
     see.type("\\ee")
     see.see("(total '(:tea :cake))  ⇒ " + OLD)
-    desk.go("(progn (format")
+    person.go("(progn (format")
     see.type("\\ee")
     see.see("⇒ 1, :TWO", "  one", "  two")
     see.keep("inline-value")
-    desk.go("(total '(:tea :cake))")
+    person.go("(total '(:tea :cake))")
     # The result belongs to a text that is edited, and goes with it.
     see.type("f:")
     see.type("xu")
@@ -144,10 +144,10 @@ def _maps(see):
 
 
 @step
-def an_error_is_followed_to_its_source(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
-    desk.go("(total '(:tea :coffee))")
+def an_error_is_followed_to_its_source(person):
+    see = person.screen
+    person.edit("scratch.lisp")
+    person.go("(total '(:tea :coffee))")
     see.type("\\ee")
     see.see("✗", ":COFFEE fell through", "…")
     see.until("what does not fit to end so", lambda: see.line_of("✗").endswith("…"))
@@ -161,9 +161,9 @@ def an_error_is_followed_to_its_source(desk):
 
 
 @step
-def a_backtrace_leads_to_the_text_that_is_being_edited(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
+def a_backtrace_leads_to_the_text_that_is_being_edited(person):
+    see = person.screen
+    person.edit("shop.lisp")
     see.type("Go(price :coffee)")
     see.press("Escape")
     see.type("\\ee")
@@ -180,9 +180,9 @@ def a_backtrace_leads_to_the_text_that_is_being_edited(desk):
 
 
 @step
-def what_runs_shows_so_and_is_stopped(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
+def what_runs_shows_so_and_is_stopped(person):
+    see = person.screen
+    person.edit("scratch.lisp")
     see.type("Go(progn (format t \"begun~%\") (finish-output) (loop (sleep 1)))")
     see.press("Escape")
     see.type("\\ee")
@@ -204,9 +204,9 @@ def what_runs_shows_so_and_is_stopped(desk):
 
 
 @step
-def code_that_reads_asks(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
+def code_that_reads_asks(person):
+    see = person.screen
+    person.edit("scratch.lisp")
     see.type("Go(list (progn (princ \"How many? \") (read)) :asked)")
     see.press("Escape")
     # Keys that are typed on are no answer.
@@ -234,20 +234,20 @@ def code_that_reads_asks(desk):
     see.type("(read-line)")
     see.press("Enter")
     see.see("Lisp reads a line:")
-    os.kill(desk.status()["image"]["pid"], signal.SIGKILL)
+    os.kill(person.status()["image"]["pid"], signal.SIGKILL)
     see.see("SHOP>", without=["Lisp reads a line:"])
     see.press("Escape")
     see.command("bwipeout!")
-    see.until("another image", lambda: desk.status()["image"]["state"] == "ready")
-    desk.load("shop")
+    see.until("another image", lambda: person.status()["image"]["state"] == "ready")
+    person.load("shop")
 
 
 @step
-def what_differs_from_the_image_has_a_sign(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
+def what_differs_from_the_image_has_a_sign(person):
+    see = person.screen
+    person.edit("shop.lisp")
     see.until("no sign", lambda: "┊" not in see.text())
-    desk.go("(:tea 3)")
+    person.go("(:tea 3)")
     see.type("f3r5")
     see.see("┊ (defun price (item)", "┊     (:tea 5)")
     see.keep("differs")
@@ -260,15 +260,15 @@ def what_differs_from_the_image_has_a_sign(desk):
 
 
 @step
-def mistakes_are_marked_at_their_characters(desk):
-    see = desk.screen
-    desk.edit("mistakes.lisp")
+def mistakes_are_marked_at_their_characters(person):
+    see = person.screen
+    person.edit("mistakes.lisp")
     want = [(4, "heigth"), (10, "not-written-yet")]
     see.until("the marks", lambda: see.marked() == want)
     # Unused names are faint, as Neovim shows them, and they alone.
     see.until("what is faint", lambda: see.faint(2) == ["height"] and see.faint(6) == ["name"])
     see.keep("mistakes")
-    desk.go("heigth")
+    person.go("heigth")
     see.press("C-w")
     see.type("d")
     see.see("ndefined variable", "heigth")
@@ -277,10 +277,10 @@ def mistakes_are_marked_at_their_characters(desk):
 
 
 @step
-def a_quick_fix_is_chosen_and_saved(desk):
-    see = desk.screen
-    desk.edit("mistakes.lisp")
-    desk.go("name)")
+def a_quick_fix_is_chosen_and_saved(person):
+    see = person.screen
+    person.edit("mistakes.lisp")
+    person.go("name)")
     see.type("gra")
     shown = see.see("Code actions", "ignored")
     see.keep("quick-fix")
@@ -290,15 +290,15 @@ def a_quick_fix_is_chosen_and_saved(desk):
     see.see("(declare (ignore name))")
     see.until("no mark on it", lambda: see.faint(6) == [])
     see.command("w")
-    desk.until_file("mistakes.lisp", "(declare (ignore name))")
+    person.until_file("mistakes.lisp", "(declare (ignore name))")
     see.keep("quick-fix-done")
 
 
 @step
-def a_macro_is_expanded_further_and_back(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
-    desk.go("with-discount (10")
+def a_macro_is_expanded_further_and_back(person):
+    see = person.screen
+    person.edit("shop.lisp")
+    person.go("with-discount (10")
     see.type("\\mm")
     see.see(" Macroexpansion ", "(let ((sum (progn (reduce", "(when (plusp 10)", "+ expands at the cursor")
     see.keep("expansion")
@@ -313,10 +313,10 @@ def a_macro_is_expanded_further_and_back(desk):
 
 
 @step
-def a_profile_leads_to_the_function(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
-    desk.go("(fib 38)")
+def a_profile_leads_to_the_function(person):
+    see = person.screen
+    person.edit("scratch.lisp")
+    person.go("(fib 38)")
     see.type("\\p")
     see.see(" Profile: processor time ", "⇒ 39088169", "self   total  function", "SHOP::FIB", "Calls", "████")
     see.keep("profile")
@@ -325,9 +325,9 @@ def a_profile_leads_to_the_function(desk):
 
 
 @step
-def the_repl_takes_several_lines(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
+def the_repl_takes_several_lines(person):
+    see = person.screen
+    person.edit("shop.lisp")
     see.type("\\s")
     see.see("SHOP>")  # the package of the file
     see.type("(in-package :cl-user)")
@@ -379,70 +379,70 @@ def the_repl_takes_several_lines(desk):
     see.command("bwipeout!")
 
 
-def asked(desk, answer, *wanted):
+def asked(person, answer, *wanted):
     """Wait until the question stands on the screen; a call that is answered without it says how."""
     def there():
         if not answer.empty():
-            raise AssertionError(f"answered before the person was asked: {desk.agent.result(answer)}")
-        return all(one in desk.screen.text() for one in wanted)
+            raise AssertionError(f"answered before the person was asked: {person.agent.result(answer)}")
+        return all(one in person.screen.text() for one in wanted)
 
-    desk.screen.until(f"asked {wanted!r}", there)
+    person.screen.until(f"asked {wanted!r}", there)
 
 
-def ask(desk):
+def ask(person):
     """The agent wants to replace a function; the person sees it, and the code."""
-    answer = desk.agent.call(
+    answer = person.agent.call(
         "code_replace_function", function="shop:price",
         new_code='(defun price (item)\n  "What ITEM costs, with tax."\n  (* 1119/1000 (ecase item (:tea 3) (:cake 4))))')
-    asked(desk, answer, "Claude Code 2.1 asks, until ", "Replace the function shop:price", "(* 1119/1000 (ecase item", "\\a answers")
+    asked(person, answer, "Claude Code 2.1 asks, until ", "Replace the function shop:price", "(* 1119/1000 (ecase item", "\\a answers")
     return answer
 
 
-def to_the_question(desk):
-    desk.screen.type("\\a")
-    desk.screen.see("a allow · s allow for this session · d deny")
+def to_the_question(person):
+    person.screen.type("\\a")
+    person.screen.see("a allow · s allow for this session · d deny")
 
 
 @step
-def an_agent_is_denied_and_nothing_changes(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
-    answer = ask(desk)
-    to_the_question(desk)
+def an_agent_is_denied_and_nothing_changes(person):
+    see = person.screen
+    person.edit("scratch.lisp")
+    answer = ask(person)
+    to_the_question(person)
     see.type("d")
-    result = desk.agent.result(answer)
+    result = person.agent.result(answer)
     assert result.isError, result
     see.see("denied: replace the function", without=["asks, until"])
-    desk.go("(total '(:tea :cake))")
+    person.go("(total '(:tea :cake))")
     see.type("\\ee")
     see.see("⇒ " + OLD)
     see.keep("agent-denied")
 
 
 @step
-def what_a_person_types_answers_nothing(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
+def what_a_person_types_answers_nothing(person):
+    see = person.screen
+    person.edit("scratch.lisp")
     see.type("Go")
     see.press(*["Enter"] * 25)
     see.type(";; one")
     see.see(";; one", "-- INSERT --")
-    answer = desk.agent.call("code_replace_function", function="shop:price", new_code="(defun price (item) item)")
-    asked(desk, answer, "Claude Code 2.1 asks, until ", "(defun price (item) item)", ";; one", "<Esc> \\a answers")
+    answer = person.agent.call("code_replace_function", function="shop:price", new_code="(defun price (item) item)")
+    asked(person, answer, "Claude Code 2.1 asks, until ", "(defun price (item) item)", ";; one", "<Esc> \\a answers")
     # Ordinary typing, with every key that has ever answered a question in it.
     see.press("Enter")
     see.type("1234 and so on, allow, deny, yes, no")
     see.press("Enter", "Enter", "Escape")
     see.type(":w")
     see.press("Enter", "Enter")
-    desk.until_file("scratch.lisp", "1234 and so on, allow, deny, yes, no")
+    person.until_file("scratch.lisp", "1234 and so on, allow, deny, yes, no")
     see.type("ggjjdd")
     see.type("u:w")
     see.press("Enter")
     see.type("n/fib")
     see.press("Enter", "q", "Escape")
     see.see("asks, until", "\\a answers")
-    assert answer.empty(), desk.agent.result(answer)
+    assert answer.empty(), person.agent.result(answer)
     # `:only` closes windows, and answers nothing.
     see.command("only")
     see.see("asks, until", "\\a answers")
@@ -456,15 +456,15 @@ def what_a_person_types_answers_nothing(desk):
     see.type("L")
     see.until("the question in the upper half", lambda: 0 <= _row(see, "asks, until") < 5)
     see.see(";; one", "1234 and so on")
-    to_the_question(desk)
+    to_the_question(person)
     see.type("q")
     see.see("\\a answers")
-    assert answer.empty(), desk.agent.result(answer)
-    to_the_question(desk)
+    assert answer.empty(), person.agent.result(answer)
+    to_the_question(person)
     see.type("d")
-    assert desk.agent.result(answer).isError
+    assert person.agent.result(answer).isError
     see.see("denied: ", without=["asks, until"])
-    desk.restore("scratch.lisp")
+    person.restore("scratch.lisp")
     see.see("(fib 38)", without=[";; one"])
 
 
@@ -473,17 +473,17 @@ def _row(see, text):
 
 
 @step
-def an_agent_is_allowed_and_it_is_undone(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
-    answer = ask(desk)
+def an_agent_is_allowed_and_it_is_undone(person):
+    see = person.screen
+    person.edit("scratch.lisp")
+    answer = ask(person)
     see.keep("agent-asks")
-    to_the_question(desk)
+    to_the_question(person)
     see.keep("agent-is-answered")
     see.type("a")
-    result = desk.agent.result(answer)
+    result = person.agent.result(answer)
     assert not result.isError, result
-    desk.go("(total '(:tea :cake))")
+    person.go("(total '(:tea :cake))")
     see.type("\\ee")
     see.see("⇒ " + NEW)
     see.keep("agent-allowed")
@@ -495,11 +495,11 @@ def an_agent_is_allowed_and_it_is_undone(desk):
 
 
 @step
-def a_file_that_another_program_writes_is_read_again(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
-    path = os.path.join(desk.workspace, "scratch.lisp")
-    text = desk.file("scratch.lisp")
+def a_file_that_another_program_writes_is_read_again(person):
+    see = person.screen
+    person.edit("scratch.lisp")
+    path = os.path.join(person.workspace, "scratch.lisp")
+    text = person.file("scratch.lisp")
     with open(path + ".new", "w") as file:
         file.write(text + "\n;; by an agent\n")
     os.rename(path + ".new", path)
@@ -508,8 +508,8 @@ def a_file_that_another_program_writes_is_read_again(desk):
     see.type("Go;; by the person")
     see.press("Escape")
     see.command("w")
-    desk.until_file("scratch.lisp", ";; by the person")
-    assert ";; by an agent" in desk.file("scratch.lisp")
+    person.until_file("scratch.lisp", ";; by the person")
+    assert ";; by an agent" in person.file("scratch.lisp")
     # A text with unsaved changes stays.
     see.type("o;; unsaved")
     see.press("Escape")
@@ -524,9 +524,9 @@ def a_file_that_another_program_writes_is_read_again(desk):
 
 
 @step
-def code_in_a_package_that_is_not_there_says_what_to_type(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
+def code_in_a_package_that_is_not_there_says_what_to_type(person):
+    see = person.screen
+    person.edit("shop.lisp")
     see.type("ggO(in-package :not-there)")
     see.press("Enter")
     see.type("(car nil)")
@@ -537,12 +537,12 @@ def code_in_a_package_that_is_not_there_says_what_to_type(desk):
 
 
 @step
-def a_failed_test_is_shown_at_its_line(desk):
-    see = desk.screen
-    desk.edit("tests.lisp")
-    desk.load("shop/tests")
+def a_failed_test_is_shown_at_its_line(person):
+    see = person.screen
+    person.edit("tests.lisp")
+    person.load("shop/tests")
     see.see("Run test")  # code lenses, above what defines a test
-    desk.go("cake-is-dear")
+    person.go("cake-is-dear")
     see.type("\\t")
     see.see("the test failed", "[Quickfix List]", "CAKE-IS-DEAR")
     see.until("the failure in the line of its test", lambda: "■ (SHOP:PRICE :CAKE) evaluated to 4" in next(
@@ -550,24 +550,24 @@ def a_failed_test_is_shown_at_its_line(desk):
     see.keep("test-failed")
     see.command("cclose")
     # Corrected, it is run as it stands, and not as it was loaded.
-    desk.go("(= 5")
+    person.go("(= 5")
     see.type("f5r4\\t")
     see.see("the test passed", without=["■"])
     see.type("u\\t")
     see.see("the test failed")
     see.command("cclose")
-    desk.go("tea-is-cheap")
+    person.go("tea-is-cheap")
     see.command("Consort lens")
     see.see("the test passed", without=["■"])
 
 
 @step
-def structure_is_edited_around_strings_and_characters(desk):
-    see = desk.screen
-    desk.edit("tricky.lisp")
+def structure_is_edited_around_strings_and_characters(person):
+    see = person.screen
+    person.edit("tricky.lisp")
 
     def act(at, keys, *want):
-        desk.go(at)
+        person.go(at)
         see.type(keys)
         see.see(*want)
 
@@ -599,9 +599,9 @@ def structure_is_edited_around_strings_and_characters(desk):
 
 
 @step
-def a_new_line_is_indented_by_enter_as_by_formatting(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
+def a_new_line_is_indented_by_enter_as_by_formatting(person):
+    see = person.screen
+    person.edit("shop.lisp")
     see.type("Go")
     see.press("Enter")
     see.type("(with-discount (3)")
@@ -614,16 +614,16 @@ def a_new_line_is_indented_by_enter_as_by_formatting(desk):
     for number, keys in enumerate(("", "gg=G", "gggqG")):
         see.type(keys)
         see.command(f"write! typed-{number}")
-        desk.until_file(f"typed-{number}", lines)
-        assert desk.file(f"typed-{number}") == desk.file("typed-0")
+        person.until_file(f"typed-{number}", lines)
+        assert person.file(f"typed-{number}") == person.file("typed-0")
     see.command("edit!")
     see.see("(in-package :shop)", without=["(with-discount (3)"])
 
 
 @step
-def completion_behind_a_package_offers_what_it_exports(desk):
-    see = desk.screen
-    desk.edit("scratch.lisp")
+def completion_behind_a_package_offers_what_it_exports(person):
+    see = person.screen
+    person.edit("scratch.lisp")
     see.type("Go(shop:")
     see.press("C-x", "C-o")
     shown = see.see("shop:price", "shop:total", "shop:with-discount")
@@ -639,51 +639,51 @@ def completion_behind_a_package_offers_what_it_exports(desk):
 
 
 @step
-def an_image_that_is_killed_comes_back(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
-    before = desk.status()["image"]["pid"]
+def an_image_that_is_killed_comes_back(person):
+    see = person.screen
+    person.edit("shop.lisp")
+    before = person.status()["image"]["pid"]
     os.kill(before, signal.SIGKILL)
 
     def again():
-        image = desk.status()["image"]
+        image = person.status()["image"]
         return image["state"] == "ready" and image["pid"] != before
 
     see.until("another image", again)
-    desk.edit("scratch.lisp")
-    desk.go("(total '(:tea :cake))")
+    person.edit("scratch.lisp")
+    person.go("(total '(:tea :cake))")
     see.type("\\ee")
     see.see("⇒ " + OLD)  # the system was loaded again
     see.keep("recovered")
 
 
 @step
-def neovim_is_started_again_and_the_image_is_as_it_was(desk):
-    see = desk.screen
-    desk.edit("shop.lisp")
+def neovim_is_started_again_and_the_image_is_as_it_was(person):
+    see = person.screen
+    person.edit("shop.lisp")
     see.command("Consort eval (defparameter shop::*seen* 42)")
     see.see("SHOP::*SEEN*", " Value ")
     see.type("q")
-    image = desk.status()["image"]["image"]
+    image = person.status()["image"]["image"]
     see.command("qa!")
     see.until("its end", lambda: not see.running())
-    desk.open("shop.lisp")
+    person.open("shop.lisp")
     see.command("Consort eval shop::*seen*")
     see.see("⇒ 42")
-    assert desk.status()["image"]["image"] == image
+    assert person.status()["image"]["image"] == image
     see.type("q")
 
 
 @step
-def it_is_readable_on_a_light_background(desk):
-    see = desk.screen
+def it_is_readable_on_a_light_background(person):
+    see = person.screen
     see.command("set background=light")
     see.ground = "light"
-    desk.edit("scratch.lisp")
-    desk.go("(total '(:tea :cake))")
+    person.edit("scratch.lisp")
+    person.go("(total '(:tea :cake))")
     see.type("\\ee")
     see.see("⇒ " + OLD)
-    desk.go("(total '(:tea :coffee))")
+    person.go("(total '(:tea :coffee))")
     see.type("\\ee")
     see.see("✗")
     see.keep("light-inline")
@@ -691,17 +691,17 @@ def it_is_readable_on_a_light_background(desk):
     see.see(" Error ")
     see.keep("light-backtrace")
     see.type("q")
-    desk.edit("shop.lisp")
-    desk.go("with-discount (10")
+    person.edit("shop.lisp")
+    person.go("with-discount (10")
     see.type("\\mm")
     see.see(" Macroexpansion ")
     see.keep("light-expansion")
     see.type("q")
-    answer = ask(desk)
+    answer = ask(person)
     see.keep("light-agent-asks")
-    to_the_question(desk)
+    to_the_question(person)
     see.type("d")
-    assert desk.agent.result(answer).isError
+    assert person.agent.result(answer).isError
     see.command("Consort status")
     see.see(" Consort ", "SBCL", "Claude Code 2.1 (agent)", "(editor)")
     see.keep("light-status")
@@ -714,16 +714,16 @@ def it_is_readable_on_a_light_background(desk):
     see.command("set background=dark")
 
 
-def attempt(desk, run):
+def attempt(person, run):
     """Whether the step passes; if not, why, with the screen, and how it is run alone."""
     try:
-        run(desk)
+        run(person)
         return True
     except Exception:
         print("failed:", run.__name__.replace("_", " "))
         traceback.print_exc(file=sys.stdout)
-        if desk.screen.running():
-            desk.screen.keep("failed-" + run.__name__)
+        if person.screen.running():
+            person.screen.keep("failed-" + run.__name__)
             print(f"the screen: tests/out/nvim/failed-{run.__name__}.txt")
         print(f"alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/nvim/run.sh person {run.__name__}", flush=True)
         return False
@@ -734,33 +734,33 @@ def main():
     # Also when the run is ended from outside, terminal, editor and host are.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     only = re.compile(os.environ.get("ONLY", ""))
-    desk, passed, failed, flaky = Desk(nvim, place, out), 0, 0, []
+    person, passed, failed, flaky = Person(nvim, place, out), 0, 0, []
     try:
-        with desk.agent:
+        with person.agent:
             begun = False
             for run in STEPS:
                 if not only.search(run.__name__):
                     continue
                 if not begun:
-                    desk.ready()
+                    person.ready()
                     begun = True
-                good = attempt(desk, run)
+                good = attempt(person, run)
                 if not good:
-                    desk.agent.anew()
-                    desk.anew()
-                    if good := attempt(desk, run):
+                    person.agent.anew()
+                    person.anew()
+                    if good := attempt(person, run):
                         flaky.append(run.__name__)
                     else:  # the next step begins with nothing of this one
-                        desk.agent.anew()
-                        desk.anew()
+                        person.agent.anew()
+                        person.anew()
                 passed, failed = passed + good, failed + (not good)
                 print("ok  " if good else "FAIL", run.__name__.replace("_", " "), flush=True)
     finally:
-        if desk.screen.running():
-            desk.screen.press("Escape")
-            desk.screen.command("qa!")
-        desk.screen.end()
-        desk.consort("stop")
+        if person.screen.running():
+            person.screen.press("Escape")
+            person.screen.command("qa!")
+        person.screen.end()
+        person.consort("stop")
     if flaky:
         print(f"flaky, passed when tried again ({len(flaky)}): {', '.join(flaky)}")
     print(f"{passed} passed, {failed} failed")
