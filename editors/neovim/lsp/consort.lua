@@ -18,6 +18,10 @@ return {
   -- Questions about what an agent may do come with the code, and not as a plain message; code that
   -- reads asks here. Evaluations that stop are shown in the debugger.
   init_options = { approve = true, input = true, stops = true },
+  -- Settings are from the person's own configuration: Neovim reads no other without `:trust`.
+  before_init = function(params)
+    params.capabilities.experimental = vim.tbl_deep_extend('force', params.capabilities.experimental or {}, { consort = { ownSettings = true } })
+  end,
   -- A code lens is run here, so that what failed is shown at its line.
   commands = {
     ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,

@@ -16,7 +16,6 @@ use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, LoadRequest, OpenDocument, Snapshot,
     Status, SystemReport,
 };
-use crate::config::Source;
 use crate::config::approval::Class;
 use crate::config::trust::UntrustedSettings;
 use crate::config::{Config, LispConfig, Source};

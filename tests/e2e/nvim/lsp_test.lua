@@ -32,7 +32,12 @@ local function at(n, text, code)
 end
 
 local exit_code
-vim.lsp.config('consort', { on_exit = function(code) exit_code = code end })
+local shown = {}
+vim.lsp.config('consort', {
+  on_exit = function(code) exit_code = code end,
+  settings = { consort = { eval = { timeout_s = 45 } } },
+  handlers = { ['window/showMessage'] = function(_, params) table.insert(shown, params.message) end },
+})
 vim.lsp.enable('consort')
 vim.cmd.edit(file)
 local buf = vim.api.nvim_get_current_buf()
@@ -48,6 +53,10 @@ end)
 
 T.it('diagnostics lie on the names they mean', function()
   expect({ at(3, 'greeting', 'unused-variable'), at(5, 'no-such-function', 'undefined-function') })
+end)
+
+T.it('the limits of a person\'s own configuration are taken, also higher ones', function()
+  T.eq({}, vim.tbl_filter(function(message) return message:find('timeout_s', 1, true) ~= nil end, shown))
 end)
 
 T.it('severities are those of the compiler', function()
