@@ -273,7 +273,7 @@ T.it('a question is answered by a command too, and the next one needs a key of i
   T.eq('deny', T.wait('an answer', function() return answers[2] end))
   T.eq(nil, question())
   vim.cmd('Consort answer')
-  T.eq(true, last_said():find('no agent asks', 1, true) ~= nil, last_said())
+  T.eq(true, last_said():find('no agent waits', 1, true) ~= nil, last_said())
 end)
 
 T.it('the key to a question is there in every buffer while it waits, and stays in Lisp buffers', function()
