@@ -416,8 +416,8 @@ mod tests {
         (documents, key)
     }
 
-    #[test]
-    fn an_edit_that_a_chain_answers_is_checked_later_and_published_with_the_answer() {
+    #[tokio::test]
+    async fn an_edit_that_a_chain_answers_is_checked_later_and_published_with_the_answer() {
         let now = Instant::now();
         let at = |ms| now + Duration::from_millis(ms);
         let (mut documents, key) = edited(now);
@@ -436,8 +436,8 @@ mod tests {
         assert_eq!(open.due, Some(at(300)));
     }
 
-    #[test]
-    fn who_waits_for_a_document_waits_for_no_pause() {
+    #[tokio::test]
+    async fn who_waits_for_a_document_waits_for_no_pause() {
         let now = Instant::now();
         let (mut documents, key) = edited(now);
         let (reply, _answer) = oneshot::channel();
