@@ -1,6 +1,7 @@
 // The indentation of a line that was begun with Enter: the server's, and the text's own where the
 // server is late, starting or absent.
 import * as vscode from 'vscode'
+import { BegunLines } from './begun_lines.js'
 import { indentation } from './indent.js'
 
 /**
@@ -8,12 +9,14 @@ import { indentation } from './indent.js'
  * next key.
  */
 const SOON = 120
+/** The pause in typing, in milliseconds, after which the lines of before are looked at. */
+const PAUSE = 300
 
 /** The edits that put the line of the position at the column that the text above determines. */
 export function indent(document: vscode.TextDocument, position: vscode.Position): vscode.TextEdit[] {
   const start = new vscode.Position(position.line, 0)
   const column = indentation(document.getText(), document.offsetAt(start))
-  const blank = /^[ \t]*/.exec(document.lineAt(position.line).text)?.[0] ?? ''
+  const blank = blankOf(document, position.line)
   if (column === undefined || blank === ' '.repeat(column)) return []
   return [vscode.TextEdit.replace(new vscode.Range(start, start.translate(0, blank.length)), ' '.repeat(column))]
 }
@@ -35,5 +38,76 @@ export async function inTime(document: vscode.TextDocument, position: vscode.Pos
 
 /** Indents while no server does: VS Code asks the provider that was registered last. */
 export function registerIndentation(selector: vscode.DocumentSelector): vscode.Disposable {
-  return vscode.languages.registerOnTypeFormattingEditProvider(selector, { provideOnTypeFormattingEdits: indent }, '\n')
+  const provider = vscode.languages.registerOnTypeFormattingEditProvider(selector, { provideOnTypeFormattingEdits: indent }, '\n')
+  return vscode.Disposable.from(provider, new AfterTyping(selector))
+}
+
+function blankOf(document: vscode.TextDocument, line: number): string {
+  return /^[ \t]*/.exec(document.lineAt(line).text)?.[0] ?? ''
+}
+
+/**
+ * Puts the lines of a burst of typing where they belong at the first pause: VS Code drops the answer
+ * for a line when the next key comes first, and its own rules for Enter see one line only.
+ */
+class AfterTyping implements vscode.Disposable {
+  private readonly begun = new Map<vscode.TextDocument, BegunLines>()
+  private readonly subscriptions: vscode.Disposable[]
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(selector: vscode.DocumentSelector) {
+    this.subscriptions = [
+      vscode.workspace.onDidChangeTextDocument(({ document, contentChanges, reason }) => {
+        if (vscode.languages.match(selector, document) === 0) return
+        if (reason !== undefined) this.begun.delete(document) // undone or redone
+        else this.changed(document, contentChanges)
+      }),
+      vscode.workspace.onDidCloseTextDocument((document) => this.begun.delete(document)),
+    ]
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer)
+    for (const one of this.subscriptions) one.dispose()
+  }
+
+  private changed(document: vscode.TextDocument, changes: readonly vscode.TextDocumentContentChangeEvent[]): void {
+    const lines = this.begun.get(document) ?? new BegunLines()
+    lines.changed(changes.map(({ range, text }) => ({ start: range.start, end: range.end, text: text.replaceAll('\r\n', '\n') })))
+    if (lines.empty) {
+      this.begun.delete(document)
+      return
+    }
+    this.begun.set(document, lines)
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => void this.settle(document, lines), PAUSE)
+  }
+
+  /** From the top, as each line's place depends on those above; until the next key comes. */
+  private async settle(document: vscode.TextDocument, lines: BegunLines): Promise<void> {
+    const editor = vscode.window.activeTextEditor
+    const wanted = vscode.workspace.getConfiguration('editor', document).get<boolean>('formatOnType') === true
+    if (editor?.document !== document || !wanted) {
+      this.begun.delete(document)
+      return
+    }
+    for (let one = lines.first; one !== undefined; one = lines.first) {
+      const { line, blank } = one
+      // A line without text yet is VS Code's own.
+      if (line < document.lineCount && blankOf(document, line) === blank && !document.lineAt(line).isEmptyOrWhitespace) {
+        const { version } = document
+        const edits = await vscode.commands.executeCommand<vscode.TextEdit[] | undefined>(
+          'vscode.executeFormatOnTypeProvider', document.uri, new vscode.Position(line, blank.length), '\n', editor.options,
+        )
+        // The next pause comes back to it, wherever it is then.
+        if (document.version !== version || vscode.window.activeTextEditor !== editor) return
+        const own = (edits ?? []).filter(({ range }) => range.start.line === line && range.end.line === line && range.end.character <= blank.length)
+        const done = own.length === 0 || await editor.edit((builder) => {
+          for (const { range, newText } of own) builder.replace(range, newText)
+        }, { undoStopBefore: false, undoStopAfter: false })
+        if (!done) return
+      }
+      lines.forget(one)
+    }
+  }
 }

@@ -1,0 +1,55 @@
+// The lines that a person began with Enter since the last pause, with the white space that they were
+// given. No `vscode` here.
+
+/** A change of a text: lines and columns from 0. */
+export interface Change {
+  start: { line: number, character: number }
+  end: { line: number, character: number }
+  text: string
+}
+
+/** A line, and the white space at its beginning. */
+export interface BegunLine {
+  line: number
+  blank: string
+}
+
+export class BegunLines {
+  private lines: BegunLine[] = []
+
+  /** Follows the changes that were made at once; several at a time are no person's typing. */
+  changed(changes: readonly Change[]): void {
+    const [change] = changes
+    if (change === undefined) return
+    if (changes.length > 1) {
+      this.lines = []
+      return
+    }
+    const { start, end, text } = change
+    const added = text.split('\n').length - 1 - (end.line - start.line)
+    const kept: BegunLine[] = []
+    for (const one of this.lines) {
+      // What is before the change, what is behind its lines, and the line that it begins in unless
+      // it changes the white space.
+      if (one.line < start.line || (one.line === start.line && start.character >= one.blank.length)) kept.push(one)
+      else if (one.line > end.line) kept.push({ line: one.line + added, blank: one.blank })
+    }
+    const enter = /^\n([ \t]*)$/.exec(text)
+    if (enter !== null) kept.push({ line: start.line + 1, blank: enter[1] ?? '' })
+    this.lines = kept.sort((a, b) => a.line - b.line)
+  }
+
+  /** The topmost line. */
+  get first(): BegunLine | undefined {
+    return this.lines[0]
+  }
+
+  /** Forgets a line that `first` told, if it is still known. */
+  forget(line: BegunLine): void {
+    this.lines = this.lines.filter((one) => one !== line)
+  }
+
+  get empty(): boolean {
+    return this.lines.length === 0
+  }
+}

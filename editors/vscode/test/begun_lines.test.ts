@@ -1,0 +1,39 @@
+// Lines that were begun with Enter, while other changes come.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { BegunLines, type BegunLine, type Change } from '../src/begun_lines.js'
+
+const change = (line: number, character: number, text: string, until = { line, character }): Change => ({ start: { line, character }, end: until, text })
+function after(...changes: Change[][]): BegunLine[] {
+  const lines = new BegunLines()
+  for (const one of changes) lines.changed(one)
+  const all: BegunLine[] = []
+  for (let line = lines.first; line !== undefined; line = lines.first) {
+    all.push(line)
+    lines.forget(line)
+  }
+  return all
+}
+const enter = [change(1, 12, '\n  ')]
+
+test('a line that was begun with Enter is known, with its white space', () => {
+  assert.deepEqual(after(enter), [{ line: 2, blank: '  ' }])
+  assert.deepEqual(after(enter, [change(2, 2, '(')], [change(2, 3, ')')]), [{ line: 2, blank: '  ' }])
+  assert.deepEqual(after(enter, [change(2, 7, '\n    ')]), [{ line: 2, blank: '  ' }, { line: 3, blank: '    ' }])
+})
+
+test('lines move with what is typed above them', () => {
+  assert.deepEqual(after(enter, [change(0, 0, ';\n;\n')]), [{ line: 4, blank: '  ' }])
+  assert.deepEqual(after(enter, [change(0, 0, '', { line: 1, character: 0 })]), [{ line: 1, blank: '  ' }])
+})
+
+test('white space that was changed since is the person\'s', () => {
+  assert.deepEqual(after(enter, [change(2, 0, '    ', { line: 2, character: 2 })]), [])
+  assert.deepEqual(after(enter, [change(2, 1, '', { line: 2, character: 2 })]), [])
+  assert.deepEqual(after(enter, [change(1, 5, '', { line: 2, character: 4 })]), [])
+  assert.deepEqual(after(enter, [change(2, 2, 'x'), change(5, 0, 'x')]), [])
+})
+
+test('text that is pasted begins no line', () => {
+  assert.deepEqual(after([change(1, 12, '\n  (list 1)')]), [])
+})
