@@ -1,6 +1,7 @@
 //! The requests, one by one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -30,8 +31,19 @@ const A_DAY: f64 = 86_400.0;
 /// The number of frames or variables of an answer, unless the client says otherwise.
 const PAGE: usize = 200;
 
+/// The requests after which a program goes on.
+const GOING_ON: &[&str] =
+    &["continue", "next", "stepIn", "stepOut", "restartFrame", "consort/return", "consort/invokeRestart"];
+/// The longest that they wait for breakpoints that were sent before them, whose setting may itself
+/// wait for the stopped thread.
+const SETTING: Duration = Duration::from_secs(2);
+
 /// Answers a request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer {
+    if GOING_ON.contains(&request.command.as_str()) {
+        // Requests begin in the order in which they came, and the lock is fair.
+        let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
+    }
     match request.command.as_str() {
         "initialize" => Ok(protocol::capabilities()),
         "attach" | "launch" => {

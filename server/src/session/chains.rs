@@ -404,5 +404,5 @@ fn facts(finding: &Diagnostic) -> (Span, &str, &str, u8) {
 }
 
 #[cfg(test)]
-#[path = "chains/tests.rs"]
+#[allow(clippy::unwrap_used)]
 mod tests;

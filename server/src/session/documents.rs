@@ -346,7 +346,7 @@ impl Documents {
     }
 
     /// Returns the documents whose news may be published now, or those of all.
-    pub(super) fn to_publish(&mut self, all: bool) -> impl Iterator<Item = (&Key, &mut Open)> {
+    pub(super) fn publishable(&mut self, all: bool) -> impl Iterator<Item = (&Key, &mut Open)> {
         let now = Instant::now();
         self.open.iter_mut().filter(move |(_, open)| all || !open.is_held(now))
     }

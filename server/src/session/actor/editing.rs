@@ -95,7 +95,7 @@ impl Actor {
     }
 
     fn publish_if(&mut self, all: bool) {
-        for ((client, uri), open) in self.documents.to_publish(all) {
+        for ((client, uri), open) in self.documents.publishable(all) {
             let published = open.publish();
             if published.is_some() {
                 self.log.world_changed();
