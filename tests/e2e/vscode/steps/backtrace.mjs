@@ -19,7 +19,7 @@ export default async function ({ workbench, page, step }) {
       await page.mouse.move(640, 795)
       await page.keyboard.press('Escape')
       if (!(await workbench.soon(() => hover.isHidden()))) return false
-      await workbench.editor('bill.lisp').locator('.view-line', { hasText: "(split-bills '(40" }).locator('span span').first().hover(once)
+      await workbench.editor('bill.lisp').locator('.view-line', { hasText: "(split-bills '(40" }).locator('span span', { hasText: /\S/ }).first().hover(once)
       return workbench.soon(() => hover.locator('a', { hasText: words }).isVisible())
     })
     const follow = (words, line) => workbench.until(`line ${line} behind ${words}`, async () => {

@@ -81,7 +81,7 @@ export default async function ({ workbench, page, step, loaded }) {
     const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'Backtrace' }).first()
     await workbench.until('the hover', async () => {
       await page.mouse.move(640, 795)
-      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(/ 1 0)' }).locator('span span').first().hover(once)
+      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(/ 1 0)' }).locator('span span', { hasText: /\S/ }).first().hover(once)
       return workbench.soon(() => hover.locator('a', { hasText: 'Copy' }).first().isVisible())
     })
     await workbench.shot('2-inline-dark')

@@ -64,7 +64,7 @@ export default async function ({ workbench, page, step }) {
     const hover = page.locator('.monaco-hover:not(.hidden)', { hasText: 'evaluated by you in' }).first()
     await workbench.until('the hover', async () => {
       await page.mouse.move(640, 795)
-      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(warn' }).locator('span span').first().hover(once)
+      await workbench.editor('scratch.lisp').locator('.view-line', { hasText: '(warn' }).locator('span span', { hasText: /\S/ }).first().hover(once)
       return workbench.soon(() => hover.isVisible())
     })
     assert.match(await hover.textContent(), /evaluated by you in BUTTONS/)
