@@ -1,5 +1,5 @@
-// The lines that a person began with Enter since the last pause, with the white space that they were
-// given. No `vscode` here.
+// The lines that a person began with Enter since the last pause, with the white space that they
+// were given. No `vscode` here.
 
 /** A change of a text: lines and columns from 0. */
 export interface Change {

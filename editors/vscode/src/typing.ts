@@ -47,8 +47,8 @@ function blankOf(document: vscode.TextDocument, line: number): string {
 }
 
 /**
- * Puts the lines of a burst of typing where they belong at the first pause: VS Code drops the answer
- * for a line when the next key comes first, and its own rules for Enter see one line only.
+ * Puts the lines of a burst of typing where they belong at the first pause: VS Code drops the
+ * answer for a line when the next key comes first, and its own rules for Enter see one line only.
  */
 class AfterTyping implements vscode.Disposable {
   private readonly begun = new Map<vscode.TextDocument, BegunLines>()

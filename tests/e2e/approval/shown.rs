@@ -36,7 +36,7 @@ async fn nothing_in_the_code_hides_or_passes_for_something_else() {
         ("(lis\u{3164}t\u{200d} 1)\u{e0101}".to_owned(), "(lis\\u{3164}t\\u{200d} 1)\\u{e0101}"),
         ("(list 1)\r(delete-file \"x\")\u{8}".to_owned(), "(list 1)\\u{d}(delete-file \"x\")\\u{8}"),
         // Far below, and far to the right.
-        (format!("(list 1){gap}(delete-file \"x\"){gap}"), "(list 1)\n[1999 EMPTY LINES]\n(delete-file \"x\")"),
+        (format!("(list 1){gap}(delete-file \"x\"){gap}"), "(list 1)\n    [1999 EMPTY LINES]\n    (delete-file \"x\")"),
         (format!("(list 1){margin}(delete-file \"x\")"), "(list 1) [3000 BLANKS] (delete-file \"x\")"),
         // Behind something long.
         (format!("(list 1)\n{}(delete-file \"x\")", "(list 2)\n".repeat(2_000)), "CHARACTERS ARE NOT SHOWN"),
