@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::outline::{Definition, Wanted, definitions, selectors};
+use super::outline::{Definition, Wanted, definitions, operator_of, selectors};
 use crate::text::names;
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
@@ -223,9 +223,8 @@ fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) ->
     match found.as_slice() {
         [one] => Ok(one),
         [] => {
-            let same = |definition: &&Definition| {
-                definition.operator == operator.rsplit(':').next().unwrap_or_default().to_lowercase()
-            };
+            let wanted = operator_of(all, operator);
+            let same = |definition: &&Definition| definition.operator == wanted;
             let bare = name.trim().rsplit(':').next().unwrap_or_default().to_lowercase();
             let mut near: Vec<&Definition> =
                 all.iter().filter(|definition| !bare.is_empty() && definition.name.contains(&bare)).collect();

@@ -4,7 +4,7 @@
 
 mod wanted;
 
-pub use wanted::{Wanted, selectors};
+pub use wanted::{Wanted, operator_of, selectors};
 
 use crate::text::definitions::is_definer;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
@@ -199,6 +199,18 @@ mod tests {
 (let ((x 1)) (defun closure () x))
 (foo 1)
 ";
+
+    #[test]
+    fn a_form_without_an_operator_is_found_by_its_text_with_colons() {
+        let text = "#.(loop for mode in (crypto:modes) collect `(rtest:deftest ,mode))\n\
+                    #.(loop for mode in (crypto:modes) collect `(rtest:deftest ,mode))\n'(a:b c)\n(b c)\n";
+        let tree = Tree::parse(text);
+        let all = definitions(&tree);
+        for (definition, name) in all.iter().zip(selectors(&all, &tree)) {
+            let found = Wanted::new(&name).among(&all, &definition.operator, &tree);
+            assert_eq!(found.iter().map(|one| one.node).collect::<Vec<_>>(), [definition.node], "{name}");
+        }
+    }
 
     #[test]
     fn every_form_has_its_name() {

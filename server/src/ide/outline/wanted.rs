@@ -67,7 +67,7 @@ impl Wanted {
 
     /// The matching definitions of an operator (in any case, with or without package).
     pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
-        let operator = operator.rsplit(':').next().unwrap_or(operator).to_lowercase();
+        let operator = operator_of(definitions, operator);
         let mut found: Vec<&Definition> = definitions
             .iter()
             .filter(|definition| definition.operator == operator && self.accepts(definition, tree))
@@ -77,6 +77,16 @@ impl Wanted {
         }
         found
     }
+}
+
+/// The operator of definitions as it is written: a symbol in any case, with or without package, or
+/// the text of a form that has no operator, in which a colon begins no name.
+pub fn operator_of(definitions: &[Definition], written: &str) -> String {
+    let whole = normal(written);
+    if definitions.iter().any(|definition| definition.operator == whole) {
+        return whole;
+    }
+    whole.rsplit(':').next().unwrap_or(&whole).to_owned()
 }
 
 /// `(square t)` or `((shape square) x)`.
