@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The layers without circles.
-const LAYERS: [&str; 11] =
-    ["checker", "config", "dap", "framing", "host", "ide", "image", "lsp", "mcp", "model", "session"];
+const LAYERS: [&str; 12] =
+    ["checker", "config", "dap", "framing", "host", "ide", "image", "lsp", "mcp", "model", "session", "text"];
 
 /// The modules of the crate, by their path (`session::approval`), with the modules that each names.
 #[derive(Default)]

@@ -8,7 +8,8 @@ use ropey::Rope;
 use super::Span;
 use super::packages::Packages;
 use super::position::{Position, PositionEncoding, to_offset};
-use super::toplevel::{Damage, Scan};
+use super::top_form::Damage;
+use super::toplevel::Scan;
 
 /// A content change of a `didChange`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! Lookups at a place in a document: the form, the symbol, the operator, the package. Offsets and
 //! spans are characters of the text.
 
-use ropey::Rope;
-
 use super::Span;
 use super::document::Document;
-use super::names;
-use super::scanner::{Cut, Scanner, Token, TokenKind};
-use super::toplevel::TopForm;
+use super::part::Part;
+use super::scanner::TokenKind;
 
 /// The operator of the innermost list around a place, and which argument the place is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,101 +151,6 @@ pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
 /// first one.
 pub fn package_at(document: &Document, offset: usize) -> Option<String> {
     document.packages().at(offset).map(str::to_owned)
-}
-
-/// The name in `(in-package name)`, if the form is one.
-pub(super) fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
-    const LONGEST: usize = 400;
-    if form.fault.is_some() || form.span.end - form.span.start > LONGEST {
-        return None;
-    }
-    let part = Part::of(text, form.span);
-    let mut tokens =
-        part.tokens().filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
-    let mut token = tokens.next()?;
-    while token.kind == TokenKind::Guard {
-        skip_datum(&mut tokens)?;
-        token = tokens.next()?;
-    }
-    let operator = tokens.next().filter(|_| token.kind == TokenKind::Open)?;
-    let operator = part.text.get(operator.start..operator.end)?.to_ascii_lowercase();
-    let operator = operator.strip_prefix("cl:").or_else(|| operator.strip_prefix("common-lisp:")).unwrap_or(&operator);
-    if operator != "in-package" {
-        return None;
-    }
-    let name = tokens.next()?;
-    designated(part.text.get(name.start..name.end)?, name.kind)
-}
-
-/// Pass over a feature expression.
-fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
-    let mut depth = 0usize;
-    loop {
-        match tokens.next()?.kind {
-            TokenKind::Open => depth += 1,
-            TokenKind::Close => depth = depth.checked_sub(1)?,
-            TokenKind::Prefix | TokenKind::Guard | TokenKind::Unknown => continue,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(());
-        }
-    }
-}
-
-/// The contents of a string, without its escapes.
-fn string(written: &str) -> String {
-    let mut string = String::with_capacity(written.len());
-    let mut chars = written.chars();
-    while let Some(char) = chars.next() {
-        string.extend(if char == '\\' { chars.next() } else { Some(char) });
-    }
-    string
-}
-
-/// The string that a string designator denotes as written.
-pub(super) fn designated(written: &str, kind: TokenKind) -> Option<String> {
-    let symbol = match kind {
-        TokenKind::String => {
-            let inner = written.strip_prefix('"')?.strip_suffix('"')?;
-            return Some(string(inner));
-        }
-        TokenKind::Atom => written.strip_prefix("#:").unwrap_or(written),
-        _ => return None,
-    };
-    let name = match symbol.strip_prefix(':') {
-        Some(keyword) => keyword,
-        None if symbol.contains('|') => symbol,
-        None => symbol.rsplit(':').next().unwrap_or(symbol),
-    };
-    (!name.is_empty()).then(|| names::unescaped(name))
-}
-
-/// A span of the text as one string, with its offsets.
-struct Part {
-    text: String,
-    start: usize,
-}
-
-impl Part {
-    fn of(text: &Rope, span: Span) -> Part {
-        Part { text: text.slice(span.start..span.end).to_string(), start: span.start }
-    }
-
-    fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
-        Scanner::of_part(&self.text).filter(|token| token.start < token.end || token.cut != Cut::None)
-    }
-
-    /// The byte of this part at an offset of the text, clamped.
-    fn byte(&self, offset: usize) -> usize {
-        let chars = offset.saturating_sub(self.start);
-        self.text.char_indices().nth(chars).map_or(self.text.len(), |(byte, _)| byte)
-    }
-
-    fn span(&self, start: usize, end: usize) -> Span {
-        let chars = |byte: usize| self.text.get(..byte).map_or(0, |head| head.chars().count());
-        Span { start: self.start + chars(start), end: self.start + chars(end) }
-    }
 }
 
 #[cfg(test)]

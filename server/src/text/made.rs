@@ -6,8 +6,9 @@ use std::hash::{Hash, Hasher};
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix};
 use super::definitions::{Defined, everywhere, kind_of};
+use super::designator::designated;
 use super::document::Document;
-use super::forms::{designated, package_at};
+use super::forms::package_at;
 use super::names;
 use super::scanner::TokenKind;
 

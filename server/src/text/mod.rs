@@ -2,17 +2,20 @@
 
 pub mod datum;
 pub mod definitions;
+mod designator;
 pub mod document;
 pub mod expected;
 pub mod forms;
 pub mod made;
 pub mod names;
 mod packages;
+mod part;
 mod pass;
 pub mod position;
 pub mod scanner;
 pub mod scopes;
 pub mod stop;
+mod top_form;
 pub mod toplevel;
 pub mod tree;
 

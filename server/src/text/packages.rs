@@ -3,8 +3,10 @@
 
 use ropey::Rope;
 
-use super::forms::in_package;
-use super::toplevel::Scan;
+use super::designator::designated;
+use super::part::Part;
+use super::scanner::{Token, TokenKind};
+use super::toplevel::{Scan, TopForm};
 
 /// The packages in force, in the order of the text.
 #[derive(Debug, Default)]
@@ -55,6 +57,46 @@ fn mentions(text: &Rope) -> Vec<usize> {
         tail.drain(..tail.len().saturating_sub(NAME.len() - 1));
     }
     found
+}
+
+/// The name in `(in-package name)`, if the form is one.
+fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
+    const LONGEST: usize = 400;
+    if form.fault.is_some() || form.span.end - form.span.start > LONGEST {
+        return None;
+    }
+    let part = Part::of(text, form.span);
+    let mut tokens =
+        part.tokens().filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
+    let mut token = tokens.next()?;
+    while token.kind == TokenKind::Guard {
+        skip_datum(&mut tokens)?;
+        token = tokens.next()?;
+    }
+    let operator = tokens.next().filter(|_| token.kind == TokenKind::Open)?;
+    let operator = part.text.get(operator.start..operator.end)?.to_ascii_lowercase();
+    let operator = operator.strip_prefix("cl:").or_else(|| operator.strip_prefix("common-lisp:")).unwrap_or(&operator);
+    if operator != "in-package" {
+        return None;
+    }
+    let name = tokens.next()?;
+    designated(part.text.get(name.start..name.end)?, name.kind)
+}
+
+/// Pass over a feature expression.
+fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
+    let mut depth = 0usize;
+    loop {
+        match tokens.next()?.kind {
+            TokenKind::Open => depth += 1,
+            TokenKind::Close => depth = depth.checked_sub(1)?,
+            TokenKind::Prefix | TokenKind::Guard | TokenKind::Unknown => continue,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(());
+        }
+    }
 }
 
 #[cfg(test)]

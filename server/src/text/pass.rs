@@ -2,7 +2,7 @@
 //! Offsets are bytes of the given part.
 
 use super::scanner::{Cut, Scanner, Suspect, Token, TokenKind};
-use super::toplevel::{Damage, Fault, TopForm};
+use super::top_form::{Damage, Fault, TopForm};
 
 /// The number of rescans of a text behind a broken form before every `(` at the start of a line
 /// begins a form. Keeps time linear.

@@ -13,53 +13,14 @@ use ropey::Rope;
 
 use super::Span;
 use super::pass::{Found, MAX_RECOVERIES, Outcome, Pass, Reuse};
-
-/// Why a top-level form cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// A list in it is never closed.
-    UnclosedList,
-    /// A `)` that closes nothing.
-    ExtraClose,
-    /// A string in it is never closed.
-    UnterminatedString,
-    /// A `|` in it is never closed.
-    UnterminatedBar,
-    /// A `#|` in it, or the `#|` that it is, is never closed.
-    UnterminatedComment,
-    /// The text ends after its `\` or `#\`.
-    DanglingEscape,
-    /// A `'`, `#'`, `#+` or the like in it has nothing after it.
-    DanglingPrefix,
-}
-
-/// A top-level form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TopForm {
-    /// The span in characters.
-    pub span: Span,
-    /// Why it cannot be read; `None` when its structure is whole.
-    pub fault: Option<Fault>,
-    /// The span in bytes.
-    pub(crate) bytes: Span,
-    /// True if the form has a string in which a definition seems to begin.
-    suspect: bool,
-}
+use super::top_form::Damage;
+pub use super::top_form::{Fault, TopForm};
 
 /// The top-level forms of a text, in order and disjoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scan {
     /// Shared with every copy of the document, of which each request has one.
     forms: Arc<[TopForm]>,
-}
-
-/// The changed part of a text: `start..old_end` of the old text became `start..new_end` of the
-/// new one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Damage {
-    pub(super) start: usize,
-    pub(super) old_end: usize,
-    pub(super) new_end: usize,
 }
 
 /// The number of bytes an update scans beyond the damage before it scans the rest of the text.
