@@ -228,6 +228,25 @@ async fn pause_continue_and_fix() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_that_follows_at_once_is_told_after_the_answer() {
+    let (fixture, session) = fixture().await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    let done = client.send("evaluate", json!({"expression": "(dotimes (n 60 :done) (break))"})).await;
+    for round in 0..60 {
+        let thread = client.event("stopped").await["threadId"].clone();
+        client.ask("continue", json!({"threadId": thread})).await;
+        // A client takes the thread for running now.
+        let early = client.waiting.iter().find(|message| message["event"] == "stopped");
+        assert_eq!(early, None, "round {round}");
+    }
+    assert_eq!(client.answer(done).await["body"]["result"], ":DONE");
+    client.leave().await;
+    drop(session);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_stops_of_a_debugger_that_vanishes_are_aborted_after_a_while() {
     let (fixture, session) = fixture().await;
     let mut client = Client::connect(&session, Duration::from_millis(10));

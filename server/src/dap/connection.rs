@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
+use super::going_on::{GoingOn, Waiting};
 use super::outgoing::Sender;
 use super::protocol::{Begin, Message, Request};
 use super::sources::Evaluated;
@@ -39,6 +40,7 @@ pub(super) struct Connection {
     pub(super) wanted: Mutex<Wanted>,
     /// Held while breakpoints are set in the image.
     pub(super) setting: tokio::sync::Mutex<()>,
+    waiting: Waiting,
     /// The texts of the client's evaluations that have not ended, in order; the first one runs.
     pub(super) evaluations: Mutex<VecDeque<Arc<str>>>,
 }
@@ -68,6 +70,7 @@ impl Connection {
             texts: Mutex::default(),
             wanted: Mutex::default(),
             setting: tokio::sync::Mutex::default(),
+            waiting: Waiting::default(),
             evaluations: Mutex::default(),
         }
     }
@@ -127,7 +130,12 @@ impl Connection {
             let ours = at.breakpoints.iter().filter(|hit| hit.owner == self.own);
             body["hitBreakpointIds"] = ours.map(|hit| hit.id).collect();
         }
-        self.event("stopped", body);
+        self.waiting.tell(stop.number, body, &self.out);
+    }
+
+    /// Has stops be told after the answer to a request after which a program goes on.
+    pub(super) fn going_on(&self, command: &str) -> Option<GoingOn<'_>> {
+        self.waiting.request(command, &self.out)
     }
 
     /// Compares the stops with those that there are, after events were missed. Events that are
@@ -159,6 +167,7 @@ impl Connection {
 
     fn stop_left(&self, number: u64) {
         let Some(stop) = lock(&self.stops).remove(&number) else { return };
+        self.waiting.left(number);
         let around = stop.parent.and_then(|parent| lock(&self.stops).get(&parent).cloned());
         match around {
             Some(around) => self.tell_of(&around),

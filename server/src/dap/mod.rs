@@ -7,6 +7,7 @@
 mod answers;
 mod breakpoints;
 mod connection;
+mod going_on;
 mod handlers;
 mod outgoing;
 mod protocol;

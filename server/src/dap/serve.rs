@@ -85,9 +85,11 @@ where
 }
 
 async fn answer(connection: Arc<Connection>, request: Request) {
+    let going_on = connection.going_on(&request.command);
     let result = requests::answer(&connection, &request).await;
     let worked = result.is_ok();
     connection.respond(&request, result);
+    drop(going_on);
     match request.command.as_str() {
         "initialize" => connection.event("initialized", json!({})),
         "configurationDone" if worked => {

@@ -1,0 +1,106 @@
+//! The order of an answer and of the stop that follows it. Clients take a thread for running when
+//! `continue` or a step is answered, so a `stopped` event that came before the answer is lost on
+//! them. Stops are told after the answers to such requests.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::outgoing::Sender;
+use super::protocol::Message;
+
+/// The requests whose answers say that a thread runs.
+const REQUESTS: &[&str] = &["continue", "next", "stepIn", "stepOut", "restartFrame"];
+
+/// The `stopped` events that wait for answers.
+#[derive(Default)]
+pub(super) struct Waiting(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The number of requests in progress after which a program goes on.
+    requests: usize,
+    /// The numbers of the stops, with the bodies of the events, in order.
+    stops: Vec<(u64, Value)>,
+}
+
+/// A request in progress. When dropped, after its answer, the stops that waited for it are told.
+pub(super) struct GoingOn<'a> {
+    waiting: &'a Waiting,
+    out: &'a Sender,
+}
+
+impl Waiting {
+    /// Has stops wait for the answer to a request, if it is one after which a program goes on.
+    pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<GoingOn<'a>> {
+        REQUESTS.contains(&command).then(|| {
+            self.state().requests += 1;
+            GoingOn { waiting: self, out }
+        })
+    }
+
+    /// Tells of a stop, at once or after the answers in progress.
+    pub(super) fn tell(&self, stop: u64, body: Value, out: &Sender) {
+        let mut state = self.state();
+        if state.requests > 0 {
+            return state.stops.push((stop, body));
+        }
+        out.send(Message::event("stopped", body));
+    }
+
+    /// Forgets a stop that was left before it was told.
+    pub(super) fn left(&self, stop: u64) {
+        self.state().stops.retain(|(number, _)| *number != stop);
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // The state is consistent between any two statements.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for GoingOn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.waiting.state();
+        state.requests -= 1;
+        if state.requests == 0 {
+            for (_, body) in std::mem::take(&mut state.stops) {
+                self.out.send(Message::event("stopped", body));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::outgoing;
+    use super::*;
+    use crate::framing::json::{Frame, Frames};
+
+    #[tokio::test]
+    async fn stops_wait_for_the_last_answer_and_those_that_were_left_are_not_told() {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
+        tokio::spawn(outgoing.write_to(theirs));
+        let waiting = Waiting::default();
+        assert!(waiting.request("threads", &out).is_none());
+        let (first, second) = (waiting.request("continue", &out), waiting.request("next", &out));
+        (1..=3).for_each(|stop| waiting.tell(stop, json!({"stop": stop}), &out));
+        waiting.left(2);
+        drop(first);
+        out.send(Message::event("the answer", json!({})));
+        drop(second);
+        waiting.tell(4, json!({"stop": 4}), &out);
+        let mut frames = Frames::new(ours);
+        let mut told = Vec::new();
+        while told.len() < 4 {
+            if let Some(Frame::Message(message)) = frames.next().await.unwrap() {
+                told.push(message["body"]["stop"].as_u64());
+            }
+        }
+        assert_eq!(told, [None, Some(1), Some(3), Some(4)]);
+    }
+}
