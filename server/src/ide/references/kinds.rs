@@ -187,6 +187,8 @@ impl<'a> Walk<'a> {
             Some(Space::Variable) => Some((Kind::Reads, false)),
             // A standard operator, of which the scopes know more than that it is called.
             None if self.heads_a_form(node) && self.is_standard(node) => Some((Kind::Calls, true)),
+            // Evaluated by the reader, wherever it stands.
+            _ if self.form.written(node).starts_with("#.") => Some((Kind::Reads, false)),
             _ => Some((Kind::Mentions, false)),
         }
     }
@@ -291,6 +293,7 @@ mod tests {
             ("(setf (f x) (f y) f (f z))", "       S     C    s  C"),
             ("(incf f) (push x f) (pop (f x))", "      s          s        S"),
             ("(list f)", "      r"),
+            ("(defun g () (declare #.f))", "                       r"),
             ("(defun f (x) (f x))", "       d      C"),
             ("(defun (setf f) (v) v)", "             d"),
             ("(defstruct (f (:conc-name f)) f)", "            d             m   m"),

@@ -46,7 +46,7 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.scratch("(defun double (x) (* 2 x))\n\n(defun four (x)\n  (funcall #'double\n           x))")
     await workbench.cursor('scratch.lisp', 'funcall')
     await workbench.command('Calls: Show Call Hierarchy')
-    const row = page.locator('.call-hierarchy .monaco-list-row', { hasText: 'four' }).first()
+    const row = page.locator('.part.sidebar .monaco-list-row', { hasText: 'four' }).first()
     await workbench.until('the caller', () => row.isVisible())
     await workbench.picture('26-call-hierarchy-dark')
     await page.keyboard.press('Escape')
