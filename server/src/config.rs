@@ -131,6 +131,8 @@ pub struct Config {
     pub hint_parameters: bool,
     /// `completion.snippets`: a completed operator brings its required arguments. Default false.
     pub completion_snippets: bool,
+    /// `docs.hyperspec`: the directory or the address of the HyperSpec. Default: the usual address.
+    pub hyperspec: String,
     /// `host.linger_s`: the time that the host stays after its last client has left. Default 60
     /// s.
     pub linger: Duration,
@@ -193,6 +195,7 @@ impl Default for Config {
             lens_references: false,
             hint_parameters: false,
             completion_snippets: false,
+            hyperspec: String::new(),
             linger: Duration::from_secs(60),
             problems: Vec::new(),
             untrusted: None,

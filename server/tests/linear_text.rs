@@ -16,8 +16,8 @@ use consort::ide::format::{self, Options, Wanted};
 use consort::ide::initargs;
 use consort::ide::texts::{OpenText, Texts};
 use consort::ide::{
-    edit_form, evaluate_part, hints, outline, partial_name, places, ranges, read_file, semantic, signature, structural,
-    structure, symbols, testing, types,
+    edit_form, enclosing, evaluate_part, hints, hyperspec, linked_names, outline, partial_name, places, ranges,
+    read_file, references, semantic, signature, structural, structure, symbols, testing, types,
 };
 use consort::model::diagnostic::{Diagnostic, Severity};
 use consort::text::datum::Form;
@@ -279,6 +279,18 @@ const FEATURES: &[Feature] = &[
         for form in document.scan().forms() {
             definitions::mentions(document, form.span, "x");
         }
+    }),
+    ("calls and references by kind", |document, _| {
+        let mut around = enclosing::Finder::default();
+        for form in document.scan().forms() {
+            for call in references::calls(&Form::of(document, form.span)) {
+                around.at(document, call.span.start);
+            }
+        }
+        linked_names::places(document, place(document));
+        hyperspec::reader_macro_at(document, place(document));
+        evaluate_part::top_level(document, place(document));
+        evaluate_part::up_to(document, place(document));
     }),
     ("tests and lenses", |document, _| {
         for form in document.scan().forms() {

@@ -8,7 +8,7 @@ import type { Results } from './results.js'
 import { complain, isLisp, Refused, type Server } from './server.js'
 import { label } from './format.js'
 
-export type What = 'form' | 'top-level' | 'region' | 'buffer'
+export type What = 'form' | 'top-level' | 'region' | 'buffer' | 'to-cursor'
 
 /** The active editor, when it shows Lisp. */
 export function lispEditor(): vscode.TextEditor | undefined {
@@ -82,6 +82,7 @@ export class Evaluator {
     if (what === 'top-level' && this.server.can('evalForm')) return ['evalForm', { uri, position: at, topLevel: true, captureTime: true }]
     if (what === 'region' && this.server.can('evalRegion')) return ['evalRegion', { uri, range: plainRange(range), captureTime: true }]
     if (what === 'buffer' && this.server.can('evalBuffer')) return ['evalBuffer', { uri, captureTime: true }]
+    if (what === 'to-cursor' && this.server.can('evalToCursor')) return ['evalToCursor', { uri, position: at, captureTime: true }]
     return ['eval', { code: document.getText(range), uri, position: plain(range.start), captureTime: true }]
   }
 
@@ -124,6 +125,8 @@ export function rangeOf(editor: vscode.TextEditor, what: What): vscode.Range | u
     const text = document.getText().trimEnd()
     return text === '' ? undefined : new vscode.Range(new vscode.Position(0, 0), document.validatePosition(document.positionAt(text.length)).isAfter(last) ? last : document.positionAt(text.length))
   }
+  // The server knows where the last form before the cursor ends.
+  if (what === 'to-cursor') return new vscode.Range(new vscode.Position(0, 0), selection.active)
   if (what === 'region' && !selection.isEmpty) return new vscode.Range(selection.start, selection.end)
   const text = document.getText()
   const offset = document.offsetAt(selection.active)

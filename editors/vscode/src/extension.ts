@@ -12,6 +12,7 @@ import type { Sourced } from './frames.js'
 import { askInBox } from './input.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, LispError, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import { openManual, referencesByKind } from './names.js'
 import { newProject } from './new_project.js'
 import { Profiles } from './profile.js'
 import { Repl } from './repl.js'
@@ -110,6 +111,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   evaluate('evalTopLevelForm', 'top-level')
   evaluate('evalSelection', 'region')
   evaluate('evalBuffer', 'buffer')
+  evaluate('evalToCursor', 'to-cursor')
   command('evalToComment', () => evaluator.evaluateToComment())
   command('loadFile', () => evaluator.loadFile())
   command('clearResults', () => results.clear())
@@ -216,6 +218,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('expandInPlace', () => expansions.inPlace())
   command('describe', () => tell(server, documents, 'describe'))
   command('disassemble', () => tell(server, documents, 'disassemble'))
+  command('hyperspec', () => openManual(server))
+  command('referencesByKind', () => referencesByKind(server))
   command('profile', () => profiles.profileForm())
   command('goToDefinition', async () => {
     const editor = vscode.window.activeTextEditor

@@ -119,8 +119,8 @@ export interface Structure {
  * announce is not offered.
  */
 export const COMMANDS = [
-  'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
-  'profileForm', 'disassemble', 'describe', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
+  'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
+  'profileForm', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
@@ -168,6 +168,20 @@ export interface Told {
   name: string | null
   text: string
   error?: string | LispError | null
+}
+
+/** The answer of `consort.hyperspec`. */
+export interface ManualPage {
+  manual: string
+  url: string
+}
+
+/** The answer of `consort.references`. */
+export interface References {
+  name: string
+  /** All kinds, those that people ask for first. */
+  kinds: string[]
+  references: { kind: string; by: string | null; uri: string; range: Range }[]
 }
 
 /** The answer of `consort.runTests` and `consort.runTestAtPoint`. */

@@ -5,7 +5,7 @@
 export const SERVER_KEYS = [
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
   'check.unreachable', 'check.confine', 'check.chain', 'check.shadow_mb', 'check.read', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code',
-  'approval.edit-file', 'approval.restart-image', 'approval.debug', 'debug.on_error', 'lenses.tests', 'lenses.references', 'hints.parameters', 'completion.snippets', 'eval.timeout_s', 'host.linger_s',
+  'approval.edit-file', 'approval.restart-image', 'approval.debug', 'debug.on_error', 'lenses.tests', 'lenses.references', 'hints.parameters', 'completion.snippets', 'docs.hyperspec', 'eval.timeout_s', 'host.linger_s',
 ] as const
 
 /**
@@ -21,7 +21,7 @@ export const FILE_ONLY = new Set([
  * are files that others can write. The server is told so (`ownSettings`), and believes no other
  * editor.
  */
-export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb)$|^eval\.timeout_s$/
+export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb)$|^eval\.timeout_s$|^docs\.hyperspec$/
 
 /** One setting, as VS Code inspects it. */
 export interface Inspected {

@@ -270,6 +270,21 @@ pub const KEYS: &[Key] = &[
         set: |config, value| value.as_bool().map(|on| config.completion_snippets = on),
     },
     Key {
+        name: "docs.hyperspec",
+        expected: "the absolute name of a directory that has the HyperSpec, its address, or \"\" for the usual one",
+        default: "\"\"",
+        workspace: FromWorkspace::Trusted,
+        set: |config, value| {
+            let name = value.as_str()?;
+            let web = name.starts_with("http://") || name.starts_with("https://");
+            config.hyperspec = match expand_home(name) {
+                _ if web || name.is_empty() => name.to_owned(),
+                directory => directory.to_str().filter(|_| directory.is_absolute())?.to_owned(),
+            };
+            Some(())
+        },
+    },
+    Key {
         name: "host.linger_s",
         expected: "a number of seconds from 0 to 604800",
         default: "60",

@@ -2,7 +2,9 @@
 //! package or a system.
 
 use super::context::{Backend, Cursor};
+use super::hierarchy::{Item, Look, Named};
 use super::places::{self, Defined, Target};
+use super::type_hierarchy;
 use crate::image::api::symbols::Want;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind};
@@ -12,15 +14,31 @@ use crate::text::scopes::Scopes;
 
 /// Returns the local binding, or all definitions, of the name at the cursor.
 pub async fn definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
-    find(cursor, |_| true).await
+    find(cursor).await
 }
 
-/// Returns the local binding, or the methods, of the name at the cursor.
+/// Returns the local binding of the name at the cursor; of a generic function the methods, of a
+/// class the subclasses of all levels.
 pub async fn implementations<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
-    find(cursor, |one| one.kind == "method").await
+    let Some((_, name)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
+    if let Some(span) = local(&cursor.document, cursor.offset) {
+        return vec![cursor.target(span)];
+    }
+    let named = Named { name, package: cursor.package() };
+    let mut found = in_workspace(cursor, &named, |kind| kind == "method").await;
+    found.extend(type_hierarchy::all_subtypes(&cursor.context, &named).await.iter().map(Item::target));
+    places::distinct(found)
 }
 
-async fn find<B: Backend>(cursor: &Cursor<B>, wanted: impl Fn(&Defined) -> bool) -> Vec<Target> {
+/// The definitions of a global name with a wanted kind that the image knows or the workspace's
+/// texts have, loaded or not.
+async fn in_workspace<B: Backend>(cursor: &Cursor<B>, named: &Named, wanted: fn(&str) -> bool) -> Vec<Target> {
+    let index = cursor.context.texts_index().await;
+    let mut look = Look::into(&cursor.context, &index).await;
+    look.definitions(named, wanted).await.iter().map(Item::target).collect()
+}
+
+async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let Some((written, is_string)) = name_at(&cursor.document, cursor.offset) else { return Vec::new() };
     if let Some(span) = local(&cursor.document, cursor.offset).filter(|_| !is_string) {
         return vec![cursor.target(span)];
@@ -30,10 +48,13 @@ async fn find<B: Backend>(cursor: &Cursor<B>, wanted: impl Fn(&Defined) -> bool)
     let mut texts = cursor.context.texts().await;
     // A string may name a package or a system only.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");
-    let mut defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
-    defined.retain(wanted);
+    let defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
     // An accessor and its setf function share one location.
-    places::distinct(defined.iter().map(Defined::target))
+    let found = places::distinct(defined.iter().map(Defined::target));
+    if found.is_empty() && !is_string {
+        return in_workspace(cursor, &Named { name: written, package }, |_| true).await;
+    }
+    found
 }
 
 /// The symbol or string at `offset`; the flag is true for a string.
@@ -168,5 +189,22 @@ mod tests {
                        ^^^^
         "#]]
         .assert_eq(&shown(&run(implementations(&cursor(image, &files)))));
+    }
+
+    #[test]
+    fn implementations_of_a_class_are_its_subclasses() {
+        let files = [
+            ("a.lisp", "(defclass shape () ())\n(f 'sha‸pe)"),
+            ("b.lisp", "(defclass c (shape) ())\n(defclass d (c) ())"),
+        ];
+        expect![[r#"
+            b.lisp:1
+            (defclass c (shape) ())
+                      ^
+            b.lisp:2
+            (defclass d (c) ())
+                      ^
+        "#]]
+        .assert_eq(&shown(&run(implementations(&cursor(FakeImage::absent(), &files)))));
     }
 }

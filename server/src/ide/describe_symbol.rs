@@ -7,9 +7,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::context::{Backend, Context};
-use super::{described, hyperspec, places, references, source_location};
+use super::manuals::Manuals;
+use super::references::{self, Kind, Referred};
+use super::{described, enclosing, places, source_location};
 use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, Want};
 use crate::model::image::ImageError;
+use crate::text::position::line_column;
 
 /// The maximum number of callers and of callees in an answer.
 const SHOWN: usize = 40;
@@ -54,8 +57,9 @@ impl Description {
     }
 }
 
-/// Describes a symbol as written in `package`, with its callers if `callers` is true. Returns the
-/// data and the text; files below `workspace` are named relative to it.
+/// Describes a symbol as written in `package`. `callers`: also who refers to it, as the compiler
+/// recorded it; with kinds the references of these kinds, in code that is not loaded too. Returns
+/// the data and the text; files below `workspace` are named relative to it.
 ///
 /// # Errors
 /// See [`Backend::query`].
@@ -63,15 +67,15 @@ pub async fn symbol<B: Backend>(
     context: &Context<B>,
     symbol: String,
     package: Option<String>,
-    callers: bool,
+    callers: Option<&[Kind]>,
     workspace: &Path,
 ) -> Result<(Description, String), ImageError> {
     let mut want = vec![Want::Facts, Want::Definitions, Want::Callees, Want::Class, Want::Elsewhere];
-    if callers {
+    if callers.is_some_and(<[Kind]>::is_empty) {
         want.push(Want::References);
     }
     // The places of more methods are not shown, and each would have its file read.
-    let query = Symbol { name: symbol.clone(), package, strict: true, want, methods: Some(SHOWN) };
+    let query = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want, methods: Some(SHOWN) };
     let known = context.query(query).await?;
     let mut texts = context.texts().await;
     let defined = places::defined(&known, &mut texts).await;
@@ -91,8 +95,31 @@ pub async fn symbol<B: Backend>(
         }
         facts.callers = Some(callers);
     }
+    if let Some(kinds) = callers.filter(|kinds| !kinds.is_empty()) {
+        let name = known.printed.as_deref().unwrap_or(&symbol);
+        facts.callers = Some(of_kinds(context, name, package.as_deref(), kinds, workspace).await);
+    }
     let text = render(&facts, &known);
     Ok((facts, text))
+}
+
+/// The references of some kinds, each in a line.
+async fn of_kinds<B: Backend>(
+    context: &Context<B>,
+    name: &str,
+    package: Option<&str>,
+    kinds: &[Kind],
+    workspace: &Path,
+) -> Vec<String> {
+    let found = references::of_kinds(context, name, package, kinds).await;
+    let mut around = enclosing::Finder::default();
+    let one = |one: &Referred| {
+        let by = around.at(&one.text.document, one.span.start).map(|by| by.name).unwrap_or_default();
+        let file = one.text.path.strip_prefix(workspace).unwrap_or(&one.text.path);
+        let line = line_column(one.text.document.text(), one.span.start).line;
+        format!("{by} {}  ({}:{line})", one.kind.word(), file.display())
+    };
+    found.iter().map(one).collect()
 }
 
 fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Description {
@@ -138,9 +165,10 @@ fn render(description: &Description, known: &Known) -> String {
     }
     let what = known.facts.as_ref().filter(|facts| !facts.kinds.is_empty()).map(described::what);
     let mut out = format!("{}: {}", description.symbol, what.unwrap_or_else(|| "package".into()).replace('`', ""));
-    let standard = known.facts.as_ref().filter(|facts| facts.package.as_deref() == Some("COMMON-LISP"));
-    if let Some(page) = standard.and_then(|facts| hyperspec::page_of_symbol(&facts.name)) {
-        out.push_str(&format!("\nHyperSpec: {page}"));
+    let facts = known.facts.as_ref();
+    let page = facts.and_then(|facts| Manuals::default().page_of_symbol(facts.package.as_deref()?, &facts.name));
+    if let Some(page) = page {
+        out.push_str(&format!("\n{}: {}", page.manual, page.url));
     }
     if let Some(list) = &description.lambda_list {
         out.push_str(&format!("\nLambda list: {list}"));
@@ -233,7 +261,7 @@ mod tests {
     fn check(image: FakeImage, name: &str, expected: Expect) {
         let files = [("b.lisp", "(defun user (y)\n  (far y))\n(defun far (x) x)")];
         let context = context(image, &files);
-        let text = match run(symbol(&context, name.into(), None, true, Path::new("/no"))) {
+        let text = match run(symbol(&context, name.into(), None, Some(&[]), Path::new("/no"))) {
             Ok((_, text)) => text,
             Err(error) => format!("{}: {error}", error.kind()),
         };
@@ -255,7 +283,8 @@ mod tests {
         // One look at the image, and none for callers unless they are asked for.
         for callers in [false, true] {
             let context = context(FakeImage::empty().symbol("far", answer.clone()), &[]);
-            let (described, _) = run(symbol(&context, "far".into(), None, callers, Path::new("/no"))).unwrap();
+            let wanted: Option<&[Kind]> = callers.then_some(&[]);
+            let (described, _) = run(symbol(&context, "far".into(), None, wanted, Path::new("/no"))).unwrap();
             assert_eq!(described.callers.is_some(), callers);
             let want = if callers { r#","references"]"# } else { "]" };
             let asked = format!(
@@ -285,6 +314,21 @@ mod tests {
             Defined by an agent.
         "#]],
         );
+    }
+
+    #[test]
+    fn references_of_some_kinds_are_those_of_the_texts_too() {
+        let files = [("b.lisp", "(defun user (y)\n  (far y))\n(defun far (x) x)\n(setf (far 1) 2)\n(test t1 (far 3))")];
+        let facts = json!({"name": "FAR", "package": "APP", "external": true, "printed": "far", "kinds": ["function"],
+            "documentation": []});
+        let context = context(FakeImage::empty().symbol("far", json!({"found": true, "facts": facts})), &files);
+        let of = |kind| {
+            let (found, _) = run(symbol(&context, "far".into(), None, Some(&[kind]), Path::new("/no"))).unwrap();
+            found.callers.unwrap().join(", ")
+        };
+        assert_eq!(of(Kind::Calls), "user calls  (b.lisp:2), test t1 calls  (b.lisp:5)");
+        assert_eq!(of(Kind::Sets), "setf sets  (b.lisp:4)");
+        assert_eq!(of(Kind::Binds), "");
     }
 
     #[test]

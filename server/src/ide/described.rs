@@ -122,7 +122,7 @@ fn ticked(names: &[String]) -> String {
 }
 
 /// A link's target between angle brackets: a file, percent-encoded where Markdown would end it.
-fn target(uri: &str) -> String {
+pub(super) fn target(uri: &str) -> String {
     uri.chars()
         .map(|char| match char {
             '<' | '>' | '\\' | '\n' | '\r' => format!("%{:02X}", char as u32),

@@ -1,9 +1,59 @@
 //! Selects the form to evaluate at a place, and formats its value as a comment below it. Offsets
-//! are bytes.
+//! are bytes, but for the functions of documents.
 
 use std::ops::Range;
 
+use crate::text::Span;
+use crate::text::datum::{self, Form};
+use crate::text::document::Document;
+use crate::text::forms::toplevel_form;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
+
+/// The top-level form at a place of a document, or the one before it. Within `(comment ...)` and
+/// behind `#+(or)`, where code is kept that is not loaded, the form there. In characters.
+pub fn top_level(document: &Document, offset: usize) -> Option<Span> {
+    let span = toplevel_form(document, offset)?;
+    let form = Form::of(document, span);
+    let Some(node) = form.nodes.first().filter(|_| form.nodes.len() == 1) else { return Some(span) };
+    let kept =
+        if form.operator(node).as_deref() == Some("comment") && node.span.start < offset && offset < node.span.end {
+            let inside = &node.children[1..];
+            let near = |one: &&datum::Node| one.span.start <= offset;
+            inside.iter().rev().find(near).or(inside.first())
+        } else {
+            is_never(form.written(node)).then_some(node)
+        };
+    Some(kept.map_or(span, |node| {
+        let skipped = never_length(form.written(node));
+        form.span_of(node.start() + skipped, node.end())
+    }))
+}
+
+/// The part of a document from its start to the end of the last top-level form that ends at a place
+/// or before it; `None` if there is none. In characters.
+pub fn up_to(document: &Document, offset: usize) -> Option<Span> {
+    let forms = document.scan().forms();
+    let last = forms.iter().take_while(|form| form.span.end <= offset).last()?;
+    Some(Span { start: 0, end: last.span.end })
+}
+
+/// Returns true for a form that the reader always skips, as people write it.
+fn is_never(written: &str) -> bool {
+    never_length(written) > 0
+}
+
+/// The bytes of `#+(or)`, `#+nil` or `#-(and)` and the white space behind it.
+pub fn never_length(written: &str) -> usize {
+    const GUARDS: [&str; 6] = ["#+(or)", "#+nil", "#+ (or)", "#-(and)", "#+ nil", "#+:nil"];
+    let starts = |guard: &&&str| {
+        written.get(..guard.len()).is_some_and(|start| start.eq_ignore_ascii_case(guard))
+            && written[guard.len()..].starts_with(|char: char| char.is_whitespace() || "(#'`".contains(char))
+    };
+    GUARDS.iter().find(starts).map_or(0, |guard| {
+        let rest = &written[guard.len()..];
+        guard.len() + rest.len() - rest.trim_start().len()
+    })
+}
 
 /// The form that ends at a place; else the one that begins or lies around it; else the one
 /// before it, or the list around it.
@@ -97,5 +147,45 @@ mod tests {
         assert_eq!(written("(a)\n; => 1\n; => x\n;    y\n(b)", &["2"]), "(a)\n; => 2\n(b)");
         assert_eq!(written("(a)", &[]), "(a)\n; => no values");
         assert_eq!(written("(a) b", &["1"]), "(a)\n; => 1\n b");
+    }
+
+    /// The part of a document that a function selects at the mark.
+    fn selected(source: &str, select: impl Fn(&Document, usize) -> Option<Span>) -> Option<String> {
+        let offset = source.chars().position(|char| char == '‸').unwrap_or(0);
+        let document = Document::new(&source.replace('‸', ""), 0);
+        select(&document, offset).map(|span| document.text().slice(span.start..span.end).to_string())
+    }
+
+    #[test]
+    fn forms_that_are_kept_from_loading_are_top_level_ones() {
+        for (source, expected) in [
+            ("(a) (b‸)", "(b)"),
+            ("(comment (a 1)\n  (b (c‸ 2)))", "(b (c 2))"),
+            ("(comment (a 1) ‸ (b 2))", "(a 1)"),
+            ("(comment ‸ (a 1))", "(a 1)"),
+            ("(comment (a 1))‸", "(comment (a 1))"),
+            ("(comment‸)", "(comment)"),
+            ("(comment #+(or) (a‸ 1))", "(a 1)"),
+            ("#+(or) (a (b‸))", "(a (b))"),
+            ("#+(or)\n'(a‸)", "'(a)"),
+            ("#+nil(a‸)", "(a)"),
+            ("#+nilly (a‸)", "#+nilly (a)"),
+            ("#+sbcl (a‸)", "#+sbcl (a)"),
+        ] {
+            assert_eq!(selected(source, top_level).as_deref(), Some(expected), "{source}");
+        }
+    }
+
+    #[test]
+    fn up_to_the_cursor_are_the_forms_that_end_before_it() {
+        for (source, expected) in [
+            ("(a) ; x\n(b)‸ (c)", Some("(a) ; x\n(b)")),
+            ("(a)\n(b‸)", Some("(a)")),
+            ("(a)\n\n‸", Some("(a)")),
+            ("‸(a)", None),
+            ("(a‸)", None),
+        ] {
+            assert_eq!(selected(source, up_to).as_deref(), expected, "{source}");
+        }
     }
 }

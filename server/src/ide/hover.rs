@@ -2,7 +2,8 @@
 
 use super::context::{Backend, Cursor};
 use super::described::{self, Described};
-use super::{hyperspec, places};
+use super::manuals::{Manuals, Page};
+use super::{hyperspec, places, standard_syntax};
 use crate::image::api::symbols::Want;
 use crate::shown;
 use crate::text::Span;
@@ -21,22 +22,31 @@ pub struct Hover {
 }
 
 /// Describes the name at the cursor; `None` when there is no name or nothing is known of it.
-pub async fn hover<B: Backend>(cursor: &Cursor<B>) -> Option<Hover> {
+pub async fn hover<B: Backend>(cursor: &Cursor<B>, manuals: &Manuals) -> Option<Hover> {
     let Some((span, written)) = symbol_at(&cursor.document, cursor.offset) else {
-        let (directive, span) = hyperspec::directive_at(&cursor.document, cursor.offset)?;
-        let page = hyperspec::page(&directive)?;
-        let markdown = format!("format directive {}\n\n{}", shown::code_span(&directive), link(&page));
-        return Some(Hover { span, markdown });
+        return character(cursor, manuals);
     };
     let markdown = match local(cursor, &written) {
         Some(markdown) => markdown,
-        None => global(cursor, &written).await?,
+        None => global(cursor, &written, manuals).await?,
     };
     Some(Hover { span, markdown })
 }
 
-fn link(page: &str) -> String {
-    format!("[HyperSpec]({page})")
+/// The description of a format directive or a reader macro.
+fn character<B: Backend>(cursor: &Cursor<B>, manuals: &Manuals) -> Option<Hover> {
+    let directive = hyperspec::directive_at(&cursor.document, cursor.offset);
+    let directive = directive.map(|(written, span)| ("format directive", written, span));
+    let (what, written, span) = directive.or_else(|| {
+        let (written, span) = hyperspec::reader_macro_at(&cursor.document, cursor.offset)?;
+        Some(("reader macro", written, span))
+    })?;
+    let page = manuals.hyperspec_page(hyperspec::page(&written)?);
+    Some(Hover { span, markdown: format!("{what} {}\n\n{}", shown::code_span(&written), link(&page)) })
+}
+
+fn link(page: &Page) -> String {
+    format!("[{}](<{}>)", page.manual, described::target(&page.url))
 }
 
 /// The description of a local binding.
@@ -57,7 +67,7 @@ fn local<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
 
 /// The description of a name that is not local, by the image; by the texts when the image does not
 /// know the name or does not answer.
-async fn global<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
+async fn global<B: Backend>(cursor: &Cursor<B>, written: &str, manuals: &Manuals) -> Option<String> {
     let (context, package) = (&cursor.context, cursor.package());
     let known = context.symbol(written, package.as_deref(), &[Want::Facts, Want::Definitions]).await;
     let mut texts = context.texts().await;
@@ -66,16 +76,17 @@ async fn global<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String>
         let made_by = context.made_by(known);
         let described = Described { known: Some(known), defined: &defined, made_by: made_by.as_deref() };
         if let Some(markdown) = described::markdown(&described) {
-            let standard = known.facts.as_ref().filter(|facts| facts.package.as_deref() == Some("COMMON-LISP"));
-            let page = standard.and_then(|facts| hyperspec::page_of_symbol(&facts.name));
+            let facts = known.facts.as_ref();
+            let page = facts.and_then(|facts| manuals.page_of_symbol(facts.package.as_deref()?, &facts.name));
             return Some(page.map_or(markdown.clone(), |page| format!("{markdown}\n\n{}", link(&page))));
         }
     }
     let defined = places::defined_in_texts(written, package.as_deref(), &texts);
     let Some(one) = defined.first() else {
         // Declarations and the like mean nothing to the image; and without one there is the page.
-        let page = hyperspec::page_of_symbol(written)?;
-        return Some(format!("{}\n\n{}", shown::fenced("lisp", written), link(&page)));
+        let page = manuals.hyperspec_page(hyperspec::page_of_symbol(written)?);
+        let syntax = standard_syntax::of(written).unwrap_or(written);
+        return Some(format!("{}\n\n{}", shown::fenced("lisp", syntax), link(&page)));
     };
     let at = one.start().map_or(String::new(), |at| format!(":{}", at.line));
     let state = if known.is_ok() { "not loaded" } else { "the image does not answer" };
@@ -99,7 +110,7 @@ mod tests {
 
     fn check(image: FakeImage, text: &str, expected: Expect) {
         let cursor = cursor(image, &[("a.lisp", text)]);
-        let found = run(hover(&cursor));
+        let found = run(hover(&cursor, &Manuals::default()));
         let found = found.map_or("nothing".into(), |found| {
             let word = cursor.document.text().slice(found.span.start..found.span.end).to_string();
             format!("of {word}:\n{}\n", found.markdown)
@@ -214,10 +225,10 @@ mod tests {
             expect![[r#"
                 of ignore:
                 ```lisp
-                ignore
+                (ignore {variable | (function name)}*)
                 ```
 
-                [HyperSpec](http://www.lispworks.com/documentation/HyperSpec/Body/d_ignore.htm)
+                [HyperSpec](<http://www.lispworks.com/documentation/HyperSpec/Body/d_ignore.htm>)
             "#]],
         );
         check(
@@ -227,7 +238,7 @@ mod tests {
                 of ~a:
                 format directive `~a`
 
-                [HyperSpec](http://www.lispworks.com/documentation/HyperSpec/Body/22_cda.htm)
+                [HyperSpec](<http://www.lispworks.com/documentation/HyperSpec/Body/22_cda.htm>)
             "#]],
         );
         check(FakeImage::absent(), "(unk‸nown 1)", expect!["nothing"]);

@@ -5,9 +5,7 @@ use std::sync::OnceLock;
 
 use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
-
-/// The address of the HyperSpec.
-const ROOT: &str = "http://www.lispworks.com/documentation/HyperSpec/";
+use crate::text::scanner::{Scanner, TokenKind};
 
 /// Pages of format directives (CLHS 22.3), by the directive's character in upper case.
 const DIRECTIVES: [(&str, &str); 40] = [
@@ -85,20 +83,21 @@ const READER_MACROS: [(&str, &str); 28] = [
     ("#<", "02_dht"),
 ];
 
-/// Returns the address of the page about a name as written: a symbol of COMMON-LISP in any case,
-/// a format directive (`~A`, `~:[`) or a reader macro (`#'`).
-pub fn page(written: &str) -> Option<String> {
+/// Returns the name of the page about a name as written: a symbol of COMMON-LISP in any case, a
+/// format directive (`~A`, `~:[`) or a reader macro (`#'`). `Manuals` makes an address of it.
+pub fn page(written: &str) -> Option<&'static str> {
     let name = written.trim();
-    let page = symbol(name).or_else(|| directive(name)).or_else(|| {
-        let wanted = name.to_uppercase();
-        READER_MACROS.iter().find(|(macro_, _)| *macro_ == wanted).map(|(_, page)| *page)
-    })?;
-    Some(format!("{ROOT}Body/{page}.htm"))
+    symbol(name).or_else(|| directive(name)).or_else(|| reader_macro(name))
 }
 
-/// Returns the address of the page about a symbol of COMMON-LISP.
-pub fn page_of_symbol(name: &str) -> Option<String> {
-    symbol(name).map(|page| format!("{ROOT}Body/{page}.htm"))
+/// Returns the name of the page about a symbol of COMMON-LISP.
+pub fn page_of_symbol(name: &str) -> Option<&'static str> {
+    symbol(name)
+}
+
+fn reader_macro(written: &str) -> Option<&'static str> {
+    let wanted = written.to_uppercase();
+    READER_MACROS.iter().find(|(macro_, _)| *macro_ == wanted).map(|(_, page)| *page)
 }
 
 fn symbol(written: &str) -> Option<&'static str> {
@@ -148,6 +147,36 @@ pub fn directive_at(document: &Document, offset: usize) -> Option<(String, crate
     None
 }
 
+/// Returns the reader macro at `offset`: as the table has it (`#'`, `#P`), and the span of its
+/// characters.
+pub fn reader_macro_at(document: &Document, offset: usize) -> Option<(String, crate::text::Span)> {
+    let form = Form::at(document, offset)?;
+    let byte = |chars: usize| form.source.char_indices().nth(chars).map_or(form.source.len(), |(byte, _)| byte);
+    let at = byte(offset.saturating_sub(form.span.start));
+    let token = Scanner::new(&form.source).take_while(|token| token.start <= at).find(|token| at < token.end)?;
+    let text = form.source.get(token.start..token.end)?;
+    let written = match token.kind {
+        TokenKind::Prefix | TokenKind::Guard => text,
+        TokenKind::Open if text.starts_with('#') => text,
+        TokenKind::Atom if text.starts_with('#') => text,
+        TokenKind::BlockComment => "#|",
+        _ => return None,
+    };
+    // `#36r` is `#R`, `,@` is `,`, `#\Space` begins with `#\`.
+    let mut bare: String = written.chars().filter(|char| !char.is_ascii_digit()).collect();
+    if bare.starts_with(',') {
+        bare.truncate(1);
+    }
+    let macro_: String = bare.chars().take(if bare.starts_with('#') { 2 } else { 1 }).collect();
+    let last = macro_.chars().last()?;
+    let length = if matches!(macro_.as_str(), "##" | ",") { text.len() } else { text.find(last)? + last.len_utf8() };
+    let end = token.start + length;
+    if at >= end {
+        return None;
+    }
+    reader_macro(&macro_).map(|_| (macro_.to_uppercase(), form.span_of(token.start, end)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,8 +194,7 @@ mod tests {
             ("#'", "02_dhb"),
             ("#p", "02_dhn"),
         ] {
-            let page = page(name);
-            assert_eq!(page, Some(format!("{ROOT}Body/{expected}.htm")), "{name}");
+            assert_eq!(page(name), Some(expected), "{name}");
         }
         assert_eq!(page("no-such-name"), None);
         assert_eq!(page("~"), None);
@@ -184,6 +212,30 @@ mod tests {
             let at = source.chars().position(|char| char == '‸').expect("a caret");
             let found = directive_at(&Document::new(&source.replace('‸', ""), 0), at);
             assert_eq!(found.map(|(written, _)| written).as_deref(), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_reader_macro_is_found_where_it_is_written() {
+        for (source, expected) in [
+            ("(f ‸'x)", Some("' '")),
+            ("(f #‸'x)", Some("#' #'")),
+            ("(f '‸x)", None),
+            ("`(a ,‸@b)", Some(", ,@")),
+            ("(f ‸#\\a)", Some("#\\ #\\")),
+            ("(f #\\‸a)", None),
+            ("(f #3‸6rZZ)", Some("#R #36r")),
+            ("#‸+sbcl (f)", Some("#+ #+")),
+            ("(f ‸#(1 2))", Some("#( #(")),
+            ("(f #‸p\"x\")", Some("#P #p")),
+            ("(f ‸(g))", None),
+            ("(f #‸:g)", Some("#: #:")),
+        ] {
+            let at = source.chars().position(|char| char == '‸').expect("a caret");
+            let document = Document::new(&source.replace('‸', ""), 0);
+            let found = reader_macro_at(&document, at);
+            let found = found.map(|(name, span)| format!("{name} {}", document.text().slice(span.start..span.end)));
+            assert_eq!(found.as_deref(), expected, "{source}");
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The references to a name: those the compiler recorded, each located in the current text, and
-//! mentions in the workspace's texts, loaded or not.
+//! mentions in the workspace's texts, loaded or not. Each has its kind.
+
+mod kinds;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::context::{Backend, Context, Cursor};
+use super::index::Packages;
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
 use crate::image::api::symbols::{Known, Reference, Want};
@@ -13,11 +16,11 @@ use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions::{self, Hint};
-use crate::text::document::Document;
 use crate::text::forms::{package_at, symbol_at};
 use crate::text::names;
 use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
+pub use kinds::{Kind, Use, calls};
 
 /// The maximum number of places from the texts.
 const MOST: usize = 10_000;
@@ -25,10 +28,10 @@ const MOST: usize = 10_000;
 /// A place that refers to a name.
 #[derive(Debug, Clone)]
 pub struct Referred {
-    /// `calls`, `macroexpands`, ...; `mentions` for references found only in the text.
-    pub kind: String,
-    /// The referring definition.
-    pub by: String,
+    /// The kind, by where the name stands; by the compiler if a macro wrote the reference.
+    pub kind: Kind,
+    /// The name is that of a function or macro there.
+    pub called: bool,
     /// The text.
     pub text: Arc<Text>,
     /// The span of the name, or of the referring definition's name if a macro wrote the reference.
@@ -36,16 +39,26 @@ pub struct Referred {
 }
 
 impl Referred {
-    fn target(&self) -> Target {
+    /// The place, to show or to go to.
+    pub fn target(&self) -> Target {
         Target { uri: self.text.uri.clone(), text: Some(self.text.document.text().clone()), span: self.span }
     }
+}
+
+/// The references to a global name, and its definitions.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The references, those the compiler recorded first.
+    pub references: Vec<Referred>,
+    /// The definitions.
+    pub definitions: Vec<Target>,
 }
 
 /// Returns the references to the name at the cursor: calls, macro expansions, bindings, settings,
 /// reads and specializers; of a local name its occurrences. `None`: there is no name.
 pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Option<Vec<Target>> {
     let (_, written) = symbol_at(&cursor.document, cursor.offset)?;
-    if let Some(form) = Form::at(&cursor.document, cursor.offset) {
+    if let Some(form) = Form::at(&cursor.document, cursor.offset).filter(|_| !is_special(&written)) {
         let scopes = Scopes::of(&form);
         if let Some(index) = scopes.resolve(cursor.offset) {
             let own = scopes.bindings[index].span;
@@ -54,15 +67,61 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
         }
     }
     let package = cursor.package();
-    let want = [Want::References, Want::Definitions, Want::Facts];
-    let known = cursor.context.symbol(&written, package.as_deref(), &want).await.unwrap_or_default();
-    let mut texts = cursor.context.texts().await;
-    let found = all(&cursor.context, &written, package.as_deref(), &known, &mut texts).await;
-    let own = places::defined_anywhere(Some(&known), &written, package.as_deref(), &mut texts).await;
-    let declared: Vec<Target> = own.iter().map(Defined::target).collect();
-    let used = found.iter().map(Referred::target).filter(|target| !declared.contains(target));
-    let declarations = declared.iter().filter(|_| with_declaration).cloned();
+    let found = of_name(&cursor.context, &written, package.as_deref(), &mut cursor.context.texts().await).await;
+    let references = found.references.iter().filter(|one| with_declaration || one.kind != Kind::Defines);
+    let used = references.map(Referred::target).filter(|target| !found.definitions.contains(target));
+    let declarations = found.definitions.iter().filter(|_| with_declaration).cloned();
     Some(places::distinct(declarations.chain(used)))
+}
+
+/// Returns the references to a global name as written in a package, and its definitions.
+pub async fn of_name<B: Backend>(
+    context: &Context<B>,
+    written: &str,
+    package: Option<&str>,
+    texts: &mut Texts,
+) -> Found {
+    let want = [Want::References, Want::Definitions, Want::Facts];
+    let known = context.symbol(written, package, &want).await.unwrap_or_default();
+    let references = all(context, written, package, &known, texts).await;
+    let own = places::defined_anywhere(Some(&known), written, package, texts).await;
+    Found { references, definitions: own.iter().map(Defined::target).collect() }
+}
+
+/// Returns the references to a global name that are of some kinds; of all kinds if none is given.
+/// In order of the files.
+pub async fn of_kinds<B: Backend>(
+    context: &Context<B>,
+    written: &str,
+    package: Option<&str>,
+    kinds: &[Kind],
+) -> Vec<Referred> {
+    let mut found = of_name(context, written, package, &mut context.texts().await).await.references;
+    found.retain(|one| one.kind != Kind::Defines && (kinds.is_empty() || kinds.contains(&one.kind)));
+    found.sort_by(|one, other| (&one.text.path, one.span).cmp(&(&other.text.path, other.span)));
+    found
+}
+
+/// The kinds that words name.
+///
+/// # Errors
+/// A sentence about the first word that names none.
+pub fn kinds(words: &[String]) -> Result<Vec<Kind>, String> {
+    let one = |word: &String| {
+        let found = Kind::CHOICES.iter().find(|(_, known)| known == word).map(|(kind, _)| *kind);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = Kind::CHOICES.iter().map(|(_, word)| *word).collect();
+            format!("{word:?} is no kind of reference. The kinds are {}.", known.join(", "))
+        })
+    };
+    words.iter().map(one).collect()
+}
+
+/// Returns true if a name is by its asterisks that of a special variable, which has no local
+/// bindings.
+fn is_special(written: &str) -> bool {
+    let name = definitions::key(written);
+    name.len() > 2 && name.starts_with('*') && name.ends_with('*')
 }
 
 /// Returns the number of places in loaded code that refer to a name.
@@ -100,7 +159,8 @@ async fn line_of_reference(
     let file = reference.place.file.as_ref()?;
     let text = texts.get(file).await?;
     let (place, top) = referrer(reference, &text.document, features)?;
-    let at = free_mentions(&text.document, top, key).first().map_or(place.name.start, |span| span.start);
+    let uses = kinds::named(&Form::of(&text.document, top), key, true);
+    let at = uses.iter().find(|one| one.kind != Kind::Defines).map_or(place.name.start, |one| one.span.start);
     Some((file.clone(), line_column(text.document.text(), at).line))
 }
 
@@ -124,8 +184,8 @@ fn referrer(
     Some((place, top))
 }
 
-/// The places of the references reported by the image, and of the mentions of `written`, which is
-/// read in `package`, in the texts of the workspace.
+/// The places of the references reported by the image, and of those in the texts of the workspace
+/// to `written`, which is read in `package`.
 async fn all<B: Backend>(
     context: &Context<B>,
     written: &str,
@@ -134,38 +194,24 @@ async fn all<B: Backend>(
     texts: &mut Texts,
 ) -> Vec<Referred> {
     let key = definitions::key(written);
-    let features = known.features.as_deref().unwrap_or_default();
-    let mut same = SamePackages { context, key: &key, package, known, answers: HashMap::new() };
-    let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
-    let mut found: Vec<Referred> = Vec::new();
-    for reference in known.references.as_deref().unwrap_or_default() {
-        let Some(file) = &reference.place.file else { continue };
-        let Some(text) = texts.get(file).await else { continue };
-        let Some((place, top)) = referrer(reference, &text.document, features) else { continue };
-        let mut spans = free_mentions(&text.document, top, &key);
-        if spans.is_empty() {
-            spans.push(place.name);
-        }
-        for span in spans {
-            if seen.insert((text.path.clone(), span)) {
-                found.push(Referred {
-                    kind: reference.kind.clone(),
-                    by: reference.by.clone(),
-                    text: text.clone(),
-                    span,
-                });
-            }
-        }
-    }
-    // The texts have mentions that the compiler does not record, also in files that are not loaded.
-    // A symbol that everybody uses is looked for in open files only.
+    let kinds = known.facts.as_ref().map(|facts| facts.kinds.as_slice()).unwrap_or_default();
+    let special = is_special(written) || kinds.iter().any(|kind| kind == "variable");
     let index = context.texts_index().await;
     let packages = index.packages();
     let name = names::symbol(written).map(|symbol| symbol.name).unwrap_or_default();
-    let here_or_user = |here: Option<&str>| here.unwrap_or("COMMON-LISP-USER").to_owned();
-    let prefix = names::symbol(written).and_then(|symbol| symbol.package).filter(|package| !package.is_empty());
-    let own = here_or_user(package);
-    let own = packages.home(&prefix.map_or_else(|| own.clone(), |prefix| packages.named(&prefix, &own)), &name);
+    let own = home(&packages, written, package);
+    let is_macro = kinds.iter().any(|kind| kind == "macro")
+        || kinds.is_empty() && {
+            let mut all = index.mentioning(&name).flat_map(|file| &file.definitions);
+            all.any(|one| one.key == key && one.kind() == "macro")
+        };
+    let kind_of = |one: &kinds::Use| if is_macro && one.kind == Kind::Calls { Kind::Macroexpands } else { one.kind };
+    let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
+    let mut found = recorded(known, &key, special, kind_of, texts).await;
+    found.retain(|one| seen.insert((one.text.path.clone(), one.span)));
+    // The texts have mentions that the compiler does not record, also in files that are not loaded.
+    // A symbol that everybody uses is looked for in open files only.
+    let mut same = SamePackages { context, key: &key, package, known, answers: HashMap::new() };
     let owner = known.facts.as_ref().and_then(|facts| facts.package.as_deref());
     let everybody = owner.is_some_and(|owner| owner == "COMMON-LISP" || owner.starts_with("SB-"));
     for file in index.mentioning(&name) {
@@ -179,9 +225,8 @@ async fn all<B: Backend>(
                 continue;
             }
             let here = package_at(&text.document, top.span.start);
-            for span in free_mentions(&text.document, top.span, &key) {
-                let mention = text.document.text().slice(span.start..span.end).to_string();
-                let prefix = names::symbol(&mention).and_then(|symbol| symbol.package);
+            for one in kinds::named(&Form::of(&text.document, top.span), &key, special) {
+                let prefix = names::symbol(&one.written).and_then(|symbol| symbol.package);
                 let reader = here_or_user(here.as_deref());
                 let meant = match &prefix {
                     Some(prefix) => packages.named(prefix, &reader),
@@ -190,15 +235,72 @@ async fn all<B: Backend>(
                 let told = packages.get(&meant).is_some() && packages.home(&meant, &name) == own;
                 let prefixed = prefix.is_some() && (packages.get(&meant).is_none() || told);
                 if (prefixed || told || prefix.is_none() && same.has(here.as_deref()).await)
-                    && seen.insert((text.path.clone(), span))
+                    && seen.insert((text.path.clone(), one.span))
                 {
-                    let by = String::new();
-                    found.push(Referred { kind: "mentions".into(), by, text: text.clone(), span });
+                    let (kind, called) = (kind_of(&one), one.called);
+                    found.push(Referred { kind, called, text: text.clone(), span: one.span });
                 }
             }
         }
     }
     found
+}
+
+/// The places of the references reported by the image: each mention in the definition that refers,
+/// or that definition's name if there is none.
+async fn recorded(
+    known: &Known,
+    key: &str,
+    special: bool,
+    kind_of: impl Fn(&kinds::Use) -> Kind,
+    texts: &mut Texts,
+) -> Vec<Referred> {
+    /// A definition that refers, and the kinds of its references.
+    type Referrer = (Arc<Text>, Span, Span, Vec<Kind>);
+    let features = known.features.as_deref().unwrap_or_default();
+    let mut referrers: Vec<Referrer> = Vec::new();
+    let mut places: HashMap<(std::path::PathBuf, Span), usize> = HashMap::new();
+    for reference in known.references.as_deref().unwrap_or_default() {
+        let Some(file) = &reference.place.file else { continue };
+        let Some(text) = texts.get(file).await else { continue };
+        let Some((place, top)) = referrer(reference, &text.document, features) else { continue };
+        let at = *places.entry((text.path.clone(), place.name)).or_insert_with(|| {
+            referrers.push((text.clone(), place.name, top, Vec::new()));
+            referrers.len() - 1
+        });
+        referrers[at].3.push(Kind::of(&reference.kind));
+    }
+    let mut found = Vec::new();
+    for (text, name, top, recorded) in referrers {
+        let first = recorded.first().copied().unwrap_or(Kind::Mentions);
+        let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
+        let uses = kinds::named(&Form::of(&text.document, top), key, special);
+        for one in &uses {
+            // A macro may read a name otherwise than it stands there.
+            let by_text = kind_of(one);
+            let sure = one.called || matches!(by_text, Kind::Defines | Kind::Sets | Kind::Binds);
+            let kind = if sure || recorded.contains(&by_text) { by_text } else { first };
+            let called = one.called || called(kind);
+            found.push(Referred { kind, called, text: text.clone(), span: one.span });
+        }
+        if uses.iter().all(|one| one.kind == Kind::Defines) {
+            found.push(Referred { kind: first, called: called(first), text, span: name });
+        }
+    }
+    found
+}
+
+fn here_or_user(here: Option<&str>) -> String {
+    here.unwrap_or("COMMON-LISP-USER").to_owned()
+}
+
+/// The home package, as far as the texts tell, of a symbol as written in a package.
+pub fn home(packages: &Packages<'_>, written: &str, package: Option<&str>) -> String {
+    let symbol = names::symbol(written);
+    let here = here_or_user(package);
+    let prefix = symbol.as_ref().and_then(|symbol| symbol.package.as_deref()).filter(|prefix| !prefix.is_empty());
+    let meant = prefix.map_or_else(|| here.clone(), |prefix| packages.named(prefix, &here));
+    packages.home(&meant, &symbol.map(|symbol| symbol.name).unwrap_or_default())
 }
 
 /// The packages in which a name without a prefix is the symbol that is looked for: its own, and
@@ -227,198 +329,5 @@ impl<B: Backend> SamePackages<'_, B> {
     }
 }
 
-/// The mentions of a name in a form that mean no local binding.
-fn free_mentions(document: &Document, span: Span, key: &str) -> Vec<Span> {
-    let mentions = definitions::mentions(document, span, key);
-    if mentions.is_empty() {
-        return mentions;
-    }
-    let scopes = Scopes::of(&Form::of(document, span));
-    mentions.into_iter().filter(|mention| scopes.resolve(mention.start).is_none()).collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use expect_test::{Expect, expect};
-    use serde_json::json;
-
-    use super::*;
-    use crate::ide::fake::{FakeImage, cursor, definition, run, shown};
-
-    fn check(image: FakeImage, text: &str, with_declaration: bool, expected: Expect) {
-        let other = "(defun user (y)\n  (far y))\n(defun far (x) x)";
-        let cursor = cursor(image, &[("a.lisp", text), ("b.lisp", other)]);
-        let mut found = run(at(&cursor, with_declaration)).unwrap_or_default();
-        // Open texts come in no order.
-        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
-        expected.assert_eq(&shown(&found));
-    }
-
-    fn image() -> FakeImage {
-        let by = json!({"kind": "calls", "by": "user", "by_kind": "function", "file": "/no/b.lisp", "form": 0});
-        let answer =
-            json!({"found": true, "definitions": [definition("function", "far", "b.lisp", 1)], "references": [by]});
-        FakeImage::empty().symbol("far", answer)
-    }
-
-    /// The references in these files without the declaration, in order.
-    fn references(image: FakeImage, files: &[(&str, &str)]) -> String {
-        let mut found = run(at(&cursor(image, files), false)).expect("there is a name");
-        found.sort_by_key(|target| (target.uri.clone(), target.span.start));
-        shown(&found)
-    }
-
-    /// The calls in LIB, in a package that uses it, and with its prefix.
-    fn check_users_of_lib(found: &str) {
-        expect![[r#"
-            a.lisp:2
-            (far 1)
-             ^^^
-            b.lisp:2
-            (far 2)
-             ^^^
-            c.lisp:3
-            (lib:far 4)
-             ^^^^^^^
-        "#]]
-        .assert_eq(found);
-    }
-
-    #[test]
-    fn a_local_name_has_its_occurrences() {
-        check(
-            image(),
-            "(defun f (far)\n  (g f‸ar)\n  (far far))",
-            true,
-            expect![[r#"
-            a.lisp:1
-            (defun f (far)
-                      ^^^
-            a.lisp:2
-              (g far)
-                 ^^^
-            a.lisp:3
-              (far far))
-                   ^^^
-        "#]],
-        );
-        check(
-            image(),
-            "(defun f (far)\n  (g f‸ar))",
-            false,
-            expect![[r#"
-            a.lisp:2
-              (g far))
-                 ^^^
-        "#]],
-        );
-    }
-
-    #[test]
-    fn a_global_name_has_those_of_the_image_and_of_the_open_texts() {
-        check(
-            image(),
-            "(fa‸r 1)\n(let ((far 1)) far)",
-            true,
-            expect![[r#"
-            a.lisp:1
-            (far 1)
-             ^^^
-            b.lisp:2
-              (far y))
-               ^^^
-            b.lisp:3
-            (defun far (x) x)
-                   ^^^
-        "#]],
-        );
-        check(
-            image(),
-            "(fa‸r 1)",
-            false,
-            expect![[r#"
-            a.lisp:1
-            (far 1)
-             ^^^
-            b.lisp:2
-              (far y))
-               ^^^
-        "#]],
-        );
-        check(
-            FakeImage::absent(),
-            "(fa‸r 1)",
-            false,
-            expect![[r#"
-            a.lisp:1
-            (far 1)
-             ^^^
-            b.lisp:2
-              (far y))
-               ^^^
-        "#]],
-        );
-    }
-
-    #[test]
-    fn names_without_a_prefix_count_in_packages_that_use_the_symbols() {
-        let facts = |package: &str| {
-            json!({"found": true, "facts": {
-                "name": "FAR", "package": package, "external": true, "printed": "far", "kinds": ["function"],
-                "lambda_list": null, "type": null, "value": null, "class": null, "documentation": [],
-            }})
-        };
-        let image = FakeImage::empty()
-            .symbol("LIB::far", facts("LIB"))
-            .symbol("USER-OF-LIB::far", facts("LIB"))
-            .symbol("OTHER::far", facts("OTHER"));
-        let files = [
-            ("a.lisp", "(in-package :lib)\n(fa‸r 1)"),
-            ("b.lisp", "(in-package :user-of-lib)\n(far 2)"),
-            ("c.lisp", "(in-package :other)\n(far 3)\n(lib:far 4)"),
-        ];
-        check_users_of_lib(&references(image, &files));
-    }
-
-    /// A test's body has no name of its own, so that the compiler records none of its references.
-    #[test]
-    fn bodies_of_tests_refer_too() {
-        let tests = "(in-package :lib)\n(test far-away (is (= 1 (far 1))))\n(define-test there (is = 2 (lib:far 2)))\n\
-                     (deftest here (ok (far 3)))\n(let ((far 1)) far)\n";
-        let facts = json!({"name": "FAR", "package": "LIB", "external": true, "printed": "far",
-            "kinds": ["function"], "lambda_list": ["x"], "type": null, "value": null, "class": null, "documentation": []});
-        let image = FakeImage::empty().symbol("far", json!({"found": true, "facts": facts}));
-        let files = [
-            ("a.lisp", "(in-package :lib)\n(fa‸r 0)"),
-            ("tests.lisp", tests),
-            ("none.lisp", "(in-package :lib)\n(near 1)"),
-        ];
-        let found = references(image, &files);
-        expect![[r#"
-            a.lisp:2
-            (far 0)
-             ^^^
-            tests.lisp:2
-            (test far-away (is (= 1 (far 1))))
-                                     ^^^
-            tests.lisp:3
-            (define-test there (is = 2 (lib:far 2)))
-                                        ^^^^^^^
-            tests.lisp:4
-            (deftest here (ok (far 3)))
-                               ^^^
-        "#]]
-        .assert_eq(&found);
-    }
-
-    #[test]
-    fn without_an_image_the_texts_packages_tell_who_means_the_symbol() {
-        let files = [
-            ("a.lisp", "(in-package :lib)\n(fa‸r 1)"),
-            ("b.lisp", "(in-package :user-of-lib)\n(far 2)"),
-            ("c.lisp", "(in-package :other)\n(far 3)\n(lib:far 4)"),
-            ("p.lisp", "(defpackage :lib (:export :far))\n(defpackage :user-of-lib (:use :lib))\n(defpackage :other)"),
-        ];
-        check_users_of_lib(&references(FakeImage::absent(), &files));
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::format::roles::{Role, Roles};
 use super::format::rules::Bodies;
+use super::format_directives;
 use crate::image::api::texts::SymbolKind;
 use crate::text::definitions::is_definer;
 use crate::text::names;
@@ -37,10 +38,12 @@ pub enum Kind {
     Namespace,
     /// `:keyword`.
     Constant,
+    /// In a format control string.
+    Directive,
 }
 
 /// LSP's `SemanticTokenTypes` for [`Kind`].
-pub const LEGEND: [&str; 11] = [
+pub const LEGEND: [&str; 12] = [
     "comment",
     "string",
     "number",
@@ -52,6 +55,7 @@ pub const LEGEND: [&str; 11] = [
     "class",
     "namespace",
     "enumMember",
+    "regexp",
 ];
 /// LSP's `SemanticTokenModifiers`, by bit.
 pub const MODIFIERS: [&str; 2] = ["definition", "readonly"];
@@ -153,7 +157,23 @@ pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>)
                 add(range, Kind::Comment, 0);
             }
             Node::LineComment | Node::BlockComment => add(range, Kind::Comment, 0),
-            Node::String => add(range, Kind::String, 0),
+            Node::String => {
+                let operator = roles.operator(node.parent).unwrap_or_default();
+                let mut from = range.start;
+                if format_directives::is_control(operator, tree.place(id)) {
+                    for directive in format_directives::directives(&tree.text[range.clone()]) {
+                        let directive = range.start + directive.start..range.start + directive.end;
+                        if from < directive.start {
+                            add(from..directive.start, Kind::String, 0);
+                        }
+                        from = directive.end;
+                        add(directive, Kind::Directive, 0);
+                    }
+                }
+                if from < range.end {
+                    add(from..range.end, Kind::String, 0);
+                }
+            }
             Node::Atom => {
                 let text = tree.text_of(id);
                 if text.starts_with("#\\") {
@@ -378,6 +398,23 @@ mod tests {
                 "1 Number",
                 "dolist Macro",
                 "b Function",
+            ]
+        );
+    }
+
+    #[test]
+    fn directives_stand_out_in_control_strings() {
+        assert_eq!(
+            shown("(format nil \"a~%~2Db\" (g \"~a\"))", &HashMap::new()),
+            [
+                "format Function",
+                "nil Variable",
+                "\"a String",
+                "~% Directive",
+                "~2D Directive",
+                "b\" String",
+                "g Function",
+                "\"~a\" String"
             ]
         );
     }

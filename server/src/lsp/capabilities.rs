@@ -59,6 +59,12 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             inlay_hint_provider: Some(OneOf::Left(true)),
             implementation_provider: Some(ImplementationProviderCapability::Simple(true)),
             references_provider: Some(OneOf::Left(true)),
+            call_hierarchy_provider: Some(true.into()),
+            linked_editing_range_provider: Some(LinkedEditingRangeServerCapabilities::Simple(true)),
+            document_link_provider: Some(DocumentLinkOptions {
+                resolve_provider: Some(false),
+                work_done_progress_options: WorkDoneProgressOptions::default(),
+            }),
             rename_provider: Some(OneOf::Right(RenameOptions {
                 prepare_provider: Some(true),
                 work_done_progress_options: WorkDoneProgressOptions::default(),

@@ -13,6 +13,7 @@ mod macroexpand;
 mod names;
 mod profile;
 mod record;
+mod references;
 mod reload;
 mod running_tests;
 mod source_location;
@@ -70,6 +71,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<forms::EvalForm>(),
         entry::<forms::EvalRegion>(),
         entry::<forms::EvalBuffer>(),
+        entry::<forms::EvalToCursor>(),
         entry::<forms::EvalToComment>(),
         entry::<structure::Structure>(),
         entry::<differences::Differences>(),
@@ -89,6 +91,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<names::Disassemble>(),
         entry::<names::Describe>(),
         entry::<names::Hyperspec>(),
+        entry::<references::References>(),
         entry::<names::Trace>(),
         entry::<names::Untrace>(),
         entry::<running_tests::RunTests>(),

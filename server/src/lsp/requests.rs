@@ -11,8 +11,8 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::{Connection, path};
 use super::notifier::Notifier;
 use super::{
-    actions, capabilities, commands, feedback, formatting, from_proto, lenses, negotiated, pull, stopping, texts,
-    tokens,
+    actions, capabilities, commands, feedback, formatting, from_proto, hierarchies, lenses, negotiated, pull, stopping,
+    texts, tokens,
 };
 use crate::session::{Frontend, requests};
 
@@ -147,6 +147,50 @@ impl LanguageServer for Connection {
 
     async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
         super::references::references(self, params).await
+    }
+
+    async fn linked_editing_range(&self, params: LinkedEditingRangeParams) -> Result<Option<LinkedEditingRanges>> {
+        super::linked_names::places(self, params).await
+    }
+
+    async fn document_link(&self, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {
+        super::links::links(self, params).await
+    }
+
+    async fn prepare_call_hierarchy(
+        &self,
+        params: CallHierarchyPrepareParams,
+    ) -> Result<Option<Vec<CallHierarchyItem>>> {
+        hierarchies::prepare_calls(self, params).await
+    }
+
+    async fn incoming_calls(
+        &self,
+        params: CallHierarchyIncomingCallsParams,
+    ) -> Result<Option<Vec<CallHierarchyIncomingCall>>> {
+        hierarchies::incoming(self, params).await
+    }
+
+    async fn outgoing_calls(
+        &self,
+        params: CallHierarchyOutgoingCallsParams,
+    ) -> Result<Option<Vec<CallHierarchyOutgoingCall>>> {
+        hierarchies::outgoing(self, params).await
+    }
+
+    async fn prepare_type_hierarchy(
+        &self,
+        params: TypeHierarchyPrepareParams,
+    ) -> Result<Option<Vec<TypeHierarchyItem>>> {
+        hierarchies::prepare_types(self, params).await
+    }
+
+    async fn supertypes(&self, params: TypeHierarchySupertypesParams) -> Result<Option<Vec<TypeHierarchyItem>>> {
+        hierarchies::supertypes(self, params).await
+    }
+
+    async fn subtypes(&self, params: TypeHierarchySubtypesParams) -> Result<Option<Vec<TypeHierarchyItem>>> {
+        hierarchies::subtypes(self, params).await
     }
 
     async fn prepare_rename(&self, params: TextDocumentPositionParams) -> Result<Option<PrepareRenameResponse>> {

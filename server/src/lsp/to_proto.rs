@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lsp_types::{
     DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, DocumentChanges, GotoDefinitionResponse, Location,
-    MessageType, NumberOrString, OneOf, OptionalVersionedTextDocumentIdentifier, Position, Range, TextDocumentEdit,
-    TextEdit, Url, WorkspaceEdit,
+    MessageType, NumberOrString, OneOf, OptionalVersionedTextDocumentIdentifier, Position, Range, SymbolKind,
+    TextDocumentEdit, TextEdit, Url, WorkspaceEdit,
 };
 use ropey::Rope;
 use serde_json::{Value, json};
@@ -63,6 +63,22 @@ pub(super) fn definitions(targets: &[Target], encoding: PositionEncoding) -> Opt
 pub(super) fn label(name: &str) -> String {
     let label = shown::line(name);
     if label.is_empty() { "\\u{20}".into() } else { label }
+}
+
+/// The protocol's kind of a definition, by its kind in the image's terms.
+pub(super) fn symbol_kind(kind: &str) -> SymbolKind {
+    match kind {
+        "function" | "macro" | "compiler macro" | "setf function" | "setf expander" => SymbolKind::FUNCTION,
+        "generic function" | "method" => SymbolKind::METHOD,
+        "variable" | "symbol macro" => SymbolKind::VARIABLE,
+        "constant" => SymbolKind::CONSTANT,
+        "class" | "condition" => SymbolKind::CLASS,
+        "structure" => SymbolKind::STRUCT,
+        "type" => SymbolKind::TYPE_PARAMETER,
+        "package" => SymbolKind::PACKAGE,
+        "system" => SymbolKind::MODULE,
+        _ => SymbolKind::FUNCTION,
+    }
 }
 
 fn severity(severity: Severity) -> DiagnosticSeverity {

@@ -398,6 +398,13 @@ impl Handlers {
 /// Sends exactly one answer to each request, none to a notification.
 fn answer(peer: &Peer, id: Option<Id>, method: &str, response: Option<Response>) {
     match (response, id) {
+        (Some(response), _) if method == "initialize" => {
+            let (id, mut result) = response.into_parts();
+            if let Ok(result) = &mut result {
+                super::newer_capabilities::add(result);
+            }
+            peer.send(&Response::from_parts(id, result));
+        }
         (Some(response), _) => peer.send(&response),
         (None, Some(id)) => {
             let error = Error { message: format!("Method not found: {method}").into(), ..Error::method_not_found() };

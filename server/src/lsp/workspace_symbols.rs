@@ -36,19 +36,14 @@ pub(super) async fn symbols(
 
 #[allow(deprecated)] // the type has a field `deprecated` that must be given
 fn symbol(name: &str, kind: &str, container: String, location: Location) -> SymbolInformation {
-    let kind = match kind {
-        "function" | "macro" | "compiler macro" | "setf function" | "setf expander" => SymbolKind::FUNCTION,
-        "generic function" | "method" => SymbolKind::METHOD,
-        "variable" | "symbol macro" => SymbolKind::VARIABLE,
-        "constant" => SymbolKind::CONSTANT,
-        "class" | "condition" => SymbolKind::CLASS,
-        "structure" => SymbolKind::STRUCT,
-        "type" => SymbolKind::TYPE_PARAMETER,
-        "package" => SymbolKind::PACKAGE,
-        "system" => SymbolKind::MODULE,
-        _ => SymbolKind::FUNCTION,
-    };
     let container_name = (!container.is_empty()).then_some(container);
     let (name, container_name) = (to_proto::label(name), container_name.map(|name| to_proto::label(&name)));
-    SymbolInformation { name, kind, tags: None, deprecated: None, location, container_name }
+    SymbolInformation {
+        name,
+        kind: to_proto::symbol_kind(kind),
+        tags: None,
+        deprecated: None,
+        location,
+        container_name,
+    }
 }

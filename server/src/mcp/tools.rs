@@ -1,6 +1,7 @@
 //! The tools of the MCP server: one file for each tool, one line for each tool in [`TABLE`].
 
 mod apropos;
+mod clhs;
 mod compile_form;
 mod debug;
 mod describe_symbol;
@@ -272,6 +273,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<source_location::SourceLocation>(),
         entry::<describe_symbol::DescribeSymbol>(),
         entry::<apropos::Apropos>(),
+        entry::<clhs::Clhs>(),
         entry::<lisp_read_file::LispReadFile>(),
         entry::<lisp_edit_form::LispEditForm>(),
         entry::<rename_symbol::RenameSymbol>(),
@@ -435,7 +437,7 @@ mod tests {
         let definitions: Vec<&Definition> = all().iter().map(|entry| &entry.definition).collect();
         let bytes = serde_json::to_string(&definitions).unwrap().len();
         // An agent has the whole list in its context.
-        assert!(bytes < 16_500, "{bytes} bytes for {} tools", definitions.len());
+        assert!(bytes < 18_000, "{bytes} bytes for {} tools", definitions.len());
         for definition in definitions {
             let bytes = serde_json::to_string(definition).unwrap().len();
             assert!(bytes < 1_300, "{bytes} bytes for {}", definition.name);

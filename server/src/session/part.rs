@@ -18,8 +18,11 @@ pub(super) struct Wanted {
 pub enum Part {
     /// The form that ends at or contains a position.
     Form(Position),
-    /// The top-level form at a position, or the one before it.
+    /// The top-level form at a position, or the one before it: see
+    /// `ide::evaluate_part::top_level`.
     TopLevel(Position),
+    /// The top-level forms from the start to a position.
+    UpTo(Position),
     /// The text between two positions.
     Region(Position, Position),
     /// The whole document.

@@ -66,7 +66,8 @@ impl Actor {
         let offset = |position| to_offset(text, position, encoding);
         let span = match part {
             Part::Form(at) => in_place(text.len_bytes(), || form_at(&document, offset(at))),
-            Part::TopLevel(at) => toplevel_form(&document, offset(at)),
+            Part::TopLevel(at) => evaluate_part::top_level(&document, offset(at)),
+            Part::UpTo(at) => evaluate_part::up_to(&document, offset(at)),
             Part::Region(start, end) => Some(Span { start: offset(start), end: offset(end).max(offset(start)) }),
             Part::Buffer => Some(Span { start: 0, end: text.len_chars() }),
         };
@@ -96,7 +97,8 @@ fn form_at(document: &Document, at: usize) -> Option<Span> {
     let end = last.span.end.max(at).min(text.len_chars());
     let string = text.slice(first.span.start..end).to_string();
     let byte = text.char_to_byte(at.min(end)).checked_sub(first.bytes.start)?;
-    let found = evaluate_part::form(&Tree::parse(&string), byte)?;
+    let mut found = evaluate_part::form(&Tree::parse(&string), byte)?;
+    found.start += evaluate_part::never_length(&string[found.clone()]);
     let char = |byte: usize| text.byte_to_char(first.bytes.start + byte);
     Some(Span { start: char(found.start), end: char(found.end) })
 }

@@ -114,8 +114,22 @@ async def a_symbol_is_described(agent):
     assert described["value"] == "2" and any("price (number)" in one for one in described["callers"]), described
     for part in ["Value: 2", "What it costs.", "Used by:", "e2e-shop.lisp:4:1"]:
         assert part in text(result), text(result)
+    result = await agent.call("describe-symbol", {"symbol": "e2e-shop:*rate*", "kinds": ["references"]})
+    assert any(one.startswith("price (number) references  (") for one in facts(result)["callers"]), text(result)
+    result = await agent.call("describe-symbol", {"symbol": "e2e-shop:*rate*", "kinds": ["eats"]})
+    assert result["isError"] and "The kinds are calls, macroexpands" in text(result), text(result)
     result = await agent.call("describe-symbol", {"symbol": "x", "package": "UNKNOWN-PACKAGE"})
     assert result["isError"] and text(result) == "Package UNKNOWN-PACKAGE not found", text(result)
+
+
+@check
+async def a_name_has_its_page(agent):
+    result = await agent.call("clhs", {"symbol": "with-slots"})
+    assert facts(result)["url"].endswith("/Body/m_w_slts.htm") and "HyperSpec: http" in text(result), text(result)
+    result = await agent.call("clhs", {"symbol": "sb-ext:run-program"})
+    assert facts(result)["manual"] == "SBCL manual", text(result)
+    result = await agent.call("clhs", {"symbol": "no-such-name"})
+    assert result["isError"] and "has a page about no-such-name" in text(result), text(result)
 
 
 @check

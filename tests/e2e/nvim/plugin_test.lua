@@ -86,7 +86,7 @@ T.it('every subcommand of the list can be completed, and has its <Plug> map', fu
   for _, name in ipairs({ 'eval', 'macroexpand', 'profile', 'reload', 'undo', 'describe', 'disassemble', 'trace', 'repl', 'restart', 'interrupt', 'log', 'test', 'hints' }) do
     T.eq(true, vim.list_contains(names, name), name)
   end
-  T.eq({ 'buffer', 'comment', 'form', 'region', 'top' }, vim.fn.sort(vim.fn.getcompletion('Consort eval ', 'cmdline')))
+  T.eq({ 'buffer', 'comment', 'cursor', 'form', 'region', 'top' }, vim.fn.sort(vim.fn.getcompletion('Consort eval ', 'cmdline')))
   local plugs = {}
   for _, map in ipairs(require('consort.maps').maps) do plugs[map.plug] = true end
   for _, name in ipairs(names) do
@@ -421,6 +421,29 @@ T.it('inlay hints are put on and off, where the server has them', function()
   else
     T.eq(true, last_said():find('gives no inlay hints', 1, true) ~= nil, last_said())
   end
+end)
+
+T.it('who refers to a name is in the quickfix list, by kind and by calls', function()
+  local function found()
+    return vim.tbl_map(function(item) return { item.lnum, item.col, item.text } end, vim.fn.getqflist())
+  end
+  to(7, 8)
+  vim.cmd('Consort references calls')
+  T.wait('the calls', function() return vim.deep_equal({ { 7, 8, 'calls: (list (double 21) "𝄞")' } }, found()) end, found)
+  vim.cmd.cclose()
+  vim.fn.setqflist({})
+  vim.cmd('Consort hierarchy callers')
+  T.wait('the callers', function() return #found() == 1 and found()[1][1] == 7 end, found)
+  vim.cmd.cclose()
+end)
+
+T.it('the page about a name is opened', function()
+  local open, opened = vim.ui.open, nil
+  vim.ui.open = function(url) opened = url end
+  to(7, 1)
+  vim.cmd('Consort hyperspec')
+  T.wait('the page', function() return opened and vim.endswith(opened, 'Body/a_list.htm') end, function() return opened or last_said() end)
+  vim.ui.open = open
 end)
 
 T.it('on an opening parenthesis the cursor is in its list', function()

@@ -47,8 +47,8 @@ local function systems() return require('consort.systems').names() end
 ---@type table<string, consort.Subcommand>
 M.table = {
   eval = {
-    about = 'form, top, region, buffer, comment; or code',
-    choices = { 'form', 'top', 'region', 'buffer', 'comment' },
+    about = 'form, top, region, buffer, cursor, comment; or code',
+    choices = { 'form', 'top', 'region', 'buffer', 'cursor', 'comment' },
     run = function(rest, context)
       local eval = require('consort.eval')
       if rest == '' and context.range > 0 or rest == 'region' then
@@ -59,6 +59,8 @@ M.table = {
         eval.form(true)
       elseif rest == 'buffer' then
         eval.buffer()
+      elseif rest == 'cursor' then
+        eval.to_cursor()
       elseif rest == 'comment' then
         eval.to_comment()
       else
@@ -78,6 +80,17 @@ M.table = {
   },
   describe = { about = 'describe a symbol', run = of_name('views', 'describe') },
   disassemble = { about = 'disassemble a function', run = of_name('views', 'disassemble') },
+  hyperspec = { about = 'the page of the HyperSpec about a name', run = of_name('names', 'manual') },
+  references = {
+    about = 'references of a kind, in the quickfix list',
+    choices = { 'calls', 'macroexpands', 'sets', 'binds', 'references', 'specializes', 'mentions' },
+    run = of_name('names', 'references'),
+  },
+  hierarchy = {
+    about = 'callers, callees, subtypes, supertypes',
+    choices = { 'callers', 'callees', 'subtypes', 'supertypes' },
+    run = of_name('names', 'hierarchy'),
+  },
   trace = { about = 'trace a function', run = function(rest) require('consort.views').trace(true, rest) end },
   untrace = { about = 'trace a function no longer', run = function(rest) require('consort.views').trace(false, rest) end },
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },

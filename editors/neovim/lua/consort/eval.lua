@@ -202,6 +202,12 @@ function M.buffer()
   run('evalBuffer', { uri = client_of.place(client).uri })
 end
 
+--- Evaluate the top-level forms from the start of the buffer up to the cursor.
+function M.to_cursor()
+  local client = client_of.need()
+  if client then run('evalToCursor', place_of_form(client)) end
+end
+
 --- Evaluate the form and write its value behind it as a comment.
 function M.to_comment()
   local client = client_of.need()

@@ -151,10 +151,10 @@ fn words(document: &Document) -> Vec<u64> {
     found
 }
 
-/// The hash of a word, in any case.
+/// The hash of a word, in any case, without what is left of a prefix before it (`#.x`, `,@x`).
 pub(super) fn hash(word: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let word = word.trim_start_matches('#');
+    let word = word.trim_start_matches(['#', '.', '@']);
     for char in word.chars().flat_map(char::to_lowercase) {
         char.hash(&mut hasher);
     }

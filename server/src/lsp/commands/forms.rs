@@ -1,5 +1,5 @@
-//! `consort.evalForm`, `consort.evalRegion`, `consort.evalBuffer`, `consort.evalToComment`:
-//! evaluation of text in a document.
+//! `consort.evalForm`, `consort.evalRegion`, `consort.evalBuffer`, `consort.evalToCursor`,
+//! `consort.evalToComment`: evaluation of text in a document.
 
 use lsp_types::{Position, ProgressToken, Range, TextEdit, Url};
 use serde::Deserialize;
@@ -48,7 +48,7 @@ macro_rules! argument {
 }
 
 argument!(
-    /// The argument of `consort.evalForm` and `consort.evalToComment`.
+    /// The argument of `consort.evalForm`, `consort.evalToCursor` and `consort.evalToComment`.
     AtPosition {
         position: Position,
         /// Selects the top-level form.
@@ -80,6 +80,8 @@ pub(super) struct EvalForm;
 pub(super) struct EvalRegion;
 /// Evaluates a document.
 pub(super) struct EvalBuffer;
+/// Evaluates the top-level forms up to a position.
+pub(super) struct EvalToCursor;
 /// Evaluates the form at a position and writes its values below the form.
 pub(super) struct EvalToComment;
 
@@ -113,6 +115,17 @@ impl Command for EvalBuffer {
 
     async fn execute(connection: &Connection, argument: Whole, token: Option<ProgressToken>) -> Result<Value> {
         answer(connection, Self::NAME, &argument.uri, Part::Buffer, argument.how(), token).await
+    }
+}
+
+impl Command for EvalToCursor {
+    type Argument = AtPosition;
+    const NAME: &'static str = "consort.evalToCursor";
+    const EXPECTS: &'static str = EvalForm::EXPECTS;
+
+    async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
+        let part = Part::UpTo(from_proto::position(argument.position));
+        answer(connection, Self::NAME, &argument.uri, part, argument.how(), token).await
     }
 }
 

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place};
-use crate::ide::hyperspec;
+use crate::ide::manuals::Manuals;
 use crate::ide::name_tools::{self, Named, Operation, Printed};
+use crate::ide::{hyperspec, manual_page};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::model::evaluation::EvalOutcome;
@@ -73,21 +74,26 @@ impl Command for Hyperspec {
     const EXPECTS: &'static str = EXPECTS;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
+        let mut package = argument.package.clone();
         let name = match argument {
             Argument { name: Some(name), .. } => name,
             Argument { uri: Some(uri), position: Some(position), .. } => {
                 let place = at_place(connection, &uri, position).await?;
-                let written = symbol_at(&place.document, place.offset).map(|(_, name)| name);
-                let written = written.or_else(|| Some(hyperspec::directive_at(&place.document, place.offset)?.0));
-                written.ok_or_else(|| Error::invalid_params("There is no symbol or format directive at that place."))?
+                package = package.or(place.package);
+                let (document, offset) = (&place.document, place.offset);
+                let written = symbol_at(document, offset).map(|(_, name)| name);
+                let written = written.or_else(|| Some(hyperspec::directive_at(document, offset)?.0));
+                let written = written.or_else(|| Some(hyperspec::reader_macro_at(document, offset)?.0));
+                written.ok_or_else(|| {
+                    Error::invalid_params("There is no symbol, format directive or reader macro at that place.")
+                })?
             }
             _ => return Err(Error::invalid_params(format!("A name is missing. Its `arguments` are {EXPECTS}."))),
         };
-        match hyperspec::page(&name) {
-            Some(url) => Ok(json!({"name": name, "url": url})),
-            None => {
-                Err(Error::invalid_params(format!("The HyperSpec has no page about {}.", crate::shown::line(&name))))
-            }
+        let manuals = Manuals::new(&connection.session.settings(connection.client).await.hyperspec);
+        match manual_page::find(&connection.session, &manuals, &name, package.as_deref()).await {
+            Some(page) => Ok(json!({"name": name, "manual": page.manual, "url": page.url})),
+            None => Err(Error::invalid_params(manual_page::none(&name))),
         }
     }
 }

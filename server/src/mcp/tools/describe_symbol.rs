@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::describe_symbol::{self, Description};
+use crate::ide::references;
 
 /// The tool `describe-symbol`.
 pub(crate) struct DescribeSymbol;
@@ -22,6 +23,11 @@ pub(crate) struct Input {
     /// Also who uses it; slower
     #[serde(default)]
     callers: Option<bool>,
+    #[schemars(
+        description = "Its uses of these kinds, loaded or not: calls, macroexpands, sets, binds, references, specializes, mentions"
+    )]
+    #[serde(default)]
+    kinds: Option<Vec<String>>,
 }
 
 impl Tool for DescribeSymbol {
@@ -35,9 +41,14 @@ initargs, methods), place, what it calls, and with `callers` who calls it.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Description> {
-        let Input { symbol, package, callers } = input;
+        let Input { symbol, package, callers, kinds } = input;
+        let kinds = match references::kinds(&kinds.unwrap_or_default()) {
+            Ok(kinds) => kinds,
+            Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
+        };
         let context = call.session.context(call.client).await;
-        let (callers, workspace) = (callers == Some(true), call.session.workspace());
+        let callers = (callers == Some(true) || !kinds.is_empty()).then_some(kinds.as_slice());
+        let workspace = call.session.workspace();
         match describe_symbol::symbol(&context, symbol, package.clone(), callers, workspace).await {
             Ok((facts, text)) => Reply { text, facts, failed: false, full: None },
             Err(error) => Failure::of(error, package.as_deref()).into(),

@@ -169,9 +169,11 @@ impl Walk<'_> {
             }
             // `with-open-file`, `with-output-to-string`, and everybody's own.
             _ if operator.starts_with("with-") && heads_with_variable(self.form, rest) => {
+                self.used(head, Space::Function);
                 self.first_of_list(node, &operator, rest)
             }
             _ if operator.starts_with("do-") && heads_with_variable(self.form, rest) => {
+                self.used(head, Space::Function);
                 self.first_of_list(node, &operator, rest)
             }
             _ => {

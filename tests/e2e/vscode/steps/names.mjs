@@ -42,6 +42,16 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.until('the trace', async () => /DOUBLE 21[^]*DOUBLE returned 42/.test(await workbench.text('result')))
   }, 'trace')
 
+  await step('who calls a function is told by the call hierarchy', async () => {
+    await workbench.scratch("(defun double (x) (* 2 x))\n\n(defun four (x)\n  (funcall #'double\n           x))")
+    await workbench.cursor('scratch.lisp', 'funcall')
+    await workbench.command('Calls: Show Call Hierarchy')
+    const row = page.locator('.part.sidebar .monaco-list-row', { hasText: 'four' }).first()
+    await workbench.until('the caller', () => row.isVisible())
+    await workbench.picture('26-call-hierarchy-dark')
+    await page.keyboard.press('Escape')
+  }, 'references')
+
   await step('a system is reloaded, with a report of what that changed', async () => {
     await loaded()
     await workbench.command('Consort: Reload a System')

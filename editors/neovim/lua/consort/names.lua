@@ -1,0 +1,68 @@
+--- Commands on the name at the cursor: references by kind, hierarchies, pages of manuals.
+local client_of = require('consort.client')
+
+local M = {}
+
+--- The references of a kind in the quickfix list; without a kind one is chosen.
+---@param kind? string
+function M.references(kind)
+  local client = client_of.need()
+  if not client then return end
+  local place = client_of.place(client)
+  client_of.execute('references', { uri = place.uri, position = place.position, kinds = kind and { kind } or nil }, function(result)
+    local function show(chosen)
+      if not chosen then return end
+      local found = vim.tbl_filter(function(one) return chosen == 'all' or one.kind == chosen end, result.references)
+      local items = vim.lsp.util.locations_to_items(found, client.offset_encoding)
+      for i, item in ipairs(items) do
+        local from = item.user_data
+        item.text = ('%s: %s'):format(from.kind, vim.trim(item.text))
+        items[i] = item
+      end
+      vim.fn.setqflist({}, ' ', { title = ('%s: %s'):format(result.name, chosen), items = items })
+      vim.cmd.copen()
+    end
+    local count = {}
+    for _, one in ipairs(result.references) do count[one.kind] = (count[one.kind] or 0) + 1 end
+    if #result.references == 0 then return client_of.say(('nothing refers to %s%s'):format(result.name, kind and (' by ' .. kind) or '')) end
+    if kind then return show(kind) end
+    local kinds = vim.tbl_filter(function(one) return count[one] end, result.kinds)
+    if #kinds == 1 then return show(kinds[1]) end
+    table.insert(kinds, 'all')
+    vim.ui.select(kinds, {
+      prompt = 'References to ' .. result.name,
+      format_item = function(one) return ('%s  %d'):format(one, count[one] or #result.references) end,
+    }, show)
+  end)
+end
+
+--- A hierarchy of the name at the cursor, as Neovim's own client shows it.
+---@param which? string
+function M.hierarchy(which)
+  if not client_of.need() then return end
+  local shown = {
+    callers = vim.lsp.buf.incoming_calls,
+    callees = vim.lsp.buf.outgoing_calls,
+    subtypes = function() vim.lsp.buf.typehierarchy('subtypes') end,
+    supertypes = function() vim.lsp.buf.typehierarchy('supertypes') end,
+  }
+  local show = shown[which or 'callers']
+  if not show then return client_of.fail('the hierarchies are callers, callees, subtypes and supertypes') end
+  show()
+end
+
+--- Open the manual's page about a name; by default the symbol, format directive or reader macro at
+--- the cursor.
+---@param name? string
+function M.manual(name)
+  local client = client_of.need()
+  if not client then return end
+  local place = not name and client_of.place(client) or nil
+  local argument = place and { uri = place.uri, position = place.position } or { name = name }
+  client_of.execute('hyperspec', argument, function(result)
+    local _, error = vim.ui.open(result.url)
+    client_of.say(error and ('%s: %s'):format(result.url, error) or result.url)
+  end)
+end
+
+return M

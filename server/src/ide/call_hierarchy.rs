@@ -1,0 +1,297 @@
+//! The hierarchy of calls: who calls a function or macro, and what it calls, each with the places.
+
+use std::collections::HashMap;
+
+use ropey::Rope;
+
+use super::context::{Backend, Context, Cursor};
+use super::hierarchy::{Item, Look, Named};
+use super::references::{self, Referred};
+use super::{enclosing, hyperspec};
+use crate::file_uri::path_of_uri;
+use crate::image::api::symbols::Want;
+use crate::text::Span;
+use crate::text::datum::Form;
+use crate::text::definitions::key;
+use crate::text::forms::symbol_at;
+use crate::text::names;
+use crate::text::scopes::Scopes;
+
+/// The maximum number of names that one definition is said to call.
+const MOST: usize = 300;
+
+/// Calls of or by an item.
+#[derive(Debug)]
+pub struct Calls {
+    /// The other definition.
+    pub item: Item,
+    /// The places of the calls in the caller's text, in order.
+    pub places: Vec<Span>,
+}
+
+/// Returns true if something of this kind can be called.
+fn callable(kind: &str) -> bool {
+    !matches!(
+        kind,
+        "variable"
+            | "constant"
+            | "symbol macro"
+            | "class"
+            | "structure"
+            | "condition"
+            | "type"
+            | "alien type"
+            | "package"
+            | "system"
+            | "method combination"
+            | "declaration"
+    )
+}
+
+/// The definitions that the global name at the cursor calls; the one that the cursor is in the
+/// name of; of a generic function without its methods.
+pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
+    let Some((span, written)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
+    let form = Form::at(&cursor.document, cursor.offset);
+    if form.is_some_and(|form| Scopes::of(&form).resolve(cursor.offset).is_some()) {
+        return Vec::new();
+    }
+    let index = cursor.context.texts_index().await;
+    let mut look = Look::into(&cursor.context, &index).await;
+    if let Some(here) = enclosing::at(&cursor.document, span.start)
+        && here.defined.is_some()
+        && here.selection.start <= span.start
+        && span.end <= here.selection.end
+        && callable(&here.kind)
+        && let Some(path) = path_of_uri(&cursor.uri)
+        && let Some(text) = look.texts.get(&path).await
+    {
+        return vec![Item::of(text, here)];
+    }
+    let named = Named { name: written, package: cursor.package() };
+    let mut found = look.definitions(&named, callable).await;
+    if found.iter().any(|one| one.kind == "generic function") {
+        found.retain(|one| one.kind != "method");
+    }
+    found
+}
+
+/// The definitions and other forms that call a symbol, each with the places, in order.
+pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Calls> {
+    let mut texts = context.texts().await;
+    let name = super::definition_in_index::symbol_of(&named.name);
+    let found = references::of_name(context, name, named.package.as_deref(), &mut texts).await;
+    let mut calls: Vec<Referred> = found.references;
+    calls.retain(|one| one.called);
+    calls.sort_by(|one, other| (&one.text.path, one.span).cmp(&(&other.text.path, other.span)));
+    let mut callers: Vec<Calls> = Vec::new();
+    let mut around = enclosing::Finder::default();
+    for call in calls {
+        let last = callers.last_mut().filter(|last| {
+            let form = last.item.form;
+            last.item.text.path == call.text.path && form.start <= call.span.start && call.span.end <= form.end
+        });
+        if let Some(last) = last {
+            last.places.push(call.span);
+        } else if let Some(here) = around.at(&call.text.document, call.span.start) {
+            callers.push(Calls { item: Item::of(call.text, here), places: vec![call.span] });
+        }
+    }
+    callers
+}
+
+/// What the definition at a place of a file calls: by its text, and by the compiler's record what
+/// macros made of it. Of a generic function its methods. Functions of the standard are left out.
+/// `offset` finds the place in the file's text.
+pub async fn outgoing<B: Backend>(
+    context: &Context<B>,
+    uri: &str,
+    named: Option<&Named>,
+    offset: impl FnOnce(&Rope) -> usize,
+) -> Vec<Calls> {
+    let index = context.texts_index().await;
+    let mut look = Look::into(context, &index).await;
+    let Some(path) = path_of_uri(uri) else { return Vec::new() };
+    let Some(text) = look.texts.get(&path).await else { return Vec::new() };
+    let Some(here) = enclosing::at(&text.document, offset(text.document.text())) else { return Vec::new() };
+    if here.kind == "generic function"
+        && let Some(named) = named
+    {
+        let methods = look.definitions(named, |kind| kind == "method").await;
+        return methods.into_iter().map(|item| Calls { item, places: vec![here.selection] }).collect();
+    }
+    let packages = index.packages();
+    let mut order: Vec<String> = Vec::new();
+    let mut places: HashMap<String, Vec<Span>> = HashMap::new();
+    let own = here.package.as_deref().and_then(|package| packages.get(package));
+    for one in references::calls(&Form::of(&text.document, here.form)) {
+        let symbol = names::symbol(&one.written);
+        let shadowed = own.zip(symbol.as_ref()).is_some_and(|(own, symbol)| own.shadows.contains(&symbol.name));
+        if hyperspec::page_of_symbol(&one.written).is_some() && !shadowed {
+            continue;
+        }
+        let at = places.entry(one.written.to_lowercase()).or_insert_with(|| {
+            order.push(one.written.clone());
+            Vec::new()
+        });
+        at.push(one.span);
+    }
+    let recorded = match named {
+        Some(named) if matches!(here.kind.as_str(), "function" | "macro") => {
+            look.known(named, &[Want::Callees]).await.callees.unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    let by_key: Vec<String> = order.iter().map(|name| key(name)).collect();
+    for name in recorded.into_iter().filter(|name| !by_key.contains(&key(name))) {
+        places.insert(name.to_lowercase(), vec![here.selection]);
+        order.push(name);
+    }
+    let mut found: Vec<Calls> = Vec::new();
+    for name in order.into_iter().take(MOST) {
+        let Some(at) = places.remove(&name.to_lowercase()) else { continue };
+        let named = Named { name, package: here.package.clone() };
+        let mut items = look.definitions(&named, callable).await;
+        items.sort_by_key(|one| match one.kind.as_str() {
+            "function" | "generic function" | "macro" => 0,
+            "setf function" | "compiler macro" => 2,
+            _ => 1,
+        });
+        if let Some(item) = items.into_iter().next() {
+            found.push(Calls { item, places: at });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, cursor, definition, run};
+    use crate::ide::hierarchy::tests::shown;
+    use crate::text::position::line_column;
+
+    /// The items at the cursor with their callers (`<-`) and callees (`->`), each with the places.
+    fn check(image: FakeImage, files: &[(&str, &str)], expected: Expect) {
+        let cursor = cursor(image, files);
+        let mut out = String::new();
+        for item in run(prepare(&cursor)) {
+            out += &format!("{}\n", shown(&item));
+            let named = item.symbol.clone().expect("a symbol");
+            let places = |calls: &Calls, text: &Rope| {
+                let one = |span: &Span| {
+                    let at = line_column(text, span.start);
+                    format!("{}:{} {}", at.line, at.column, text.slice(span.start..span.end))
+                };
+                calls.places.iter().map(one).collect::<Vec<_>>().join(", ")
+            };
+            for one in run(incoming(&cursor.context, &named)) {
+                out += &format!("  <- {} at {}\n", shown(&one.item), places(&one, one.item.text.document.text()));
+            }
+            let start = item.selection.start;
+            for one in run(outgoing(&cursor.context, &item.text.uri, Some(&named), |_| start)) {
+                out += &format!("  -> {} at {}\n", shown(&one.item), places(&one, item.text.document.text()));
+            }
+        }
+        expected.assert_eq(&out);
+    }
+
+    const TEXTS: [(&str, &str); 3] = [
+        (
+            "a.lisp",
+            "(in-package :lib)\n(defun far‸ (x)\n  (near (1+ x)) #'near (with-it (y x) (lib::deep y)))\n(far 0)\n",
+        ),
+        (
+            "b.lisp",
+            "(in-package :user-of-lib)\n(defmethod area :after ((s circle))\n  (far (far s)))\n(test t1 (is (far 1)))\n(flet ((far (x) x)) (far 2))",
+        ),
+        (
+            "p.lisp",
+            "(defpackage :lib (:use :cl) (:export :far))\n(defpackage :user-of-lib (:use :lib))\n(in-package :lib)\n(defun near (x) x)\n(defmacro with-it ((y x) &body b) `(far ,y ,x ,@b))\n(defun deep (x) (funcall 'far x))",
+        ),
+    ];
+
+    #[test]
+    fn without_an_image_the_texts_tell_of_calls() {
+        check(
+            FakeImage::absent(),
+            &TEXTS,
+            expect![[r#"
+                function far a.lisp:2
+                  <- far far 0 a.lisp:4 at 4:2 far
+                  <- method area :after (circle) b.lisp:2 at 3:4 far, 3:9 far
+                  <- test test t1 b.lisp:4 at 4:15 far
+                  <- macro with-it p.lisp:5 at 5:37 far
+                  <- function deep p.lisp:6 at 6:27 far
+                  -> function near p.lisp:4 at 3:4 near, 3:19 near
+                  -> macro with-it p.lisp:5 at 3:25 with-it
+                  -> function deep p.lisp:6 at 3:40 lib::deep
+            "#]],
+        );
+    }
+
+    #[test]
+    fn calls_that_macros_wrote_are_told_by_the_image() {
+        let by = json!({"kind": "calls", "by": "made", "by_kind": "function", "file": "/no/b.lisp", "form": 0});
+        let far = json!({
+            "found": true, "definitions": [definition("function", "far", "a.lisp", 0)], "references": [by],
+            "callees": ["hidden"],
+        });
+        let hidden = json!({"found": true, "definitions": [definition("function", "hidden", "b.lisp", 1)]});
+        check(
+            FakeImage::empty().symbol("far", far).symbol("hidden", hidden),
+            &[
+                ("a.lisp", "(defun far (x) (magic x))\n(fa‸r 1)"),
+                ("b.lisp", "(defun made () (magic))\n(defun hidden () 1)"),
+            ],
+            expect![[r#"
+                function far a.lisp:1
+                  <- far far 1 a.lisp:2 at 2:2 far
+                  <- function made b.lisp:1 at 1:8 made
+                  -> function hidden b.lisp:2 at 1:8 far
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_generic_function_calls_its_methods() {
+        check(
+            FakeImage::absent(),
+            &[
+                ("a.lisp", "(defgeneric area (s))\n(defun f (s) (are‸a s))"),
+                (
+                    "b.lisp",
+                    "(defmethod area ((s circle)) (radius s))\n(defun radius (s) s)\n(defmethod area ((s t)) 0)",
+                ),
+            ],
+            expect![[r#"
+                generic function area a.lisp:1
+                  <- function f a.lisp:2 at 2:15 area
+                  -> method area (circle) b.lisp:1 at 1:13 area
+                  -> method area (t) b.lisp:3 at 1:13 area
+            "#]],
+        );
+        check(
+            FakeImage::absent(),
+            &[(
+                "b.lisp",
+                "(defmethod ar‸ea ((s circle)) (radius s))\n(defun radius (s) s)\n(defmethod area ((s t)) 0)",
+            )],
+            expect![[r#"
+                method area (circle) b.lisp:1
+                  -> function radius b.lisp:2 at 1:31 radius
+            "#]],
+        );
+    }
+
+    #[test]
+    fn local_names_variables_and_classes_are_not_called() {
+        for text in ["(flet ((f (x) x)) (‸f 1))", "(defvar *x‸* 1)", "(defclass c‸ () ())", "(f \"a‸b\")", "(car‸ x)"]
+        {
+            check(FakeImage::absent(), &[("a.lisp", text)], expect![""]);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Definitions of a symbol in the index of the workspace's texts, loaded or not.
+
+use std::sync::Arc;
+
+use super::index::{FileEntry, Indexed, Packages, Snapshot};
+use super::references::home;
+use crate::text::definitions;
+use crate::text::names;
+
+/// A symbol as written in a package.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Named {
+    /// The name as written.
+    pub name: String,
+    /// The package in force there.
+    pub package: Option<String>,
+}
+
+/// The symbol that a name means, as far as the texts tell.
+#[derive(Debug)]
+pub struct Meant {
+    /// The name as the reader has it.
+    name: String,
+    /// The name for comparison, and that of its setf function.
+    keys: [String; 2],
+    /// The home package.
+    home: String,
+}
+
+impl Meant {
+    /// The symbol of a name as written in a package.
+    pub fn of(index: &Snapshot, named: &Named) -> Meant {
+        Meant::within(&index.packages(), named)
+    }
+
+    /// The same, with the packages of the texts.
+    pub fn within(packages: &Packages<'_>, named: &Named) -> Meant {
+        let written = symbol_of(&named.name);
+        let key = definitions::key(written);
+        Meant {
+            name: names::symbol(written).map(|symbol| symbol.name).unwrap_or_default(),
+            home: home(packages, written, named.package.as_deref()),
+            keys: [format!("(setf {key})"), key],
+        }
+    }
+
+    /// Returns true if both are the same symbol.
+    pub fn is(&self, other: &Meant) -> bool {
+        self.name == other.name && self.home == other.home
+    }
+}
+
+/// `f` of `(setf f)`; another name itself.
+pub(super) fn symbol_of(written: &str) -> &str {
+    let Some(inner) = written.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return written };
+    inner.split_whitespace().next_back().unwrap_or(written)
+}
+
+/// The definitions of a symbol with a kind that is wanted, in order of the files.
+pub fn indexed<'a>(
+    index: &'a Snapshot,
+    meant: &Meant,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<(&'a Arc<FileEntry>, &'a Indexed)> {
+    let packages = index.packages();
+    let mut found = Vec::new();
+    for file in index.mentioning(&meant.name) {
+        for one in file.definitions.iter().filter(|one| meant.keys.contains(&one.key) && wanted(one.kind())) {
+            if home(&packages, symbol_of(&one.written), one.package.as_deref()) == meant.home {
+                found.push((file, one));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,136 @@
+//! The items of hierarchies: definitions with their forms and names, by the image and by the index
+//! of the texts.
+
+use std::sync::Arc;
+
+use super::context::{Backend, Context};
+pub use super::definition_in_index::Named;
+use super::definition_in_index::{Meant, indexed};
+use super::enclosing::{self, Enclosing};
+use super::index::Snapshot;
+use super::places::{self, Target};
+use super::texts::{Text, Texts};
+use crate::image::api::symbols::{Known, Want};
+use crate::text::Span;
+
+/// A definition in a hierarchy.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// The name to show.
+    pub name: String,
+    /// The kind in the image's terms.
+    pub kind: String,
+    /// The text.
+    pub text: Arc<Text>,
+    /// The form.
+    pub form: Span,
+    /// The name in the form.
+    pub selection: Span,
+    /// The symbol that the definition is of; a form that defines nothing has none.
+    pub symbol: Option<Named>,
+}
+
+impl Item {
+    /// The item of a definition of a text.
+    pub fn of(text: Arc<Text>, one: Enclosing) -> Item {
+        let Enclosing { name, defined, kind, package, form, selection } = one;
+        Item { name, kind, text, form, selection, symbol: defined.map(|name| Named { name, package }) }
+    }
+
+    /// The name's place.
+    pub fn target(&self) -> Target {
+        Target { uri: self.text.uri.clone(), text: Some(self.text.document.text().clone()), span: self.selection }
+    }
+
+    fn is_at(&self, other: &Item) -> bool {
+        Arc::ptr_eq(&self.text, &other.text) && self.form == other.form && self.selection == other.selection
+    }
+}
+
+/// Adds items that are not there yet.
+pub(super) fn add(all: &mut Vec<Item>, more: impl IntoIterator<Item = Item>) {
+    for one in more {
+        if !all.iter().any(|other| other.is_at(&one)) {
+            all.push(one);
+        }
+    }
+}
+
+/// What the features of one request look into.
+pub(super) struct Look<'a, B> {
+    pub(super) context: &'a Context<B>,
+    pub(super) index: &'a Snapshot,
+    pub(super) texts: Texts,
+    /// The image did not answer, and is not asked again.
+    pub(super) silent: bool,
+}
+
+impl<'a, B: Backend> Look<'a, B> {
+    pub(super) async fn into(context: &'a Context<B>, index: &'a Snapshot) -> Look<'a, B> {
+        Look { context, index, texts: context.texts().await, silent: false }
+    }
+
+    /// The image's knowledge of a symbol; nothing if it does not answer.
+    pub(super) async fn known(&mut self, named: &Named, want: &[Want]) -> Known {
+        if self.silent {
+            return Known::default();
+        }
+        match self.context.symbol(&named.name, named.package.as_deref(), want).await {
+            Ok(known) => known,
+            Err(_) => {
+                self.silent = true;
+                Known::default()
+            }
+        }
+    }
+
+    /// The definitions of a symbol with a kind that is wanted: those that the image knows, and
+    /// those in texts that are not loaded.
+    pub(super) async fn defined(&mut self, known: &Known, named: &Named, wanted: fn(&str) -> bool) -> Vec<Item> {
+        let mut found = Vec::new();
+        for one in places::defined(known, &mut self.texts).await {
+            let (Some(text), Some(place)) = (one.text, one.place) else { continue };
+            if wanted(&one.kind) {
+                let symbol = Some(named.clone());
+                let here = enclosing::at(&text.document, place.name.start);
+                let item = match here.filter(|here| here.selection == place.name && here.defined.is_some()) {
+                    Some(here) => Item { kind: one.kind, ..Item::of(text, here) },
+                    // A slot's accessor, or what another macro defines.
+                    None => {
+                        Item { name: one.name, kind: one.kind, text, form: place.form, selection: place.name, symbol }
+                    }
+                };
+                add(&mut found, [item]);
+            }
+        }
+        let in_texts = indexed(self.index, &Meant::of(self.index, named), wanted);
+        for (file, one) in in_texts {
+            if let Some(text) = self.texts.get(&file.path).await
+                && let Some(here) = enclosing::at(&text.document, one.name.start)
+                && here.selection == one.name
+            {
+                add(&mut found, [Item::of(text, here)]);
+            }
+        }
+        found
+    }
+
+    /// The same, with what the image knows of the symbol.
+    pub(super) async fn definitions(&mut self, named: &Named, wanted: fn(&str) -> bool) -> Vec<Item> {
+        let known = self.known(named, &[Want::Definitions]).await;
+        self.defined(&known, named, wanted).await
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::text::position::line_column;
+
+    /// An item, and parts of a text: `kind name file:line`, and the lines with carets.
+    pub(crate) fn shown(item: &Item) -> String {
+        let line = line_column(item.text.document.text(), item.selection.start).line;
+        let file = item.text.uri.rsplit('/').next().unwrap_or_default();
+        format!("{} {} {file}:{line}", item.kind, item.name)
+    }
+}

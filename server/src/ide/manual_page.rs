@@ -1,0 +1,47 @@
+//! The page of a manual about a name, with the image's knowledge of the package of a symbol.
+
+use super::context::Backend;
+use super::manuals::{Manuals, Page};
+use crate::image::api::symbols::Want;
+use crate::shown;
+
+/// Returns the page about a name as written: see [`Manuals::page`]. A symbol without a prefix is
+/// looked up in the image too, which knows that `run-program` is SB-EXT's there.
+pub async fn find<B: Backend>(backend: &B, manuals: &Manuals, name: &str, package: Option<&str>) -> Option<Page> {
+    if let Some(page) = manuals.page(name) {
+        return Some(page);
+    }
+    let facts = backend.symbol(name, package, &[Want::Facts]).await.ok()?.facts?;
+    manuals.page_of_symbol(facts.package.as_deref()?, &facts.name)
+}
+
+/// The message when there is none.
+pub fn none(name: &str) -> String {
+    format!(
+        "Neither the HyperSpec nor SBCL's manual has a page about {}. They are about symbols of COMMON-LISP, format \
+         directives (~A), reader macros (#') and symbols of SB-EXT, SB-THREAD and the like.",
+        shown::line(name)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, run};
+
+    #[test]
+    fn the_image_tells_whose_symbol_a_name_is() {
+        let facts = json!({"name": "RUN-PROGRAM", "package": "SB-EXT", "external": true, "printed": "run-program",
+            "kinds": ["function"], "documentation": []});
+        let image = FakeImage::empty().symbol("run-program", json!({"found": true, "facts": facts}));
+        let url = |name| run(find(&image, &Manuals::default(), name, None)).map(|page| page.url);
+        assert_eq!(url("run-program").as_deref(), Some("http://www.sbcl.org/manual/#Running-external-programs"));
+        assert_eq!(url("~%").as_deref(), Some("http://www.lispworks.com/documentation/HyperSpec/Body/22_cab.htm"));
+        assert_eq!(url("scan"), None);
+        assert!(none("scan").contains("about scan."));
+        let absent = FakeImage::absent();
+        assert!(run(find(&absent, &Manuals::default(), "car", None)).is_some(), "without an image");
+    }
+}

@@ -1,0 +1,320 @@
+//! The kind of each reference to a name in a form, by where the name stands. Pure.
+
+use crate::text::Span;
+use crate::text::datum::{Form, Kind as Shape, Node, Prefix};
+use crate::text::definitions::is_definer;
+use crate::text::scopes::{Scopes, Space};
+
+/// The kind of a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// The function is called, or named by `#'`.
+    Calls,
+    /// The macro is called.
+    Macroexpands,
+    /// The variable, or the place that the function is, gets a value.
+    Sets,
+    /// The special variable is bound.
+    Binds,
+    /// The variable is read.
+    Reads,
+    /// A method is specialized on the class.
+    Specializes,
+    /// Any other: in quoted data, declarations, exports.
+    Mentions,
+    /// The name of a definition; no reference.
+    Defines,
+}
+
+impl Kind {
+    /// The kinds that people choose from, with the words of the image.
+    pub const CHOICES: [(Kind, &'static str); 7] = [
+        (Kind::Calls, "calls"),
+        (Kind::Macroexpands, "macroexpands"),
+        (Kind::Sets, "sets"),
+        (Kind::Binds, "binds"),
+        (Kind::Reads, "references"),
+        (Kind::Specializes, "specializes"),
+        (Kind::Mentions, "mentions"),
+    ];
+
+    /// The word for it, as the image has it.
+    pub fn word(self) -> &'static str {
+        Kind::CHOICES.iter().find(|(kind, _)| *kind == self).map_or("defines", |(_, word)| word)
+    }
+
+    /// The kind that a word of the image means.
+    pub fn of(word: &str) -> Kind {
+        Kind::CHOICES.iter().find(|(_, known)| *known == word).map_or(Kind::Mentions, |(kind, _)| *kind)
+    }
+}
+
+/// A place where a form refers to a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// The name as written.
+    pub written: String,
+    /// Its span.
+    pub span: Span,
+    /// The kind of the reference.
+    pub kind: Kind,
+    /// The name is that of a function or macro there.
+    pub called: bool,
+}
+
+/// The references to the global name with this key (`text::definitions::key`) in a form.
+/// `special`: it is a special variable, which `let` and parameters bind.
+pub(super) fn named(form: &Form, key: &str, special: bool) -> Vec<Use> {
+    let mut found = Vec::new();
+    if holds(form, &form.nodes, key) {
+        each(form, special, |name| name == key, |one| found.push(one));
+    }
+    found
+}
+
+/// The functions and macros that a form calls, those of its own left out.
+pub fn calls(form: &Form) -> Vec<Use> {
+    let mut found = Vec::new();
+    each(
+        form,
+        false,
+        |_| true,
+        |one| {
+            if one.called {
+                found.push(one);
+            }
+        },
+    );
+    found
+}
+
+/// Returns true if the name is in the form; looks at no scopes.
+fn holds(form: &Form, nodes: &[Node], key: &str) -> bool {
+    nodes.iter().any(|node| match node.kind {
+        Shape::Atom => form.name(node).is_some_and(|name| name == key),
+        _ => holds(form, &node.children, key),
+    })
+}
+
+fn each(form: &Form, special: bool, wanted: impl Fn(&str) -> bool, mut found: impl FnMut(Use)) {
+    let scopes = Scopes::of(form);
+    let mut walk = Walk { form, scopes: &scopes, special, around: Vec::new() };
+    for node in &form.nodes {
+        walk.node(node, Reading::Code, &wanted, &mut found);
+    }
+}
+
+/// How a datum is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Evaluated code.
+    Code,
+    /// A part of a backquoted form.
+    Template,
+    /// Quoted data.
+    Data,
+}
+
+struct Walk<'a> {
+    form: &'a Form,
+    scopes: &'a Scopes,
+    special: bool,
+    /// The lists around, outermost first, with the index of the child in each.
+    around: Vec<(&'a Node, usize)>,
+}
+
+impl<'a> Walk<'a> {
+    fn node(&mut self, node: &'a Node, reading: Reading, wanted: &impl Fn(&str) -> bool, found: &mut impl FnMut(Use)) {
+        let reading = match node.prefix {
+            Prefix::Quote => Reading::Data,
+            Prefix::Backquote => Reading::Template,
+            Prefix::Comma => Reading::Code,
+            Prefix::None | Prefix::Function | Prefix::Other => reading,
+        };
+        if node.kind != Shape::Atom {
+            for (index, child) in node.children.iter().enumerate() {
+                self.around.push((node, index));
+                self.node(child, reading, wanted, found);
+                self.around.pop();
+            }
+            return;
+        }
+        if self.form.name(node).is_some_and(|name| wanted(&name))
+            && let Some((kind, called)) = self.kind(node, reading)
+        {
+            found(Use { written: self.form.text(node).to_owned(), span: node.span, kind, called });
+        }
+    }
+
+    /// The list `up` levels above the current datum, and the index of the child.
+    fn above(&self, up: usize) -> Option<(&'a Node, usize)> {
+        self.around.len().checked_sub(up + 1).map(|at| self.around[at])
+    }
+
+    fn operator(&self, node: &Node) -> String {
+        self.form.operator(node).unwrap_or_default()
+    }
+
+    /// The kind of the reference that an atom is, and whether it is called; `None` for a local
+    /// name.
+    fn kind(&self, node: &Node, reading: Reading) -> Option<(Kind, bool)> {
+        if reading == Reading::Data {
+            let called = self.is_designator(node);
+            return Some((if called { Kind::Calls } else { Kind::Mentions }, called));
+        }
+        if self.is_defined_name() {
+            return Some((Kind::Defines, false));
+        }
+        if reading == Reading::Template {
+            let called = node.prefix == Prefix::Function || self.heads_a_form(node);
+            return Some((if called { Kind::Calls } else { Kind::Mentions }, called));
+        }
+        if let Some(binding) = self.scopes.resolve(node.span.start).map(|index| &self.scopes.bindings[index]) {
+            if !(self.special && binding.kind.space() == Space::Variable) {
+                return None;
+            }
+            if binding.span == node.span {
+                return Some((Kind::Binds, false));
+            }
+        }
+        if self.is_specializer() {
+            return Some((Kind::Specializes, false));
+        }
+        match self.scopes.space_at(node.span) {
+            Some(Space::Function) if self.is_place(1) => Some((Kind::Sets, true)),
+            Some(Space::Function) => Some((Kind::Calls, true)),
+            Some(Space::Variable) if self.is_place(0) => Some((Kind::Sets, false)),
+            Some(Space::Variable) => Some((Kind::Reads, false)),
+            // A standard operator, of which the scopes know more than that it is called.
+            None if self.heads_a_form(node) && self.is_standard(node) => Some((Kind::Calls, true)),
+            // Evaluated by the reader, wherever it stands.
+            _ if self.form.written(node).starts_with("#.") => Some((Kind::Reads, false)),
+            _ => Some((Kind::Mentions, false)),
+        }
+    }
+
+    fn is_standard(&self, node: &Node) -> bool {
+        self.form.name(node).is_some_and(|name| crate::ide::hyperspec::page_of_symbol(&name).is_some())
+    }
+
+    /// `f` of `(funcall 'f ...)`.
+    fn is_designator(&self, node: &Node) -> bool {
+        const CALLERS: [&str; 10] = [
+            "funcall",
+            "apply",
+            "mapcar",
+            "mapc",
+            "mapcan",
+            "map-into",
+            "maphash",
+            "reduce",
+            "multiple-value-call",
+            "every",
+        ];
+        let first = self.above(0).filter(|(_, index)| *index == 1 && node.prefix == Prefix::Quote);
+        first.is_some_and(|(list, _)| CALLERS.contains(&self.operator(list).as_str()))
+    }
+
+    /// `name` of `(defun name`, `(defstruct (name`, `(defun (setf name)`.
+    fn is_defined_name(&self) -> bool {
+        let definer =
+            |up: usize| self.above(up).is_some_and(|(list, index)| index == 1 && is_definer(&self.operator(list)));
+        let Some((list, index)) = self.above(0) else { return false };
+        definer(0) || definer(1) && (index == 0 || index == 1 && self.operator(list) == "setf")
+    }
+
+    /// `class` of `(defmethod name ((parameter class)) ...)`.
+    fn is_specializer(&self) -> bool {
+        let (Some((_, 1)), Some((list, at)), Some((method, index))) = (self.above(0), self.above(1), self.above(2))
+        else {
+            return false;
+        };
+        // No method has so many required parameters or qualifiers, and each is looked at again.
+        const MOST: usize = 100;
+        if at > MOST {
+            return false;
+        }
+        let few = method.children.iter().take(MOST).skip(2);
+        let first = few.into_iter().position(|child| child.kind == Shape::List).map(|at| at + 2);
+        let required = || !list.children[..at].iter().any(|one| self.form.text(one).starts_with('&'));
+        self.operator(method) == "defmethod" && first == Some(index) && required()
+    }
+
+    /// Returns true if the datum, or with `up` the list around it, is a place that gets a value.
+    fn is_place(&self, up: usize) -> bool {
+        if up == 1 && self.above(0).is_none_or(|(_, index)| index != 0) {
+            return false;
+        }
+        let Some((list, index)) = self.above(up) else { return false };
+        match self.operator(list).as_str() {
+            "setf" | "setq" | "psetf" | "psetq" => index % 2 == 1,
+            "incf" | "decf" | "pop" | "remf" | "multiple-value-setq" => index == 1,
+            "push" | "pushnew" => index == 2,
+            "rotatef" | "shiftf" => index > 0,
+            _ => false,
+        }
+    }
+
+    /// Returns true if the datum is the head of a list that looks like a form.
+    fn heads_a_form(&self, node: &Node) -> bool {
+        const BINDERS: [&str; 9] =
+            ["let", "let*", "do", "do*", "prog", "prog*", "symbol-macrolet", "when-let", "with-slots"];
+        let head = self.above(0).is_some_and(|(list, index)| index == 0 && list.kind == Shape::List);
+        let binding =
+            self.above(2).is_some_and(|(list, index)| index == 1 && BINDERS.contains(&self.operator(list).as_str()));
+        head && !binding && node.prefix == Prefix::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::document::Document;
+
+    /// The line with each reference to `f` marked: the kind's first letter, upper case if called.
+    fn marked(source: &str, special: bool) -> String {
+        let document = Document::new(source, 0);
+        let mut line = vec![' '; source.chars().count()];
+        for top in document.scan().forms() {
+            for one in named(&Form::of(&document, top.span), "f", special) {
+                let letter = one.kind.word().chars().next().unwrap_or(' ');
+                line[one.span.start] = if one.called { letter.to_ascii_uppercase() } else { letter };
+            }
+        }
+        line.into_iter().collect::<String>().trim_end().to_owned()
+    }
+
+    #[test]
+    fn a_reference_has_its_kind_by_where_it_stands() {
+        for (source, expected) in [
+            ("(f 1)", " C"),
+            ("(g #'f 'f)", "     C  m"),
+            ("(funcall 'f (mapcar 'f x))", "          C          C"),
+            ("(setf (f x) (f y) f (f z))", "       S     C    s  C"),
+            ("(incf f) (push x f) (pop (f x))", "      s          s        S"),
+            ("(list f)", "      r"),
+            ("(defun g () (declare #.f))", "                       r"),
+            ("(defun f (x) (f x))", "       d      C"),
+            ("(defun (setf f) (v) v)", "             d"),
+            ("(defstruct (f (:conc-name f)) f)", "            d             m   m"),
+            ("(defmethod g ((x f) &key (y f)) y)", "                 s          r"),
+            ("(flet ((f () 1)) (f))", ""),
+            ("(let ((f 1)) (f f))", "              C"),
+            ("`(f ,(f x) '(f) ,f (let ((f 1)) f))", "  C   C      m   r        m     m"),
+            ("(with-f (f 1) x)", ""),
+            ("(defpackage :p (:export #:f))", "                        m"),
+        ] {
+            assert_eq!(marked(source, false), expected, "{source}");
+        }
+        assert_eq!(marked("(let ((f 1)) f (setf f 2))", true), "       b     r       s");
+        assert_eq!(marked("(defun g (f) f)", true), "          b  r");
+    }
+
+    #[test]
+    fn macros_by_name_alone_are_calls_too() {
+        let document = Document::new("(with-it (x y) (do-it (z) (let ((w 1)) (g w))))", 0);
+        let found = calls(&Form::of(&document, document.scan().forms()[0].span));
+        let names: Vec<&str> = found.iter().map(|one| one.written.as_str()).collect();
+        assert_eq!(names, ["with-it", "do-it", "let", "g"]);
+    }
+}

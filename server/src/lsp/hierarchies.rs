@@ -1,0 +1,147 @@
+//! The hierarchies of calls and of types (LSP 3.17, `textDocument/prepareCallHierarchy` and
+//! `textDocument/prepareTypeHierarchy`). An item's `data` is its symbol.
+
+use lsp_types::*;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::Result;
+
+use super::connection::Connection;
+use super::{from_proto, to_proto};
+use crate::ide::call_hierarchy::{self, Calls};
+use crate::ide::hierarchy::{Item, Named};
+use crate::ide::type_hierarchy;
+use crate::text::position::{PositionEncoding, to_offset};
+
+/// `textDocument/prepareCallHierarchy`.
+pub(super) async fn prepare_calls(
+    connection: &Connection,
+    params: CallHierarchyPrepareParams,
+) -> Result<Option<Vec<CallHierarchyItem>>> {
+    let Some(cursor) = connection.cursor(params.text_document_position_params).await else { return Ok(None) };
+    let encoding = connection.negotiated().encoding;
+    let items = call_hierarchy::prepare(&cursor).await;
+    let items: Vec<_> = items.iter().filter_map(|item| call_item(item, encoding)).collect();
+    Ok((!items.is_empty()).then_some(items))
+}
+
+/// `callHierarchy/incomingCalls`.
+pub(super) async fn incoming(
+    connection: &Connection,
+    params: CallHierarchyIncomingCallsParams,
+) -> Result<Option<Vec<CallHierarchyIncomingCall>>> {
+    // A form that defines nothing is called by nobody.
+    let Some(named) = symbol(params.item.data) else { return Ok(Some(Vec::new())) };
+    let context = connection.session.context(connection.client).await;
+    let encoding = connection.negotiated().encoding;
+    let one = |calls: &Calls| {
+        let text = calls.item.text.document.text();
+        let from_ranges = calls.places.iter().map(|span| to_proto::range(text, *span, encoding)).collect();
+        Some(CallHierarchyIncomingCall { from: call_item(&calls.item, encoding)?, from_ranges })
+    };
+    Ok(Some(call_hierarchy::incoming(&context, &named).await.iter().filter_map(one).collect()))
+}
+
+/// `callHierarchy/outgoingCalls`.
+pub(super) async fn outgoing(
+    connection: &Connection,
+    params: CallHierarchyOutgoingCallsParams,
+) -> Result<Option<Vec<CallHierarchyOutgoingCall>>> {
+    let item = params.item;
+    let context = connection.session.context(connection.client).await;
+    let encoding = connection.negotiated().encoding;
+    let mut text = None;
+    let offset = |rope: &ropey::Rope| {
+        text = Some(rope.clone());
+        to_offset(rope, from_proto::position(item.selection_range.start), encoding)
+    };
+    let named = symbol(item.data);
+    let found = call_hierarchy::outgoing(&context, item.uri.as_str(), named.as_ref(), offset).await;
+    let Some(text) = text else { return Ok(Some(Vec::new())) };
+    let one = |calls: &Calls| {
+        let from_ranges = calls.places.iter().map(|span| to_proto::range(&text, *span, encoding)).collect();
+        Some(CallHierarchyOutgoingCall { to: call_item(&calls.item, encoding)?, from_ranges })
+    };
+    Ok(Some(found.iter().filter_map(one).collect()))
+}
+
+/// `textDocument/prepareTypeHierarchy`.
+pub(super) async fn prepare_types(
+    connection: &Connection,
+    params: TypeHierarchyPrepareParams,
+) -> Result<Option<Vec<TypeHierarchyItem>>> {
+    let Some(cursor) = connection.cursor(params.text_document_position_params).await else { return Ok(None) };
+    let items = type_items(connection, &type_hierarchy::prepare(&cursor).await);
+    Ok((!items.is_empty()).then_some(items))
+}
+
+/// `typeHierarchy/supertypes`.
+pub(super) async fn supertypes(
+    connection: &Connection,
+    params: TypeHierarchySupertypesParams,
+) -> Result<Option<Vec<TypeHierarchyItem>>> {
+    let Some(named) = symbol(params.item.data) else { return Ok(None) };
+    let context = connection.session.context(connection.client).await;
+    Ok(Some(type_items(connection, &type_hierarchy::supertypes(&context, &named).await)))
+}
+
+/// `typeHierarchy/subtypes`.
+pub(super) async fn subtypes(
+    connection: &Connection,
+    params: TypeHierarchySubtypesParams,
+) -> Result<Option<Vec<TypeHierarchyItem>>> {
+    let Some(named) = symbol(params.item.data) else { return Ok(None) };
+    let context = connection.session.context(connection.client).await;
+    Ok(Some(type_items(connection, &type_hierarchy::subtypes(&context, &named).await)))
+}
+
+/// The symbol of an item that came back from the client.
+fn symbol(data: Option<Value>) -> Option<Named> {
+    serde_json::from_value(data?).ok()
+}
+
+/// The ranges of an item's form and of its name; the form holds the name, as the protocol wants it.
+fn ranges(item: &Item, encoding: PositionEncoding) -> (Range, Range) {
+    let text = item.text.document.text();
+    let inside = item.form.start <= item.selection.start && item.selection.end <= item.form.end;
+    let form = if inside { item.form } else { item.selection };
+    (to_proto::range(text, form, encoding), to_proto::range(text, item.selection, encoding))
+}
+
+/// `method · shop`: the kind and the package.
+fn detail(item: &Item) -> Option<String> {
+    let package = item.symbol.as_ref().and_then(|symbol| symbol.package.as_deref()).unwrap_or_default();
+    let package = if package.is_empty() { String::new() } else { format!(" · {}", package.to_lowercase()) };
+    Some(to_proto::label(&format!("{}{package}", item.kind)))
+}
+
+fn call_item(item: &Item, encoding: PositionEncoding) -> Option<CallHierarchyItem> {
+    let (range, selection_range) = ranges(item, encoding);
+    Some(CallHierarchyItem {
+        name: to_proto::label(&item.name),
+        kind: to_proto::symbol_kind(&item.kind),
+        tags: None,
+        detail: detail(item),
+        uri: Url::parse(&item.text.uri).ok()?,
+        range,
+        selection_range,
+        data: item.symbol.as_ref().map(|symbol| json!(symbol)),
+    })
+}
+
+fn type_items(connection: &Connection, items: &[Item]) -> Vec<TypeHierarchyItem> {
+    let encoding = connection.negotiated().encoding;
+    let one = |item: &Item| {
+        let (range, selection_range) = ranges(item, encoding);
+        Some(TypeHierarchyItem {
+            name: to_proto::label(&item.name),
+            kind: to_proto::symbol_kind(&item.kind),
+            tags: None,
+            detail: detail(item),
+            uri: Url::parse(&item.text.uri).ok()?,
+            range,
+            selection_range,
+            data: item.symbol.as_ref().map(|symbol| json!(symbol)),
+        })
+    };
+    items.iter().filter_map(one).collect()
+}
