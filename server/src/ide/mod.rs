@@ -20,6 +20,7 @@ pub mod edited_in_image;
 pub mod evaluate;
 pub mod evaluate_part;
 pub mod expand;
+pub mod failures;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may fail")]
 pub(crate) mod fake;
@@ -43,6 +44,7 @@ pub mod references;
 pub mod reload;
 pub mod rename;
 pub mod render;
+mod restarts;
 pub mod semantic;
 pub mod signature;
 pub mod source_location;
