@@ -126,8 +126,8 @@ impl Tool for Debug {
 
     const NAME: &'static str = "debug";
     const TITLE: &'static str = "Debugger";
-    const DESCRIPTION: &'static str = "Programs that stopped at an error: stops (with restarts), frames, locals. A person is asked before \
-the other actions. With `failure` of an error's answer: each action is tried in a copy, nobody is asked.";
+    const DESCRIPTION: &'static str = "Stopped programs: stops, frames, locals; other actions ask a person. \
+With an error's `failure`: all tried in a copy, unasked.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
     const NEEDS_IMAGE: bool = false;
 
