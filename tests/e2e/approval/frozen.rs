@@ -1,11 +1,9 @@
-//! Frozen failures: an agent looks at the stack of its own error and tries what could be done there,
-//! asks nobody, and changes nothing.
+//! Frozen failures: an agent looks at the stack of its own error and tries what could be done
+//! there, asks nobody, and changes nothing.
 
 use std::time::Duration;
 
 use consort::config::Config;
-use consort::config::Source;
-use consort::config::approval::{Class, Setting};
 use consort_tests::agent::{Agent, text};
 use consort_tests::patience::{PATIENCE, alone};
 use serde_json::{Value, json};
@@ -171,12 +169,9 @@ async fn frozen_failures_end_with_the_image_and_where_nobody_wants_them() {
     }
     kept_are(&guarded, &[]).await;
 
-    // What an agent may not evaluate in the image does not fail there; `0` keeps none.
-    let mut config = Config::default();
-    config.frozen = 0;
-    config.approval.set(Class::Debug, Setting::Deny, Source::User).expect("a person may");
+    // With `debug.frozen = 0` none is made.
     guarded.end().await;
-    let guarded = Guarded::configured(config).await;
+    let guarded = Guarded::configured(Config { frozen: 0, ..Config::default() }).await;
     guarded.world.is_ready().await;
     let mut agent = guarded.agent("agent").await;
     let answer = agent.call("evaluate-lisp", json!({"code": "(error \"x\")"})).await;
