@@ -130,7 +130,7 @@ async fn an_agent_tries_restarts_at_its_frozen_failure() {
     listener.set_nonblocking(true).expect("it can");
     assert!(listener.accept().is_err(), "nobody came");
     let gone = at(&mut agent, failure, json!({"action": "restart", "restart": 9})).await;
-    assert_eq!(gone["structuredContent"]["error"]["type"], "stale", "{gone}");
+    assert_eq!(text(&gone), format!("The failure {failure} has no restart 9."));
 
     // Of all that nothing is in the image, and nobody was asked.
     let count = agent.call("evaluate-lisp", json!({"code": "*count*"})).await;

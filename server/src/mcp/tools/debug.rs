@@ -212,7 +212,14 @@ async fn attempt(session: &Session, failure: u64, deed: Deed) -> Result<(String,
         Deed::Return { frame, code } => session.try_at_failure(failure, DebugReturn { stop, frame, code }).await?,
         Deed::Restart { restart, code } => {
             let kept = session.failures().into_iter().find(|kept| kept.number == failure);
-            let name = kept.and_then(|kept| kept.restarts.get(restart).and_then(|restart| restart.name.clone()));
+            let name = match kept.map(|kept| kept.restarts.into_iter().nth(restart)) {
+                Some(Some(known)) => known.name,
+                Some(None) => {
+                    let message = format!("The failure {failure} has no restart {restart}.");
+                    return Err(ImageError::Refused { kind: "stale".into(), message });
+                }
+                None => None, // it is gone, which is told below
+            };
             let arguments = code.into_iter().collect();
             let wanted = DebugRestart { stop, index: restart, name, arguments, input: None };
             session.try_at_failure(failure, wanted).await?
