@@ -12,11 +12,11 @@
 
 (defvar *frozen-hosts* 0 "How many there were: each has a socket of its own.")
 
-(defun call-with-frozen-host (function)
+(defun call-with-frozen-host (function &optional (backlog 16))
   (let* ((path (format nil "~Afrozen~D" *scratch* (incf *frozen-hosts*)))
          (listener (make-instance 'sb-bsd-sockets:local-socket :type :stream)))
     (sb-bsd-sockets:socket-bind listener path)
-    (sb-bsd-sockets:socket-listen listener 16)
+    (sb-bsd-sockets:socket-listen listener backlog)
     (unwind-protect (funcall function (make-frozen-host listener path))
       (sb-bsd-sockets:socket-close listener)
       (delete-file path))))
@@ -83,7 +83,7 @@
          (let ((line (ignore-errors (read-line in nil))))
            (and line (char/= #\Z (char line (+ 2 (position #\) line :from-end t)))))))))
 
-(defmacro with-frozen ((image host) &body body)
+(defmacro with-frozen ((image host &optional (backlog 16)) &body body)
   `(call-with-frozen-host
     (lambda (,host)
       (with-image (,image)
@@ -95,7 +95,8 @@
       (fail-again () (error \"again\"))
       (ask () (read-line)))))
 (defun outer (x y) (incf *count*) (prog1 (list :outer (inner x y) (incf *count*)) (princ \"end\")))" :session "others")
-        ,@body))))
+        ,@body))
+    ,backlog))
 
 (deftest a-failure-is-frozen
   (with-frozen (image host)
@@ -200,6 +201,13 @@
           (eventually (not (alive-p attempt)))
           (eventually (not (alive-p (frozen-link-pid link)))))))))
 
+(deftest a-frozen-failure-that-hangs-ends
+  ;; Where nobody accepts a connection and no more may wait, the next one stands still.
+  (with-frozen (image host 0)
+    (let ((pids (loop repeat 3 collect (path (failed image host "(outer 1 2)") "frozen" "pid"))))
+      (eventually (not (alive-p (third pids))))
+      (ok (alive-p (first pids))))))
+
 (deftest only-failures-are-frozen
   (with-frozen (image host)
     (flet ((frozen-of (code) (path-if-any (failed image host code) "frozen")))
@@ -209,7 +217,9 @@
       (is eq nil (frozen-of "(labels ((f (n) (1+ (f n)))) (f 1))")) ; the stack is full
       (is eq nil (frozen-of "(sb-sys:without-gcing (error \"the collector is off\"))"))
       ;; Nor where the image cannot be copied at once.
-      (prepare image "(defvar *release* nil) (sb-thread:make-thread (lambda () (sb-sys:without-gcing (loop until *release*))))" :session "others")
+      (prepare image "(defvar *holds* nil) (defvar *release* nil)
+                      (sb-thread:make-thread (lambda () (sb-sys:without-gcing (setf *holds* t) (loop until *release*))))
+                      (loop until *holds* do (sleep 0.001))" :session "others")
       (is eq nil (frozen-of "(error \"while a thread keeps the collector off\")"))
       (prepare image "(setf *release* t)" :session "others")
       (is eq nil (path-if-any (evaluated image "(outer 1 2)") "frozen"))

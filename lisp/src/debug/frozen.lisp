@@ -8,6 +8,8 @@
 
 (defconstant +freeze-patience+ 1/20 "Seconds that a failing evaluation waits for the image to let itself be copied.")
 
+(defconstant +greeting-time+ 5 "Seconds that a frozen failure may take until it has connected.")
+
 (define-global *frozen-pids* '() "The processes of the frozen failures that there are, newest first.")
 (define-global *frozen-lock* (sb-thread:make-mutex :name "consort frozen failures")
   "Held while *FROZEN-PIDS* changes, a process of it is ended, or its number is given back.")
@@ -53,6 +55,7 @@
     (handler-case (fork-image +freeze-patience+
                               (lambda (call)
                                 (declare (ignore call))
+                                (limit-life +greeting-time+)
                                 (cut-ties)
                                 (take-interruptions)))
       ((or copy-busy cannot-copy) () nil))))
@@ -89,6 +92,26 @@
 
 (defconstant +frozen-run+ (* 256 1024 1024) "Octets that a frozen failure allocates before it collects, which would copy what it shares.")
 
+(defconstant +life-grace+ 25 "Seconds beyond its time in which a frozen failure finishes the attempt that it is at.")
+(define-global *life-timer* nil "The system's number for the timer that ends this process, once there is one.")
+
+(defun limit-life (seconds)
+  "Have the system end this process in SECONDS, wherever it stands then: a copy that needs a lock of
+  the C library that a lost thread holds waits for ever."
+  #+linux
+  (progn
+    (unless *life-timer*
+      ;; struct sigevent: SIGKILL by SIGEV_SIGNAL
+      (with-octets (event (0 sb-posix:sigkill) 64)
+        (with-octets (number (0))
+          (when (zerop (system-call (number-here '(timer_create 222 107)) 1 event number)) ; CLOCK_MONOTONIC
+            (setf *life-timer* (sap-32 (int-sap number) 0))))))
+    (when *life-timer*
+      (with-octets (time (0 0 (ceiling seconds) 0)) ; struct itimerspec
+        (system-call (number-here '(timer_settime 223 110)) *life-timer* 0 time 0))))
+  #-linux
+  seconds)
+
 (defstruct (frozen (:constructor make-frozen (condition params report reader until)))
   "CONDITION failed. FRAMES is what USER-STACK gives, once READY: confined, or WHY it cannot be."
   (condition nil :read-only t)
@@ -123,6 +146,7 @@
   "Connect to the host. The FROZEN of this process."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
+    (limit-life (+ (field params "seconds") +life-grace+))
     (defer-collection +frozen-run+)
     (make-frozen condition params report (make-line-reader (report-descriptor report))
                  (+ (now-ms) (* 1000 (field params "seconds"))))))
