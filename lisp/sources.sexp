@@ -6,7 +6,7 @@
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
- "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine" "second-process"
+ "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "second-process"
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
  "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/calls" "check/parked" "ops/check"
  "check/chain/digest" "check/chain/effects" "check/chain/record" "check/chain/invalidate" "check/chain/settle" "check/chain/processes"
@@ -17,4 +17,5 @@
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
  "debug/refusal" "debug/references" "debug/parts" "debug/set" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits"
- "ops/inspect" "ops/debug" "ops/breakpoints")
+ "ops/inspect" "ops/debug" "ops/breakpoints"
+ "debug/attempt" "debug/frozen")

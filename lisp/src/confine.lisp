@@ -11,8 +11,8 @@
 (defconstant +pr-set-no-new-privileges+ 38)
 
 (defun confine (directory readable &optional (confine-calls #'confine-calls))
-  "Confine this process for good to writing below DIRECTORY, and to reading READABLE
-  (`readable-names`) and without secrets in its environment. CONFINE-CALLS installs the filter of
+  "Confine this process for good to writing below DIRECTORY, NIL for nowhere, and to reading READABLE
+  (`readable-names`), and without secrets in its environment. CONFINE-CALLS installs the filter of
   system calls. The version of Landlock in force, 0 for none; and whether what the kernel has to
   confine with is in force. If not, why."
   (if (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)

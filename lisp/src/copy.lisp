@@ -172,24 +172,22 @@
                  ((> (get-internal-real-time) end)
                   (error 'copy-busy :obstacle (holding-words world-lock))))))
 
-(defmacro be-copy (function &optional (parent '(sb-posix:getppid)))
-  "In a process that is to be a copy of PARENT's, in the scope of a WITHOUT-INTERRUPTS: cut its
-  ties, call FUNCTION, and leave."
-  `(unwind-protect
-        (progn (prepare-copy ,parent)
-               (with-local-interrupts (call-on-its-own ,function))
-               (leave 0))
-     (leave 70)))
+(defun be-copy (function call parent)
+  "In a process that is to be a copy of PARENT's, with interrupts off: cut its ties, call FUNCTION by
+  means of CALL, which has interrupts on, and leave."
+  (unwind-protect
+       (progn (prepare-copy parent)
+              (funcall (the function call) (lambda () (call-on-its-own function)))
+              (leave 0))
+    (leave 70)))
 
-(defun call-in-copy (function &key (patience 2))
-  "Copy the image, call FUNCTION in the copy, which then leaves with exit code 0, or 70 if FUNCTION
-  did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY). COPY-BUSY
-  when the image does not let itself be copied within PATIENCE seconds. Nothing of FUNCTION is seen
-  in this image."
+(defun fork-image (patience in-copy)
+  "Copy the image: the process id of the copy. In the copy IN-COPY is called with interrupts off, and
+  0 comes back if it returns; its argument is a function that calls another with interrupts on.
+  COPY-BUSY when the image does not let itself be copied within PATIENCE seconds."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
   (let ((pid nil)
-        (parent (sb-posix:getpid))
         (c-locks (c-variables '("code_allocator_lock" "alloc_profiler_lock")))
         (mutexes (c-variables '("finalizer_mutex")))
         (conditions (c-variables '("finalizer_condvar")))
@@ -203,15 +201,26 @@
              (when (or pid (> (get-internal-real-time) deadline)) (return))
              ;; Not again and again: to look conses, and the collection that comes of it would stop
              ;; everybody.
-             (if collecting (sb-thread:thread-yield) (sleep 1/20))))
+             (if collecting (sb-thread:thread-yield) (sleep (min patience 1/20)))))
          (when (eql pid 0)
            (free-locks-of-stopped)
-           (unless (sb-thread:holding-mutex-p world-lock) (sb-thread:grab-mutex world-lock))
-           (be-copy function parent))))
+           ;; Within another WITHOUT-INTERRUPTS they would stay off.
+           (funcall (the function in-copy) (lambda (work) (with-local-interrupts (funcall (the function work))))))))
      patience)
     (cond ((null pid) (error 'copy-busy :obstacle (obstacle)))
           ((minusp pid) (error 'cannot-copy :reason (system-message)))
           (t pid))))
+
+(defun call-in-copy (function &key (patience 2))
+  "Copy the image, call FUNCTION in the copy, which then leaves with exit code 0, or 70 if FUNCTION
+  did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY). COPY-BUSY
+  when the image does not let itself be copied within PATIENCE seconds. Nothing of FUNCTION is seen
+  in this image."
+  (let ((parent (sb-posix:getpid)))
+    (fork-image patience
+                (lambda (call)
+                  (unless (sb-thread:holding-mutex-p world-lock) (sb-thread:grab-mutex world-lock))
+                  (be-copy function call parent)))))
 
 ;;; In the copy
 
@@ -258,11 +267,15 @@
 (define-global *in-copy* nil "Whether this process is a copy of the image, in which nothing stops.")
 (define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
 
-(defun prepare-copy (parent)
-  "Cut what ties a fresh copy to the image, the process PARENT: descriptors, signals, hooks. It ends
-  with that, also where that ended before it could be tied to it."
+(defun die-with-parent (parent)
+  "Have this process end with the process PARENT, also where that ended before it could be tied to
+  it."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
-  (unless (eql parent (sb-posix:getppid)) (leave 70))
+  (unless (eql parent (sb-posix:getppid)) (leave 70)))
+
+(defun cut-ties ()
+  "Cut what ties a fresh copy to the image, so that nothing of the image is changed through it:
+  descriptors, timers, signals, hooks."
   (close-inherited-descriptors)
   ;; The image's timers do not run here, and SBCL would wait for one of them before it sets the
   ;; clock for a later one of ours.
@@ -272,8 +285,14 @@
     (enable-interrupt signal :default))
   (setf *in-copy* t
         sb-ext:*exit-hooks* '()
-        sb-ext:*after-gc-hooks* '()
-        sb-ext:*invoke-debugger-hook* (lambda (condition hook) (declare (ignore condition hook)) (leave 70))
+        sb-ext:*after-gc-hooks* '()))
+
+(defun prepare-copy (parent)
+  "Make a fresh copy of the process PARENT one that has no ties to it, ends with it, and leaves
+  where something fails."
+  (die-with-parent parent)
+  (cut-ties)
+  (setf sb-ext:*invoke-debugger-hook* (lambda (condition hook) (declare (ignore condition hook)) (leave 70))
         *debugger-hook* nil))
 
 ;;; In the image
@@ -299,16 +318,22 @@
         (unless (= (sb-posix:syscall-errno error) sb-posix:eintr)
           (return (values nil nil)))))))
 
-(defun wait-for-group (pid)
-  "WAIT-FOR-COPY for a copy that leads a process group: what else is in the group is ended before
-  its number is free again."
+(defun await-end (pid)
+  "Wait for the child PID to end. It is not reaped, so its number stays taken."
   #+linux
   (let ((facts (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; siginfo_t
     (with-pinned-objects (facts)
       ;; P_PID; WEXITED and WNOWAIT
       (loop while (and (minusp (call-c "waitid" sb-alien:int (sb-alien:int 1) (sb-alien:int pid)
                                        (sb-alien:system-area-pointer (vector-sap facts)) (sb-alien:int #x01000004)))
-                       (= (sb-alien:get-errno) sb-posix:eintr))))
+                       (= (sb-alien:get-errno) sb-posix:eintr))))))
+
+(defun wait-for-group (pid)
+  "WAIT-FOR-COPY for a copy that leads a process group: what else is in the group is ended before
+  its number is free again."
+  #+linux
+  (progn
+    (await-end pid)
     (handler-case (sb-posix:kill (- pid) sb-posix:sigkill)
       (sb-posix:syscall-error () nil)))
   (wait-for-copy pid))

@@ -215,6 +215,7 @@
   (take-image-settings)
   (publish-what-is-loaded)
   (spare-files-of-debugging)
+  (end-frozen-before-collections)
   (note-print-methods)
   (refuse-exits #'refuse-exit)
   (refuse-package-loss '("COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)

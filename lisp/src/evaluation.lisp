@@ -7,7 +7,8 @@
 itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
 was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
 it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it asks for input, as the request
-has it, or NIL; QUESTION is the line that it waits for (input.lisp)."
+has it, or NIL; QUESTION is the line that it waits for (input.lisp). FREEZE is how an error of it is frozen, as the request has it, or NIL;
+FROZEN the JSON of the frozen failure (debug/frozen.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -26,7 +27,9 @@ has it, or NIL; QUESTION is the line that it waits for (input.lisp)."
   (deadline nil)
   (stepper nil)
   (asks nil)
-  (question nil))
+  (question nil)
+  (freeze nil)
+  (frozen nil))
 
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
@@ -123,8 +126,8 @@ has it, or NIL; QUESTION is the line that it waits for (input.lisp)."
         (funcall hook condition hook)))))
 
 (defun evaluation-debugger (condition hook)
-  "Instead of the debugger: stop if the evaluation is to, else report CONDITION and leave the
-  evaluation; or, in a thread that runs none, report it and end the thread."
+  "Instead of the debugger: stop if the evaluation is to, else freeze the failure if it is to, report
+  CONDITION and leave the evaluation; or, in a thread that runs none, report it and end the thread."
   (declare (ignore hook))
   (let ((evaluation *evaluation*))
     (cond ((in-user-code-p)
@@ -133,6 +136,8 @@ has it, or NIL; QUESTION is the line that it waits for (input.lisp)."
              (user-debugger-hook condition))
            (when (evaluation-debug evaluation)
              (stop-at-condition condition))
+           (when (evaluation-freeze evaluation)
+             (freeze-failure evaluation condition))
            (with-own-settings () (note-error evaluation condition))
            (throw evaluation :error))
           (t
@@ -264,7 +269,7 @@ has it, or NIL; QUESTION is the line that it waits for (input.lisp)."
                                  (restart-case
                                      (with-user-streams (evaluation)
                                        (let ((sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
-                                         (when (evaluation-debug evaluation)
+                                         (when (or (evaluation-debug evaluation) (evaluation-freeze evaluation))
                                            (setf (evaluation-abort evaluation) (find-restart 'abort)))
                                          (handler-bind ((warning #'note-warning))
                                            (setf value (call-with-user-settings package (lambda () (call-user-code function))))

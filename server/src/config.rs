@@ -123,6 +123,8 @@ pub struct Config {
     /// `debug.on_error`: whether an evaluation of an editor stops at an unhandled error. Default
     /// ask.
     pub on_error: OnError,
+    /// `debug.frozen`: the number of frozen failures that are kept. Default 4.
+    pub frozen: usize,
     /// `lenses.tests`: code lenses above tests. Default true.
     pub lens_tests: bool,
     /// `lenses.references`: code lenses above definitions. Default false.
@@ -191,6 +193,7 @@ impl Default for Config {
             approval: ApprovalConfig::default(),
             eval_timeout: Duration::from_secs(30),
             on_error: OnError::Ask,
+            frozen: 4,
             lens_tests: true,
             lens_references: false,
             hint_parameters: false,

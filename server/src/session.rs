@@ -16,6 +16,7 @@ pub mod context;
 pub mod debug;
 mod documents;
 mod event;
+pub mod failures;
 mod folders;
 mod in_copy;
 mod jobs;

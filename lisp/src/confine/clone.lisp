@@ -25,6 +25,16 @@
   (list (load-word (+ 16 (* 8 argument))) (jump-equal low 1 0) (answer +eperm+)
         (load-word (+ 20 (* 8 argument))) (jump-equal high 1 0) (answer +eperm+)))
 
+(defun prctl-ruling ()
+  "Allow what *PRCTL-COMMANDS* names, to end with the parent, and a further filter, which only
+  narrows."
+  (append (list (load-argument 0))
+          (loop for command in *prctl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
+          (list (jump-equal +pr-set-seccomp+ 0 1) (answer +allow+)
+                (jump-equal +pr-set-pdeathsig+ 1 0) (answer +eperm+)
+                (load-argument 1) (jump-equal sb-posix:sigkill 0 1) (answer +allow+)
+                (answer +eperm+))))
+
 (defun chain-rulings ()
   "The rulings that a process of a chain has and no other copy. No signals: the only number that the
   filter could know is the first process's."
@@ -37,12 +47,7 @@
                       (only-whole-value +key-argument+ +key-low+ +key-high+)
                       (allow)))
         (cons (number-here *prctl*)
-              (append (list (load-argument 0))
-                      (loop for command in *prctl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
-                      (list (jump-equal +pr-set-seccomp+ 0 1) (answer +allow+) ; a filter more only narrows
-                            (jump-equal +pr-set-pdeathsig+ 1 0) (answer +eperm+)
-                            (load-argument 1) (jump-equal sb-posix:sigkill 0 1) (answer +allow+)
-                            (answer +eperm+))))))
+              (prctl-ruling))))
 
 (defun put-key (address count key)
   "Replace what stands for the halves of the key in the COUNT instructions at ADDRESS by those of

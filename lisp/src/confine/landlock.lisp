@@ -50,9 +50,10 @@
           (sb-posix:close descriptor)))))
 
 (defun confine-files (directory readable)
-  "Give up writing but below DIRECTORY, reading but beneath READABLE, names of which a directory's
-  ends with a slash, executing, TCP, and signals to others. The version of Landlock that does it, 0
-  where there is none; NIL, and the system's message, where there is one and it failed."
+  "Give up writing but below DIRECTORY, NIL for nowhere, reading but beneath READABLE, names of
+  which a directory's ends with a slash, executing, TCP, and signals to others. The version of
+  Landlock that does it, 0 where there is none; NIL, and the system's message, where there is one
+  and it failed."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0
@@ -62,7 +63,7 @@
           (if (and (>= ruleset 0)
                    (loop for name in readable
                          always (allow-beneath ruleset name (if (char= #\/ (char name (1- (length name)))) +read-rights+ +read-file+)))
-                   (allow-beneath ruleset directory (logior +read-rights+ (logand denied +scratch-rights+)))
+                   (or (null directory) (allow-beneath ruleset directory (logior +read-rights+ (logand denied +scratch-rights+))))
                    (allow-beneath ruleset "/dev/null" (logior +read-file+ +write-file+))
                    (zerop (system-call +landlock-restrict-self+ ruleset 0)))
               (progn (sb-posix:close ruleset) abi)

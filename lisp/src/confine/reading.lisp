@@ -181,7 +181,7 @@
   (let ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #()))))
     (without-inner
      (without-secrets (remove nil (append told
-                                          (list (real-name (scratch-directory params)))
+                                          (and (field params "scratch") (list (real-name (scratch-directory params))))
                                           (mapcar #'real-name *read-of-system*)
                                           (below-home *read-of-home*)
                                           (directories-of-lisp)

@@ -202,7 +202,8 @@ text need not be the file's."
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
         (append (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
                                         :timeout deadline)
-                (and references (eq how :ok) (list "references" references)))))))
+                (and references (eq how :ok) (list "references" references))
+                (and (evaluation-frozen evaluation) (list "frozen" (evaluation-frozen evaluation))))))))
 
 (defun interrupted-outcome (evaluation)
   "The JSON of EVALUATION, which was interrupted before it began."
@@ -232,10 +233,12 @@ text need not be the file's."
          (timing (param params "capture_time" 'boolean :default nil))
          (timeout (param params "timeout" '(real (0)) :default 30))
          (stream (param params "stream" 'boolean :default nil))
-         (debug (param params "debug" 'boolean :default nil)))
+         (debug (param params "debug" 'boolean :default nil))
+         (freeze (freeze-param params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
-                          (setf (evaluation-debug evaluation) debug)
+                          (setf (evaluation-debug evaluation) debug
+                                (evaluation-freeze evaluation) freeze)
                           (evaluate evaluation text :package package :origin (read-origin params) :timing timing
                                                     :timeout timeout :stream stream)))))
 

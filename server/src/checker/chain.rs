@@ -2,7 +2,7 @@
 //! compiling what the edit changes (docs/wire.md, "A chain"). Its end costs nothing but time: the
 //! caller checks the whole text.
 
-mod memory;
+pub(super) mod memory;
 mod talk;
 
 use std::path::PathBuf;

@@ -119,7 +119,7 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
 }
 
 /// Returns whether no number of an answer is negative or greater than what a copy can mean.
-fn numbers_are_bounded(value: &Value) -> bool {
+pub(super) fn numbers_are_bounded(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_some_and(|number| (0.0..=NUMBER_LIMIT).contains(&number)),
         Value::Array(values) => values.iter().all(numbers_are_bounded),

@@ -45,6 +45,14 @@ pub(super) fn inherited(pid: Pid) -> Option<u64> {
     sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, BESIDE)
 }
 
+/// Returns the bytes of resident memory, and this process's share of them where others have them
+/// too. `None` as above.
+#[cfg(target_os = "linux")]
+pub(super) fn shared(pid: Pid) -> Option<(u64, u64)> {
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).ok()?;
+    Some((sum(&rollup, &["Rss:"])?, sum(&rollup, &["Pss:"])?))
+}
+
 /// Returns the sum, in bytes, of the lines of `text` with these names; one that is missing is 0.
 /// `None` for a text without any of them.
 #[cfg(target_os = "linux")]
@@ -69,6 +77,12 @@ pub(super) fn resident(_pid: Pid) -> Option<u64> {
 /// See the Linux version.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn inherited(_pid: Pid) -> Option<u64> {
+    None
+}
+
+/// See the Linux version.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn shared(_pid: Pid) -> Option<(u64, u64)> {
     None
 }
 

@@ -9,6 +9,7 @@ mod coverage;
 mod ending;
 mod evaluation;
 mod forked;
+mod frozen;
 mod job;
 mod memory;
 mod report;
@@ -29,11 +30,12 @@ use crate::image::api::Operation;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
 use crate::image::api::try_code::TryParams;
-use crate::image::api::{CheckParams, CheckSystemParams};
+use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
 use crate::image::runtime::{Phase, Runtime};
 use crate::model::check::CheckReport;
-use crate::model::evaluation::EvalOutcome;
+use crate::model::evaluation::{EvalError, EvalOutcome};
 use crate::model::expansion::ExpandAnswer;
+use crate::model::frozen::{Failure, Frozen};
 use crate::model::image::{ImageError, Progress};
 use crate::model::trial::Trial;
 pub use chain::{Chain, ChainAnswer, ChainEdit, ChainEnd};
@@ -72,6 +74,8 @@ struct Shared {
     worker: Mutex<Option<worker::Claims>>,
     /// The time limits of waits for a copy.
     waits: copy::Waits,
+    /// The frozen failures.
+    failures: frozen::Failures,
 }
 
 impl Shared {
@@ -84,6 +88,7 @@ impl Shared {
             warm: Mutex::default(),
             worker: Mutex::default(),
             waits: copy::Waits::default(),
+            failures: frozen::Failures::default(),
         }
     }
 }
@@ -197,5 +202,40 @@ impl Checker {
             return Ok(ExpandAnswer::Done(answer));
         }
         copy::expand(&self.shared, params).await
+    }
+
+    /// Returns how the error of an evaluation is to be frozen, of which `keep` are kept; `None`: it
+    /// is only reported.
+    pub fn freeze(&self, keep: usize) -> Option<Freeze> {
+        frozen::freeze(&self.shared, keep)
+    }
+
+    /// Keeps the frozen failure of an evaluation of `session` that ended with `error`; returns its
+    /// number. `memory`: bytes that each attempt at it may have for itself.
+    pub fn keep_failure(&self, frozen: &Frozen, session: &str, error: Option<&EvalError>, memory: u64) -> u64 {
+        frozen::keep(&self.shared, frozen, session, error, memory)
+    }
+
+    /// Returns the frozen failures that are kept, oldest first.
+    pub fn failures(&self) -> Vec<Failure> {
+        self.shared.failures.list()
+    }
+
+    /// Ends a frozen failure; returns false if there is none of this number.
+    pub fn drop_failure(&self, number: u64) -> bool {
+        self.shared.failures.end(number)
+    }
+
+    /// Runs an operation on the stop of a frozen failure, in a process of its own. Dropping the
+    /// future ends that process.
+    ///
+    /// # Errors
+    /// The frozen failure is gone (`stale`), refuses the operation, or the process passed a limit.
+    pub async fn ask_failure<O: Operation, A: serde::de::DeserializeOwned>(
+        &self,
+        number: u64,
+        operation: &O,
+    ) -> Result<A, ImageError> {
+        frozen::ask(&self.shared, number, operation).await
     }
 }

@@ -63,6 +63,19 @@ impl Scratch {
         }
     }
 
+    /// Accepts the connection of a process of this user; returns its number.
+    pub(super) async fn accept_any(&self) -> io::Result<(UnixStream, u32)> {
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            fault::point(Call::Open)?;
+            let peer = stream.peer_cred()?;
+            match peer.pid().map(u32::try_from) {
+                Some(Ok(pid)) if peer.uid() == rustix::process::geteuid().as_raw() => return Ok((stream, pid)),
+                _ => tracing::warn!(?peer, "a stranger connected to the socket of frozen failures"),
+            }
+        }
+    }
+
     /// Removes the directory, off the caller's thread: a copy may have filled it.
     pub(super) fn remove(&mut self, shared: &Shared) {
         if let Some(directory) = self.directory.take() {

@@ -106,6 +106,10 @@ fn page(status: &Value) -> String {
     for (index, stop) in stops.iter().enumerate() {
         row(if index == 0 { "stops" } else { "" }, stopped(stop));
     }
+    let failures = status["failures"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, failure) in failures.iter().enumerate() {
+        row(if index == 0 { "failures" } else { "" }, frozen(failure));
+    }
     let programs = status["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, program) in programs.iter().take(PROGRAMS).enumerate() {
         let row_name = if index == 0 { "programs" } else { "" };
@@ -132,6 +136,12 @@ fn stopped(stop: &Value) -> String {
         None => text(&stop["reason"]),
     };
     format!("{} of {} ({why})", stop["stop"], stop["session"].as_str().unwrap_or("no session"))
+}
+
+fn frozen(failure: &Value) -> String {
+    let why = format!("{}: {}", text(&failure["type"]), text(&failure["message"]));
+    let (number, session) = (&failure["failure"], text(&failure["session"]));
+    format!("{number} of {session} ({why}), {} s ago, process {}", failure["seconds"], failure["pid"])
 }
 
 fn image(image: &Value) -> String {
@@ -192,6 +202,7 @@ mod tests {
             "clients": [{"frontend": "lsp", "name": "Neovim 0.11"}, {"frontend": "mcp", "name": "agent"}],
             "work": ["eval (loop)"],
             "chains": {"standing": 2, "memory": 41_943_040, "answered": 120, "whole": 3, "agreed": 40, "differed": 1, "failed": 0},
+            "failures": [{"failure": 5, "pid": 12, "session": "mcp-3", "type": "SIMPLE-ERROR", "message": "x\u{202e}", "seconds": 7}],
             "programs": [{"pid": 9, "command": "redis-server --port 0"}, {"pid": 10, "command": "sh"}]
         });
         let mut second = status.clone();
@@ -208,6 +219,7 @@ mod tests {
         chains     2 (40.0 MB); edits answered 120, by a whole check 3; confirmed 40, differed 1; failed 0
         stops      3 of cli-2 (SIMPLE-ERROR: boom\u{202e} x)
                    4 of no session (pause)
+        failures   5 of mcp-3 (SIMPLE-ERROR: x\u{202e}), 7 s ago, process 12
         programs   redis-server --port 0 (process 9)
                    sh (process 10)
         log        /l

@@ -242,6 +242,16 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "debug.frozen",
+        expected: "a whole number from 0 to 16",
+        default: "4",
+        workspace: FromWorkspace::NotAbove(|config| config.frozen as u128),
+        set: |config, value| {
+            config.frozen = value.as_u64().filter(|count| *count <= 16)?.try_into().ok()?;
+            Some(())
+        },
+    },
+    Key {
         name: "lenses.tests",
         expected: "true or false",
         default: "true",

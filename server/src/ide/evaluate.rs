@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::chatter::{self, Chatter};
 use super::clip::{self, clip};
+use super::restarts::numbered;
 use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
+use crate::model::frozen::Restart;
 use crate::model::stack_frame;
 
 /// How an evaluation ended.
@@ -106,6 +108,18 @@ pub struct Evaluation {
     /// Events since the last call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// The stack of the error, which lives on in a copy of the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Kept>,
+}
+
+/// A frozen failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// The number by which it is asked.
+    pub number: u64,
+    /// The restarts, innermost first.
+    pub restarts: Vec<Restart>,
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -126,6 +140,7 @@ impl Evaluation {
             package: None,
             omitted: 0,
             notices: Vec::new(),
+            failure: None,
         }
     }
 }
@@ -178,6 +193,8 @@ impl From<EvalOutcome> for Evaluation {
         let values = outcome.values.into_iter().map(|value| budget.take(value)).collect();
         let stdout = budget.take(outcome.stdout);
         let stderr = budget.take(outcome.stderr);
+        let kept = outcome.frozen.filter(|frozen| frozen.number > 0);
+        let kept = kept.map(|frozen| Kept { number: frozen.number, restarts: frozen.restarts });
         let error = (status != Ending::Ok).then(|| {
             let mut fault = match outcome.error {
                 Some(error) => {
@@ -210,6 +227,7 @@ impl From<EvalOutcome> for Evaluation {
             package: Some(outcome.package),
             omitted: budget.omitted,
             notices: Vec::new(),
+            failure: kept,
         }
     }
 }
@@ -257,6 +275,12 @@ pub fn render(evaluation: &Evaluation) -> String {
             real_ms.round(),
             run_ms.round(),
             gc_ms.round()
+        ));
+    }
+    if let Some(Kept { number, restarts }) = &evaluation.failure {
+        blocks.push(format!(
+            "[restarts]{}\n; The stack is kept as failure {number}: look, and try a restart, in copies with debug {{\"failure\": {number}, \"action\": ...}}",
+            numbered(restarts, "\n")
         ));
     }
     blocks.join("\n\n")
@@ -334,6 +358,26 @@ mod tests {
         [stdout]
         before
         ");
+    }
+
+    #[test]
+    fn an_error_names_the_restarts_of_its_frozen_failure() {
+        let mut failed = outcome(EvalStatus::Error);
+        failed.error = Some(EvalError::new("SIMPLE-ERROR", "boom"));
+        let restart = Restart { name: Some("USE".into()), report: "Use it.".into(), arguments: true };
+        let mut frozen = crate::model::frozen::Frozen { pid: 1, number: 0, restarts: vec![restart] };
+        failed.frozen = Some(frozen.clone());
+        assert!(!render(&failed.clone().into()).contains("[restarts]"));
+        frozen.number = 7;
+        failed.frozen = Some(frozen);
+        insta::assert_snapshot!(render(&failed.into()), @r#"
+        [ERROR] SIMPLE-ERROR
+        boom
+
+        [restarts]
+        0: [USE] Use it. (takes an argument)
+        ; The stack is kept as failure 7: look, and try a restart, in copies with debug {"failure": 7, "action": ...}
+        "#);
     }
 
     #[test]

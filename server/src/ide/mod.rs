@@ -23,6 +23,7 @@ pub mod enclosing;
 pub mod evaluate;
 pub mod evaluate_part;
 pub mod expand;
+pub mod failures;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may fail")]
 pub(crate) mod fake;
@@ -53,6 +54,7 @@ pub mod references;
 pub mod reload;
 pub mod rename;
 pub mod render;
+mod restarts;
 pub mod semantic;
 pub mod signature;
 pub mod source_location;

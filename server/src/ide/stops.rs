@@ -7,9 +7,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::context::{Backend, Context};
+use super::restarts::{numbered, of_restart};
 use super::texts::Texts;
 pub use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Done, Place, Restart, Stop,
+    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Done, Place, Stop,
 };
 use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals};
 use crate::model::image::{BUSY, ImageError};
@@ -45,11 +46,7 @@ fn described(stop: &Stop) -> String {
     if !stop.holds.is_empty() {
         let _ = write!(text, "\n  holds {}: others may wait for it", line(&stop.holds.join(", ")));
     }
-    for (index, restart) in stop.restarts.iter().enumerate() {
-        let takes = if restart.arguments { " (takes an argument)" } else { "" };
-        let _ = write!(text, "\n  restart {index}: {}{takes}", of_restart(restart));
-    }
-    text
+    text + &numbered(&stop.restarts, "\n  restart ")
 }
 
 /// The condition in a line, or the reason where there is none.
@@ -60,23 +57,53 @@ fn why(stop: &Stop) -> String {
     }
 }
 
-/// A restart's name and report in a line.
-fn of_restart(restart: &Restart) -> String {
-    line(&format!("[{}] {}", restart.name.as_deref().unwrap_or(""), restart.report))
+/// A stack that lives: of a stop, or of a frozen failure, which is a backend of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stack {
+    /// The stop of this number.
+    Stop(u64),
+    /// The stop of the frozen failure of this number.
+    Failure(u64),
 }
 
-/// Lists the frames of a stop, innermost first; files below `workspace` are named relative to it.
+impl Stack {
+    /// The number of the stop, for the backend.
+    fn stop(self) -> u64 {
+        match self {
+            Stack::Stop(number) => number,
+            Stack::Failure(_) => 0,
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Stack::Stop(number) => format!("Stop {number}"),
+            Stack::Failure(number) => format!("Failure {number}"),
+        }
+    }
+
+    /// Adds its number to facts.
+    fn named(self, mut facts: Value) -> Value {
+        match self {
+            Stack::Stop(number) => facts["stop"] = number.into(),
+            Stack::Failure(number) => facts["failure"] = number.into(),
+        }
+        facts
+    }
+}
+
+/// Lists the frames of a stack, innermost first; files below `workspace` are named relative to it.
 ///
 /// # Errors
 /// The stop was left (`stale`), or see [`Backend::query`].
 pub async fn frames<B: Backend>(
     context: &Context<B>,
-    stop: u64,
+    stack: Stack,
     workspace: &Path,
 ) -> Result<(String, Value), ImageError> {
-    let page = context.query(DebugFrames { stop, start: 0, count: PAGE }).await?;
+    let page = context.query(DebugFrames { stop: stack.stop(), start: 0, count: PAGE }).await?;
     let mut texts = context.texts().await;
-    let mut text = format!("Stop {stop}, {} frames:", page.total);
+    let mut text = format!("{}, {} frames:", stack.name(), page.total);
     let mut facts = Vec::new();
     for frame in &page.frames {
         let mut fact = json!({"frame": frame.number, "name": frame.name, "unwindable": frame.unwindable});
@@ -90,7 +117,7 @@ pub async fn frames<B: Backend>(
         }
         facts.push(fact);
     }
-    Ok((text, json!({"stop": stop, "total": page.total, "frames": facts})))
+    Ok((text, stack.named(json!({"total": page.total, "frames": facts}))))
 }
 
 /// Adds the place of a frame to its line and to its facts.
@@ -128,9 +155,10 @@ async fn place_of(place: &Place, workspace: &Path, texts: &mut Texts, text: &mut
 ///
 /// # Errors
 /// The stop was left (`stale`), there is no such frame, or see [`Backend::query`].
-pub async fn locals<B: Backend>(backend: &B, stop: u64, frame: usize) -> Result<(String, Value), ImageError> {
-    let Locals { total, known, locals } = backend.query(DebugLocals { stop, frame, start: 0, count: PAGE }).await?;
-    let mut text = format!("Stop {stop}, frame {frame}, {total} variables");
+pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Result<(String, Value), ImageError> {
+    let asked = DebugLocals { stop: stack.stop(), frame, start: 0, count: PAGE };
+    let Locals { total, known, locals } = backend.query(asked).await?;
+    let mut text = format!("{}, frame {frame}, {total} variables", stack.name());
     if !known {
         text += "; the compiler kept none: compile the function with (debug 1) or more";
     }
@@ -141,7 +169,7 @@ pub async fn locals<B: Backend>(backend: &B, stop: u64, frame: usize) -> Result<
         };
         let _ = write!(text, "\n{} = {shown}", line(name));
     }
-    Ok((text, json!({"stop": stop, "frame": frame, "total": total, "known": known, "locals": locals})))
+    Ok((text, stack.named(json!({"frame": frame, "total": total, "known": known, "locals": locals}))))
 }
 
 /// Something to be done at a stop.

@@ -92,7 +92,7 @@ fn frames_have_the_lines_of_files_that_did_not_change() {
     ]});
     let image = FakeImage::empty().answer("debug-frames", "", frames);
     let context = context(image, &[("a.lisp", "(defun f ()\n  (g x))\n")]);
-    let (text, facts) = run(super::frames(&context, 3, Path::new("/no"))).unwrap();
+    let (text, facts) = run(super::frames(&context, Stack::Stop(3), Path::new("/no"))).unwrap();
     insta::assert_snapshot!(text, @r"
     Stop 3, 4 frames:
     0: F0  in (g x)  (a.lisp:2)
@@ -110,7 +110,7 @@ fn a_value_that_the_compiler_did_not_keep_is_told_as_such() {
         {"name": "X", "value": null, "missing": "not kept"},
     ]});
     let image = FakeImage::empty().answer("debug-locals", "", locals);
-    let (text, facts) = run(super::locals(&image, 3, 1)).unwrap();
+    let (text, facts) = run(super::locals(&image, Stack::Stop(3), 1)).unwrap();
     assert_eq!(text, "Stop 3, frame 1, 2 variables\nK = (1 2)\nX = (not kept)");
     assert_eq!(facts["locals"][0]["value"]["type"], "CONS");
 }

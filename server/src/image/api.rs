@@ -75,6 +75,24 @@ pub struct EvalParams {
     /// True to stop at errors with the stack alive.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
+    /// How an error is frozen; `None`: it is only reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freeze: Option<Freeze>,
+}
+
+/// How the error of an evaluation is frozen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Freeze {
+    /// The socket to which the frozen failure connects.
+    pub socket: PathBuf,
+    /// The token that it must send first.
+    pub token: String,
+    /// The number of frozen failures that are kept, with this one.
+    pub keep: usize,
+    /// Seconds after which it ends.
+    pub seconds: f64,
+    /// The files and directories that it may read besides those that it knows itself.
+    pub read: Vec<PathBuf>,
 }
 
 /// `check`, as the caller states it; `image` adds the socket, the token and the scratch directory.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::frozen::Frozen;
 use super::stack_frame::StackFrame;
 
 /// Text clipped to a limit: its head, its tail, and the number of characters left out between them.
@@ -99,6 +100,9 @@ pub struct EvalOutcome {
     pub timing: Option<Timing>,
     /// The session's current package afterwards.
     pub package: String,
+    /// What lives on of an evaluation that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Frozen>,
 }
 
 impl EvalOutcome {
@@ -113,6 +117,7 @@ impl EvalOutcome {
             error,
             timing: None,
             package: "COMMON-LISP-USER".into(),
+            frozen: None,
         }
     }
 }

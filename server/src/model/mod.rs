@@ -5,6 +5,7 @@ pub mod diagnostic;
 pub mod diagnostic_codes;
 pub mod evaluation;
 pub mod expansion;
+pub mod frozen;
 pub mod image;
 pub mod input;
 pub mod stack_frame;

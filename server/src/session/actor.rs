@@ -66,6 +66,8 @@ struct Client {
 /// An evaluation that has not begun.
 struct Evaluation {
     params: EvalParams,
+    /// Bytes that an attempt at its frozen failure may have for itself.
+    memory: u64,
     /// The package is that of the code's position in a document.
     placed: bool,
     output: Option<mpsc::UnboundedSender<crate::model::image::OutputChunk>>,

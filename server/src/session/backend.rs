@@ -43,7 +43,16 @@ impl Session {
     /// Returns the snapshot for one request of a client: of open files the editor's text
     /// (`client`'s own if several editors have the file open), of others the text on disk.
     pub fn context(&self, client: ClientId) -> impl Future<Output = Context<Session>> + Send + use<> {
-        let (backend, open) = (self.clone(), self.open_documents());
+        self.context_with(client, self.clone())
+    }
+
+    /// [`Session::context`] with another backend than the session.
+    pub(super) fn context_with<B: Backend>(
+        &self,
+        client: ClientId,
+        backend: B,
+    ) -> impl Future<Output = Context<B>> + Send + use<B> {
+        let open = self.open_documents();
         async move {
             let mut open = open.await;
             // The last one takes precedence: the client's own, else one with unsaved work.

@@ -31,6 +31,7 @@ impl Status {
             work: Vec::new(),
             programs: Vec::new(),
             chains: None,
+            failures: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -65,6 +66,7 @@ pub(super) async fn gather(
         work,
         programs: tokio::task::spawn_blocking(programs::list).await.unwrap_or_default(), // fails only at the end
         chains,
+        failures: checker.failures(),
         notes,
     }
 }

@@ -15,6 +15,7 @@ use crate::image::api::{FileText, Origin};
 use crate::image::programs::Program;
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
+use crate::model::frozen::Failure;
 use crate::model::image::{ImageState, OutputChunk};
 use crate::model::input::InputWanted;
 use crate::text::Span;
@@ -214,6 +215,9 @@ pub struct Status {
     /// The chains of edited texts, in numbers; absent: none were wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<ChainStatus>,
+    /// The frozen failures that are kept, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
     /// The notes for all clients: why diagnostics are outdated, what happened to the host's files.
     pub notes: Vec<String>,
 }

@@ -5,6 +5,7 @@ mod asking;
 mod bypasses;
 mod editing;
 mod files;
+mod frozen;
 mod loading;
 mod people;
 mod reloading;

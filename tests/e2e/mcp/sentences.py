@@ -102,7 +102,7 @@ async def every_error_has_a_type_a_message_and_numbered_frames(agent):
         assert lines[lines.index("[Backtrace]") + 1].startswith(f"0: {frame}"), text(result)
         same((facts(result)["status"], facts(result)["error"]["type"]), ("error", kind))
     answer = text(await evaluate(agent, "(s-deep 100)"))
-    frames = answer.split("[Backtrace]\n")[1].split("\n")
+    frames = answer.split("[Backtrace]\n")[1].split("\n\n")[0].split("\n")
     same(len(frames), 20)
     same(frames[1:3], ["1: (S-DEEP 0)", "2: (S-DEEP 1)"])
     for internal in ["EVAL", "SB-IMPL", "SB-KERNEL", "CONSORT", "INVOKE-DEBUGGER"]:

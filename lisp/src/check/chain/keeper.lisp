@@ -257,13 +257,15 @@
                (setf (keeper-running keeper) nil (keeper-ready keeper) nil)
                (error 'edit-given-up)))))))
 
-(defun await-either (answers host)
-  "Wait until there is something to read from ANSWERS, or from HOST: the keyword of who it is."
+(defun await-either (answers host &optional (milliseconds -1))
+  "Wait until there is something to read from ANSWERS, or from HOST: the keyword of who it is. NIL
+  when nothing comes for MILLISECONDS, unless these are negative."
   (with-octets (descriptors ((logior answers (ash 1 32)) (logior host (ash 1 32)))) ; struct pollfd: POLLIN
     (loop
-      (call-c "poll" sb-alien:int (sb-alien:unsigned-long descriptors) (sb-alien:unsigned-long 2) (sb-alien:int -1))
-      (cond ((plusp (ash (sap-32 (int-sap descriptors) 4) -16)) (return :answers))
-            ((plusp (ash (sap-32 (int-sap descriptors) 12) -16)) (return :host))))))
+      (let ((ready (call-c "poll" sb-alien:int (sb-alien:unsigned-long descriptors) (sb-alien:unsigned-long 2) (sb-alien:int milliseconds))))
+        (cond ((plusp (ash (sap-32 (int-sap descriptors) 4) -16)) (return :answers))
+              ((plusp (ash (sap-32 (int-sap descriptors) 12) -16)) (return :host))
+              ((zerop ready) (return nil)))))))
 
 (defun check-edit (keeper edit answer)
   "Call ANSWER with the findings of the text of EDIT, and with whether that is all: when the edited

@@ -59,9 +59,13 @@
          (handler-case (parse-json octets start end)
            (error () nil)))))
 
+(defun message-read-p (reader)
+  "Whether something was read that was not taken yet."
+  (< (line-reader-start reader) (line-reader-end reader)))
+
 (defun message-waiting-p (reader)
   "Whether something has come that was not taken yet."
-  (or (< (line-reader-start reader) (line-reader-end reader))
+  (or (message-read-p reader)
       (wait-until-fd-usable (line-reader-fd reader) :input 0 nil)))
 
 (defun tell-keeper (chain &rest message)

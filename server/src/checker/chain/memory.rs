@@ -17,7 +17,7 @@ const SHARE: u64 = 16;
 
 /// Returns the processes of the chain that begins with `head`, which is the first. A process that
 /// ends meanwhile may be missing with those behind it.
-pub(super) fn processes(head: Pid) -> Vec<Pid> {
+pub(in crate::checker) fn processes(head: Pid) -> Vec<Pid> {
     let mut all = vec![head];
     let mut next = 0;
     while next < all.len() && all.len() < PROCESSES {
@@ -45,7 +45,7 @@ pub(super) fn taken(head: Pid, image: Pid) -> u64 {
 }
 
 /// Returns why the machine has no memory to spare for a chain of `image`, if so.
-pub(super) fn shortage(image: Pid) -> Option<String> {
+pub(in crate::checker) fn shortage(image: Pid) -> Option<String> {
     let read = |path: &str| std::fs::read_to_string(Path::new(path)).unwrap_or_default();
     short(&read("/proc/pressure/memory"), &read("/proc/meminfo"), resident(image).unwrap_or(0))
 }

@@ -58,6 +58,7 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
         ("check.memory_mb", json!(65_536), json!(64)),
         ("check.shadow_mb", json!(65_536), json!(16)),
         ("host.linger_s", json!(604_800), json!(0)),
+        ("debug.frozen", json!(16), json!(0)),
     ] {
         let mut config = Config::default();
         let refused = set(&mut config, name, &looser, Source::Workspace).unwrap_err();

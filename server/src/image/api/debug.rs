@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Operation;
-use crate::model::evaluation::EvalError;
+use crate::model::evaluation::{EvalError, EvalOutcome};
+pub use crate::model::frozen::Restart;
 
 /// A stop: a thread that waits with its stack alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,17 +90,6 @@ pub struct Condition {
     pub kind: String,
     /// The text.
     pub message: String,
-}
-
-/// A restart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Restart {
-    /// The name; an anonymous restart has none.
-    pub name: Option<String>,
-    /// The report.
-    pub report: String,
-    /// True if the restart is meant to be given values.
-    pub arguments: bool,
 }
 
 /// A frame of a stop.
@@ -409,6 +399,17 @@ pub struct Done {
     /// The error, with status `error`.
     #[serde(default)]
     pub error: Option<EvalError>,
+}
+
+/// The end of an attempt at a frozen failure.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Tried {
+    /// As [`Done`], and `left`: the evaluation went on, in the attempt's process.
+    #[serde(flatten)]
+    pub done: Done,
+    /// The outcome that the evaluation would have had, with status `left`.
+    #[serde(default)]
+    pub outcome: Option<EvalOutcome>,
 }
 
 /// The answer to `inspect`.

@@ -1,5 +1,6 @@
-//! `debug`: stopped programs. Looking at them asks nobody; what is done at a stop needs approval,
-//! since it is a person's program.
+//! `debug`: stopped programs and frozen failures. Looking at them asks nobody; what is done at a
+//! stop needs approval, since it is a person's program. What is tried at a frozen failure changes
+//! nothing.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,10 +8,14 @@ use serde_json::Value;
 
 use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
-use crate::ide::stops::{self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Deed, Done, Stop};
+use crate::ide::failures;
+use crate::ide::stops::{
+    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Deed, Done, Stack, Stop,
+};
 use crate::model::image::{ImageError, ImageState};
 use crate::session::Session;
 use crate::session::approval::{Class, Subject};
+use crate::session::failures::STOP;
 
 /// The tool `debug`.
 pub(crate) struct Debug;
@@ -41,6 +46,9 @@ pub(crate) struct Input {
     /// Its number
     #[serde(default)]
     stop: Option<u64>,
+    /// Instead of stop
+    #[serde(default)]
+    failure: Option<u64>,
     /// Default: 0
     #[serde(default)]
     frame: Option<usize>,
@@ -56,9 +64,11 @@ pub(crate) struct Input {
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning {
     Stops,
-    Frames(u64),
-    Locals(u64, usize),
+    Frames(Stack),
+    Locals(Stack, usize),
     Do(u64, Deed),
+    /// Tries what would be done at a stop in a copy.
+    Try(u64, Deed),
 }
 
 impl Input {
@@ -71,13 +81,25 @@ impl Input {
         if action == Action::Stops {
             return Ok(Meaning::Stops);
         }
-        let stop = self.stop.ok_or_else(|| missing("stop", "a number that the action `stops` gives"))?;
+        let stack = match (self.stop, self.failure) {
+            (Some(stop), None) => Stack::Stop(stop),
+            (None, Some(failure)) => Stack::Failure(failure),
+            (None, None) => {
+                return Err(missing("stop", "a number that the action `stops` gives, or `failure` the number of one"));
+            }
+            (Some(_), Some(_)) => {
+                return Err(Failure {
+                    kind: "bad-arguments".into(),
+                    message: "Bad arguments for debug: give `stop` or `failure`, not both.".into(),
+                });
+            }
+        };
         let code = || self.code.clone().ok_or_else(|| missing("code", "a form"));
         let frame = self.frame.unwrap_or_default();
         let deed = match action {
             Action::Stops => return Ok(Meaning::Stops),
-            Action::Frames => return Ok(Meaning::Frames(stop)),
-            Action::Locals => return Ok(Meaning::Locals(stop, frame)),
+            Action::Frames => return Ok(Meaning::Frames(stack)),
+            Action::Locals => return Ok(Meaning::Locals(stack, frame)),
             Action::Eval => Deed::Eval { frame, code: code()? },
             Action::Return => Deed::Return { frame, code: code()? },
             Action::Restart => {
@@ -87,7 +109,10 @@ impl Input {
             Action::Continue => Deed::Continue,
             Action::Abort => Deed::Abort,
         };
-        Ok(Meaning::Do(stop, deed))
+        Ok(match stack {
+            Stack::Stop(stop) => Meaning::Do(stop, deed),
+            Stack::Failure(failure) => Meaning::Try(failure, deed),
+        })
     }
 }
 
@@ -101,8 +126,8 @@ impl Tool for Debug {
 
     const NAME: &'static str = "debug";
     const TITLE: &'static str = "Debugger";
-    const DESCRIPTION: &'static str = "Programs that stopped at an error: stops (with restarts), frames, locals. A person is asked before \
-the other actions.";
+    const DESCRIPTION: &'static str = "Stopped programs: stops, frames, locals; other actions ask a person. \
+With an error's `failure`: all tried in a copy, unasked.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
     const NEEDS_IMAGE: bool = false;
 
@@ -123,13 +148,25 @@ the other actions.";
         };
         let session = &call.session;
         let looked = match meaning {
-            Meaning::Stops if is_running(session).is_err() => Ok(stops::listed(&[])),
-            Meaning::Stops => stops::all(session).await.map(|stops| stops::listed(&stops)),
-            Meaning::Frames(stop) => {
+            Meaning::Stops => listed(session).await,
+            Meaning::Frames(stack @ Stack::Stop(_)) => {
                 let context = session.context(call.client).await;
-                stops::frames(&context, stop, session.workspace()).await
+                stops::frames(&context, stack, session.workspace()).await
             }
-            Meaning::Locals(stop, frame) => stops::locals(session, stop, frame).await,
+            Meaning::Frames(stack @ Stack::Failure(failure)) => {
+                let context = session.context_at_failure(call.client, failure).await;
+                stops::frames(&context, stack, session.workspace()).await
+            }
+            Meaning::Locals(stack @ Stack::Stop(_), frame) => stops::locals(session, stack, frame).await,
+            Meaning::Locals(stack @ Stack::Failure(failure), frame) => {
+                stops::locals(&session.at_failure(failure), stack, frame).await
+            }
+            Meaning::Try(failure, deed) => {
+                return match attempt(session, failure, deed).await {
+                    Ok((text, facts, failed)) => Reply::new(text, Facts::new(facts), failed),
+                    Err(error) => failed(error).into(),
+                };
+            }
             Meaning::Do(number, deed) => {
                 return match act(&call, number, deed).await {
                     Ok((text, facts, failed)) => Reply::new(text, Facts::new(facts), failed),
@@ -150,6 +187,50 @@ fn is_running(session: &Session) -> Result<(), Failure> {
         ImageState::Ready { .. } => Ok(()),
         _ => Err(Failure { kind: "stale".into(), message: "Nothing is stopped: no image runs.".into() }),
     }
+}
+
+/// Lists the stops and the frozen failures.
+async fn listed(session: &Session) -> Result<(String, Value), ImageError> {
+    let all = if is_running(session).is_ok() { stops::all(session).await? } else { Vec::new() };
+    let (mut text, mut facts) = stops::listed(&all);
+    let kept = session.failures();
+    if !kept.is_empty() {
+        let (more, failures) = failures::listed(&kept);
+        text = if all.is_empty() { more } else { format!("{text}\n\n{more}") };
+        facts["failures"] = failures;
+    }
+    Ok((text, facts))
+}
+
+/// Tries at a frozen failure what could be done at a stop.
+async fn attempt(session: &Session, failure: u64, deed: Deed) -> Result<(String, Value, bool), ImageError> {
+    let stop = STOP;
+    let tried = match deed {
+        Deed::Eval { frame, code } => {
+            session.try_at_failure(failure, DebugEval { stop, frame, code, debug: false }).await?
+        }
+        Deed::Return { frame, code } => session.try_at_failure(failure, DebugReturn { stop, frame, code }).await?,
+        Deed::Restart { restart, code } => {
+            let kept = session.failures().into_iter().find(|kept| kept.number == failure);
+            let name = match kept.map(|kept| kept.restarts.into_iter().nth(restart)) {
+                Some(Some(known)) => known.name,
+                Some(None) => {
+                    let message = format!("The failure {failure} has no restart {restart}.");
+                    return Err(ImageError::Refused { kind: "stale".into(), message });
+                }
+                None => None, // it is gone, which is told below
+            };
+            let arguments = code.into_iter().collect();
+            let wanted = DebugRestart { stop, index: restart, name, arguments, input: None };
+            session.try_at_failure(failure, wanted).await?
+        }
+        Deed::Continue => session.try_at_failure(failure, DebugContinue { stop }).await?,
+        Deed::Abort => {
+            let text = if session.drop_failure(failure) { "It is not kept any more." } else { "There is none." };
+            return Ok((text.into(), serde_json::json!({"status": "dropped"}), false));
+        }
+    };
+    Ok(failures::outcome(tried))
 }
 
 /// Does at a stop what was permitted.
@@ -196,11 +277,14 @@ mod tests {
     #[test]
     fn looking_is_no_deed() {
         assert_eq!(meaning(json!({})).unwrap(), Meaning::Stops);
-        assert_eq!(meaning(json!({"action": "frames", "stop": 3})).unwrap(), Meaning::Frames(3));
-        assert_eq!(meaning(json!({"action": "locals", "stop": 3})).unwrap(), Meaning::Locals(3, 0));
+        assert_eq!(meaning(json!({"action": "frames", "stop": 3})).unwrap(), Meaning::Frames(Stack::Stop(3)));
+        assert_eq!(meaning(json!({"action": "locals", "stop": 3})).unwrap(), Meaning::Locals(Stack::Stop(3), 0));
+        assert_eq!(meaning(json!({"action": "frames", "failure": 3})).unwrap(), Meaning::Frames(Stack::Failure(3)));
         for action in ["eval", "restart", "return", "continue", "abort"] {
             let all = json!({"action": action, "stop": 3, "frame": 1, "restart": 0, "code": "1"});
             assert!(matches!(meaning(all).unwrap(), Meaning::Do(3, _)), "{action}");
+            let all = json!({"action": action, "failure": 3, "frame": 1, "restart": 0, "code": "1"});
+            assert!(matches!(meaning(all).unwrap(), Meaning::Try(3, _)), "{action}");
         }
     }
 
@@ -212,6 +296,7 @@ mod tests {
             (json!({"action": "eval", "stop": 1}), "`code`"),
             (json!({"action": "return", "stop": 1}), "`code`"),
             (json!({"action": "restart", "stop": 1, "code": "1"}), "`restart`"),
+            (json!({"action": "frames", "stop": 1, "failure": 1}), "not both"),
         ] {
             let failure = meaning(arguments.clone()).unwrap_err();
             assert!(failure.kind == "bad-arguments" && failure.message.contains(name), "{arguments}: {failure:?}");

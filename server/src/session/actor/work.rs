@@ -43,8 +43,10 @@ impl Actor {
             origin: request.origin.or(origin),
             stream: request.output.is_some(),
             debug: request.debug && !reports,
+            freeze: if request.debug && !reports { None } else { self.checker.freeze(client.config.frozen) },
         };
-        let evaluation = Evaluation { params, placed, output: request.output, how, reply };
+        let memory = client.config.check.memory;
+        let evaluation = Evaluation { params, memory, placed, output: request.output, how, reply };
         if client.stopped {
             // What is evaluated while a program waits, such as the mended function, waits for
             // nothing.
@@ -69,9 +71,9 @@ impl Actor {
 
     fn begin_evaluation(&mut self, id: ClientId, kind: Kind, evaluation: Evaluation) {
         let Some(client) = self.clients.get(&id) else { return };
-        let Evaluation { params, placed, output, how, reply } = evaluation;
+        let Evaluation { params, memory, placed, output, how, reply } = evaluation;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
-        let (image, systems) = (self.image.clone(), self.systems.clone());
+        let (image, checker, systems) = (self.image.clone(), self.checker.clone(), self.systems.clone());
         let input = client.input(&how);
         let (session, code, provenance) = (params.session.clone(), params.code.clone(), self.provenance.clone());
         let mut making = ProvenanceEntry {
@@ -91,6 +93,9 @@ impl Actor {
             let result = image.eval_until(params, output, input, stopped).await;
             let mut result = result.map_err(|error| missing_package(error, package));
             if let Ok(outcome) = &mut result {
+                if let Some(frozen) = &mut outcome.frozen {
+                    frozen.number = checker.keep_failure(frozen, &session, outcome.error.as_ref(), memory);
+                }
                 outcome.warnings.extend(systems.foreign(&image, &code).await);
                 provenance.package_is(&session, &outcome.package);
                 if outcome.status != EvalStatus::Ok {

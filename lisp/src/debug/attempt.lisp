@@ -1,0 +1,88 @@
+;;;; An attempt: a process that a frozen failure forks for one request. It has the stack of the
+;;;; failure as a stop of its own, and serves the request as the image would serve it at a stop: it
+;;;; is looked at, code runs in a frame, or a restart leaves it and the evaluation goes on here. Its
+;;;; answer goes to the frozen failure through a pipe; then it leaves.
+
+(in-package :consort)
+
+(defconstant +attempted-stop+ 0 "The number of the stop in an attempt.")
+
+(defparameter *attempted-operations*
+  '("debug-stops" "debug-frames" "debug-locals" "debug-eval" "debug-restart" "debug-return" "debug-restart-frame" "debug-continue")
+  "The operations that an attempt serves.")
+
+(defstruct (attempt (:constructor make-attempt (id operation params seconds report)))
+  "A request, and the REPORT that its answer goes to."
+  (id nil :read-only t)
+  (operation nil :read-only t)
+  (params nil :read-only t)
+  (seconds 5 :type real :read-only t)
+  (report nil :read-only t))
+
+(defun attempt-of-request (request descriptor)
+  "The attempt that REQUEST, JSON, asks for; its answer goes to DESCRIPTOR."
+  (make-attempt (field request "id") (field request "op" "") (field request "params" (object)) (field request "timeout" 5)
+                (make-report descriptor)))
+
+(defun answer-attempt (attempt &rest fields)
+  "Tell the answer, FIELDS as in OBJECT, and leave."
+  (send-line (attempt-report attempt) (apply #'object "id" (attempt-id attempt) fields) :flush t)
+  (leave 0))
+
+(defun take-frame-of-attempt (attempt evaluation frame)
+  "Have FRAME, which the image would have sent, answer ATTEMPT if it does: it is the answer to the
+  request, or that of EVALUATION, which went on."
+  (let ((id (field frame "id")) (result (field frame "result")))
+    (cond ((equal (field frame "event") "input")
+           (answer-question (field frame "question") nil "nobody is asked in an attempt at a frozen failure"))
+          ((field frame "event"))
+          ((equal id (attempt-id attempt))
+           (cond ((field frame "error") (answer-attempt attempt "error" (field frame "error")))
+                 ((not (equal (field result "status") "sent")) (answer-attempt attempt "result" result))))
+          ((equal id (evaluation-id evaluation))
+           (answer-attempt attempt "result" (object "status" "left" "outcome" (or result (error-answer-outcome frame))))))))
+
+(defun error-answer-outcome (frame)
+  "The JSON of EvalOutcome for an evaluation that FRAME answers with an error."
+  (let ((evaluation (make-evaluation 0 nil)) (problem (field frame "error")))
+    (setf (evaluation-error evaluation) (error-facts (string-upcase (field problem "kind")) (field problem "message")))
+    (outcome evaluation :error :package "COMMON-LISP-USER")))
+
+(defun set-alarm-of-attempt (attempt evaluation)
+  "Have ATTEMPT end after its time: code in a frame with the answer `timeout`, EVALUATION, which went
+  on, as at its deadline, anything else without an answer."
+  (sb-ext:schedule-timer
+   (sb-ext:make-timer (lambda ()
+                        (cond (*current-work* (throw *current-work* "timeout"))
+                              (*evaluation*
+                               (setf (evaluation-reason evaluation) :timeout)
+                               (stop-here evaluation))
+                              (t (leave 72)))))
+   (attempt-seconds attempt)))
+
+(defun serve-attempt (attempt condition frames more)
+  "Serve ATTEMPT at the stop that CONDITION would have been, with FRAMES, and MORE when the stack has
+  more. Never returns: what leaves the stop unwinds this."
+  (let* ((evaluation *evaluation*)
+         (operation (gethash (attempt-operation attempt) *operations*))
+         (stop (make-stop +attempted-stop+ sb-thread:*current-thread* evaluation nil
+                          (if (typep condition 'serious-condition) "error" "break") condition
+                          (own-restarts evaluation (compute-restarts condition)) frames more nil))
+         (*current-stop* stop)
+         (*current-work* nil)
+         (sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
+    (setf *stops* (list stop)
+          *instead-of-link* (lambda (frame) (with-own-settings () (take-frame-of-attempt attempt evaluation frame))))
+    (set-alarm-of-attempt attempt evaluation)
+    ;; What is refused here is not for the handlers of the program.
+    (let ((*evaluation* nil))
+      (with-own-settings ()
+        (unless (member (attempt-operation attempt) *attempted-operations* :test #'string=)
+          (send-error (attempt-id attempt) "unknown-op" "A frozen failure does not know this operation"))
+        (setf (stopped-facts stop)
+              (if (string= (attempt-operation attempt) "debug-stops") (stop-fixed-facts stop '()) '()))
+        (call-answering (attempt-id attempt) #'send-frame #'send-error
+                        (lambda () (funcall (operation-function operation) (attempt-id attempt) (attempt-params attempt))))))
+    (without-interrupts
+      (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
+    (leave 73)))

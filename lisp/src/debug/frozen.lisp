@@ -1,0 +1,242 @@
+;;;; A frozen failure: a copy of the image, made in the thread whose evaluation fails, in which the
+;;;; stack lives on while the evaluation reports its error and goes on. It never runs code of the
+;;;; user's itself: it forks an attempt for each request of the host, and so stays as it was.
+
+(in-package :consort)
+
+;;; In the image
+
+(defconstant +freeze-patience+ 1/20 "Seconds that a failing evaluation waits for the image to let itself be copied.")
+
+(defconstant +greeting-time+ 5 "Seconds that a frozen failure may take until it has connected.")
+
+(define-global *frozen-pids* '() "The processes of the frozen failures that there are, newest first.")
+(define-global *frozen-lock* (sb-thread:make-mutex :name "consort frozen failures")
+  "Held while *FROZEN-PIDS* changes, a process of it is ended, or its number is given back.")
+
+(defun freeze-param (params)
+  "How an error of the evaluation that PARAMS ask for is frozen, or NIL."
+  (let ((freeze (param params "freeze" '(satisfies object-p) :default nil)))
+    (when freeze
+      (param freeze "socket" 'string)
+      (param freeze "token" 'string)
+      (param freeze "keep" '(integer 1))
+      (param freeze "seconds" '(real (0))))
+    freeze))
+
+(defun may-freeze-p (condition)
+  "Returns true if this thread may be copied with its stack: not where the collector is off, nor with
+  a full stack or heap, nor where what is tried could read all of the person's files."
+  (and (not *in-copy*)
+       (can-stop-p)
+       (not (typep condition 'storage-condition))
+       (not (collecting-off-p))
+       (seccomp-p)
+       (plusp (landlock-abi))))
+
+(defun end-frozen (keep)
+  "End all frozen failures but the newest KEEP."
+  (with-lock (*frozen-lock*)
+    (dolist (pid (nthcdr keep *frozen-pids*))
+      (handler-case (sb-posix:kill pid sb-posix:sigkill)
+        (sb-posix:syscall-error () nil)))))
+
+(defun reap-frozen (pid)
+  "Wait for the frozen failure PID to end, and give its number back."
+  (await-end pid)
+  (with-lock (*frozen-lock*)
+    (setf *frozen-pids* (remove pid *frozen-pids*))
+    (wait-for-copy pid)))
+
+(defun fork-frozen ()
+  "Fork the process of a frozen failure: its number, 0 in it, NIL when the image could not be
+  copied."
+  (let ((*break-on-signals* nil))
+    (handler-case (fork-image +freeze-patience+
+                              (lambda (call)
+                                (declare (ignore call))
+                                (limit-life +greeting-time+)
+                                (cut-ties)
+                                (take-interruptions)))
+      ((or copy-busy cannot-copy) () nil))))
+
+(defun freeze-failure (evaluation condition)
+  "Leave a frozen failure of EVALUATION behind, which fails with CONDITION here, if that can be done
+  at once."
+  (when (may-freeze-p condition)
+    (let ((began (now-ms)) (freeze (evaluation-freeze evaluation)))
+      (end-frozen (1- (field freeze "keep")))
+      (let ((pid (fork-frozen)))
+        (case pid
+          ((nil))
+          (0 (be-frozen evaluation condition freeze))
+          (t
+           (with-lock (*frozen-lock*) (push pid *frozen-pids*))
+           (start-thread-soon "consort frozen failure" #'reap-frozen pid)
+           (let ((ms (- (now-ms) began)))
+             (with-own-settings ()
+               (setf (evaluation-frozen evaluation)
+                     (object "pid" pid "ms" ms
+                             "restarts" (map 'vector #'restart-json (own-restarts evaluation (compute-restarts condition)))))))))))))
+
+(defun end-frozen-before-collections ()
+  "From now on, frozen failures are ended before the program has the old generations collected: the
+  collector would rewrite, and so copy, all that they share with the image."
+  (encapsulate 'sb-ext:gc 'consort-frozen
+               (lambda (function &rest arguments)
+                 (when (or (getf arguments :full) (not (eql 0 (getf arguments :gen 0))))
+                   (end-frozen 0))
+                 (apply function arguments))))
+
+;;; In the frozen failure
+
+(defconstant +frozen-run+ (* 256 1024 1024) "Octets that a frozen failure allocates before it collects, which would copy what it shares.")
+
+(defconstant +life-grace+ 25 "Seconds beyond its time in which a frozen failure finishes the attempt that it is at.")
+(define-global *life-timer* nil "The system's number for the timer that ends this process, once there is one.")
+
+(defun limit-life (seconds)
+  "Have the system end this process in SECONDS, wherever it stands then: a copy that needs a lock of
+  the C library that a lost thread holds waits for ever."
+  #+linux
+  (progn
+    (unless *life-timer*
+      ;; struct sigevent: SIGKILL by SIGEV_SIGNAL
+      (with-octets (event (0 sb-posix:sigkill) 64)
+        (with-octets (number (0))
+          (when (zerop (system-call (number-here '(timer_create 222 107)) 1 event number)) ; CLOCK_MONOTONIC
+            (setf *life-timer* (sap-32 (int-sap number) 0))))))
+    (when *life-timer*
+      (with-octets (time (0 0 (ceiling seconds) 0)) ; struct itimerspec
+        (system-call (number-here '(timer_settime 223 110)) *life-timer* 0 time 0))))
+  #-linux
+  seconds)
+
+(defstruct (frozen (:constructor make-frozen (condition params report reader until)))
+  "CONDITION failed. FRAMES is what USER-STACK gives, once READY: confined, or WHY it cannot be."
+  (condition nil :read-only t)
+  (params nil :read-only t)
+  (report nil :read-only t)
+  (reader nil :read-only t)
+  (until 0 :read-only t)                ; in milliseconds, as NOW-MS
+  (frames '())
+  (ready nil)
+  (landlock 0)                          ; the version in force
+  (why nil))
+
+(defun be-frozen (evaluation condition params)
+  "Serve the host as the frozen failure of EVALUATION. Never returns here; what an attempt does may
+  unwind this, in its own process."
+  (free-lost-locks evaluation)
+  (multiple-value-bind (attempt frozen)
+      (handler-case
+          (with-internals ((handler-clusters initial-handler-clusters))
+            (with-own-settings () (next-attempt (greet-host condition params))))
+        (serious-condition () (leave 70)))
+    (serve-attempt attempt condition (first (frozen-frames frozen)) (second (frozen-frames frozen)))))
+
+(defun free-lost-locks (evaluation)
+  "Free those of our locks, younger than *RUNTIME-LOCKS*, that a thread may have held which is not
+  here."
+  (dolist (lock (list *references-lock* *frozen-lock* (capture-lock (evaluation-stdout evaluation)) (capture-lock (evaluation-stderr evaluation))))
+    (when (and (lock-held-p lock) (not (eq (sb-thread:mutex-owner lock) sb-thread:*current-thread*)))
+      (free-lock lock))))
+
+(defun greet-host (condition params)
+  "Connect to the host. The FROZEN of this process."
+  (let ((report (make-report (connect-to-host (field params "socket")))))
+    (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
+    (limit-life (+ (field params "seconds") +life-grace+))
+    (defer-collection +frozen-run+)
+    (make-frozen condition params report (make-line-reader (report-descriptor report))
+                 (+ (now-ms) (* 1000 (field params "seconds"))))))
+
+(defun next-request (frozen)
+  "The host's next request. Leaves when its time is over or the host has let go of it."
+  (let ((reader (frozen-reader frozen)))
+    (unless (or (message-waiting-p reader)
+                (wait-until-fd-usable (line-reader-fd reader) :input (max 0 (/ (- (frozen-until frozen) (now-ms)) 1000)) nil))
+      (leave 0))
+    (or (next-message reader) (leave 0))))
+
+(defun next-attempt (frozen)
+  "Serve requests, each in a process of its own. Returns in that: the attempt, and FROZEN."
+  (loop
+    (let ((request (next-request frozen)))
+      (when (field request "op")        ; not a `stop` that came late
+        (confine-frozen frozen)
+        (if (frozen-why frozen)
+            (send-line (frozen-report frozen) (object "id" (field request "id") "answered" :false "why" (frozen-why frozen)) :flush t)
+            (let* ((pipe (new-pipe)) (parent (sb-posix:getpid))
+                   (pid (without-interrupts (bare-fork))))
+              (case pid
+                (-1 (send-line (frozen-report frozen)
+                               (object "id" (field request "id") "answered" :false "why" (format nil "no process could be made: ~A" (system-message)))
+                               :flush t)
+                 (close-pipe pipe))
+                (0 (let ((attempt (attempt-of-request request (pipe-writer pipe))))
+                     (confine-attempt attempt frozen parent)
+                     (return (values attempt frozen))))
+                (t (sb-posix:close (pipe-writer pipe))
+                   (follow-attempt frozen request pid (pipe-reader pipe))
+                   (sb-posix:close (pipe-reader pipe))))))))))
+
+(defun close-pipe (pipe)
+  (sb-posix:close (pipe-reader pipe))
+  (sb-posix:close (pipe-writer pipe)))
+
+(defun confine-frozen (frozen)
+  "Confine this process for good, and look at the stack, once."
+  (unless (frozen-ready frozen)
+    (setf (frozen-ready frozen) t)
+    #+linux (set-limit +rlimit-core+ 0 0)
+    (multiple-value-bind (landlock confined why)
+        (confine nil (readable-names (frozen-params frozen)) #'confine-calls-of-frozen)
+      (setf (frozen-landlock frozen) landlock)
+      (unless confined (setf (frozen-why frozen) (format nil "this system cannot confine it: ~A" why))))
+    (hook-interruptions)
+    (setf (frozen-frames frozen) (user-stack))))
+
+(defun confine-attempt (attempt frozen parent)
+  "In the process of ATTEMPT, forked by PARENT, the process of FROZEN: end with that, give the host's
+  socket up, and narrow what it may do to what any copy may."
+  (die-with-parent parent)
+  (close-report)
+  (limit-copy (attempt-seconds attempt))
+  (unless (confine-calls (plusp (frozen-landlock frozen))) (leave 71)))
+
+(defconstant +attempt-grace+ 1 "Seconds beyond its time after which an attempt is ended.")
+
+(defun follow-attempt (frozen request pid descriptor)
+  "Wait for the attempt PID at REQUEST, whose answer comes from DESCRIPTOR, end it, and tell the host:
+  a line that says how it ended, and its answer, if it has one, as it came."
+  (let ((octets (make-array 65536 :element-type '(unsigned-byte 8)))
+        (end 0)
+        (newline nil)
+        (why nil)
+        (until (+ (now-ms) (* 1000 (+ +attempt-grace+ (field request "timeout" 5))))))
+    (loop
+      (case (if (message-read-p (frozen-reader frozen))
+                :host
+                (await-either descriptor (line-reader-fd (frozen-reader frozen)) (max 0 (ceiling (- until (now-ms))))))
+        ((nil) (setf why "timeout") (return))
+        (:host
+         (let ((message (next-message (frozen-reader frozen))))
+           (unless message (kill-copy pid) (leave 0))
+           (when (field message "stop") (setf why (field message "stop")) (return))))
+        (:answers
+         (when (= end (length octets))
+           (setf octets (replace (make-array (* 2 end) :element-type '(unsigned-byte 8)) octets)))
+         (let ((count (read-octets descriptor octets end (length octets))))
+           (when (or (null count) (zerop count)) (return))
+           (setf newline (newline-position octets end (+ end count)))
+           (incf end count)
+           (when newline (return))
+           (when (> end (* 2 +line-limit+)) (setf why "it answered with too much") (return))))))
+    (multiple-value-bind (code signal) (kill-copy pid)
+      (let ((report (frozen-report frozen)))
+        (send-line report (object "id" (field request "id") "answered" (bool newline) "why" (or-null why)
+                                  "exit" (or-null code) "signal" (if newline :null (or-null signal)))
+                   :flush t)
+        (when newline
+          (unless (write-octets (report-descriptor report) octets 0 (1+ newline)) (leave 0)))))))

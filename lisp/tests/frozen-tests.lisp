@@ -1,0 +1,240 @@
+;;;; Frozen failures: an evaluation that fails leaves a copy behind in which its stack lives on, and
+;;;; each request to that is tried in a process of its own.
+
+(in-package :consort)
+
+(defstruct (frozen-host (:constructor make-frozen-host (listener path)))
+  "The host's side: where the copies connect."
+  listener path)
+
+(defstruct (frozen-link (:constructor make-frozen-link (pid socket stream)))
+  pid socket stream (id 0))
+
+(defvar *frozen-hosts* 0 "How many there were: each has a socket of its own.")
+
+(defun call-with-frozen-host (function &optional (backlog 16))
+  (let* ((path (format nil "~Afrozen~D" *scratch* (incf *frozen-hosts*)))
+         (listener (make-instance 'sb-bsd-sockets:local-socket :type :stream)))
+    (sb-bsd-sockets:socket-bind listener path)
+    (sb-bsd-sockets:socket-listen listener backlog)
+    (unwind-protect (funcall function (make-frozen-host listener path))
+      (sb-bsd-sockets:socket-close listener)
+      (delete-file path))))
+
+(defun freeze-fields (host &key (keep 4) (seconds *patience*))
+  (object "socket" (frozen-host-path host) "token" "secret" "keep" keep "seconds" seconds "read" #()))
+
+(defun failed (image host code &key (session "s") (keep 4) (seconds *patience*))
+  "Evaluates CODE, whose failure is to be frozen; returns the outcome."
+  (result-or-error (call image "eval" "session" session "code" code "capture_time" :false "timeout" *patience* "stream" :false
+                                      "freeze" (freeze-fields host :keep keep :seconds seconds))))
+
+(defun read-frozen (link)
+  "Returns the next line of LINK as JSON, NIL at the end."
+  (let ((line (read-line (frozen-link-stream link) nil)))
+    (and line (parse-json (sb-ext:string-to-octets line :external-format :utf-8)))))
+
+(defun connect-frozen (host)
+  "Returns the link to the frozen failure that connects next."
+  (let* ((socket (sb-bsd-sockets:socket-accept (frozen-host-listener host)))
+         (stream (sb-bsd-sockets:socket-make-stream socket :input t :output t :external-format :utf-8 :buffering :full :timeout *patience*))
+         (link (make-frozen-link 0 socket stream))
+         (hello (read-frozen link)))
+    (is string= "secret" (path hello "token"))
+    (setf (frozen-link-pid link) (path hello "pid"))
+    link))
+
+(defun hang-up (link)
+  (close (frozen-link-stream link) :abort t)
+  (sb-bsd-sockets:socket-close (frozen-link-socket link)))
+
+(defun tell-frozen (link message)
+  (multiple-value-bind (octets end) (json-octets message)
+    (write-line (sb-ext:octets-to-string octets :end end :external-format :utf-8) (frozen-link-stream link))
+    (finish-output (frozen-link-stream link))))
+
+(defun ask-frozen (link op fields &key (timeout *patience*))
+  "Returns the answer of LINK to OP, or, when there is none, the line that says why."
+  (tell-frozen link (object "id" (incf (frozen-link-id link)) "op" op "timeout" timeout "params" (list* :object "stop" 0 fields)))
+  (frozen-answer link))
+
+(defun frozen-answer (link)
+  (let ((line (read-frozen link)))
+    (is = (frozen-link-id link) (path line "id"))
+    (if (eq (path line "answered") :true) (read-frozen link) line)))
+
+(defun frozen-names (link)
+  (map 'list (lambda (frame) (path frame "name")) (path (ask-frozen link "debug-frames" '()) "result" "frames")))
+
+(defun tried (link restarts name &rest fields)
+  "Tries the restart NAME of RESTARTS; returns the outcome that the evaluation would have had, or the
+  answer."
+  (let* ((index (position name restarts :key (lambda (restart) (path-if-any restart "name")) :test #'equal))
+         (answer (ask-frozen link "debug-restart" (list* "index" index "name" name fields) :timeout 20)))
+    (or (path-if-any answer "result" "outcome") answer)))
+
+(defun tried-value (&rest arguments)
+  (path (apply #'tried arguments) "values" 0 "text"))
+
+(defun alive-p (pid)
+  "Returns true if the process PID is there and no zombie."
+  (with-open-file (in (format nil "/proc/~D/stat" pid) :if-does-not-exist nil :external-format :latin-1)
+    (and in
+         (let ((line (ignore-errors (read-line in nil))))
+           (and line (char/= #\Z (char line (+ 2 (position #\) line :from-end t)))))))))
+
+(defmacro with-frozen ((image host &optional (backlog 16)) &body body)
+  `(call-with-frozen-host
+    (lambda (,host)
+      (with-image (,image)
+        (prepare ,image "(defvar *count* 0)
+(defun inner (a b)
+  (let ((c (list a b)))
+    (restart-case (error \"boom ~A\" c)
+      (use-other (v) :report \"Use another.\" :interactive (lambda () (list (eval (read *query-io*)))) (list :used v))
+      (fail-again () (error \"again\"))
+      (ask () (read-line)))))
+(defun outer (x y) (incf *count*) (prog1 (list :outer (inner x y) (incf *count*)) (princ \"end\")))" :session "others")
+        ,@body))
+    ,backlog))
+
+(deftest a-failure-is-frozen
+  (with-frozen (image host)
+    (let* ((outcome (failed image host "(progn (princ \"begin \") (outer 5 6))"))
+           (link (connect-frozen host))
+           (restarts (path outcome "frozen" "restarts")))
+      (is string= "SIMPLE-ERROR" (path outcome "error" "type"))
+      (is = (path outcome "frozen" "pid") (frozen-link-pid link))
+      (is equalp #("USE-OTHER" "FAIL-AGAIN" "ASK" "ABORT") (map 'vector (lambda (restart) (path restart "name")) restarts))
+      ;; The image goes on; the failure stays as it was.
+      (prepare image "(progn (setf *count* 100) (defun inner (a b) (declare (ignore a b)) :redefined))" :session "others")
+      (is equal '("INNER" "OUTER") (subseq (frozen-names link) 0 2))
+      (let ((stop (path (ask-frozen link "debug-stops" '()) "result" "stops" 0)))
+        (is string= "boom (5 6)" (path stop "condition" "message"))
+        (is string= "Use another." (path stop "restarts" 0 "report")))
+      (is string= "5" (path (ask-frozen link "debug-locals" '("frame" 1)) "result" "locals" 0 "value" "text"))
+      (is string= "(5 6 1)" (path (ask-frozen link "debug-eval" '("frame" 1 "code" "(list x y (setf *count* *count*))")) "result" "values" 0 "text"))
+      (is string= "UNBOUND-VARIABLE" (path (ask-frozen link "debug-eval" '("frame" 1 "code" "no-such-thing")) "result" "error" "type"))
+      (is string= "bad-params" (path (ask-frozen link "debug-locals" '("frame" 99)) "error" "kind"))
+      (is string= "unknown-op" (path (ask-frozen link "eval" '()) "error" "kind"))
+      ;; Restarts, each in a process of its own.
+      (let ((used (tried link restarts "USE-OTHER" "arguments" #("(+ 40 (incf *count*))"))))
+        (is string= "(:OUTER (:USED 42) 3)" (path used "values" 0 "text"))
+        (is string= "begin end" (path used "stdout" "text")))
+      (is string= "(:OUTER (:USED X) 2)" (tried-value link restarts "USE-OTHER" "arguments" #("'x")))
+      (is string= "(:OUTER (:USED 9) 2)" (tried-value link restarts "USE-OTHER" "input" "(+ 4 5)"))
+      (is string= "again" (path (tried link restarts "FAIL-AGAIN") "error" "message"))
+      (is string= "END-OF-FILE" (path (tried link restarts "ASK") "error" "type"))
+      (is string= "ABORT" (path (tried link restarts "ABORT") "error" "type"))
+      (is string= "(:OUTER (:MINE) 2)"
+          (path (ask-frozen link "debug-return" '("frame" 0 "code" "(list :mine)")) "result" "outcome" "values" 0 "text"))
+      ;; Of this nothing is seen, and the failure outlives its session.
+      (is string= "100" (first-value image "*count*" :session "others"))
+      (call image "close-session" "session" "s")
+      (is string= "INNER" (first (frozen-names link)))
+      (hang-up link)
+      (eventually (not (alive-p (frozen-link-pid link)))))))
+
+(deftest what-is-tried-is-limited
+  (with-frozen (image host)
+    (prepare image "(require :sb-bsd-sockets) (require :sb-posix)" :session "others")
+    (prepare image "(defun spins () (restart-case (error \"x\")
+  (spin () (loop))
+  (sleeps () (sleep 1000))
+  (holds () (sb-sys:without-interrupts (loop)))
+  (collects () (gc :full t) :collected)
+  (writes () (handler-case (with-open-file (out \"/tmp/consort-frozen-escape\" :direction :output :if-exists :supersede) (print 1 out) :written)
+               (error () :refused)))
+  (connects () (handler-case (progn (sb-bsd-sockets:socket-connect (make-instance 'sb-bsd-sockets:inet-socket :type :stream :protocol :tcp) #(127 0 0 1) 9) :connected)
+                 (sb-bsd-sockets:socket-error (condition) (if (typep condition 'sb-bsd-sockets:operation-not-permitted-error) :refused (type-of condition)))
+                 (error () :refused)))
+  (runs () (handler-case (progn (sb-ext:run-program \"/bin/true\" '()) :run) (error () :refused)))
+  (threads () (handler-case (progn (sb-thread:make-thread (lambda () 1)) :started) (error () :refused)))
+  (forks () (if (minusp (sb-alien:alien-funcall (sb-alien:extern-alien \"syscall\" (function sb-alien:long sb-alien:long sb-alien:unsigned-long sb-alien:long sb-alien:long sb-alien:long sb-alien:long))
+                                                #+x86-64 56 #-x86-64 220 sb-posix:sigchld 0 0 0 0)) :refused :forked))
+  (kills () (handler-case (progn (sb-posix:kill (sb-posix:getppid) 9) :killed) (error () :refused)))))" :session "others")
+    (let* ((restarts (path (failed image host "(spins)") "frozen" "restarts"))
+           (link (connect-frozen host)))
+      (flet ((limited (name seconds)
+               (ask-frozen link "debug-restart"
+                           (list "index" (position name restarts :key (lambda (restart) (path restart "name")) :test #'string=) "name" name)
+                           :timeout seconds)))
+        (is string= "timeout" (path (limited "SPIN" 1) "result" "outcome" "status"))
+        (is string= "timeout" (path (limited "SLEEPS" 1) "result" "outcome" "status"))
+        (is string= "timeout" (path (limited "HOLDS" 1) "why"))
+        (is string= "timeout" (path (ask-frozen link "debug-eval" '("frame" 0 "code" "(loop)") :timeout 1) "result" "status"))
+        (is string= ":COLLECTED" (tried-value link restarts "COLLECTS"))
+        (dolist (name '("WRITES" "CONNECTS" "RUNS" "THREADS" "FORKS" "KILLS"))
+          (is-when name string= ":REFUSED" (tried-value link restarts name)))
+        (ok (not (probe-file "/tmp/consort-frozen-escape")))
+        ;; The host ends what it does not want any more.
+        (tell-frozen link (object "id" (incf (frozen-link-id link)) "op" "debug-eval" "timeout" *patience*
+                                  "params" (object "stop" 0 "frame" 0 "code" "(loop)")))
+        (tell-frozen link (object "stop" "memory"))
+        (is string= "memory" (path (frozen-answer link) "why"))
+        (is string= "SPINS" (first (frozen-names link)))))))
+
+(deftest frozen-failures-are-few-and-end
+  (with-frozen (image host)
+    (let ((links (loop repeat 3 do (failed image host "(outer 1 2)" :keep 2) collect (connect-frozen host))))
+      (eventually (not (alive-p (frozen-link-pid (first links)))))
+      (is equal '("INNER" "INNER") (mapcar (lambda (link) (first (frozen-names link))) (rest links)))
+      ;; A full collection would copy what they share with the image.
+      (prepare image "(gc)" :session "others")
+      (is string= "INNER" (first (frozen-names (third links))))
+      (prepare image "(gc :full t)" :session "others")
+      (dolist (link (rest links))
+        (eventually (not (alive-p (frozen-link-pid link))))))
+    (failed image host "(outer 1 2)" :seconds 1)
+    (let ((link (connect-frozen host)))
+      (eventually (not (alive-p (frozen-link-pid link)))))
+    ;; An attempt ends with the failure.
+    (failed image host "(outer 1 2)")
+    (let ((link (connect-frozen host)))
+      (frozen-names link)
+      (tell-frozen link (object "id" 1 "op" "debug-eval" "timeout" *patience* "params" (object "stop" 0 "frame" 0 "code" "(loop)")))
+      (flet ((attempts ()
+               (with-open-file (in (format nil "/proc/~D/task/~:*~D/children" (frozen-link-pid link)))
+                 (let ((line (read-line in nil))) (and line (plusp (length line)) (parse-integer line :junk-allowed t))))))
+        (let ((attempt (eventually (attempts))))
+          (hang-up link)
+          (eventually (not (alive-p attempt)))
+          (eventually (not (alive-p (frozen-link-pid link)))))))))
+
+(deftest a-frozen-failure-that-hangs-ends
+  ;; Where nobody accepts a connection and no more may wait, the next one stands still.
+  (with-frozen (image host 0)
+    (let ((pids (loop repeat 3 collect (path (failed image host "(outer 1 2)") "frozen" "pid"))))
+      (eventually (not (alive-p (third pids))))
+      (ok (alive-p (first pids))))))
+
+(deftest only-failures-are-frozen
+  (with-frozen (image host)
+    (flet ((frozen-of (code) (path-if-any (failed image host code) "frozen")))
+      (is eq nil (frozen-of "(+ 1 2)"))
+      (is eq nil (frozen-of "(handler-case (outer 1 2) (error () :handled))"))
+      (is eq nil (frozen-of "(invoke-restart (find-restart 'abort))"))
+      (is eq nil (frozen-of "(labels ((f (n) (1+ (f n)))) (f 1))")) ; the stack is full
+      (is eq nil (frozen-of "(sb-sys:without-gcing (error \"the collector is off\"))"))
+      ;; Nor where the image cannot be copied at once.
+      (prepare image "(defvar *holds* nil) (defvar *release* nil)
+                      (sb-thread:make-thread (lambda () (sb-sys:without-gcing (setf *holds* t) (loop until *release*))))
+                      (loop until *holds* do (sleep 0.001))" :session "others")
+      (is eq nil (frozen-of "(error \"while a thread keeps the collector off\")"))
+      (prepare image "(setf *release* t)" :session "others")
+      (is eq nil (path-if-any (evaluated image "(outer 1 2)") "frozen"))
+      (ok (frozen-of "(outer 1 2)")))))
+
+(deftest failures-of-many-kinds-are-frozen
+  (with-frozen (image host)
+    (prepare image "(defclass thing () ()) (defgeneric weigh (thing n)) (defmethod weigh ((thing thing) (n integer)) (list (/ n (- n n))))" :session "others")
+    (loop for (code type name) in '(("(weigh (make-instance 'thing) 3)" "DIVISION-BY-ZERO" "(METHOD WEIGH (THING INTEGER))")
+                                    ("(let ((f (lambda (k) (car (list* k 1 (car k)))))) (list (funcall f 5)))" "TYPE-ERROR" nil)
+                                    ("(no-such-function 1)" "UNDEFINED-FUNCTION" nil)
+                                    ("(break \"here\")" "SIMPLE-CONDITION" nil)
+                                    ("(car" "END-OF-FILE" nil)
+                                    ("(labels ((f (n) (if (zerop n) (error \"deep\") (1+ (f (1- n)))))) (f 5000))" "SIMPLE-ERROR" "(LABELS F)"))
+          do (let* ((outcome (failed image host code)) (link (connect-frozen host)) (names (frozen-names link)))
+               (is-when code text-contains type (path outcome "error" "type"))
+               (when name (is-when code string= name (first names)))
+               (hang-up link)))))

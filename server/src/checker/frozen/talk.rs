@@ -1,0 +1,215 @@
+//! The talk with one frozen failure, from its connection to its end: one request at a time, each
+//! within limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::{CONNECT, Connection};
+use crate::checker::chain::memory::processes;
+use crate::checker::memory::{exceeds, inherited};
+use crate::image::frames::Refusal;
+use crate::image::instance::Instance;
+use crate::image::process::{PidHandle, describe_signal};
+use crate::model::image::ImageError;
+use crate::steady::timeout;
+
+/// The time that a frozen failure has beyond that of an attempt to say what became of it.
+const GRACE: Duration = Duration::from_secs(10);
+/// The interval at which the memory of an attempt is looked at.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// A request to a frozen failure.
+pub(super) struct Ask {
+    pub(super) op: &'static str,
+    pub(super) params: Value,
+    /// Seconds that the attempt may take.
+    pub(super) seconds: f64,
+    pub(super) reply: oneshot::Sender<Result<Value, ImageError>>,
+}
+
+/// The line that says how an attempt ended; its answer is the next line, if it `answered`.
+#[derive(Deserialize)]
+struct Ended {
+    id: u64,
+    answered: bool,
+    #[serde(default)]
+    why: Option<String>,
+    #[serde(default)]
+    exit: Option<i32>,
+    #[serde(default)]
+    signal: Option<i32>,
+}
+
+/// The answer of an attempt.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<Refusal>,
+}
+
+/// The process of a frozen failure, which ends when this is dropped.
+struct Process<'a> {
+    instance: &'a Instance,
+    pid: u32,
+    handle: Option<Arc<PidHandle>>,
+}
+
+impl Process<'_> {
+    fn new(instance: &Instance, pid: u32) -> Process<'_> {
+        let handle = PidHandle::new(pid).map(Arc::new);
+        if let Some(handle) = &handle {
+            instance.adopt(pid, handle.clone());
+        }
+        Process { instance, pid, handle }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        self.handle.as_ref().map(|handle| handle.pid())
+    }
+}
+
+impl Drop for Process<'_> {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.handle {
+            handle.kill();
+            self.instance.forget(self.pid);
+        }
+    }
+}
+
+/// Serves what is asked until the frozen failure ends. `memory`: bytes that an attempt may have for
+/// itself.
+pub(super) async fn run(
+    instance: &Instance,
+    pid: u32,
+    connection: oneshot::Receiver<Connection>,
+    mut asked: mpsc::Receiver<Ask>,
+    memory: u64,
+) {
+    let process = Process::new(instance, pid);
+    let Ok(Ok(mut connection)) = timeout(CONNECT, connection).await else {
+        tracing::warn!(pid, "a frozen failure did not connect");
+        return;
+    };
+    let mut number = 0;
+    loop {
+        let ask = tokio::select! {
+            ask = asked.recv() => ask,
+            // Nothing was asked: it ended, or it is not one of ours any more.
+            _ = connection.lines.next() => None,
+        };
+        let Some(Ask { op, params, seconds, mut reply }) = ask else { return };
+        number += 1;
+        let request = json!({"id": number, "op": op, "params": params, "timeout": seconds});
+        let served = serve(&mut connection, &process, number, &request, seconds, memory, &mut reply).await;
+        let lost = served.is_none();
+        let _ = reply.send(served.unwrap_or_else(|| {
+            let message = "The frozen failure ended before it answered.".into();
+            Err(ImageError::Refused { kind: "stale".into(), message })
+        })); // whoever asked may be gone
+        if lost {
+            return;
+        }
+    }
+}
+
+async fn send(connection: &mut Connection, message: &Value) -> Option<()> {
+    let line = format!("{message}\n");
+    timeout(GRACE, connection.orders.write_all(line.as_bytes())).await.ok()?.ok()
+}
+
+/// Returns the answer to a request; `None`: there will be no more answers.
+async fn serve(
+    connection: &mut Connection,
+    process: &Process<'_>,
+    number: u64,
+    request: &Value,
+    seconds: f64,
+    memory: u64,
+    reply: &mut oneshot::Sender<Result<Value, ImageError>>,
+) -> Option<Result<Value, ImageError>> {
+    send(connection, request).await?;
+    let due = Instant::now() + Duration::try_from_secs_f64(seconds).ok()? + GRACE;
+    let limit = memory.saturating_add(process.pid().and_then(inherited).unwrap_or(0));
+    let mut ticks = interval(WATCH);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = None;
+    let ended: Ended = loop {
+        let stop = tokio::select! {
+            biased;
+            line = connection.lines.next() => break serde_json::from_slice(line.ok()??).ok()?,
+            () = sleep_until(due) => return None,
+            () = reply.closed(), if told.is_none() => "cancelled",
+            _ = ticks.tick(), if told.is_none() => {
+                let pids = process.pid().map(processes).unwrap_or_default();
+                if !pids.iter().skip(1).any(|pid| exceeds(*pid, limit) == Some(true)) {
+                    continue;
+                }
+                "memory"
+            }
+        };
+        told = Some(stop);
+        send(connection, &json!({"stop": stop})).await?;
+    };
+    if ended.id != number {
+        return None;
+    }
+    if !ended.answered {
+        return Some(Err(refused(&ended, seconds, memory)));
+    }
+    let line = timeout(GRACE, connection.lines.next()).await.ok()?.ok()??;
+    Some(match serde_json::from_slice(line) {
+        Ok(Answer { result: Some(result), .. }) => Ok(result),
+        Ok(Answer { error: Some(Refusal { kind, message }), .. }) => Err(ImageError::Refused { kind, message }),
+        // Code that was tried may write to the pipe of its answer.
+        _ => Err(ImageError::Unavailable("The attempt gave an answer that means nothing.".into())),
+    })
+}
+
+/// Returns why there is no answer.
+fn refused(ended: &Ended, seconds: f64, memory: u64) -> ImageError {
+    let same = "The frozen failure is as it was.";
+    let (kind, message) = match (ended.why.as_deref(), ended.signal, ended.exit) {
+        (Some("timeout"), ..) => ("timeout", format!("It took longer than {seconds} s and was ended. {same}")),
+        (Some("memory"), ..) => {
+            ("memory", format!("It took more than the {} MB of memory that it may take. {same}", memory >> 20))
+        }
+        (Some(why), ..) => ("failed", format!("Nothing came of it: {}. {same}", crate::shown::line(why))),
+        (None, Some(signal), _) => ("failed", format!("It was killed by {}. {same}", describe_signal(signal))),
+        (None, None, code) => {
+            ("failed", format!("It ended without an answer (exit code {}). {same}", code.unwrap_or_default()))
+        }
+    };
+    ImageError::Refused { kind: kind.into(), message }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_an_attempt_is_told() {
+        for (line, kind, words) in [
+            (json!({"id": 1, "answered": false, "why": "timeout"}), "timeout", "longer than 2 s"),
+            (json!({"id": 1, "answered": false, "why": "memory"}), "memory", "the 64 MB"),
+            (json!({"id": 1, "answered": false, "why": "this \u{1b}system"}), "failed", "this"),
+            (json!({"id": 1, "answered": false, "why": null, "signal": 11}), "failed", "signal 11"),
+            (json!({"id": 1, "answered": false, "exit": 72}), "failed", "exit code 72"),
+        ] {
+            let ended: Ended = serde_json::from_value(line.clone()).unwrap();
+            let error = refused(&ended, 2.0, 64 << 20);
+            assert!(error.kind() == kind && error.to_string().contains(words), "{line}: {error}");
+            assert!(!error.to_string().contains('\u{1b}'));
+        }
+    }
+}

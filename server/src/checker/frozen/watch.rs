@@ -1,0 +1,77 @@
+//! The memory that frozen failures take beyond what they share with the image: they end, the oldest
+//! first, where it is too much, and all where the machine is short of it.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+use super::pid_of;
+use crate::checker::Shared;
+use crate::checker::chain::memory::shortage;
+use crate::checker::memory::shared as shares;
+use crate::image::runtime::Phase;
+use crate::steady::sleep;
+
+/// The interval.
+const EVERY: Duration = Duration::from_secs(5);
+/// Bytes that all of them may take.
+const MEMORY: u64 = 512 << 20;
+
+/// The frozen failures that are to end.
+#[derive(Debug, PartialEq, Eq)]
+enum Excess {
+    None,
+    Oldest,
+    All,
+}
+
+/// Watches the memory until there are no frozen failures.
+pub(super) async fn run(shared: Weak<Shared>) {
+    loop {
+        sleep(EVERY).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let Some(copies) = shared.failures.watched() else { return };
+        let image = match &*shared.runtime.phase.borrow() {
+            Phase::Ready(instance) => pid_of(instance.ready.pid),
+            _ => None,
+        };
+        let Some(image) = image else { continue }; // they end with it
+        let excess = tokio::task::spawn_blocking(move || excess(image, &copies)).await;
+        match excess.unwrap_or(Excess::None) {
+            Excess::None => {}
+            Excess::Oldest => shared.failures.end_some(false),
+            Excess::All => shared.failures.end_some(true),
+        }
+    }
+}
+
+fn excess(image: Pid, copies: &[Pid]) -> Excess {
+    if let Some(why) = shortage(image) {
+        tracing::info!(why, "frozen failures are ended");
+        return Excess::All;
+    }
+    let Some(of_image) = shares(image) else { return Excess::None };
+    let of_copies: Vec<(u64, u64)> = copies.iter().filter_map(|copy| shares(*copy)).collect();
+    if beyond(of_image, &of_copies) > MEMORY { Excess::Oldest } else { Excess::None }
+}
+
+/// Returns the memory of copies beyond what they share with the image. Each process is given as its
+/// resident memory and its share of it: pages that several have count in parts.
+fn beyond((resident, share): (u64, u64), copies: &[(u64, u64)]) -> u64 {
+    let all = copies.iter().fold(share, |sum, (_, share)| sum.saturating_add(*share));
+    all.saturating_sub(resident)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_with_the_image_does_not_count() {
+        assert_eq!(beyond((100, 50), &[(100, 50)]), 0);
+        assert_eq!(beyond((100, 34), &[(100, 33), (100, 33)]), 0);
+        // After a full collection the copies share their pages among each other alone.
+        assert_eq!(beyond((100, 100), &[(100, 50), (100, 50)]), 100);
+    }
+}

@@ -1,0 +1,85 @@
+//! Frozen failures, as data and as text: those that there are, and what came of an attempt.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::evaluate::{self, Ending, Evaluation};
+use super::restarts::numbered;
+use super::stops;
+use crate::image::api::debug::Tried;
+use crate::model::frozen::Failure;
+use crate::shown::line;
+
+/// Lists frozen failures, with their restarts.
+pub fn listed(failures: &[Failure]) -> (String, Value) {
+    let texts: Vec<String> = failures.iter().map(described).collect();
+    (texts.join("\n\n"), json!(failures))
+}
+
+fn described(failure: &Failure) -> String {
+    let mut text = format!("Failure {}: {}", failure.number, line(&format!("{}: {}", failure.kind, failure.message)));
+    let _ = write!(text, "\n  of {}, {} s ago, kept with its stack", line(&failure.session), failure.seconds);
+    text + &numbered(&failure.restarts, "\n  restart ")
+}
+
+/// Tells what came of an attempt; the third is true if it failed.
+pub fn outcome(tried: Tried) -> (String, Value, bool) {
+    let Tried { done, outcome } = tried;
+    let Some(outcome) = outcome else {
+        let (text, facts, failed) = stops::outcome(&done);
+        return (text.replace("The stop is as it was.", "The failure is as it was."), facts, failed);
+    };
+    let evaluation = Evaluation::from(outcome);
+    let failed = evaluation.status != Ending::Ok;
+    let text = format!(
+        "; Tried in a copy: this is what the evaluation would have answered. The image is as it was.\n\n{}",
+        evaluate::render(&evaluation)
+    );
+    (text, json!({"status": "tried", "outcome": evaluation}), failed)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_listed_with_their_restarts() {
+        let failure: Failure = Failure {
+            number: 3,
+            pid: 7,
+            session: "mcp-2".into(),
+            kind: "SIMPLE-ERROR".into(),
+            message: "boom\n\u{202e}no".into(),
+            restarts: serde_json::from_value(json!([{"name": "USE", "report": "Use\nit.", "arguments": true}]))
+                .unwrap(),
+            seconds: 4,
+        };
+        let (text, facts) = listed(&[failure]);
+        insta::assert_snapshot!(text, @r"
+        Failure 3: SIMPLE-ERROR: boom \u{202e}no
+          of mcp-2, 4 s ago, kept with its stack
+          restart 0: [USE] Use it. (takes an argument)
+        ");
+        assert_eq!(facts[0]["failure"], 3);
+    }
+
+    #[test]
+    fn an_attempt_is_told_by_the_outcome_that_the_evaluation_would_have_had() {
+        let tried = |value: Value| outcome(serde_json::from_value(value).unwrap());
+        let went_on = json!({"status": "ok", "values": [{"text": "(1 2)"}], "package": "CL-USER"});
+        let (text, facts, failed) = tried(json!({"status": "left", "outcome": went_on}));
+        assert!(text.starts_with("; Tried in a copy") && text.ends_with("=> (1 2)") && !failed, "{text}");
+        assert_eq!(facts["outcome"]["values"][0], "(1 2)");
+        let error = json!({"type": "SIMPLE-ERROR", "message": "again"});
+        let (text, _, failed) =
+            tried(json!({"status": "left", "outcome": {"status": "error", "error": error, "package": "CL-USER"}}));
+        assert!(text.contains("[ERROR] SIMPLE-ERROR\nagain") && failed, "{text}");
+        let (text, _, failed) =
+            tried(json!({"status": "ok", "values": [{"text": "5", "type": "FIXNUM", "reference": 0}]}));
+        assert!(text == "=> 5" && !failed, "{text}");
+        let (text, _, failed) = tried(json!({"status": "error", "error": error}));
+        assert!(text.ends_with("The failure is as it was.") && failed, "{text}");
+    }
+}
