@@ -131,6 +131,9 @@ pub struct Config {
     pub hint_parameters: bool,
     /// `completion.snippets`: a completed operator brings its required arguments. Default false.
     pub completion_snippets: bool,
+    /// `format.indent`: operators, in lower case, with the number of arguments before their bodies.
+    /// Default none.
+    pub format_indent: std::collections::BTreeMap<String, usize>,
     /// `host.linger_s`: the time that the host stays after its last client has left. Default 60
     /// s.
     pub linger: Duration,
@@ -193,6 +196,7 @@ impl Default for Config {
             lens_references: false,
             hint_parameters: false,
             completion_snippets: false,
+            format_indent: std::collections::BTreeMap::new(),
             linger: Duration::from_secs(60),
             problems: Vec::new(),
             untrusted: None,

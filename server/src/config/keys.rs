@@ -270,6 +270,18 @@ pub const KEYS: &[Key] = &[
         set: |config, value| value.as_bool().map(|on| config.completion_snippets = on),
     },
     Key {
+        name: "format.indent",
+        expected: "a table of operators with the number of arguments before their bodies, such as {with-foo = 1}",
+        default: "{}",
+        workspace: FromWorkspace::Any,
+        set: |config, value| {
+            let count = |value: &Value| usize::try_from(value.as_u64().filter(|count| *count <= 20)?).ok();
+            let rules = value.as_object()?.iter().map(|(name, value)| Some((name.to_lowercase(), count(value)?)));
+            config.format_indent.extend(rules.collect::<Option<Vec<_>>>()?);
+            Some(())
+        },
+    },
+    Key {
         name: "host.linger_s",
         expected: "a number of seconds from 0 to 604800",
         default: "60",
