@@ -2,6 +2,7 @@
 //! names. A form that is ambiguous because of a reader conditional gets no fix.
 
 mod balance;
+mod create;
 pub mod meant;
 mod names;
 pub(in crate::ide) mod packages;
@@ -62,6 +63,9 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     if item.code == "unused-variable" {
         fixes.extend(unused::fixes(document, item));
         fixes.extend(unused_loop::fix(document, item));
+    }
+    if item.code == "undefined-function" {
+        fixes.extend(create::fix(document, item));
     }
     if item.code == "unused-function" {
         fixes.extend(unused_function::fix(document, item));

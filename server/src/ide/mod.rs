@@ -39,6 +39,7 @@ pub mod places;
 pub mod profile;
 pub mod ranges;
 pub mod read_file;
+pub mod refactor;
 pub mod references;
 pub mod reload;
 pub mod rename;

@@ -183,6 +183,24 @@ impl Scopes {
         all
     }
 
+    /// The bindings outside of `span` that names inside of it mean, each once, in the order of
+    /// their first use; as indices of `bindings`.
+    pub fn from_outside(&self, span: Span) -> Vec<usize> {
+        let mut found = Vec::new();
+        let from = self.uses_by_place.partition_point(|index| self.uses[*index].span.start < span.start);
+        for index in &self.uses_by_place[from..] {
+            if self.uses[*index].span.start >= span.end {
+                break;
+            }
+            let Some(meant) = self.meant[*index] else { continue };
+            let bound = self.bindings[meant].span;
+            if !(span.start <= bound.start && bound.end <= span.end) && !found.contains(&meant) {
+                found.push(meant);
+            }
+        }
+        found
+    }
+
     /// The places, in order, where the variable `name` (without package, lower-case unless escaped)
     /// is evaluated and means no local binding.
     pub fn free_uses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Span> + 'a {

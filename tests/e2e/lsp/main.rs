@@ -8,6 +8,7 @@ mod fixes;
 mod image;
 mod input;
 mod macroexpand;
+mod refactor;
 mod stopping;
 mod texts;
 mod tools;
