@@ -12,6 +12,7 @@ use consort::ide::format::rules::Bodies;
 use consort::ide::format::{Options, Wanted, format};
 use consort::ide::outline::{definitions, selectors};
 use consort::text::decode;
+use consort::text::document::Document;
 use consort::text::scanner::Scanner;
 use consort::text::toplevel::Scan;
 use consort::text::tree::Tree;
@@ -132,6 +133,23 @@ fn edited(file: &Path, text: &str, step: usize) -> Result<usize> {
         forms += 1;
     }
     Ok(forms)
+}
+
+/// Prints what the rules beside the compiler tell of the libraries, to be looked at by a person.
+#[test]
+#[ignore = "prints findings for a person"]
+fn findings_of_rules() -> Result<()> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for file in real_files::below(Path::new(LIBRARIES), &["lisp"]) {
+        let document = Document::new(&decode(std::fs::read(&file)?), 0);
+        for one in consort::ide::lint::check(&document, &["all".to_owned()]) {
+            let line = document.text().char_to_line(one.span.start);
+            println!("{} {}:{}: {}", one.code, file.display(), line + 1, document.text().line(line).to_string().trim());
+            *counts.entry(one.code).or_default() += 1;
+        }
+    }
+    println!("{counts:?}");
+    Ok(())
 }
 
 /// Compares indentation with that of Emacs, whose results tests/format/compare makes. Lines count

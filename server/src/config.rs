@@ -131,6 +131,8 @@ pub struct Config {
     pub hint_parameters: bool,
     /// `completion.snippets`: a completed operator brings its required arguments. Default false.
     pub completion_snippets: bool,
+    /// `lint.rules`: the rules beside the compiler that are checked. Default none.
+    pub lint_rules: Vec<String>,
     /// `format.indent`: operators, in lower case, with the number of arguments before their bodies.
     /// Default none.
     pub format_indent: std::collections::BTreeMap<String, usize>,
@@ -196,6 +198,7 @@ impl Default for Config {
             lens_references: false,
             hint_parameters: false,
             completion_snippets: false,
+            lint_rules: Vec::new(),
             format_indent: std::collections::BTreeMap::new(),
             linger: Duration::from_secs(60),
             problems: Vec::new(),

@@ -270,6 +270,17 @@ pub const KEYS: &[Key] = &[
         set: |config, value| value.as_bool().map(|on| config.completion_snippets = on),
     },
     Key {
+        name: "lint.rules",
+        expected: "an array of names of rules, such as [\"all\", \"-boolean-if\"] (docs/diagnostics.md)",
+        default: "[]",
+        workspace: FromWorkspace::Any,
+        set: |config, value| {
+            // An unknown name is of another version, and checks nothing.
+            let names = value.as_array()?.iter().map(|name| name.as_str().map(String::from));
+            names.collect::<Option<_>>().map(|names| config.lint_rules = names)
+        },
+    },
+    Key {
         name: "format.indent",
         expected: "a table of operators with the number of arguments before their bodies, such as {with-foo = 1}",
         default: "{}",

@@ -31,6 +31,7 @@ pub mod hover;
 pub mod hyperspec;
 pub mod index;
 pub mod initargs;
+pub mod lint;
 pub mod name_index;
 pub mod name_tools;
 pub mod outline;

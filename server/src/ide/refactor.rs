@@ -25,7 +25,7 @@ use super::format::rules::Bodies;
 use super::rename::{FileChanges, Refusal};
 use super::symbol_kinds::{self, SymbolsByPackage};
 use crate::text::Span;
-use crate::text::datum::Form;
+use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
@@ -218,6 +218,41 @@ impl Request {
             others: &self.texts,
             newline,
         }
+    }
+}
+
+/// The macros that a text defines, for [`Evaluated`].
+pub(in crate::ide) struct OwnMacros(Macros);
+
+impl OwnMacros {
+    /// Reads all of the text.
+    pub(in crate::ide) fn of(document: &Document) -> OwnMacros {
+        let mut macros = Macros::default();
+        let text = document.text().to_string();
+        for (name, body) in Bodies::of(&Tree::of(&text, document.scan())).own() {
+            macros.learn(name, body);
+        }
+        OwnMacros(macros)
+    }
+}
+
+/// Tells which parts of a form are evaluated, as far as its text and the macros of the text tell.
+pub(in crate::ide) struct Evaluated<'a> {
+    site: Site<'a>,
+}
+
+impl<'a> Evaluated<'a> {
+    pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> Evaluated<'a> {
+        let selection = Span { start: form.span.start, end: form.span.start };
+        let (macros, scopes) = (&macros.0, Scopes::of(form));
+        Evaluated { site: Site { document, form, scopes, selection, macros, others: &[], newline: "\n" } }
+    }
+
+    /// Returns true if the last list of `path` is evaluated, and its operator is no local function.
+    pub(in crate::ide) fn holds(&self, path: &[&'a Node]) -> bool {
+        let Some((list, parents)) = path.split_last() else { return false };
+        let local = list.children.first().is_some_and(|head| self.site.scopes.resolve(head.span.start).is_some());
+        !local && place::steps(&self.site, parents, list).is_ok()
     }
 }
 

@@ -94,6 +94,7 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
             "lenses.references",
             "hints.parameters",
             "completion.snippets",
+            "lint.rules",
             "format.indent"
         ]
     );
