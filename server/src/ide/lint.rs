@@ -1,8 +1,8 @@
-//! Rules beside the compiler (`lint.rules`): what compiles and is hardly meant. A rule tells only of
-//! forms that are known to be evaluated, never of data or of the arguments of unknown macros.
+//! Rules beside the compiler (`lint.rules`), about code that compiles and is hardly meant. A rule
+//! tells only of forms that are known to be evaluated, never of data.
 //!
-//! A comment `consort: ignore` on a line, or on the line above, silences it; with the names of rules
-//! behind it, those rules.
+//! A comment `consort: ignore` on the line of a finding, or on the line above, silences all rules
+//! there; with names of rules behind it, only those.
 
 use super::refactor::{Evaluated, OwnMacros};
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
@@ -22,7 +22,7 @@ struct Rule {
     name: &'static str,
     /// The code of its findings.
     code: &'static str,
-    /// What a form does against it: the place and the message.
+    /// The places at which a list breaks it, with messages.
     judge: fn(&Form, &Node) -> Vec<(Span, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a rule of the linter tells of, written as it is meant.
+//! Fixes of findings of the rules beside the compiler.
 
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;

@@ -203,8 +203,8 @@ impl Bodies {
         known(&self.own) || known(&self.live) || ALIGNED.contains(&name)
     }
 
-    /// Returns true if only the name of the operator says how it is indented, and it is a definer's:
-    /// a list behind the name of what is defined may be a lambda list.
+    /// Returns true if nothing but its name tells that the operator is a definer: a list behind the
+    /// defined name may be a lambda list.
     pub fn is_guessed_definer(&self, name: &str) -> bool {
         let known = |bodies: &HashMap<String, Body>| bodies.get(name).is_some_and(Option::is_some);
         is_definer(name)

@@ -1,4 +1,4 @@
-//! What evaluating a form may do, as far as its text tells.
+//! The effects of evaluating a form, as far as its text tells.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! How the forms around a form evaluate it: by the standard's operators, and by what is known of
-//! macros.
+//! The evaluation of a form by the forms around it: by the standard's operators, and by what is
+//! known of macros.
 
 use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};

@@ -155,7 +155,8 @@ impl<'a> Site<'a> {
         Edit { span: self.form.span_of(start, end), text: text.into(), cluster: 0, other: None }
     }
 
-    /// A name that no symbol of the form has, made of `wanted`; with `variable`, none but operators.
+    /// A name that no symbol of the form has, made of `wanted`. With `variable`, names that only
+    /// operators have are free.
     pub(super) fn fresh(&self, wanted: &str, variable: bool) -> String {
         fn has(form: &Form, list: &[Node], name: &str, variable: bool) -> bool {
             list.iter().enumerate().any(|(index, node)| {
