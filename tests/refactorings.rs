@@ -4,6 +4,8 @@
 //! `REFACTORINGS=50` draws so many of each and hunchentoot's too (some minutes); without it there
 //! are a few of each. `REFACTORINGS_SEED` draws others.
 
+#![allow(clippy::print_stdout, reason = "the figures are for a person")]
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

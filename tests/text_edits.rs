@@ -2,6 +2,8 @@
 //! reader reads, and is idempotent; each top-level form is replaced by itself, and others are put
 //! beside it, with every other byte kept.
 
+#![allow(clippy::print_stdout, reason = "the figures are for a person")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -270,4 +270,5 @@ async fn on_thread<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send 
 type Known = HashMap<String, Option<usize>>;
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;

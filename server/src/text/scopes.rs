@@ -194,11 +194,20 @@ impl Scopes {
             }
             let Some(meant) = self.meant[*index] else { continue };
             let bound = self.bindings[meant].span;
-            if !(span.start <= bound.start && bound.end <= span.end) && !found.contains(&meant) {
+            let outside = bound.start < span.start || span.end < bound.end;
+            if outside && !found.contains(&meant) {
                 found.push(meant);
             }
         }
         found
+    }
+
+    /// The names of the variables that are used inside of `span` and that nothing binds there.
+    pub fn unbound_in(&self, span: Span) -> Vec<&str> {
+        let from = self.uses_by_place.partition_point(|index| self.uses[*index].span.start < span.start);
+        let within = self.uses_by_place[from..].iter().take_while(|index| self.uses[**index].span.start < span.end);
+        let free = within.filter(|index| self.meant[**index].is_none() && self.uses[**index].space == Space::Variable);
+        free.map(|index| self.uses[*index].name.as_str()).collect()
     }
 
     /// The places, in order, where the variable `name` (without package, lower-case unless escaped)

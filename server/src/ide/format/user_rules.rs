@@ -10,8 +10,8 @@ pub const DIR_LOCALS: &str = ".dir-locals.el";
 /// An operator, and the number of arguments before its body.
 pub type Rule = (String, usize);
 
-/// The rules in a `.dir-locals.el`: its forms `(put 'NAME 'common-lisp-indent-function RULE)`, where
-/// RULE is a number, a list with `&body` or `&rest`, or `defun`. Nothing is evaluated.
+/// The rules in a `.dir-locals.el`: its forms `(put 'NAME 'common-lisp-indent-function RULE)`. RULE
+/// is a number, a list with `&body` or `&rest`, or `defun`. Nothing is evaluated.
 pub fn of_dir_locals(text: &str) -> Vec<Rule> {
     let tree = Tree::parse(text);
     let mut rules = Vec::new();

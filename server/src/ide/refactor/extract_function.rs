@@ -11,7 +11,7 @@ use crate::text::definitions;
 use crate::text::scopes::BindingKind;
 
 /// Operators that mean something only where they are.
-const BOUND_TO_PLACE: [&str; 4] = ["call-next-method", "next-method-p", "loop-finish", "call-method"];
+const BOUND_TO_PLACE: [&str; 5] = ["call-next-method", "next-method-p", "loop-finish", "call-method", "once-only"];
 /// Forms that establish a block named NIL.
 const NIL_BLOCKS: [&str; 10] =
     ["loop", "do", "do*", "dolist", "dotimes", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
@@ -60,6 +60,12 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
             _ => {}
         }
     }
+    for name in site.scopes.unbound_in(span) {
+        let is_global = name.starts_with(['*', '+']) || matches!(name, "t" | "nil");
+        if !is_global && occurs_outside(site, &site.form.nodes, name, span) {
+            return Err(format!("{name} may be bound around it, by a macro or a declaration"));
+        }
+    }
     for node in selected.nodes {
         stays(site, node, false)?;
         may_assign(site, node, span)?;
@@ -103,6 +109,14 @@ fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
         && node.children.get(1).is_some_and(|name| site.form.text(name).eq_ignore_ascii_case("nil"));
     let in_block = in_block || opens || NIL_BLOCKS.contains(&operator.as_str());
     node.children.iter().try_for_each(|child| stays(site, child, in_block))
+}
+
+/// Returns true if a name is written in the form outside of a span.
+fn occurs_outside(site: &Site, nodes: &[Node], name: &str, span: Span) -> bool {
+    nodes.iter().any(|node| {
+        let outside = node.span.end <= span.start || span.end <= node.span.start;
+        outside && site.form.name(node).as_deref() == Some(name) || occurs_outside(site, &node.children, name, span)
+    })
 }
 
 /// Refuses assignments to variables that are bound outside of the selection.

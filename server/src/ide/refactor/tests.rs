@@ -147,8 +147,22 @@ fn a_value_is_bound_before_its_statement() {
             refused: x is evaluated before it, and may have an effect: extract that first
         "#]],
         ),
-        ("(defun f (x)\n  (setf x (list «(g x)»)))", expect![[r#""#]]),
-        ("(defun f (x)\n  (multiple-value-bind (a b) «(floor x 2)»\n    (list a b)))", expect![[r#""#]]),
+        (
+            "(defun f (x)\n  (setf x (list «(g x)»)))",
+            expect![[r#"
+            Extract variable
+            (defun f (x)
+              (let ((value (g x)))
+                (setf x (list value))))
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (multiple-value-bind (a b) «(floor x 2)»\n    (list a b)))",
+            expect![[r#"
+            Extract variable
+            refused: all of its values may be used there, of which a variable has the first
+        "#]],
+        ),
         // What is no value of its own.
         (
             "(defun f (x)\n  «(g x)»)",
@@ -303,6 +317,31 @@ fn statements_become_a_function_of_what_they_use() {
             expect![[r#"
             Extract function
             refused: it goes to the tag x, which is around it
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (register-groups-bind (b) (a)\n    (list «(g b)»)))",
+            expect![[r#"
+            Extract function
+            refused: b may be bound around it, by a macro or a declaration
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (declare (special b))\n  (list «(g b)»))",
+            expect![[r#"
+            Extract function
+            refused: b may be bound around it, by a macro or a declaration
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (list «(g b *c*)»))",
+            expect![[r#"
+            Extract function
+            (defun f-part ()
+              (g b *c*))
+
+            (defun f (a)
+              (list (f-part)))
         "#]],
         ),
     ] {
