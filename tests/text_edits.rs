@@ -2,6 +2,8 @@
 //! reader reads, and is idempotent; each top-level form is replaced by itself, and others are put
 //! beside it, with every other byte kept.
 
+#![allow(clippy::print_stdout, reason = "the figures are for a person")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +14,7 @@ use consort::ide::format::rules::Bodies;
 use consort::ide::format::{Options, Wanted, format};
 use consort::ide::outline::{definitions, selectors};
 use consort::text::decode;
+use consort::text::document::Document;
 use consort::text::scanner::Scanner;
 use consort::text::toplevel::Scan;
 use consort::text::tree::Tree;
@@ -132,4 +135,76 @@ fn edited(file: &Path, text: &str, step: usize) -> Result<usize> {
         forms += 1;
     }
     Ok(forms)
+}
+
+/// Prints what the rules beside the compiler tell of the libraries, to be looked at by a person.
+#[test]
+#[ignore = "prints findings for a person"]
+fn findings_of_rules() -> Result<()> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for file in real_files::below(Path::new(LIBRARIES), &["lisp"]) {
+        let document = Document::new(&decode(std::fs::read(&file)?), 0);
+        for one in consort::ide::lint::check(&document, &["all".to_owned()]) {
+            let line = document.text().char_to_line(one.span.start);
+            println!("{} {}:{}: {}", one.code, file.display(), line + 1, document.text().line(line).to_string().trim());
+            *counts.entry(one.code).or_default() += 1;
+        }
+    }
+    println!("{counts:?}");
+    Ok(())
+}
+
+/// Compares indentation with that of Emacs, whose results tests/format/compare makes. Lines count
+/// relative to the first line of their top-level form. Prints the share, and the operators of the
+/// lists in which lines differ.
+#[test]
+#[ignore = "needs the results of Emacs: tests/format/compare"]
+fn indentation_beside_emacs() -> Result<()> {
+    let directory = std::env::var("EMACS_INDENTED").context("EMACS_INDENTED names no directory")?;
+    let (mut all, mut same) = (0usize, 0usize);
+    let mut differing: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for line in std::fs::read_to_string(Path::new(&directory).join("files"))?.lines() {
+        let Some((original, output)) = line.split_once('\t') else { continue };
+        let Ok(theirs) = std::fs::read(output) else { continue };
+        let (text, theirs) = (decode(std::fs::read(original)?), decode(theirs));
+        let ours = formatted(&text, Options { tab_size: 8, tabs: false });
+        let (our_lines, their_lines): (Vec<&str>, Vec<&str>) = (ours.lines().collect(), theirs.lines().collect());
+        if our_lines.len() != their_lines.len() {
+            continue;
+        }
+        let tree = Tree::parse(&ours);
+        let width = |line: &str| line.len() - line.trim_start().len();
+        let mut at = 0;
+        for (number, (own, their)) in our_lines.iter().zip(&their_lines).enumerate() {
+            let start = at + width(own);
+            at += own.len() + 1;
+            let path = tree.path(start, false);
+            if own.trim().is_empty() || path.len() < 2 || own.trim() != their.trim() {
+                continue;
+            }
+            let first = ours[..tree.node(path[1]).start].matches('\n').count();
+            let (Some(our_first), Some(their_first)) = (our_lines.get(first), their_lines.get(first)) else { continue };
+            all += 1;
+            if width(own) + width(their_first) == width(their) + width(our_first) {
+                same += 1;
+                continue;
+            }
+            let operator = path.iter().rev().find_map(|id| tree.operator(*id)).unwrap_or_default();
+            let example = || {
+                let from = number.saturating_sub(6).max(first);
+                let shown: Vec<&str> = our_lines[from..=number].to_vec();
+                format!("{original}:{}: ours {}, theirs {}\n{}", number + 1, width(own), width(their), shown.join("\n"))
+            };
+            let entry = differing.entry(operator).or_insert_with(|| (0, example()));
+            entry.0 += 1;
+        }
+    }
+    ensure!(all > 1000, "only {all} lines: Emacs indented nothing");
+    let mut most: Vec<_> = differing.into_iter().collect();
+    most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    println!("{same} of {all} lines as Emacs indents them: {:.2}%", 100.0 * same as f64 / all as f64);
+    for (operator, (count, example)) in most.iter().take(60) {
+        println!("---- {operator}: {count}\n{example}");
+    }
+    Ok(())
 }

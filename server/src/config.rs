@@ -135,6 +135,11 @@ pub struct Config {
     pub completion_snippets: bool,
     /// `docs.hyperspec`: the directory or the address of the HyperSpec. Default: the usual address.
     pub hyperspec: String,
+    /// `lint.rules`: the rules beside the compiler that are checked. Default none.
+    pub lint_rules: Vec<String>,
+    /// `format.indent`: operators, in lower case, with the number of arguments before their bodies.
+    /// Default none.
+    pub format_indent: std::collections::BTreeMap<String, usize>,
     /// `host.linger_s`: the time that the host stays after its last client has left. Default 60
     /// s.
     pub linger: Duration,
@@ -199,6 +204,8 @@ impl Default for Config {
             hint_parameters: false,
             completion_snippets: false,
             hyperspec: String::new(),
+            lint_rules: Vec::new(),
+            format_indent: std::collections::BTreeMap::new(),
             linger: Duration::from_secs(60),
             problems: Vec::new(),
             untrusted: None,

@@ -295,6 +295,29 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "lint.rules",
+        expected: "an array of names of rules, such as [\"all\", \"-boolean-if\"] (docs/diagnostics.md)",
+        default: "[]",
+        workspace: FromWorkspace::Any,
+        set: |config, value| {
+            // An unknown name is of another version, and checks nothing.
+            let names = value.as_array()?.iter().map(|name| name.as_str().map(String::from));
+            names.collect::<Option<_>>().map(|names| config.lint_rules = names)
+        },
+    },
+    Key {
+        name: "format.indent",
+        expected: "a table of operators with the number of arguments before their bodies, such as {with-foo = 1}",
+        default: "{}",
+        workspace: FromWorkspace::Any,
+        set: |config, value| {
+            let count = |value: &Value| usize::try_from(value.as_u64().filter(|count| *count <= 20)?).ok();
+            let rules = value.as_object()?.iter().map(|(name, value)| Some((name.to_lowercase(), count(value)?)));
+            config.format_indent.extend(rules.collect::<Option<Vec<_>>>()?);
+            Some(())
+        },
+    },
+    Key {
         name: "host.linger_s",
         expected: "a number of seconds from 0 to 604800",
         default: "60",

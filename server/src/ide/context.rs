@@ -113,6 +113,12 @@ impl<B: Backend> Context<B> {
         self.open.iter().map(|open| &open.document)
     }
 
+    /// Returns the documents that the client has open besides `uri`, each with its URI.
+    pub fn others(&self, uri: &str) -> Vec<(String, Document)> {
+        let others = self.open.iter().filter(|open| open.own && open.uri != uri);
+        others.map(|open| (open.uri.clone(), open.document.clone())).collect()
+    }
+
     /// Returns the texts of files as they are now: open ones from the snapshot, others from the
     /// disk.
     pub async fn texts(&self) -> Texts {

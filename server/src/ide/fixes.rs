@@ -2,6 +2,8 @@
 //! names. A form that is ambiguous because of a reader conditional gets no fix.
 
 mod balance;
+mod create;
+mod lint;
 pub mod meant;
 mod names;
 pub(in crate::ide) mod packages;
@@ -62,6 +64,12 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     if item.code == "unused-variable" {
         fixes.extend(unused::fixes(document, item));
         fixes.extend(unused_loop::fix(document, item));
+    }
+    if item.code.starts_with("lint-") {
+        fixes.extend(lint::fix(document, item));
+    }
+    if item.code == "undefined-function" {
+        fixes.extend(create::fix(document, item));
     }
     if item.code == "unused-function" {
         fixes.extend(unused_function::fix(document, item));

@@ -5,6 +5,7 @@ mod columns;
 mod loops;
 pub mod roles;
 pub mod rules;
+pub mod user_rules;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -157,6 +158,12 @@ impl<'a> Lines<'a> {
         self.line(self.tree.node(first).start) == self.line(self.tree.node(second).start)
     }
 
+    /// The column of the first token of the line on which a node begins.
+    pub(super) fn column_of_line(&self, id: NodeId) -> usize {
+        let line = self.line(self.tree.node(id).start);
+        if self.protected[line] { self.column_of(id) } else { self.indent[line] }
+    }
+
     pub(super) fn begins_line(&self, id: NodeId) -> bool {
         let start = self.tree.node(id).start;
         self.first[self.line(start)] == start
@@ -244,14 +251,29 @@ impl<'a> Lines<'a> {
         };
         let number = before.len();
         let body = |arguments: usize| if number <= arguments { open + 4 } else { open + 2 };
+        // Behind a first statement that stands beside the operator.
+        let statement = |arguments: usize| match before {
+            [_, first, .., last] if number > arguments + 1 && self.same_line(head, *last) => self.column_of(*first),
+            [_, only] if number > arguments + 1 && self.same_line(head, *only) => self.column_of(*only),
+            _ => body(arguments),
+        };
         match role {
             Role::Clause => return open + 1,
+            Role::Binding if number == 1 => return open + 2,
             Role::Function => return body(1),
             Role::Method => return body(self.roles.lambda_list_at(list)),
-            Role::Data | Role::Code => {}
+            Role::Data | Role::Code | Role::Binding => {}
         }
         match operator {
-            _ if tree.text_of(head).starts_with(':') => self.as_function(open, before),
+            _ if bodies.is_wanted(operator) => bodies.get(operator).map_or(open + 2, body),
+            _ if tree.text_of(head).starts_with(':') => self.as_call(open, before, next),
+            "cond" => before.get(1).map_or(open + 2, |clause| self.column_of(*clause)),
+            "unwind-protect" if number == 1 => open + 5,
+            "multiple-value-bind" | "with-slots" | "with-accessors" | "defclass" | "define-condition"
+                if number == 1 =>
+            {
+                open + 6
+            }
             "loop" => loops::column(self, list, before, next),
             "defmethod" => body(self.roles.lambda_list_at(list)),
             "tagbody" | "prog" | "prog*" => {
@@ -265,7 +287,15 @@ impl<'a> Lines<'a> {
                     open + 3
                 }
             }
-            _ => bodies.get(operator).map_or_else(|| self.as_function(open, before), body),
+            _ if number == 2 && bodies.is_guessed_definer(operator) => {
+                let is_list = next.is_some_and(|next| tree.node(tree.datum(next)).kind == Kind::List);
+                if is_list { open + 4 } else { open + 2 }
+            }
+            _ => match bodies.get(operator) {
+                Some(arguments) if bodies.aligns_statements(operator) => statement(arguments),
+                Some(arguments) => body(arguments),
+                None => self.as_call(open, before, next),
+            },
         }
     }
 
@@ -286,6 +316,19 @@ impl<'a> Lines<'a> {
         };
         let parameter = *before.get(keyword + 1)?;
         self.same_line(before[keyword], parameter).then(|| self.column_of(parameter))
+    }
+
+    /// As a call: a keyword stands below the first one of the keywords before it.
+    fn as_call(&self, open: usize, before: &[NodeId], next: Option<NodeId>) -> usize {
+        let is_keyword = |id: &NodeId| self.tree.text_of(*id).starts_with(':');
+        let mut pairs = before.iter().rev().skip(1).step_by(2);
+        match next.filter(is_keyword) {
+            Some(_) => {
+                let first = pairs.by_ref().take_while(|id| is_keyword(id)).last();
+                first.map_or_else(|| self.as_function(open, before), |first| self.column_of(*first))
+            }
+            None => self.as_function(open, before),
+        }
     }
 
     /// Below the first argument; one column in when there is none yet.

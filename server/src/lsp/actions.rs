@@ -1,6 +1,7 @@
 //! `textDocument/codeAction`: fixes of diagnostics, and refactorings of the form at the cursor.
 
 mod expand;
+mod refactor;
 
 use lsp_types::*;
 use serde_json::json;
@@ -26,7 +27,13 @@ const LOOKED_UP: usize = 8;
 
 /// The code action kinds that the server offers.
 pub(super) fn kinds() -> Vec<CodeActionKind> {
-    vec![CodeActionKind::QUICKFIX, CodeActionKind::REFACTOR_REWRITE, CodeActionKind::from(expand::SHOW)]
+    vec![
+        CodeActionKind::QUICKFIX,
+        CodeActionKind::REFACTOR_EXTRACT,
+        CodeActionKind::REFACTOR_INLINE,
+        CodeActionKind::REFACTOR_REWRITE,
+        CodeActionKind::from(expand::SHOW),
+    ]
 }
 
 /// Returns true if the client asked for this kind. A kind includes all kinds below it; an empty
@@ -68,8 +75,25 @@ pub(super) async fn offer(
             CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => wanted(only, kind),
             _ => true,
         }));
+        // An editor that asks by itself shows a bulb for what it gets: with a cursor there always
+        // is something.
+        let invoked = params.context.trigger_kind != Some(CodeActionTriggerKind::AUTOMATIC);
+        if invoked || params.range.start != params.range.end {
+            let offers = refactor::offer(connection, &uri, params.range).await;
+            offered.extend(
+                offers
+                    .into_iter()
+                    .filter(|one| one.kind.as_ref().is_none_or(|kind| wanted(only, kind)))
+                    .map(Into::into),
+            );
+        }
     }
     offered
+}
+
+/// `codeAction/resolve`: the edit of a refactoring.
+pub(super) async fn resolve(connection: &Connection, action: CodeAction) -> CodeAction {
+    refactor::resolve(connection, action).await
 }
 
 async fn quick_fixes(

@@ -21,7 +21,11 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
         commands: commands::names().map(str::to_owned).collect(),
         work_done_progress_options: WorkDoneProgressOptions { work_done_progress: Some(true) },
     };
-    let actions = CodeActionOptions { code_action_kinds: Some(actions::kinds()), ..CodeActionOptions::default() };
+    let actions = CodeActionOptions {
+        code_action_kinds: Some(actions::kinds()),
+        resolve_provider: Some(true),
+        ..CodeActionOptions::default()
+    };
     let pull = negotiated.pull.then(|| {
         DiagnosticServerCapabilities::Options(DiagnosticOptions {
             identifier: Some("consort".into()),

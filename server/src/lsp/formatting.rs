@@ -7,9 +7,13 @@ use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
 use super::texts::{Feature, Source, Text};
+use crate::bounded_file;
 use crate::ide::format::rules::Bodies;
+use crate::ide::format::user_rules::{DIR_LOCALS, Rule, of_dir_locals};
 use crate::ide::format::{Change, Options, Wanted, format};
 use crate::ide::symbol_kinds::{by_package, kinds};
+use crate::session::requests;
+use crate::text::decode;
 
 fn options(given: &FormattingOptions) -> Options {
     Options { tab_size: (given.tab_size as usize).clamp(1, 64), tabs: !given.insert_spaces }
@@ -77,6 +81,9 @@ async fn indented(
             (bodies, in_packages)
         })
         .await;
+    for (name, body) in user_rules(connection).await {
+        bodies.want(&name, body);
+    }
     for (written, kind) in kinds(&connection.session, asked).await {
         match kind.operator.as_deref() {
             Some("macro") => bodies.learn(&written, kind.body),
@@ -89,6 +96,24 @@ async fn indented(
         if changes.len() <= MOST_EDITS { text.edits(&changes) } else { text.edits(&[joined(&text.string, &changes)]) }
     });
     Ok(Some(edits.await))
+}
+
+/// The largest `.dir-locals.el` that is read, in bytes.
+const DIR_LOCALS_LIMIT: u64 = 256 << 10;
+
+/// The person's rules: those of `.dir-locals.el` in the workspace's directory, then those of the
+/// settings.
+async fn user_rules(connection: &Connection) -> Vec<Rule> {
+    let settings = connection.session.settings(connection.client);
+    let file = connection.session.workspace().join(DIR_LOCALS);
+    let read = move || match bounded_file::read(&file, DIR_LOCALS_LIMIT) {
+        Ok(bytes) => of_dir_locals(&decode(bytes)),
+        // Most workspaces have none.
+        Err(_) => Vec::new(),
+    };
+    let mut rules = requests::compute(read).await.value;
+    rules.extend(settings.await.format_indent);
+    rules
 }
 
 /// Merges many changes into one.

@@ -31,6 +31,10 @@ pub(super) struct Negotiated {
     pub(super) register_watch: bool,
     /// The client supports `CodeAction`s, not only `Command`s.
     pub(super) code_actions: bool,
+    /// The client has the edit of a code action resolved when it is chosen.
+    pub(super) resolves_edits: bool,
+    /// The client shows code actions that cannot be taken, with the reason.
+    pub(super) disabled_actions: bool,
     /// The client supports `workspace/applyEdit`.
     pub(super) apply_edit: bool,
     /// Edits may name the document version they apply to.
@@ -77,6 +81,10 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         register_configuration: workspace.and_then(|w| w.did_change_configuration?.dynamic_registration) == Some(true),
         register_watch: workspace.and_then(|w| w.did_change_watched_files?.dynamic_registration) == Some(true),
         code_actions: text.and_then(|text| text.code_action.as_ref()?.code_action_literal_support.as_ref()).is_some(),
+        resolves_edits: text
+            .and_then(|text| text.code_action.as_ref()?.resolve_support.as_ref())
+            .is_some_and(|support| support.properties.iter().any(|property| property == "edit")),
+        disabled_actions: text.and_then(|text| text.code_action.as_ref()?.disabled_support) == Some(true),
         apply_edit: workspace.and_then(|w| w.apply_edit) == Some(true),
         settings: if is_own(params) { Source::OwnClient } else { Source::Client },
         approve: declares(params, "approve"),

@@ -40,6 +40,11 @@ fn refused(refusal: Refusal) -> Error {
     Error { code: ErrorCode::ServerError(-32803), message: refusal.0.into(), data: None }
 }
 
+/// Changes that are all sure, as the client can apply them.
+pub(super) fn edit_of(connection: &Connection, files: Vec<FileChanges>) -> WorkspaceEdit {
+    edit(connection, &Renaming { old: String::new(), new: String::new(), kind: String::new(), files })
+}
+
 /// The changes as the client can apply them. Those that are not sure are left out, and the person
 /// told, where the client cannot ask about them.
 fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {

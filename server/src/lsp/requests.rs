@@ -107,6 +107,10 @@ impl LanguageServer for Connection {
         }
     }
 
+    async fn code_action_resolve(&self, action: CodeAction) -> Result<CodeAction> {
+        Ok(actions::resolve(self, action).await)
+    }
+
     async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
         super::completion::complete(self, params).await
     }

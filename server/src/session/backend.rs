@@ -1,17 +1,22 @@
 //! The session as the backend of the features: a snapshot of the texts for each request, and the
 //! image.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{ClientId, Provenance, Session};
+use super::{CheckRequest, ClientId, Provenance, Session};
 use crate::ide::context::{Backend, Context, Made};
 use crate::ide::index::Snapshot;
 use crate::ide::name_index::NameIndex;
+use crate::ide::refactor::proof::Compiler;
 use crate::ide::rename::Expander;
 use crate::ide::texts::OpenText;
 use crate::image::api::Operation;
 use crate::image::api::expand::{CompareExpansions, Compared};
-use crate::model::image::ImageError;
+use crate::model::check::{CheckMode, CheckReport};
+use crate::model::diagnostic::Diagnostic;
+use crate::model::image::{ImageError, ImageState};
+use crate::text::document::Document;
 
 impl Backend for Session {
     async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
@@ -71,7 +76,7 @@ impl Session {
 /// The longest time, in seconds, in which the forms of a renaming are expanded.
 const COMPARISON: f64 = 20.0;
 
-/// A client's session, as what compares expansions.
+/// A client's session, as what compares expansions and compiles texts.
 #[derive(Debug, Clone)]
 pub struct InCopy {
     /// The session.
@@ -84,5 +89,21 @@ impl Expander for InCopy {
     async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
         let operation = |session, timeout| CompareExpansions { session, timeout, ..comparison };
         self.session.run_in_copy(self.client, "renaming", COMPARISON, operation).await
+    }
+}
+
+impl Compiler for InCopy {
+    async fn findings(&self, uri: &str, text: &Document) -> Option<Vec<Diagnostic>> {
+        // Without an image nothing is checked, and what is shown is of another time.
+        if !matches!(self.session.image_state(), ImageState::Ready { .. }) {
+            return None;
+        }
+        let snapshot = self.session.snapshot(self.client, uri, true).await?;
+        (snapshot.text == *text.text()).then_some(snapshot.items)
+    }
+
+    async fn compile(&self, path: Option<PathBuf>, text: String) -> Result<CheckReport, ImageError> {
+        let request = CheckRequest { text, path, mode: CheckMode::File, package: None, timeout: None };
+        self.session.check(self.client, request).await
     }
 }

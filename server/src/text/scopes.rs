@@ -183,6 +183,33 @@ impl Scopes {
         all
     }
 
+    /// The bindings outside of `span` that names inside of it mean, each once, in the order of
+    /// their first use; as indices of `bindings`.
+    pub fn from_outside(&self, span: Span) -> Vec<usize> {
+        let mut found = Vec::new();
+        let from = self.uses_by_place.partition_point(|index| self.uses[*index].span.start < span.start);
+        for index in &self.uses_by_place[from..] {
+            if self.uses[*index].span.start >= span.end {
+                break;
+            }
+            let Some(meant) = self.meant[*index] else { continue };
+            let bound = self.bindings[meant].span;
+            let outside = bound.start < span.start || span.end < bound.end;
+            if outside && !found.contains(&meant) {
+                found.push(meant);
+            }
+        }
+        found
+    }
+
+    /// The names of the variables that are used inside of `span` and that nothing binds there.
+    pub fn unbound_in(&self, span: Span) -> Vec<&str> {
+        let from = self.uses_by_place.partition_point(|index| self.uses[*index].span.start < span.start);
+        let within = self.uses_by_place[from..].iter().take_while(|index| self.uses[**index].span.start < span.end);
+        let free = within.filter(|index| self.meant[**index].is_none() && self.uses[**index].space == Space::Variable);
+        free.map(|index| self.uses[*index].name.as_str()).collect()
+    }
+
     /// The places, in order, where the variable `name` (without package, lower-case unless escaped)
     /// is evaluated and means no local binding.
     pub fn free_uses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Span> + 'a {

@@ -9,6 +9,7 @@ mod image;
 mod input;
 mod macroexpand;
 mod names;
+mod refactor;
 mod stopping;
 mod texts;
 mod tools;

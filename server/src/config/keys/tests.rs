@@ -94,7 +94,9 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
             "lenses.tests",
             "lenses.references",
             "hints.parameters",
-            "completion.snippets"
+            "completion.snippets",
+            "lint.rules",
+            "format.indent"
         ]
     );
 }
@@ -110,6 +112,7 @@ fn a_wrong_value_says_what_is_expected_and_changes_nothing() {
         ("check.deadline_s", json!("soon")),
         ("check.memory_mb", json!(u64::MAX)),
         ("eval.timeout_s", json!(1e300)),
+        ("format.indent", json!({"with-foo": "1"})),
         ("host.linger_s", json!(null)),
         ("approval.eval", json!("Allow")),
         ("approval.edit-file", json!(true)),

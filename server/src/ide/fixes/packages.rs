@@ -93,6 +93,35 @@ pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Ch
     Some(Change { span: form.span_of(last.end(), last.end()), text: format!("{newline}  ({})", words.join(" ")) })
 }
 
+/// The edit that takes a name, upper-case, out of the exports; `None` when it is not there.
+pub(in crate::ide) fn without_export(definition: &Definition, name: &str) -> Option<Change> {
+    let form = &definition.form;
+    let options = definition.list()?.elements().iter().skip(2).filter(|node| node.is_list());
+    let exports = options
+        .filter(|node| node.elements().first().is_some_and(|key| form.written(key).eq_ignore_ascii_case(":export")));
+    for option in exports {
+        let named = |node: &&Node| designated(form.written(node)).is_some_and(|one| one == name);
+        if let Some(node) = option.elements().iter().skip(1).find(named) {
+            return super::unused::without(form, option, node);
+        }
+    }
+    None
+}
+
+/// The package, upper-case, that a name, upper-case, is imported from.
+pub(in crate::ide) fn imported_from(definition: &Definition, name: &str) -> Option<String> {
+    let form = &definition.form;
+    let options = definition.list()?.elements().iter().skip(2).filter(|node| node.is_list());
+    let mut imports = options.filter(|node| {
+        node.elements().first().is_some_and(|key| form.written(key).eq_ignore_ascii_case(":import-from"))
+    });
+    imports.find_map(|option| {
+        let mut names = option.elements().iter().skip(1).filter_map(|node| designated(form.written(node)));
+        let package = names.next()?;
+        names.any(|one| one == name).then_some(package)
+    })
+}
+
 /// `name` written as another designator is.
 fn designator(name: &str, like: &str) -> String {
     if like.starts_with('"') {

@@ -83,8 +83,13 @@ impl Clauses {
 pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Option<NodeId>) -> usize {
     let tree = lines.tree;
     let open = lines.column(tree.node(list).start);
-    let &[head, first, ..] = before else { return open + 2 };
-    let base = if lines.same_line(head, first) { lines.column_of(first) } else { open + 2 };
+    let commented =
+        lines.tree.children(list).get(1).is_some_and(|second| {
+            lines.tree.is_comment(*second) && lines.same_line(lines.tree.children(list)[0], *second)
+        });
+    let behind = if commented { open + "(loop ".len() } else { open + 2 };
+    let &[head, first, ..] = before else { return behind };
+    let base = if lines.same_line(head, first) { lines.column_of(first) } else { behind };
     if tree.symbol(first).is_none() {
         return base;
     }
@@ -105,9 +110,9 @@ pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Optio
             Some((at, id, name)) if matches!(name.as_str(), "do" | "doing" | "initially" | "finally") => {
                 match before.get(at + 1) {
                     Some(form) if lines.same_line(*id, *form) => lines.column_of(*form),
-                    _ if lines.begins_line(*id) => lines.column_of(*id) + 2,
-                    // At the end of a line: a body like any other.
-                    _ => open + 2,
+                    _ if lines.begins_line(*id) => lines.column_of(*id) + 3,
+                    // At the end of a line.
+                    _ => lines.column_of_line(*id) + 2,
                 }
             }
             Some((_, id, _)) => line_column(*id) + 2,

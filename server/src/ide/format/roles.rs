@@ -15,6 +15,8 @@ pub enum Role {
     Function,
     /// A clause of `case`.
     Clause,
+    /// A binding of `let` and the like: a variable and its value.
+    Binding,
     /// A `:method` of a generic function: a body follows its lambda list.
     Method,
     /// None of these.
@@ -143,7 +145,11 @@ impl<'a> Roles<'a> {
             };
         }
         let local = tree.node(around).parent;
+        let is_first = tree.place(around) == 1 && tree.node(around).kind == Kind::List;
         match self.operator(local) {
+            Some("let" | "let*" | "compiler-let" | "symbol-macrolet" | "handler-bind" | "restart-bind") if is_first => {
+                Role::Binding
+            }
             Some("flet" | "labels" | "macrolet") if tree.place(around) == 1 && tree.node(around).parent == local => {
                 Role::Function
             }

@@ -8,16 +8,18 @@ use crate::text::tree::{Kind, ROOT, Tree};
 /// indented as a function.
 pub type Body = Option<usize>;
 
-/// Indentation data of operators, by their names in lower case without package. The text's own
-/// macros take precedence, then the standard's, the live image's, and last a guess by the name.
+/// Indentation data of operators, by their names in lower case without package. The person's rules
+/// take precedence, then the text's own macros, the standard's, the live image's, and last a guess
+/// by the name.
 #[derive(Debug, Clone, Default)]
 pub struct Bodies {
+    wanted: HashMap<String, usize>,
     own: HashMap<String, Body>,
     live: HashMap<String, Body>,
 }
 
 /// The standard's operators with a body, and others that everybody has.
-const STANDARD: [(&str, usize); 71] = [
+const STANDARD: [(&str, usize); 78] = [
     ("block", 1),
     ("case", 1),
     ("catch", 1),
@@ -25,7 +27,9 @@ const STANDARD: [(&str, usize); 71] = [
     ("compiler-let", 1),
     ("ctypecase", 1),
     ("defclass", 2),
+    ("defconst", 1),
     ("defconstant", 1),
+    ("defcustom", 1),
     ("defgeneric", 2),
     ("define-compiler-macro", 2),
     ("define-condition", 2),
@@ -38,6 +42,7 @@ const STANDARD: [(&str, usize); 71] = [
     ("defparameter", 1),
     ("defsetf", 2),
     ("defstruct", 1),
+    ("defsubst", 2),
     ("defsystem", 1),
     ("deftype", 2),
     ("defun", 2),
@@ -61,10 +66,12 @@ const STANDARD: [(&str, usize); 71] = [
     ("lambda", 1),
     ("let", 1),
     ("let*", 1),
-    ("locally", 0),
+    ("locally", 1),
     ("macrolet", 1),
     ("multiple-value-bind", 2),
+    ("multiple-value-call", 1),
     ("multiple-value-prog1", 1),
+    ("multiple-value-setq", 1),
     ("named-lambda", 2),
     ("pprint-logical-block", 1),
     ("print-unreadable-object", 1),
@@ -74,6 +81,7 @@ const STANDARD: [(&str, usize); 71] = [
     ("progv", 2),
     ("restart-bind", 1),
     ("restart-case", 1),
+    ("return", 0),
     ("return-from", 1),
     ("symbol-macrolet", 1),
     ("throw", 1),
@@ -86,9 +94,27 @@ const STANDARD: [(&str, usize); 71] = [
     ("with-condition-restarts", 2),
     ("with-open-file", 1),
     ("with-open-stream", 1),
+    ("with-output-to-string", 1),
     ("with-simple-restart", 1),
     ("with-slots", 2),
     ("with-standard-io-syntax", 0),
+];
+
+/// Operators with nothing but arguments before a body, which SLIME's rules tell by a number.
+const ALIGNED: [&str; 13] = [
+    "block",
+    "catch",
+    "eval-when",
+    "locally",
+    "multiple-value-prog1",
+    "prog1",
+    "prog2",
+    "progn",
+    "return",
+    "throw",
+    "unless",
+    "when",
+    "with-standard-io-syntax",
 ];
 
 impl Bodies {
@@ -105,7 +131,12 @@ impl Bodies {
                 own.insert(definition.name, before_body(&words));
             }
         }
-        Bodies { own, live: HashMap::new() }
+        Bodies { own, ..Bodies::default() }
+    }
+
+    /// The macros of the text, with the number of arguments before their bodies.
+    pub fn own(&self) -> impl Iterator<Item = (&str, Body)> {
+        self.own.iter().map(|(name, body)| (name.as_str(), *body))
     }
 
     /// Names that only the image may know, by the elements of lists they head, as written.
@@ -130,6 +161,16 @@ impl Bodies {
         names
     }
 
+    /// Adds a rule of the person's.
+    pub fn want(&mut self, name: &str, body: usize) {
+        self.wanted.insert(name.to_lowercase(), body);
+    }
+
+    /// Returns true if a rule of the person's says how the operator is indented.
+    pub fn is_wanted(&self, name: &str) -> bool {
+        self.wanted.contains_key(name)
+    }
+
     /// Records the image's answer about a name.
     pub fn learn(&mut self, written: &str, body: Body) {
         if let Some(symbol) = crate::text::names::symbol(written) {
@@ -139,13 +180,38 @@ impl Bodies {
 
     /// How an operator is indented.
     pub fn get(&self, name: &str) -> Body {
-        if let Some(own) = self.own.get(name) {
-            return *own;
+        if let Some(wanted) = self.wanted.get(name) {
+            return Some(*wanted);
+        }
+        if let Some(Some(own)) = self.own.get(name) {
+            return Some(*own);
         }
         if let Ok(at) = STANDARD.binary_search_by(|(known, _)| (*known).cmp(name)) {
             return Some(STANDARD[at].1);
         }
-        self.live.get(name).copied().unwrap_or_else(|| by_name(name))
+        match self.own.get(name).or_else(|| self.live.get(name)) {
+            // A definer without `&body` is indented as definers are.
+            Some(None) if !is_definer(name) => None,
+            Some(Some(body)) => Some(*body),
+            _ => by_name(name),
+        }
+    }
+
+    /// Returns true if statements stand below a first one that is beside the operator.
+    pub fn aligns_statements(&self, name: &str) -> bool {
+        let known = |bodies: &HashMap<String, Body>| bodies.get(name).is_some_and(Option::is_some);
+        known(&self.own) || known(&self.live) || ALIGNED.contains(&name)
+    }
+
+    /// Returns true if nothing but its name tells that the operator is a definer: a list behind the
+    /// defined name may be a lambda list.
+    pub fn is_guessed_definer(&self, name: &str) -> bool {
+        let known = |bodies: &HashMap<String, Body>| bodies.get(name).is_some_and(Option::is_some);
+        is_definer(name)
+            && !self.wanted.contains_key(name)
+            && !known(&self.own)
+            && !known(&self.live)
+            && STANDARD.binary_search_by(|(known, _)| (*known).cmp(name)).is_err()
     }
 }
 
@@ -173,9 +239,14 @@ fn before_body(lambda_list: &[String]) -> Body {
     None
 }
 
+/// As SLIME tells a definer.
+fn is_definer(name: &str) -> bool {
+    name.starts_with("def") && !["default", "definition", "definer"].iter().any(|other| name.starts_with(other))
+}
+
 fn by_name(name: &str) -> Body {
     let starts = |prefix: &str| name.starts_with(prefix);
-    if starts("def") && name != "default" || starts("with-") || starts("do-") || starts("when-") || starts("if-let") {
+    if is_definer(name) || starts("with-") || starts("do-") || starts("when-") || starts("if-let") {
         Some(1)
     } else if starts("without-") {
         Some(0)

@@ -106,7 +106,7 @@ fn control() {
     (error (e)
       (bar e)))
   (unwind-protect
-      (foo)
+       (foo)
     (bar))
   (do ((i 0 (1+ i)))
       ((= i 3)
@@ -164,6 +164,73 @@ fn loops_quotes_guards_and_macros() {
     2))
 "#,
     );
+}
+
+/// What SLIME's slime-cl-indent.el does, as `tests/format/compare` measures it.
+#[test]
+fn as_slime_indents() {
+    stays(
+        r#"
+(deftest name.1
+    (car
+     x)
+  1
+  2)
+
+(defrule integer
+    (and digit
+         (* digit))
+  (:text t))
+
+(define-constant +x+
+    (list 1))
+
+(deftest name.2
+  :a)
+
+(progn
+  (cond
+    ((foo)
+     1)
+    (t
+     2))
+  (let ((x
+          (foo)))
+    x)
+  (multiple-value-bind
+        (a b)
+      (foo)
+    a)
+  (make-array 2 :element-type 'octet
+                :fill-pointer t)
+  (when x (foo)
+        (bar))
+  (prog1 1
+    (foo))
+  (loop for x in y
+        while x do
+          (foo)
+          (bar))
+  (loop for x in y
+        do
+           (foo))
+  (loop ; why
+        for x in y
+        collect x))
+"#,
+    );
+}
+
+#[test]
+fn rules_of_the_person_come_first() {
+    let text = "(progn\n(with-it a\nb\nc)\n(when\na\nb))";
+    let tree = Tree::parse(text);
+    let mut bodies = Bodies::of(&tree);
+    bodies.want("WITH-IT", 2);
+    bodies.want("when", 0);
+    let wanted = Wanted { lines: 0..usize::MAX, typing: false };
+    let new = apply(text, &format(&tree, &wanted, &bodies, SPACES));
+    assert_eq!(new, "(progn\n  (with-it a\n      b\n    c)\n  (when\n    a\n    b))");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Actor, first_line};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
-use crate::ide::{structure, undefined_variables};
+use crate::ide::{lint, structure, undefined_variables};
 use crate::image::api::CheckParams;
 use crate::image::api::eval_copy::EvalInCopyParams;
 use crate::image::api::expand::ExpandParams;
@@ -74,8 +74,10 @@ impl Actor {
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let checker = self.checker.clone();
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
+            let rules = self.config(key.0).lint_rules.clone();
             let abort = self.jobs.start_check(job, async move {
-                Ok(with_uses_marked(document, checker.check_edited(prepared()).await?).await)
+                let report = with_uses_marked(document.clone(), checker.check_edited(prepared()).await?).await;
+                Ok(with_rules(document, report, rules).await)
             });
             if let Some(open) = self.documents.get_mut(&key) {
                 open.running = Some(Running { abort, since: now, announced: false });
@@ -109,7 +111,10 @@ impl Actor {
             Some(Ok(report)) => {
                 done = true;
                 open.took = since.elapsed();
-                judgement = Some((report.diagnostics.clone(), report.end == CheckEnd::Complete));
+                // A chain tells of the compiler's findings alone.
+                let mut compiled = report.diagnostics.clone();
+                compiled.retain(|one| !lint::is_finding(one));
+                judgement = Some((compiled, report.end == CheckEnd::Complete));
                 open.findings.check_ends(report.diagnostics);
                 open.checked();
             }
@@ -140,6 +145,8 @@ impl Actor {
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
         request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
+        // A form of an agent's is compiled, and no more.
+        let rules = if request.mode == CheckMode::File { config.lint_rules.clone() } else { Vec::new() };
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let text = request.text.clone();
             let (document, structure, expected) = compute_all(move || {
@@ -155,7 +162,8 @@ impl Actor {
                 CheckMode::Form => checker.check_repeated(params).await?,
                 CheckMode::File => checker.check(params).await?,
             };
-            let mut report = with_uses_marked(document, report).await;
+            let report = with_uses_marked(document.clone(), report).await;
+            let mut report = with_rules(document, report, rules).await;
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
         });
@@ -249,6 +257,18 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
     }
     compute_all(move || {
         undefined_variables::mark_uses(&document, &mut report.diagnostics);
+        report
+    })
+    .await
+}
+
+/// The report with the findings of the rules beside the compiler.
+async fn with_rules(document: Document, mut report: CheckReport, rules: Vec<String>) -> CheckReport {
+    if rules.is_empty() {
+        return report;
+    }
+    compute_all(move || {
+        report.diagnostics.extend(lint::check(&document, &rules));
         report
     })
     .await

@@ -1,0 +1,65 @@
+//! Fixes of findings of the rules beside the compiler.
+
+use super::{Change, Fix};
+use crate::model::diagnostic::Diagnostic;
+use crate::text::datum::{Form, Kind};
+use crate::text::document::Document;
+
+pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
+    let form = Form::at(document, item.span.start).filter(|form| form.balanced)?;
+    let chain = form.around(item.span);
+    let [.., list, marked] = chain.as_slice() else { return None };
+    let upper = form.text(marked).chars().all(|char| !char.is_lowercase());
+    let cased = |word: &str| if upper { word.to_uppercase() } else { word.to_owned() };
+    let replace = |start: usize, end: usize, text: String| Change { span: form.span_of(start, end), text };
+    let head = |word: &str| replace(marked.start(), marked.end(), cased(word));
+    let (title, changes) = match item.code.as_str() {
+        "lint-eq-literal" => {
+            let string = list.children.iter().any(|node| node.kind == Kind::String);
+            let word = if string { "equal" } else { "eql" };
+            (format!("Write {word}"), vec![head(word)])
+        }
+        "lint-boolean-if" => {
+            let [_, condition, yes, _] = list.elements() else { return None };
+            let not = form.text(yes).eq_ignore_ascii_case("nil");
+            let word = if not { "not" } else { "and" };
+            let end = if not { ")".to_owned() } else { format!(" {})", cased("t")) };
+            let kept = form.source.get(condition.end()..list.end()).is_some_and(|rest| !rest.contains([';', '|']));
+            kept.then_some(())?;
+            (format!("Write {word}"), vec![head(word), replace(condition.end(), list.end(), end)])
+        }
+        "lint-negated-when" => {
+            let condition = list.elements().get(1)?;
+            let inner = condition.elements().get(1)?;
+            let word = if form.operator(list).as_deref() == Some("when") { "unless" } else { "when" };
+            let changes = vec![head(word), replace(condition.start(), condition.end(), form.written(inner).to_owned())];
+            (format!("Write {word}"), changes)
+        }
+        _ => return None,
+    };
+    Some(Fix::new(title, changes))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::tests::{applied, marked};
+    use super::*;
+
+    #[test]
+    fn what_is_meant_takes_the_place() {
+        for (source, code, expected) in [
+            ("(«eq» x 1)", "lint-eq-literal", "(eql x 1)"),
+            ("(«EQ» x \"s\")", "lint-eq-literal", "(EQUAL x \"s\")"),
+            ("(«if» (f x)\n    t nil)", "lint-boolean-if", "(and (f x) t)"),
+            ("(«if» (f x) nil\n  t)", "lint-boolean-if", "(not (f x))"),
+            ("(«when» (not x) (g))", "lint-negated-when", "(unless x (g))"),
+            ("(«unless» (not x) (g))", "lint-negated-when", "(when x (g))"),
+        ] {
+            let (document, item) = marked(source, code);
+            assert_eq!(applied(&document, &fix(&document, &item).unwrap()), expected);
+        }
+        let (document, item) = marked("(«if» x ; why\n t nil)", "lint-boolean-if");
+        assert!(fix(&document, &item).is_none());
+    }
+}

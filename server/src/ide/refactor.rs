@@ -1,0 +1,274 @@
+//! Refactorings of the form at the cursor: which are offered, and the changes that one makes.
+//!
+//! Each refactoring is a function of a [`site::Site`] in a file of its own. It returns edits of the
+//! text, or the reason why it is refused. `finish` applies them, indents what they touch and looks
+//! that no comment is lost; `proof` has the changed text compiled in a copy of the image.
+
+mod bindings;
+mod conditionals;
+mod effects;
+mod exports;
+mod extract_function;
+mod extract_variable;
+mod finish;
+mod inline;
+mod package_order;
+mod place;
+mod prefix;
+pub mod proof;
+mod site;
+
+use std::collections::HashMap;
+
+use super::context::{Backend, Cursor};
+use super::format::rules::Bodies;
+use super::rename::{FileChanges, Refusal};
+use super::symbol_kinds::{self, SymbolsByPackage};
+use crate::text::Span;
+use crate::text::datum::{Form, Node};
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::scopes::Scopes;
+use crate::text::tree::Tree;
+use proof::{Compiler, Proof};
+use site::{Edit, Macros, Site};
+
+/// The maximum size in bytes of a top-level form that is refactored.
+const LARGEST_FORM: usize = 256 << 10;
+/// The maximum size in bytes of a text.
+const LARGEST_TEXT: usize = 4 << 20;
+
+/// The kind of a refactoring (LSP 3.17 `CodeActionKind`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// `refactor.extract`.
+    Extract,
+    /// `refactor.inline`.
+    Inline,
+    /// `refactor.rewrite`.
+    Rewrite,
+}
+
+/// A refactoring that can be asked for at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its name, for [`carry_out`].
+    pub id: &'static str,
+    /// Its title, for a person.
+    pub title: String,
+    /// Its kind.
+    pub group: Group,
+    /// The reason why the text does not let it be made.
+    pub refused: Option<String>,
+}
+
+/// The changes of a refactoring.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The changed files.
+    pub files: Vec<FileChanges>,
+    /// The reason why the result was not compiled.
+    pub unproved: Option<String>,
+}
+
+/// A refactoring as its own file returns it.
+#[derive(Debug)]
+struct Planned {
+    id: &'static str,
+    title: String,
+    group: Group,
+    result: Result<Vec<Edit>, String>,
+}
+
+impl Planned {
+    fn new(id: &'static str, group: Group, title: impl Into<String>, result: Result<Vec<Edit>, String>) -> Planned {
+        Planned { id, group, title: title.into(), result }
+    }
+}
+
+/// All refactorings at a site.
+fn planned(site: &Site) -> Vec<Planned> {
+    let mut all = Vec::new();
+    all.extend(extract_variable::plan(site));
+    all.extend(extract_function::plan(site));
+    all.extend(inline::plan(site));
+    all.extend(conditionals::plan(site));
+    all.extend(bindings::plan(site));
+    all.extend(exports::plan(site));
+    all.extend(package_order::plan(site));
+    all.extend(prefix::plan(site));
+    all
+}
+
+/// The refactorings at the cursor, which is the start of `selection`.
+pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offer> {
+    let Some(request) = Request::of(cursor, selection).await else { return Vec::new() };
+    let offer = |one: Planned| Offer { id: one.id, title: one.title, group: one.group, refused: one.result.err() };
+    on_thread(move || planned(&request.site()).into_iter().map(offer).collect()).await
+}
+
+/// Makes the refactoring `id` of [`offers`].
+///
+/// # Errors
+/// It is not offered any more, it is refused, or the compiler finds something in the result that it
+/// does not find in the text.
+pub async fn carry_out<B: Backend>(
+    cursor: &Cursor<B>,
+    selection: Span,
+    id: &str,
+    compiler: &impl Compiler,
+) -> Result<Done, Refusal> {
+    let gone = || Refusal("the text has changed: ask again for what can be done here".into());
+    let request = Request::of(cursor, selection).await.ok_or_else(gone)?;
+    let wanted = id.to_owned();
+    let (texts, uri) = (request.texts.clone(), cursor.uri.clone());
+    let finished = on_thread(move || {
+        let site = request.site();
+        let one = planned(&site).into_iter().find(|one| one.id == wanted)?;
+        Some(one.result.and_then(|edits| finish::finish(&site, &edits, &request.bodies)))
+    })
+    .await
+    .ok_or_else(gone)?
+    .map_err(Refusal)?;
+    let mut files = Vec::new();
+    let mut unproved = None;
+    for finished in finished {
+        let Some((uri, document)) = (match finished.other {
+            None => Some((uri.clone(), cursor.document.clone())),
+            Some(other) => texts.get(other).cloned(),
+        }) else {
+            continue;
+        };
+        let path = crate::file_uri::path_of_uri(&uri);
+        match proof::prove(compiler, &uri, path.clone(), &document, finished.text).await {
+            Proof::Compiles => {}
+            Proof::Unknown(why) => unproved = Some(why),
+            Proof::Finds(found) => {
+                return Err(Refusal(format!("the result would not compile as before: {found}")));
+            }
+        }
+        files.push(FileChanges { uri, path, document, open: true, changes: finished.changes });
+    }
+    Ok(Done { files, unproved })
+}
+
+/// The facts that refactorings need, gathered before any of them looks at the text.
+struct Request {
+    document: Document,
+    form: Form,
+    selection: Span,
+    macros: Macros,
+    bodies: Bodies,
+    /// Other open documents, by URI.
+    texts: Vec<(String, Document)>,
+}
+
+impl Request {
+    async fn of<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Option<Request> {
+        let document = cursor.document.clone();
+        if document.text().len_bytes() > LARGEST_TEXT {
+            return None;
+        }
+        let selection = site::trimmed(&document, selection);
+        let top = document.scan().form_at(selection.start)?;
+        if top.fault.is_some() || top.bytes.end - top.bytes.start > LARGEST_FORM || selection.end > top.span.end {
+            return None;
+        }
+        let span = top.span;
+        let texts: Vec<(String, Document)> = cursor.context.others(&cursor.uri);
+        let (read, package) = (document.clone(), package_at(&document, span.start));
+        let (form, mut bodies, asked) = on_thread(move || {
+            let form = Form::of(&read, span);
+            let text = read.text().to_string();
+            let bodies = Bodies::of(&Tree::of(&text, read.scan()));
+            let unknown = bodies.unknown(&Tree::of_form(&form.source));
+            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]))
+        })
+        .await;
+        let form = form.filter(|form| form.balanced)?;
+        let mut macros = Macros::default();
+        for (name, body) in bodies.own() {
+            macros.learn(name, body);
+        }
+        for (written, kind) in symbol_kinds::kinds(&cursor.context, asked).await {
+            let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
+            match kind.operator.as_deref() {
+                Some("macro") => {
+                    bodies.learn(&written, kind.body);
+                    macros.learn(&name, kind.body);
+                }
+                Some(_) => {
+                    bodies.learn(&written, None);
+                    macros.function(&name);
+                }
+                None => {}
+            }
+        }
+        Some(Request { document, form, selection, macros, bodies, texts })
+    }
+
+    fn site(&self) -> Site<'_> {
+        let newline = if self.document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
+        Site {
+            document: &self.document,
+            scopes: Scopes::of(&self.form),
+            form: &self.form,
+            selection: self.selection,
+            macros: &self.macros,
+            others: &self.texts,
+            newline,
+        }
+    }
+}
+
+/// The macros that a text defines, for [`Evaluated`].
+pub(in crate::ide) struct OwnMacros(Macros);
+
+impl OwnMacros {
+    /// Reads all of the text.
+    pub(in crate::ide) fn of(document: &Document) -> OwnMacros {
+        let mut macros = Macros::default();
+        let text = document.text().to_string();
+        for (name, body) in Bodies::of(&Tree::of(&text, document.scan())).own() {
+            macros.learn(name, body);
+        }
+        OwnMacros(macros)
+    }
+}
+
+/// Tells which parts of a form are evaluated, as far as its text and the macros of the text tell.
+pub(in crate::ide) struct Evaluated<'a> {
+    site: Site<'a>,
+}
+
+impl<'a> Evaluated<'a> {
+    pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> Evaluated<'a> {
+        let selection = Span { start: form.span.start, end: form.span.start };
+        let (macros, scopes) = (&macros.0, Scopes::of(form));
+        Evaluated { site: Site { document, form, scopes, selection, macros, others: &[], newline: "\n" } }
+    }
+
+    /// Returns true if the last list of `path` is evaluated, and its operator is no local function.
+    pub(in crate::ide) fn holds(&self, path: &[&'a Node]) -> bool {
+        let Some((list, parents)) = path.split_last() else { return false };
+        let local = list.children.first().is_some_and(|head| self.site.scopes.resolve(head.span.start).is_some());
+        !local && place::steps(&self.site, parents, list).is_ok()
+    }
+}
+
+/// Computes on a thread that may take its time.
+async fn on_thread<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // Only the end of the runtime cancels the task.
+        Err(_) => T::default(),
+    }
+}
+
+/// The bodies of macros by name.
+type Known = HashMap<String, Option<usize>>;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,136 @@
+//! `let` and `let*`: one as the other, nested ones merged, one split.
+
+use super::site::{Edit, Site};
+use super::{Group, Planned};
+use crate::text::datum::{Kind, Node};
+
+pub(super) fn plan(site: &Site) -> Vec<Planned> {
+    let Some(chain) = site.nearest(&["let", "let*"]) else { return Vec::new() };
+    let Some(&list) = chain.last() else { return Vec::new() };
+    let mut all = Vec::new();
+    let whole = |result: Result<Vec<Edit>, String>| result.map(|edits| site.all_of(list, edits));
+    if let Some(result) = converted(site, list) {
+        let to = if is_serial(site, list) { "let" } else { "let*" };
+        let id = if is_serial(site, list) { "let-serial-to-let" } else { "let-to-let-serial" };
+        all.push(Planned::new(id, Group::Rewrite, format!("Write as {to}"), whole(result)));
+    }
+    if let Some(result) = merged(site, list) {
+        all.push(Planned::new("merge-let", Group::Rewrite, "Merge with the let inside", whole(result)));
+    }
+    if let Some(result) = split(site, list) {
+        all.push(Planned::new("split-let", Group::Rewrite, "Split the let here", whole(result)));
+    }
+    all
+}
+
+fn is_serial(site: &Site, list: &Node) -> bool {
+    site.form.operator(list).as_deref() == Some("let*")
+}
+
+/// The bindings of a `let`; `None` where it is not well formed.
+fn bindings(list: &Node) -> Option<&[Node]> {
+    let bindings = list.elements().get(1).filter(|node| node.is_list())?;
+    let fine = bindings.elements().iter().all(|one| !one.guarded && (one.is_list() || one.kind == Kind::Atom));
+    (fine && list.elements().iter().all(|node| !node.guarded)).then(|| bindings.elements())
+}
+
+fn name(site: &Site, binding: &Node) -> Option<String> {
+    let name = if binding.kind == Kind::List { binding.elements().first()? } else { binding };
+    site.form.name(name)
+}
+
+/// True if the value of a later binding has the name of an earlier one in it.
+fn depends(site: &Site, all: &[&Node]) -> bool {
+    all.iter().enumerate().any(|(index, binding)| {
+        let values = binding.elements().iter().skip(1);
+        let earlier: Vec<String> = all[..index].iter().filter_map(|one| name(site, one)).collect();
+        values.into_iter().any(|value| earlier.iter().any(|name| mentions(site, value, name)))
+    })
+}
+
+fn mentions(site: &Site, node: &Node, name: &str) -> bool {
+    site.form.name(node).is_some_and(|one| one == name) || node.children.iter().any(|child| mentions(site, child, name))
+}
+
+/// True if a name is bound twice.
+fn repeats(site: &Site, all: &[&Node]) -> bool {
+    let mut names: Vec<String> = all.iter().filter_map(|one| name(site, one)).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    names.len() < count || count < all.len()
+}
+
+fn head(site: &Site, list: &Node, operator: &str) -> Edit {
+    let head = &list.elements()[0];
+    site.edit(head.start(), head.end(), site.cased(operator))
+}
+
+fn converted(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
+    let all: Vec<&Node> = bindings(list)?.iter().collect();
+    if all.len() < 2 {
+        // One binding is the same in both.
+        return is_serial(site, list).then(|| Ok(vec![head(site, list, "let")]));
+    }
+    if repeats(site, &all) {
+        return Some(Err("a name is bound twice".into()));
+    }
+    let operator = if is_serial(site, list) { "let" } else { "let*" };
+    Some(match depends(site, &all) {
+        false => Ok(vec![head(site, list, operator)]),
+        true => Err("a value has the name of a variable that is bound before it".into()),
+    })
+}
+
+fn merged(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
+    let outer = bindings(list)?;
+    let [_, _, inner] = list.elements() else { return None };
+    let operator = site.form.operator(inner)?;
+    if !inner.is_list() || !matches!(operator.as_str(), "let" | "let*") {
+        return None;
+    }
+    let within = bindings(inner)?;
+    if outer.is_empty() || within.is_empty() {
+        return None;
+    }
+    let all: Vec<&Node> = outer.iter().chain(within).collect();
+    if repeats(site, &all) {
+        return Some(Err("a name is bound twice".into()));
+    }
+    // As one serial form each value sees the bindings before it, which a parallel one hides.
+    let parallel =
+        |list: &Node, own: &[Node]| !is_serial(site, list) && depends(site, &own.iter().collect::<Vec<&Node>>());
+    if parallel(list, outer) || parallel(inner, within) {
+        return Some(Err("a value has the name of a variable that is bound beside it".into()));
+    }
+    let serial = depends(site, &all);
+    let operator = if serial { "let*" } else { "let" };
+    let (last, first) = (outer.last()?, within.first()?);
+    let mut edits = vec![head(site, list, operator)];
+    // From `))` of the outer bindings to `((` of the inner ones.
+    edits.push(site.edit(last.end(), first.start(), site.newline));
+    edits.push(site.edit(inner.end() - 1, inner.end(), ""));
+    Some(Ok(edits))
+}
+
+fn split(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
+    let all = bindings(list)?;
+    let at = all.iter().position(|one| one.span.start <= site.selection.start && site.selection.end <= one.span.end)?;
+    let (last, first) = (all.get(at.checked_sub(1)?)?, &all[at]);
+    let body = list.elements().get(2..)?;
+    if body.iter().any(|form| site.form.operator(form).as_deref() == Some("declare")) {
+        return Some(Err("the variables have declarations, which belong to one of the two".into()));
+    }
+    if repeats(site, &all.iter().collect::<Vec<&Node>>()) {
+        return Some(Err("a name is bound twice".into()));
+    }
+    let operator = if is_serial(site, list) { "let*" } else { "let" };
+    if operator == "let" && depends(site, &all.iter().collect::<Vec<&Node>>()) {
+        return Some(Err("a value has the name of a variable that is bound beside it".into()));
+    }
+    let (operator, newline) = (site.cased(operator), site.newline);
+    Some(Ok(vec![
+        site.edit(last.end(), first.start(), format!("){newline}({operator} (")),
+        site.edit(list.end(), list.end(), ")"),
+    ]))
+}

@@ -1,0 +1,232 @@
+//! `if`, `when`, `unless` and `cond`, each as another.
+
+use super::site::{Edit, Site};
+use super::{Group, Planned};
+use crate::text::datum::{Kind, Node};
+
+pub(super) fn plan(site: &Site) -> Vec<Planned> {
+    let Some(chain) = site.nearest(&["if", "when", "unless", "cond"]) else { return Vec::new() };
+    let Some(&list) = chain.last() else { return Vec::new() };
+    let operator = site.form.operator(list).unwrap_or_default();
+    let form = Conditional { site, list };
+    let mut all = Vec::new();
+    let mut add = |id, title: &str, edits: Option<Vec<Edit>>| {
+        all.extend(edits.map(|edits| Planned::new(id, Group::Rewrite, title, Ok(site.all_of(list, edits)))));
+    };
+    match (operator.as_str(), list.elements().len()) {
+        ("if", 3) => {
+            add("if-to-when", "Write as when", form.if_to("when", false));
+            add("if-to-unless", "Write as unless", form.if_to("unless", true));
+        }
+        ("if", 4) => {
+            if form.is_nil(2) {
+                add("if-to-unless", "Write as unless", form.if_nil_to("unless"));
+            } else if form.is_nil(3) {
+                add("if-to-when", "Write as when", form.if_nil_to("when"));
+            }
+            add("invert-if", "Invert the condition", form.invert());
+            add("if-to-cond", "Write as cond", form.if_to_cond());
+        }
+        ("when", 3..) => {
+            add("when-to-if", "Write as if", form.body_to_if(false));
+            add("when-to-unless", "Write as unless", form.negated("unless"));
+        }
+        ("unless", 3..) => {
+            add("unless-to-if", "Write as if", form.body_to_if(true));
+            add("unless-to-when", "Write as when", form.negated("when"));
+        }
+        ("cond", 2..) => add("cond-to-if", "Write as if", form.cond_to_if()),
+        _ => {}
+    }
+    all
+}
+
+struct Conditional<'a> {
+    site: &'a Site<'a>,
+    list: &'a Node,
+}
+
+impl Conditional<'_> {
+    fn element(&self, index: usize) -> &Node {
+        &self.list.elements()[index]
+    }
+
+    fn written(&self, index: usize) -> &str {
+        self.site.form.written(self.element(index))
+    }
+
+    fn is_nil(&self, index: usize) -> bool {
+        let node = self.element(index);
+        node.is_plain() && (self.written(index).eq_ignore_ascii_case("nil") || self.written(index) == "()")
+    }
+
+    fn is_true(&self, node: &Node) -> bool {
+        node.is_plain() && self.site.form.written(node).eq_ignore_ascii_case("t")
+    }
+
+    /// The edit that writes another operator.
+    fn head(&self, operator: &str) -> Edit {
+        let head = self.element(0);
+        self.site.edit(head.start(), head.end(), self.site.cased(operator))
+    }
+
+    /// The edit that makes the opposite of the condition.
+    fn opposite(&self) -> Edit {
+        let condition = self.element(1);
+        let operator = self.site.form.operator(condition).unwrap_or_default();
+        let is_not =
+            condition.is_list() && matches!(operator.as_str(), "not" | "null") && condition.elements().len() == 2;
+        let by = match condition.elements().get(1).filter(|_| is_not) {
+            Some(inner) => self.site.form.written(inner).to_owned(),
+            None => format!("({} {})", self.site.cased("not"), self.written(1)),
+        };
+        self.site.edit(condition.start(), condition.end(), by)
+    }
+
+    /// The edits that write the statements of a `progn` without it.
+    fn spliced(&self, node: &Node) -> Vec<Edit> {
+        let all = node.elements();
+        if !(node.is_list() && self.site.form.operator(node).as_deref() == Some("progn") && all.len() > 1) {
+            return Vec::new();
+        }
+        let (head, last) = (&all[0], &all[all.len() - 1]);
+        // Comments behind the operator and at the end stay.
+        let behind = self.site.between(head.end(), all[1].start());
+        let start = head.end() + behind.len() - behind.trim_start().len();
+        let blank = self.site.between(last.end(), node.end() - 1).trim().is_empty();
+        let end = if blank { last.end() } else { node.end() - 1 };
+        vec![self.site.edit(node.start(), start, ""), self.site.edit(end, node.end(), "")]
+    }
+
+    /// `(if c a)` as `(when c a)` or `(unless c' a)`.
+    fn if_to(&self, operator: &str, negate: bool) -> Option<Vec<Edit>> {
+        let mut edits = vec![self.head(operator)];
+        if negate {
+            edits.push(self.opposite());
+        }
+        edits.extend(self.spliced(self.element(2)));
+        Some(edits)
+    }
+
+    /// `(if c nil a)` as `(unless c a)`, `(if c a nil)` as `(when c a)`.
+    fn if_nil_to(&self, operator: &str) -> Option<Vec<Edit>> {
+        let mut edits = vec![self.head(operator)];
+        if operator == "unless" {
+            edits.push(self.site.edit(self.element(2).start(), self.element(3).start(), ""));
+            edits.extend(self.spliced(self.element(3)));
+        } else {
+            edits.push(self.site.edit(self.element(2).end(), self.element(3).end(), ""));
+            edits.extend(self.spliced(self.element(2)));
+        }
+        Some(edits)
+    }
+
+    fn invert(&self) -> Option<Vec<Edit>> {
+        let (yes, no) = (self.element(2), self.element(3));
+        Some(vec![
+            self.opposite(),
+            self.site.edit(yes.start(), yes.end(), self.written(3)),
+            self.site.edit(no.start(), no.end(), self.written(2)),
+        ])
+    }
+
+    /// `(when c a b)` as `(if c (progn a b))`, and the same of `unless` with the opposite.
+    fn body_to_if(&self, negate: bool) -> Option<Vec<Edit>> {
+        let mut edits = vec![self.head("if")];
+        if negate {
+            edits.push(self.opposite());
+        }
+        if self.list.elements().len() > 3 {
+            let (first, last) = (self.element(2), self.list.elements().last()?);
+            let opening = format!("({}{}", self.site.cased("progn"), self.site.newline);
+            edits.push(self.site.edit(first.start(), first.start(), opening));
+            edits.push(self.site.edit(last.end(), last.end(), ")"));
+        }
+        Some(edits)
+    }
+
+    fn negated(&self, operator: &str) -> Option<Vec<Edit>> {
+        Some(vec![self.head(operator), self.opposite()])
+    }
+
+    /// `(if a b (if c d e))` as `(cond (a b) (c d) (t e))`.
+    fn if_to_cond(&self) -> Option<Vec<Edit>> {
+        let site = self.site;
+        let mut edits = vec![self.head("cond")];
+        let mut list = self.list;
+        loop {
+            let [_, condition, yes, rest @ ..] = list.elements() else { return None };
+            if list.elements().iter().any(|node| node.guarded) {
+                return None;
+            }
+            edits.push(site.edit(condition.start(), condition.start(), "("));
+            edits.extend(self.spliced(yes));
+            edits.push(site.edit(yes.end(), yes.end(), ")"));
+            match rest {
+                [] => break,
+                [no] => {
+                    let nested = no.is_list()
+                        && site.form.operator(no).as_deref() == Some("if")
+                        && matches!(no.elements().len(), 3 | 4);
+                    if nested {
+                        edits.push(site.edit(no.start(), no.elements()[1].start(), ""));
+                        let last = no.elements().last()?;
+                        edits.push(site.edit(last.end(), no.end(), ""));
+                        list = no;
+                        continue;
+                    }
+                    edits.push(site.edit(no.start(), no.start(), format!("({}{}", site.cased("t"), site.newline)));
+                    edits.extend(self.spliced(no));
+                    edits.push(site.edit(no.end(), no.end(), ")"));
+                    break;
+                }
+                _ => return None,
+            }
+        }
+        Some(edits)
+    }
+
+    /// `(cond (a b) (t c))` as `(if a b c)`.
+    fn cond_to_if(&self) -> Option<Vec<Edit>> {
+        let site = self.site;
+        let clauses = &self.list.elements()[1..];
+        let mut edits = Vec::new();
+        let mut closing = String::new();
+        for (index, clause) in clauses.iter().enumerate() {
+            let last = index + 1 == clauses.len();
+            let all = clause.elements();
+            if !clause.is_list() || all.len() < 2 || all.iter().any(|node| node.guarded) {
+                return None;
+            }
+            let (first, end) = (&all[1], &all[all.len() - 1]);
+            let otherwise = last && index > 0 && self.is_true(&all[0]);
+            if index == 0 && self.is_true(&all[0]) || !last && self.is_true(&all[0]) {
+                return None;
+            }
+            let (mut opening, mut ending) = (String::new(), String::new());
+            if all.len() > 2 {
+                opening = format!("({}{}", site.cased("progn"), site.newline);
+                ending.push(')');
+            }
+            if otherwise {
+                edits.push(site.edit(clause.start(), first.start(), opening));
+            } else {
+                // The first `if` takes the place of `cond`.
+                let head = format!("({} ", site.cased("if"));
+                let (from, head) =
+                    if index == 0 { (self.element(0).start(), head[1..].to_owned()) } else { (clause.start(), head) };
+                edits.push(site.edit(from, all[0].start(), head));
+                edits.push(site.edit(first.start(), first.start(), opening));
+                if index > 0 {
+                    closing.push(')');
+                }
+            }
+            if last {
+                ending.push_str(&closing);
+            }
+            edits.push(site.edit(end.end(), clause.end(), ending));
+        }
+        let kinds = clauses.iter().all(|clause| clause.kind == Kind::List);
+        kinds.then_some(edits)
+    }
+}

@@ -1,0 +1,228 @@
+//! The effects of evaluating a form, as far as its text tells.
+
+use std::collections::HashSet;
+
+use super::site::{Operator, Site};
+use crate::text::datum::{Kind, Node, Prefix};
+
+/// Functions of the standard whose value depends on their arguments alone.
+const PURE: [&str; 46] = [
+    "+",
+    "-",
+    "*",
+    "/",
+    "1+",
+    "1-",
+    "=",
+    "/=",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "min",
+    "max",
+    "abs",
+    "mod",
+    "rem",
+    "not",
+    "null",
+    "eq",
+    "eql",
+    "zerop",
+    "plusp",
+    "minusp",
+    "evenp",
+    "oddp",
+    "numberp",
+    "integerp",
+    "rationalp",
+    "floatp",
+    "symbolp",
+    "stringp",
+    "consp",
+    "listp",
+    "atom",
+    "characterp",
+    "functionp",
+    "char=",
+    "char<",
+    "char-code",
+    "code-char",
+    "logand",
+    "logior",
+    "logxor",
+    "ash",
+    "identity",
+];
+/// Functions of the standard that change nothing, and see what others change.
+const READING: [&str; 52] = [
+    "car",
+    "cdr",
+    "caar",
+    "cadr",
+    "cdar",
+    "cddr",
+    "caddr",
+    "cdddr",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "rest",
+    "last",
+    "nth",
+    "nthcdr",
+    "elt",
+    "aref",
+    "svref",
+    "char",
+    "schar",
+    "length",
+    "getf",
+    "get",
+    "assoc",
+    "member",
+    "endp",
+    "fill-pointer",
+    "array-dimension",
+    "symbol-name",
+    "symbol-package",
+    "string=",
+    "string-equal",
+    "equal",
+    "equalp",
+    "list",
+    "list*",
+    "cons",
+    "append",
+    "reverse",
+    "copy-list",
+    "copy-seq",
+    "subseq",
+    "vector",
+    "string",
+    "list-length",
+    "type-of",
+    "class-of",
+    "typep",
+    "slot-boundp",
+    "boundp",
+    "fboundp",
+];
+/// Operators that assign to each argument from this one on that is a variable, in steps.
+const ASSIGNING: [(&str, usize, usize); 13] = [
+    ("setq", 1, 2),
+    ("setf", 1, 2),
+    ("psetq", 1, 2),
+    ("psetf", 1, 2),
+    ("incf", 1, 9),
+    ("decf", 1, 9),
+    ("pop", 1, 9),
+    ("push", 2, 9),
+    ("pushnew", 2, 9),
+    ("remf", 1, 9),
+    ("rotatef", 1, 1),
+    ("shiftf", 1, 1),
+    ("ccase", 1, 9),
+];
+/// Forms whose variables change from one turn to the next.
+const TURNING: [&str; 10] =
+    ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
+
+/// The names that are assigned in a form, each with the place of the name. Macros of which nothing
+/// is known may assign to the names that are their arguments.
+pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&'a Node>) {
+    if matches!(node.prefix, Prefix::Quote) {
+        return;
+    }
+    if let Some(operator) = site.form.operator(node) {
+        let arguments = &node.children;
+        let name = |node: &&Node| node.kind == Kind::Atom && node.prefix == Prefix::None;
+        if let Some((_, from, step)) = ASSIGNING.iter().find(|(name, ..)| *name == operator) {
+            found.extend(arguments.iter().skip(*from).step_by(*step).filter(name));
+        } else if operator == "multiple-value-setq" {
+            found.extend(arguments.get(1).into_iter().flat_map(|names| &names.children).filter(name));
+        } else if site.macros.operator(&operator) == Operator::Unknown {
+            found.extend(arguments.iter().skip(1).filter(name));
+        }
+    }
+    node.children.iter().for_each(|child| assignments(site, child, found));
+}
+
+/// The bindings, by their indices, that are assigned anywhere in the top-level form, or change by
+/// themselves.
+pub(super) fn changing(site: &Site) -> HashSet<usize> {
+    let mut found = Vec::new();
+    site.form.nodes.iter().for_each(|node| assignments(site, node, &mut found));
+    let assigned = found.iter().filter_map(|node| site.scopes.resolve(node.span.start));
+    let turning = site.scopes.bindings.iter().enumerate();
+    let turning = turning.filter(|(_, binding)| TURNING.contains(&binding.by.as_str())).map(|(index, _)| index);
+    assigned.chain(turning).collect()
+}
+
+/// Returns true if the form is a constant, or a local variable or a computation with them whose
+/// value never changes.
+pub(super) fn is_stable(site: &Site, node: &Node, changing: &HashSet<usize>) -> bool {
+    if node.guarded || site.form.written(node).starts_with("#.") {
+        return false;
+    }
+    match node.prefix {
+        Prefix::Quote => return true,
+        Prefix::Function => return node.kind == Kind::Atom,
+        Prefix::None => {}
+        _ => return false,
+    }
+    match node.kind {
+        Kind::String | Kind::Vector => true,
+        Kind::Atom => match site.form.name(node) {
+            None => true,
+            Some(name) if name.starts_with(':') || name == "nil" || name == "t" => true,
+            Some(_) => site.scopes.resolve(node.span.start).is_some_and(|index| {
+                !changing.contains(&index)
+                    && site.scopes.bindings[index].kind != crate::text::scopes::BindingKind::SymbolMacro
+            }),
+        },
+        Kind::List => {
+            let pure = site.form.operator(node).is_some_and(|name| {
+                PURE.contains(&name.as_str()) && site.scopes.resolve(node.children[0].span.start).is_none()
+            });
+            pure && node.children.iter().skip(1).all(|child| is_stable(site, child, changing))
+        }
+    }
+}
+
+/// Returns true if evaluating the form changes nothing.
+pub(super) fn is_harmless(site: &Site, node: &Node) -> bool {
+    if node.guarded || matches!(node.prefix, Prefix::Backquote | Prefix::Comma | Prefix::Other) {
+        return false;
+    }
+    match node.kind {
+        _ if matches!(node.prefix, Prefix::Quote | Prefix::Function) => true,
+        Kind::String | Kind::Vector | Kind::Atom => true,
+        Kind::List => {
+            let known = site.form.operator(node).is_some_and(|name| {
+                (PURE.contains(&name.as_str()) || READING.contains(&name.as_str()))
+                    && site.scopes.resolve(node.children[0].span.start).is_none()
+            });
+            known && node.children.iter().skip(1).all(|child| is_harmless(site, child))
+        }
+    }
+}
+
+/// Returns true if two forms may be evaluated in either order.
+pub(super) fn may_swap(site: &Site, one: &Node, other: &Node, changing: &HashSet<usize>) -> bool {
+    is_stable(site, one, changing)
+        || is_stable(site, other, changing)
+        || is_harmless(site, one) && is_harmless(site, other)
+}
+
+/// Returns true if the form is known to have one value.
+pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
+    match node.kind {
+        Kind::List if node.prefix == Prefix::None => site
+            .form
+            .operator(node)
+            .is_some_and(|name| PURE.contains(&name.as_str()) || READING.contains(&name.as_str()) || name == "lambda"),
+        _ => true,
+    }
+}

@@ -1,0 +1,180 @@
+//! Extracting a function: statements become a function before the definition they are in. The local
+//! variables that they use become its parameters.
+
+use super::effects::assignments;
+use super::place::{Place, steps};
+use super::site::{Edit, Operator, Selected, Site};
+use super::{Group, Planned};
+use crate::text::Span;
+use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::definitions;
+use crate::text::scopes::BindingKind;
+
+/// Operators that mean something only where they are.
+const BOUND_TO_PLACE: [&str; 5] = ["call-next-method", "next-method-p", "loop-finish", "call-method", "once-only"];
+/// Forms that establish a block named NIL.
+const NIL_BLOCKS: [&str; 10] =
+    ["loop", "do", "do*", "dolist", "dotimes", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
+
+pub(super) fn plan(site: &Site) -> Option<Planned> {
+    let selected = site.selected()?;
+    let meaningful = selected.nodes.iter().any(|node| node.kind == Kind::List);
+    if selected.parents.is_empty() || !meaningful {
+        return None;
+    }
+    let result = extract(site, &selected);
+    Some(Planned::new("extract-function", Group::Extract, "Extract function", result))
+}
+
+fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
+    let (Some(first), Some(last)) = (selected.nodes.first(), selected.nodes.last()) else {
+        return Err("nothing is selected".into());
+    };
+    for node in selected.nodes {
+        let steps = steps(site, &selected.parents, node)?;
+        let place = steps.last().map(|step| step.place);
+        if place == Some(Place::Assigned) {
+            return Err("it is the place of an assignment, and not a value".into());
+        }
+        if selected.nodes.len() > 1 && place != Some(Place::Body) {
+            return Err("the forms are not statements of one body".into());
+        }
+        if selected.nodes.len() > 1 && node.kind != Kind::List {
+            return Err("one of them is no statement".into());
+        }
+    }
+    let span = Span { start: first.span.start, end: last.span.end };
+    let mut names: Vec<String> = Vec::new();
+    for index in site.scopes.from_outside(span) {
+        let binding = &site.scopes.bindings[index];
+        let name = site.cased(&binding.name);
+        match binding.kind {
+            BindingKind::Function | BindingKind::Macro => {
+                return Err(format!("it uses the {} {name}, which only this form has", binding.kind.words()));
+            }
+            BindingKind::Block => return Err(format!("it leaves the block {name}, which is around it")),
+            BindingKind::Tag => return Err(format!("it goes to the tag {name}, which is around it")),
+            BindingKind::Variable | BindingKind::Parameter | BindingKind::SymbolMacro if !names.contains(&name) => {
+                names.push(name);
+            }
+            _ => {}
+        }
+    }
+    for name in site.scopes.unbound_in(span) {
+        let is_global = name.starts_with(['*', '+']) || matches!(name, "t" | "nil");
+        if !is_global && occurs_outside(site, &site.form.nodes, name, span) {
+            return Err(format!("{name} may be bound around it, by a macro or a declaration"));
+        }
+    }
+    for node in selected.nodes {
+        stays(site, node, false)?;
+        may_assign(site, node, span)?;
+    }
+    let name = function_name(site);
+    let parameters = names.join(" ");
+    let newline = site.newline;
+    let (start, end) = selected.bytes;
+    // A comment at the end would take the parenthesis with it.
+    let closing = if end > last.end() { newline } else { "" };
+    let code = format!("{}{closing}", site.between(start, end));
+    let defun = site.cased("defun");
+    let function = format!("({defun} {name} ({parameters}){newline}{code}){newline}{newline}");
+    let call = if names.is_empty() { format!("({name})") } else { format!("({name} {parameters})") };
+    let at = before_definition(site)?;
+    let definition = Edit { span: Span { start: at, end: at }, text: function, cluster: 1, other: None };
+    Ok(vec![definition, site.edit(start, end, call)])
+}
+
+/// Refuses what means something else in another function.
+fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
+    if node.prefix == Prefix::Quote {
+        return Ok(());
+    }
+    let operator = site.form.operator(node).unwrap_or_default();
+    if BOUND_TO_PLACE.contains(&operator.as_str()) {
+        return Err(format!("{operator} means something only where it is"));
+    }
+    let leaves_nil = operator == "return"
+        || operator == "return-from"
+            && node.children.get(1).is_some_and(|name| site.form.text(name).eq_ignore_ascii_case("nil"));
+    if let Some(block) = node.children.get(1).filter(|_| operator == "return-from" && !leaves_nil)
+        && site.scopes.resolve(block.span.start).is_none()
+    {
+        return Err(format!("it leaves the block {}, which is around it", site.form.text(block)));
+    }
+    if leaves_nil && !in_block {
+        return Err("it leaves the block NIL, which is around it (return)".into());
+    }
+    let opens = operator == "block"
+        && node.children.get(1).is_some_and(|name| site.form.text(name).eq_ignore_ascii_case("nil"));
+    let in_block = in_block || opens || NIL_BLOCKS.contains(&operator.as_str());
+    node.children.iter().try_for_each(|child| stays(site, child, in_block))
+}
+
+/// Returns true if a name is written in the form outside of a span.
+fn occurs_outside(site: &Site, nodes: &[Node], name: &str, span: Span) -> bool {
+    nodes.iter().any(|node| {
+        let outside = node.span.end <= span.start || span.end <= node.span.start;
+        outside && site.form.name(node).as_deref() == Some(name) || occurs_outside(site, &node.children, name, span)
+    })
+}
+
+/// Refuses assignments to variables that are bound outside of the selection.
+fn may_assign(site: &Site, node: &Node, span: Span) -> Result<(), String> {
+    let mut found = Vec::new();
+    assignments(site, node, &mut found);
+    for name in found {
+        let Some(index) = site.scopes.resolve(name.span.start) else { continue };
+        let bound = site.scopes.bindings[index].span;
+        if bound.start < span.start || bound.end > span.end {
+            let around = operator_around(site, node, name);
+            let name = site.form.text(name);
+            return Err(match around.as_deref().map(|operator| (operator, site.macros.operator(operator))) {
+                Some((operator, Operator::Unknown)) if !operator.is_empty() => {
+                    format!("the macro {operator} may assign to {name}, which is bound outside")
+                }
+                _ => format!("it assigns to {name}, which is bound outside"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn operator_around(site: &Site, node: &Node, name: &Node) -> Option<String> {
+    if node.children.iter().any(|child| std::ptr::eq(child, name)) {
+        return site.form.operator(node);
+    }
+    node.children.iter().find_map(|child| operator_around(site, child, name))
+}
+
+/// A name that nothing in the text defines.
+fn function_name(site: &Site) -> String {
+    let defined = site.form.nodes.first().and_then(|node| node.children.get(1));
+    let base = match defined.filter(|name| name.kind == Kind::Atom).and_then(|name| site.form.name(name)) {
+        Some(name) if !name.contains('|') => format!("{name}-part"),
+        _ => "extracted".to_owned(),
+    };
+    let taken = |name: &str| !definitions::named(site.document, &definitions::key(name)).is_empty();
+    let numbered = (2..100).map(|number| format!("{base}-{number}"));
+    let mut all = std::iter::once(base.clone()).chain(numbered);
+    let free = all.find(|name| !taken(name) && site.fresh(name, false).eq_ignore_ascii_case(name));
+    site.cased(&free.unwrap_or(base))
+}
+
+/// The start of the line of the top-level form, or of the comments right above it.
+fn before_definition(site: &Site) -> Result<usize, String> {
+    let text = site.document.text();
+    let start = site.form.span.start;
+    let mut line = text.char_to_line(start);
+    let column = text.line_to_char(line);
+    if text.slice(column..start).chars().any(|char| !char.is_whitespace()) {
+        return Err("the definition does not begin its line".into());
+    }
+    if site.form.nodes.first().is_none_or(|node| node.guarded) {
+        return Err("the definition is read only with some features (#+, #-)".into());
+    }
+    while line > 0 && text.line(line - 1).chars().next() == Some(';') {
+        line -= 1;
+    }
+    Ok(text.line_to_char(line))
+}

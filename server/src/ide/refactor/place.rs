@@ -1,0 +1,285 @@
+//! The evaluation of a form by the forms around it: by the standard's operators, and by what is
+//! known of macros.
+
+use super::site::{Operator, Site};
+use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::scopes::BindingKind;
+
+/// The place of a form in the form around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Evaluated once, behind the arguments before it.
+    Argument,
+    /// Evaluated once, before all else.
+    First,
+    /// A statement of a body.
+    Body,
+    /// Evaluated at times, or at its own time.
+    Branch,
+    /// The place of an assignment.
+    Assigned,
+    /// The value of a binding that sees the bindings before it.
+    Serial,
+}
+
+/// One form around another.
+pub(super) struct Step<'a> {
+    /// The form around.
+    pub(super) list: &'a Node,
+    /// The form within.
+    pub(super) child: &'a Node,
+    /// For a serial binding, the binding; else `child`.
+    pub(super) holder: &'a Node,
+    pub(super) place: Place,
+    /// What is evaluated before it there.
+    pub(super) before: Vec<&'a Node>,
+}
+
+/// The steps from the top-level form to `node`.
+///
+/// # Errors
+/// The reason why `node` is not known to be evaluated.
+pub(super) fn steps<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a Node) -> Result<Vec<Step<'a>>, String> {
+    let path: Vec<&Node> = parents.iter().copied().chain([node]).collect();
+    if path.iter().any(|node| node.guarded) {
+        return Err("a part of it is read only with some features (#+, #-)".into());
+    }
+    let mut steps = Vec::new();
+    let mut at = 0;
+    while at + 1 < path.len() {
+        let list = path[at];
+        let is_function = list.prefix == Prefix::Function && site.form.operator(list).as_deref() == Some("lambda");
+        if list.kind != Kind::List || !(list.prefix == Prefix::None || is_function) {
+            return Err("it is data there, and not code".into());
+        }
+        let unknown = || {
+            let operator = list.children.first().map(|head| site.form.text(head)).unwrap_or_default();
+            format!("it is not known how {operator} evaluates it")
+        };
+        let (levels, place, before) = step(site, &path[at..]).ok_or_else(unknown)?;
+        let child = *path.get(at + levels).ok_or_else(unknown)?;
+        let holder = if place == Place::Serial { path[at + levels - 1] } else { child };
+        if place == Place::Body && site.form.operator(child).as_deref() == Some("declare") {
+            return Err("it is a declaration".into());
+        }
+        steps.push(Step { list, child, holder, place, before });
+        at += levels;
+    }
+    Ok(steps)
+}
+
+/// Returns true if the form around may use more than the first value of the form within.
+pub(super) fn takes_all_values(site: &Site, step: &Step) -> bool {
+    const ALL: [&str; 6] = ["return", "return-from", "the", "truly-the", "throw", ""];
+    let operator = site.form.operator(step.list).unwrap_or_default();
+    let of_values =
+        || step.list.children.get(1).is_some_and(|place| site.form.operator(place).as_deref() == Some("values"));
+    let all =
+        ALL.contains(&operator.as_str()) || operator.starts_with("multiple-value") || operator == "setf" && of_values();
+    all || !matches!(step.place, Place::Argument | Place::First | Place::Serial)
+}
+
+/// The number of lists that a step goes down, the place it comes to, and what is evaluated before.
+fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a Node>)> {
+    use Place::{Argument, Assigned, Body, Branch, First, Serial};
+    let (list, child) = (path[0], path[1]);
+    let index = index_of(list, child)?;
+    // The place of what is deeper in the child.
+    let deeper = |level: usize| index_of(path.get(level)?, path.get(level + 1)?);
+    let children = |from: usize| list.children.get(from..index).unwrap_or_default().iter().collect::<Vec<&Node>>();
+    let only = |place| Some((1, place, Vec::new()));
+    let body = |from: usize| if index >= from { only(Body) } else { None };
+    let first = |at: usize, from: usize| if index == at { only(First) } else { body(from) };
+    let argument = |from: usize| if index >= from { Some((1, Argument, children(from))) } else { None };
+    let operator = site.form.operator(list).unwrap_or_default();
+    match operator.as_str() {
+        "" => if index == 0 { only(First) } else { argument(1) }.filter(|_| list.children[0].kind == Kind::List),
+        "progn" | "locally" | "ignore-errors" | "tagbody" | "with-standard-io-syntax" => body(1),
+        "when" | "unless" | "catch" | "prog1" | "multiple-value-prog1" => first(1, 2),
+        "if" | "and" | "or" if index == 1 => only(First),
+        "if" | "and" | "or" => only(Branch),
+        "cond" => match deeper(1)? {
+            0 if index == 1 => Some((2, First, Vec::new())),
+            0 => Some((2, Branch, Vec::new())),
+            _ => Some((2, Body, Vec::new())),
+        },
+        "case" | "ecase" | "typecase" | "etypecase" if index == 1 => only(First),
+        "case" | "ecase" | "ccase" | "typecase" | "etypecase" | "ctypecase" if index > 1 => {
+            (deeper(1)? > 0).then_some((2, Body, Vec::new()))
+        }
+        "let" | "prog" | "let*" | "prog*" if index == 1 => {
+            let at = deeper(1)?;
+            if deeper(2)? != 1 {
+                return None;
+            }
+            if operator.ends_with('*') {
+                return Some((3, Serial, Vec::new()));
+            }
+            let values = child.children[..at].iter().filter_map(|binding| binding.children.get(1)).collect();
+            Some((3, Argument, values))
+        }
+        "let" | "let*" | "prog" | "prog*" => body(2).filter(|_| !operator.starts_with("prog") || child.is_list()),
+        "dolist" | "dotimes" if index == 1 => (deeper(1)? == 1).then_some((2, First, Vec::new())),
+        "dolist" | "dotimes" => body(2),
+        "do-symbols" | "do-external-symbols" | "do-all-symbols" => body(2),
+        "do" | "do*" => body(3),
+        "flet" | "labels" if index == 1 => (deeper(2)? >= 2).then_some((3, Body, Vec::new())),
+        "flet"
+        | "labels"
+        | "macrolet"
+        | "symbol-macrolet"
+        | "block"
+        | "handler-bind"
+        | "restart-bind"
+        | "eval-when"
+        | "lambda"
+        | "with-compilation-unit" => body(2),
+        "return" => first(1, usize::MAX),
+        "return-from" | "the" | "truly-the" | "multiple-value-setq" => first(2, usize::MAX),
+        "multiple-value-bind" | "destructuring-bind" | "with-slots" | "with-accessors" => first(2, 3),
+        "setq" if index == 2 => only(First),
+        // Of a place its arguments are evaluated.
+        "setf" if index == 2 => Some((1, Argument, list.children[1].children.iter().skip(1).collect())),
+        "setq" | "setf" if index % 2 == 0 => only(Branch),
+        "setf" if index == 1 => only(Assigned),
+        "incf" | "decf" | "pop" if index == 1 => only(Assigned),
+        "incf" | "decf" if index == 2 => Some((1, Argument, list.children[1].children.iter().skip(1).collect())),
+        "push" | "pushnew" if index == 1 => only(First),
+        "unwind-protect" | "time" if index == 1 => only(Branch),
+        "unwind-protect" => body(2),
+        "handler-case" | "restart-case" if index == 1 => only(Branch),
+        "handler-case" | "restart-case" => (deeper(1)? >= 2).then_some((2, Body, Vec::new())),
+        "progv" => {
+            if index < 3 {
+                argument(1)
+            } else {
+                body(3)
+            }
+        }
+        "named-lambda" | "defun" => body(3),
+        "defmethod" | ":method" => {
+            let from = usize::from(operator == "defmethod") + 1;
+            let at = list.children.iter().skip(from).position(|child| child.kind == Kind::List)? + from;
+            body(at + 1)
+        }
+        "defgeneric" => (site.form.operator(child).as_deref() == Some(":method")).then_some((1, Body, Vec::new())),
+        "defvar" | "defparameter" | "defglobal" if index == 2 => only(Branch),
+        "with-open-file"
+        | "with-open-stream"
+        | "with-output-to-string"
+        | "with-input-from-string"
+        | "print-unreadable-object"
+        | "with-simple-restart" => {
+            if index > 1 {
+                body(2)
+            } else {
+                (deeper(1)? > 0).then_some((2, Branch, Vec::new()))
+            }
+        }
+        "with-condition-restarts" => body(3),
+        "pprint-logical-block" => body(2),
+        "loop" => in_loop(site, list, index).map(|place| (1, place, Vec::new())),
+        "multiple-value-call" | "nth-value" | "throw" | "multiple-value-list" => argument(1),
+        _ if STANDARD_MACROS.contains(&operator.as_str()) || operator.starts_with(':') => None,
+        _ => {
+            let head = list.children[0].span.start;
+            match site.scopes.resolve(head).map(|index| site.scopes.bindings[index].kind) {
+                Some(BindingKind::Function) => return argument(1),
+                Some(_) => return None,
+                None => {}
+            }
+            match site.macros.operator(&operator) {
+                Operator::Function => argument(1),
+                Operator::Body(before) => body(before + 1),
+                Operator::Unknown => None,
+            }
+        }
+    }
+}
+
+/// The standard's macros and special operators whose arguments are not told about above.
+const STANDARD_MACROS: [&str; 54] = [
+    "quote",
+    "function",
+    "declare",
+    "declaim",
+    "case",
+    "ecase",
+    "ccase",
+    "typecase",
+    "etypecase",
+    "ctypecase",
+    "setq",
+    "setf",
+    "psetq",
+    "psetf",
+    "incf",
+    "decf",
+    "push",
+    "pushnew",
+    "pop",
+    "shiftf",
+    "rotatef",
+    "remf",
+    "assert",
+    "check-type",
+    "defclass",
+    "defstruct",
+    "define-condition",
+    "defpackage",
+    "in-package",
+    "deftype",
+    "defmacro",
+    "define-compiler-macro",
+    "define-setf-expander",
+    "define-modify-macro",
+    "define-symbol-macro",
+    "define-method-combination",
+    "defsetf",
+    "defconstant",
+    "defvar",
+    "defparameter",
+    "go",
+    "load-time-value",
+    "formatter",
+    "step",
+    "trace",
+    "untrace",
+    "with-hash-table-iterator",
+    "with-package-iterator",
+    "pprint-exit-if-list-exhausted",
+    "loop-finish",
+    "call-method",
+    "time",
+    "prog2",
+    "defsystem",
+];
+
+/// The place of an element of `loop`: a statement behind `do` and the like or of a simple loop, or
+/// a form that is evaluated at its own time.
+fn in_loop(site: &Site, list: &Node, index: usize) -> Option<Place> {
+    let elements = &list.children;
+    let word = |at: usize| elements.get(at).and_then(|node| site.form.name(node));
+    if elements[1..].iter().all(|node| node.kind == Kind::List) {
+        return Some(Place::Body);
+    }
+    if elements[index].kind != Kind::List {
+        return None;
+    }
+    let keyword = (1..index).rev().find(|at| elements[*at].kind == Kind::Atom)?;
+    let name = word(keyword)?;
+    let name = name.strip_prefix(':').unwrap_or(&name);
+    match name {
+        "do" | "doing" | "initially" | "finally" => Some(Place::Body),
+        _ if keyword + 1 != index => None,
+        "in" | "on" | "across" | "=" | "then" | "from" | "to" | "below" | "upto" | "downto" | "above" | "downfrom"
+        | "upfrom" | "by" | "collect" | "collecting" | "append" | "appending" | "nconc" | "nconcing" | "sum"
+        | "summing" | "count" | "counting" | "maximize" | "maximizing" | "minimize" | "minimizing" | "when" | "if"
+        | "unless" | "while" | "until" | "always" | "never" | "thereis" | "return" | "repeat" => Some(Place::Branch),
+        _ => None,
+    }
+}
+
+fn index_of(list: &Node, child: &Node) -> Option<usize> {
+    list.children.iter().position(|one| std::ptr::eq(one, child))
+}

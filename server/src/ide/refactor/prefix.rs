@@ -1,0 +1,108 @@
+//! Package prefixes: a name is imported, and its prefix dropped throughout the text; or an imported
+//! name gets the prefix.
+
+use super::exports::package_definition;
+use super::site::{Edit, Site};
+use super::{Group, Planned};
+use crate::ide::fixes::packages::{Clause, add, imported_from};
+use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::forms::{package_at, symbol_at};
+use crate::text::names;
+use crate::text::tree::{Kind, Tree};
+
+pub(super) fn plan(site: &Site) -> Option<Planned> {
+    let (_, written) = symbol_at(site.document, site.selection.start)?;
+    if written.contains(['|', '\\', '#']) || written.starts_with(':') {
+        return None;
+    }
+    let symbol = names::symbol(&written)?;
+    let here = package_at(site.document, site.form.span.start)?;
+    match &symbol.package {
+        Some(package) if !package.is_empty() => without_prefix(site, &here, package, &symbol.name, &written),
+        None => with_prefix(site, &here, &symbol.name),
+        Some(_) => None,
+    }
+}
+
+/// A symbol in a text that is read in a package.
+struct Occurrence {
+    span: Span,
+    written: String,
+    package: Option<String>,
+}
+
+/// The symbols of that name in the parts of a text that are read in a package.
+fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence> {
+    let text = document.text().to_string();
+    let tree = Tree::of(&text, document.scan());
+    let mut found = Vec::new();
+    let mut chars = (0, 0);
+    for id in tree.ids().skip(1) {
+        let node = tree.node(id);
+        if node.kind != Kind::Atom {
+            continue;
+        }
+        let written = tree.text_of(id);
+        if written.starts_with('#') {
+            continue;
+        }
+        let Some(symbol) = tree.symbol(id).filter(|symbol| symbol.name == name) else { continue };
+        let start = chars.1 + text.get(chars.0..node.start).map_or(0, |part| part.chars().count());
+        chars = (node.start, start);
+        if package_at(document, start).as_deref() != Some(package) {
+            continue;
+        }
+        let span = Span { start, end: start + written.chars().count() };
+        found.push(Occurrence { span, written: written.to_owned(), package: symbol.package });
+    }
+    found
+}
+
+fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &str) -> Option<Planned> {
+    // An internal name cannot be told from one that was renamed since.
+    if written.contains("::") || package == here {
+        return None;
+    }
+    let (other, definition) = package_definition(site, here)?;
+    let bare = &written[names::prefix_length(written)..];
+    let title = format!("Import {bare} from {} and drop its prefix", package.to_lowercase());
+    let id = "drop-prefix";
+    let all = occurrences(site.document, here, name);
+    let elsewhere = site.others.iter().flat_map(|(_, other)| occurrences(other, here, name));
+    if all
+        .iter()
+        .map(|one| &one.package)
+        .chain(elsewhere.map(|one| one.package).collect::<Vec<_>>().iter())
+        .any(Option::is_none)
+        && imported_from(&definition, name).as_deref() != Some(package)
+    {
+        let why = format!("{bare} without a prefix is another symbol in this package");
+        return Some(Planned::new(id, Group::Rewrite, title, Err(why)));
+    }
+    let mut edits: Vec<Edit> = Vec::new();
+    for one in all.iter().filter(|one| one.package.as_deref() == Some(package) && !one.written.contains("::")) {
+        let cut = one.written[..names::prefix_length(&one.written)].chars().count();
+        let span = Span { start: one.span.start, end: one.span.start + cut };
+        edits.push(Edit { span, text: String::new(), cluster: span.start, other: None });
+    }
+    if let Some(change) = add(&definition, &Clause::ImportFrom(&package.to_lowercase(), &name.to_lowercase())) {
+        edits.push(Edit { span: change.span, text: change.text, cluster: usize::MAX, other });
+    }
+    Some(Planned::new(id, Group::Rewrite, title, Ok(edits)))
+}
+
+fn with_prefix(site: &Site, here: &str, name: &str) -> Option<Planned> {
+    let (_, definition) = package_definition(site, here)?;
+    let package = imported_from(&definition, name)?.to_lowercase();
+    let title = format!("Write {package}:{} throughout this file", name.to_lowercase());
+    if site.scopes.resolve(site.selection.start).is_some() {
+        return None;
+    }
+    let bare = occurrences(site.document, here, name).into_iter().filter(|one| one.package.is_none());
+    let edits = bare.map(|one| {
+        let span = Span { start: one.span.start, end: one.span.start };
+        Edit { span, text: format!("{package}:"), cluster: span.start, other: None }
+    });
+    Some(Planned::new("add-prefix", Group::Rewrite, title, Ok(edits.collect())))
+}

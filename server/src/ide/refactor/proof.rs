@@ -1,0 +1,84 @@
+//! Whether the result of a refactoring compiles as the text did: in a copy of the image, before the
+//! editor gets it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use crate::model::check::{CheckEnd, CheckReport};
+use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::image::ImageError;
+use crate::text::document::Document;
+
+/// The part of a session that compiles texts in a copy of the image.
+pub trait Compiler: Send + Sync {
+    /// The findings of an open text as it is, when they are known.
+    fn findings(&self, uri: &str, text: &Document) -> impl Future<Output = Option<Vec<Diagnostic>>> + Send;
+
+    /// Compiles a text.
+    ///
+    /// # Errors
+    /// There is no image, or it cannot be copied.
+    fn compile(
+        &self,
+        path: Option<PathBuf>,
+        text: String,
+    ) -> impl Future<Output = Result<CheckReport, ImageError>> + Send;
+}
+
+/// The result of compiling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Nothing is found that was not found before.
+    Compiles,
+    /// The first new finding.
+    Finds(String),
+    /// The reason why nothing was compiled.
+    Unknown(String),
+}
+
+/// Compiles the new text, and the old one where its findings are not known.
+pub(super) async fn prove(
+    compiler: &impl Compiler,
+    uri: &str,
+    path: Option<PathBuf>,
+    old: &Document,
+    new: String,
+) -> Proof {
+    let before = match compiler.findings(uri, old).await {
+        Some(findings) => findings,
+        None => match compiler.compile(path.clone(), old.text().to_string()).await.map(complete) {
+            Ok(Ok(findings)) => findings,
+            Ok(Err(why)) => return Proof::Unknown(why),
+            Err(error) => return Proof::Unknown(error.to_string()),
+        },
+    };
+    match compiler.compile(path, new).await.map(complete) {
+        Ok(Ok(after)) => first_new(&before, &after).map_or(Proof::Compiles, Proof::Finds),
+        Ok(Err(why)) => Proof::Unknown(why),
+        Err(error) => Proof::Unknown(error.to_string()),
+    }
+}
+
+/// The findings of a check that came to its end.
+fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
+    match report.end {
+        CheckEnd::Complete => Ok(report.diagnostics),
+        CheckEnd::Stopped { reason } => Err(reason),
+    }
+}
+
+/// The first finding of the compiler that is there more often than before.
+fn first_new(before: &[Diagnostic], after: &[Diagnostic]) -> Option<String> {
+    let counts = |one: &&Diagnostic| one.severity <= Severity::StyleWarning;
+    let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+    for one in before.iter().filter(counts) {
+        *known.entry((&one.code, &one.message)).or_default() += 1;
+    }
+    after.iter().filter(counts).find_map(|one| match known.get_mut(&(one.code.as_str(), one.message.as_str())) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            None
+        }
+        _ => Some(one.message.clone()),
+    })
+}

@@ -1,0 +1,194 @@
+//! The place of a refactoring: the top-level form, the selection, and what is known of macros.
+
+use super::Known;
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::document::Document;
+use crate::text::scopes::Scopes;
+
+/// An edit of a text. Edits of one cluster are indented together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Edit {
+    /// The replaced span of the document, in characters.
+    pub(super) span: Span,
+    /// The replacement.
+    pub(super) text: String,
+    /// The number of its cluster.
+    pub(super) cluster: usize,
+    /// The changed document: an index of [`Site::others`]; `None`: the site's own.
+    pub(super) other: Option<usize>,
+}
+
+/// Knowledge of operators that the standard does not have.
+#[derive(Debug, Default)]
+pub(super) struct Macros {
+    /// The number of arguments before the body, by the names of macros.
+    macros: Known,
+    /// Names that are known to be functions.
+    functions: std::collections::HashSet<String>,
+}
+
+/// How an operator that is not the standard's treats its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    /// All are evaluated.
+    Function,
+    /// Those behind so many are a body.
+    Body(usize),
+    /// That is not known.
+    Unknown,
+}
+
+impl Macros {
+    pub(super) fn learn(&mut self, name: &str, body: Option<usize>) {
+        self.macros.insert(name.to_owned(), body);
+    }
+
+    pub(super) fn function(&mut self, name: &str) {
+        self.functions.insert(name.to_owned());
+    }
+
+    /// A name that nothing is known of is a function's, unless it is named as macros are.
+    pub(super) fn operator(&self, name: &str) -> Operator {
+        match self.macros.get(name) {
+            Some(Some(body)) => Operator::Body(*body),
+            Some(None) => Operator::Unknown,
+            None if self.functions.contains(name) => Operator::Function,
+            None if name.starts_with("with-") || name.starts_with("do-") => Operator::Body(1),
+            None if crate::text::definitions::is_definer(name) => Operator::Unknown,
+            None => Operator::Function,
+        }
+    }
+}
+
+/// The place of a refactoring.
+pub(super) struct Site<'a> {
+    pub(super) document: &'a Document,
+    /// The top-level form.
+    pub(super) form: &'a Form,
+    pub(super) scopes: Scopes,
+    /// Without white space at its ends; empty for a cursor.
+    pub(super) selection: Span,
+    pub(super) macros: &'a Macros,
+    /// Other open documents, by URI.
+    pub(super) others: &'a [(String, Document)],
+    /// The line break of the text.
+    pub(super) newline: &'static str,
+}
+
+/// Consecutive elements of a list, with the lists around them, outermost first.
+pub(super) struct Selected<'a> {
+    pub(super) parents: Vec<&'a Node>,
+    pub(super) nodes: &'a [Node],
+    /// The selected bytes of the form's text: the elements, and comments before and behind them.
+    pub(super) bytes: (usize, usize),
+}
+
+/// A selection without white space at its ends.
+pub(super) fn trimmed(document: &Document, selection: Span) -> Span {
+    let text = document.text();
+    let (mut start, mut end) = (selection.start, selection.end.min(text.len_chars()));
+    while start < end && text.char(start).is_whitespace() {
+        start += 1;
+    }
+    while end > start && text.char(end - 1).is_whitespace() {
+        end -= 1;
+    }
+    Span { start, end: end.max(start) }
+}
+
+impl<'a> Site<'a> {
+    /// A place of the document in bytes of the form's text.
+    fn byte(&self, offset: usize) -> usize {
+        let chars = offset.saturating_sub(self.form.span.start);
+        self.form.source.char_indices().nth(chars).map_or(self.form.source.len(), |(byte, _)| byte)
+    }
+
+    /// True if something is selected, and not only the cursor is somewhere.
+    pub(super) fn has_selection(&self) -> bool {
+        self.selection.start < self.selection.end
+    }
+
+    /// The data around and at the selection, outermost first.
+    pub(super) fn chain(&self) -> Vec<&'a Node> {
+        self.form.around(self.selection)
+    }
+
+    /// The elements that are selected whole; with a cursor, the innermost list around it.
+    pub(super) fn selected(&self) -> Option<Selected<'a>> {
+        let mut chain = self.chain();
+        if !self.has_selection() {
+            let at = chain.iter().rposition(|node| node.kind == Kind::List)?;
+            let list = chain[at];
+            chain.truncate(at);
+            let bytes = (list.start(), list.end());
+            return Some(Selected { parents: chain, nodes: std::slice::from_ref(list), bytes });
+        }
+        let last = *chain.last()?;
+        let (start, end) = (self.byte(self.selection.start), self.byte(self.selection.end));
+        if last.start() == start && last.end() == end {
+            chain.pop();
+            return Some(Selected { parents: chain, nodes: std::slice::from_ref(last), bytes: (start, end) });
+        }
+        let all = last.elements();
+        let from = all.iter().position(|node| node.start() >= start)?;
+        let to = all.iter().rposition(|node| node.end() <= end)?;
+        let cut =
+            all[..from].iter().any(|node| node.end() > start) || all[to + 1..].iter().any(|node| node.start() < end);
+        (from <= to && !cut).then(|| Selected { parents: chain, nodes: &all[from..=to], bytes: (start, end) })
+    }
+
+    /// The innermost list around the cursor with one of these operators, and the lists around it.
+    pub(super) fn nearest(&self, operators: &[&str]) -> Option<Vec<&'a Node>> {
+        let mut chain = self.chain();
+        let is = |node: &&Node| {
+            node.is_list() && self.form.operator(node).is_some_and(|name| operators.contains(&name.as_str()))
+        };
+        let at = chain.iter().rposition(is)?;
+        chain.truncate(at + 1);
+        let whole = chain.iter().all(|node| !node.guarded) && chain[at].children.iter().all(|node| !node.guarded);
+        whole.then_some(chain)
+    }
+
+    /// An edit of bytes of the form's text.
+    pub(super) fn edit(&self, start: usize, end: usize, text: impl Into<String>) -> Edit {
+        Edit { span: self.form.span_of(start, end), text: text.into(), cluster: 0, other: None }
+    }
+
+    /// A name that no symbol of the form has, made of `wanted`. With `variable`, names that only
+    /// operators have are free.
+    pub(super) fn fresh(&self, wanted: &str, variable: bool) -> String {
+        fn has(form: &Form, list: &[Node], name: &str, variable: bool) -> bool {
+            list.iter().enumerate().any(|(index, node)| {
+                let called = variable && (index == 0 && node.is_plain() || node.prefix == Prefix::Function);
+                !called && form.name(node).as_deref() == Some(name) || has(form, &node.children, name, variable)
+            })
+        }
+        let bound = |name: &str| self.scopes.bindings.iter().any(|binding| binding.name == name);
+        let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+        let mut all = std::iter::once(wanted.to_owned()).chain(numbered);
+        let free = |name: &String| !bound(name) && !has(self.form, &self.form.nodes, name, variable);
+        let name = all.find(free).unwrap_or_default();
+        self.cased(&name)
+    }
+
+    /// Edits that have all of a list indented.
+    pub(super) fn all_of(&self, list: &Node, mut edits: Vec<Edit>) -> Vec<Edit> {
+        edits.insert(0, self.edit(list.start(), list.start(), ""));
+        edits.push(self.edit(list.end(), list.end(), ""));
+        edits
+    }
+
+    /// A word in the case of the form's operator.
+    pub(super) fn cased(&self, word: &str) -> String {
+        let head = self.form.nodes.first().and_then(|node| node.children.first());
+        let written = head.map(|head| self.form.text(head)).unwrap_or_default();
+        let upper = written.chars().any(char::is_uppercase) && !written.chars().any(char::is_lowercase);
+        if upper { word.to_uppercase() } else { word.to_owned() }
+    }
+
+    /// The text of the form between two places, in bytes.
+    pub(super) fn between(&self, start: usize, end: usize) -> &'a str {
+        self.form.source.get(start..end).unwrap_or_default()
+    }
+}

@@ -1,0 +1,125 @@
+//! Refactorings: offered by their titles, and made when one is chosen (`codeAction/resolve`, LSP
+//! 3.17).
+
+use lsp_types::*;
+use serde::{Deserialize, Serialize};
+
+use crate::ide::context::Cursor;
+use crate::ide::refactor::proof::Compiler;
+use crate::ide::refactor::{self, Group, Offer};
+use crate::lsp::connection::Connection;
+use crate::lsp::{from_proto, rename};
+use crate::model::check::CheckReport;
+use crate::model::diagnostic::Diagnostic as Finding;
+use crate::model::image::ImageError;
+use crate::session::{InCopy, Level, Session};
+use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::position::to_offset;
+
+/// The data of an action until it is resolved.
+#[derive(Debug, Serialize, Deserialize)]
+struct Chosen {
+    uri: Url,
+    /// The version of the document for which it was offered.
+    version: i32,
+    /// The selection, in characters of the text.
+    start: usize,
+    end: usize,
+    id: String,
+}
+
+/// The place of a request, and the selection.
+async fn cursor(connection: &Connection, uri: &Url, range: Range) -> Option<(Cursor<Session>, Span)> {
+    let encoding = connection.negotiated().encoding;
+    let context = connection.session.context(connection.client).await;
+    let start = |text: &ropey::Rope| to_offset(text, from_proto::position(range.start), encoding);
+    let cursor = Cursor::new(context, uri.as_str(), start)?;
+    let end = to_offset(cursor.document.text(), from_proto::position(range.end), encoding);
+    let selection = Span { start: cursor.offset, end: end.max(cursor.offset) };
+    Some((cursor, selection))
+}
+
+/// The refactorings of a range.
+pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> Vec<CodeAction> {
+    let negotiated = connection.negotiated();
+    if !negotiated.code_actions {
+        return Vec::new();
+    }
+    let Some((cursor, selection)) = cursor(connection, uri, range).await else { return Vec::new() };
+    let mut actions = Vec::new();
+    for Offer { id, title, group, refused } in refactor::offers(&cursor, selection).await {
+        let kind = match group {
+            Group::Extract => CodeActionKind::REFACTOR_EXTRACT,
+            Group::Inline => CodeActionKind::REFACTOR_INLINE,
+            Group::Rewrite => CodeActionKind::REFACTOR_REWRITE,
+        };
+        let mut action = CodeAction { title: crate::shown::line(&title), kind: Some(kind), ..CodeAction::default() };
+        match refused {
+            Some(reason) if negotiated.disabled_actions => {
+                action.disabled = Some(CodeActionDisabled { reason: crate::shown::line(&reason) });
+            }
+            // The reason is told when it is chosen.
+            _ if negotiated.resolves_edits => {
+                let Span { start, end } = selection;
+                let version = cursor.document.version();
+                let chosen = Chosen { uri: uri.clone(), version, start, end, id: id.into() };
+                action.data = serde_json::to_value(chosen).ok();
+            }
+            Some(_) => continue,
+            // Nobody asks again: the edit comes at once, and is not compiled for a menu.
+            None => match refactor::carry_out(&cursor, selection, id, &Uncompiled).await {
+                Ok(done) => action.edit = Some(rename::edit_of(connection, done.files)),
+                Err(_) => continue,
+            },
+        }
+        actions.push(action);
+    }
+    actions
+}
+
+/// An action with its edit. Where there is none, a message says why, and nothing is edited.
+pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> CodeAction {
+    let chosen = action.data.clone().and_then(|data| serde_json::from_value::<Chosen>(data).ok());
+    let Some(Chosen { uri, version, start, end, id }) = chosen else { return action };
+    let context = connection.session.context(connection.client).await;
+    let refused = |reason: &str| connection.show(Level::Warning, &format!("{}: {reason}", action.title));
+    let Some(cursor) = Cursor::new(context, uri.as_str(), |_| start).filter(|one| one.document.version() == version)
+    else {
+        refused("the text has changed since. Nothing was done: ask again for what can be done there.");
+        return action;
+    };
+    let compiler = InCopy { session: connection.session.clone(), client: connection.client };
+    match refactor::carry_out(&cursor, Span { start, end }, &id, &compiler).await {
+        Ok(done) => {
+            if let Some(why) = &done.unproved {
+                let title = &action.title;
+                connection.show(Level::Info, &format!("{title}: the result was not compiled first. {why}"));
+            }
+            action.edit = Some(rename::edit_of(connection, done.files));
+        }
+        Err(refusal) => refused(&format!("{} Nothing was changed.", sentence(&refusal.0))),
+    }
+    action
+}
+
+/// A reason as a sentence.
+fn sentence(reason: &str) -> String {
+    let mut chars = reason.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if reason.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str())
+}
+
+/// A compiler that is not asked.
+struct Uncompiled;
+
+impl Compiler for Uncompiled {
+    async fn findings(&self, _: &str, _: &Document) -> Option<Vec<Finding>> {
+        None
+    }
+
+    async fn compile(&self, _: Option<std::path::PathBuf>, _: String) -> Result<CheckReport, ImageError> {
+        Err(ImageError::Unavailable("The editor takes the edits of code actions only at once.".into()))
+    }
+}
