@@ -6,8 +6,12 @@
 
 mod answers;
 mod breakpoints;
+pub mod client;
+mod completions;
 mod connection;
+mod evaluating;
 mod handlers;
+mod input;
 mod outgoing;
 mod protocol;
 mod requests;
