@@ -25,7 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("session", &["checker", "config", "ide", "image", "model", "text"]),
     ("lsp", &["config", "ide", "model", "session", "text"]),
     ("mcp", &["config", "ide", "model", "session", "text"]),
-    ("dap", &["ide", "model", "session"]),
+    ("dap", &["ide", "model", "session", "text"]),
     ("host", &["config", "dap", "image", "lsp", "mcp", "model", "session", "text"]),
 ];
 

@@ -38,17 +38,26 @@ const TWICE: [&str; 11] = [
 /// Packages of the extension's tools that run a program when they are installed.
 const INSTALL_SCRIPTS: [&str; 3] = ["node_modules/@vscode/vsce-sign", "node_modules/esbuild", "node_modules/keytar"];
 
+/// Platforms that Consort is built for, one of each system.
+const PLATFORMS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-apple-darwin"];
+
+/// The crates that are built on some platform; not those of systems that Consort does not run on.
 fn packages() -> Vec<Value> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
-        .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    let mut metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let Value::Array(packages) = metadata["packages"].take() else { return Vec::new() };
+    let mut packages: BTreeMap<String, Value> = BTreeMap::new();
+    for platform in PLATFORMS {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform", platform])
+            .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for package in metadata["packages"].as_array().unwrap() {
+            packages.insert(package["id"].to_string(), package.clone());
+        }
+    }
     assert!(packages.len() > 100, "{} packages", packages.len());
-    packages
+    packages.into_values().collect()
 }
 
 /// True if the licence expression (SPDX; `/` is an old way to write OR) can be met by [`LICENCES`].

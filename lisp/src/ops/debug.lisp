@@ -155,6 +155,13 @@
       (when moment (return-from eval-text-in-frame (values-at-moment forms moment)))
       (multiple-value-list (eval-in-frame (if (and forms (null (rest forms))) (first forms) `(progn ,@forms)) frame)))))
 
+(defun eval-text-at-stop (text frame &optional moment)
+  "The values of TEXT in FRAME; where a stop has none, as when nothing but the failed call is left of
+  the code, in the package that is current."
+  (if frame
+      (eval-text-in-frame text frame moment)
+      (multiple-value-list (eval `(progn ,@(forms-of-text text (live-package *package*)))))))
+
 (defun call-unhandled (function)
   "Call FUNCTION; an error of it is not for the handlers of the program that is stopped, which would
   unwind it."
@@ -172,9 +179,17 @@
           "values" (map 'vector (lambda (value facts) (list* :object "reference" (refer value) (rest facts)))
                         (first-values values) (with-own-settings () (values-facts (first-values values))))))
 
+(defun passing-output-on (stop function)
+  "Call FUNCTION, and send what it has printed before its answer is sent."
+  (let ((evaluation (stopped-evaluation stop)))
+    (unwind-protect (funcall function)
+      (pass-on (evaluation-stdout evaluation))
+      (pass-on (evaluation-stderr evaluation)))))
+
 (define-operation "debug-eval" :dispatcher (id params)
   (let* ((stop (stop-of params))
-         (frame (frame-of stop params))
+         (frame (and (or (stopped-frames stop) (plusp (param params "frame" '(integer 0) :default 0)))
+                     (frame-of stop params)))
          (moment (moment-of stop params))
          (code (param params "code" 'string))
          (nests (param params "debug" 'boolean :default nil))
@@ -182,7 +197,7 @@
     (give-work stop id
                (lambda (work)
                  (call-for-work stop work (if nests nil timeout)
-                                (lambda () (answer-work work (values-json (eval-text-in-frame code frame moment))))))
+                                (lambda () (answer-work work (values-json (passing-output-on stop (lambda () (eval-text-at-stop code frame moment))))))))
                :nests nests)))
 
 (define-operation "debug-set" :dispatcher (id params)
@@ -216,9 +231,7 @@
 (defun argument-values (texts frame)
   "The values of TEXTS, each a form, where the variables of FRAME are visible; NIL for none."
   (loop for text in texts
-        collect (first (if frame
-                           (eval-text-in-frame text frame)
-                           (multiple-value-list (eval `(progn ,@(forms-of-text text (live-package *package*)))))))))
+        collect (first (eval-text-at-stop text frame))))
 
 (defun answering-questions (text function)
   "Call FUNCTION; what it reads from *QUERY-IO* comes from TEXT."

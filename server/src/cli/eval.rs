@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     // Code that cannot be read is shown as `consort check` shows it.
-    match unread(&code, &outcome) {
+    match unread(&code, outcome.error.as_ref().map_or("", |error| &error.kind)) {
         Some(shown) => print_error(&shown)?,
         None => print_error(&shown::terminal(&trouble(&outcome)))?,
     }
@@ -197,10 +197,9 @@ fn unquoted(printed: &str) -> String {
 }
 
 /// Returns the structural errors of code that the reader did not read, as `consort check` shows
-/// them.
-fn unread(code: &str, outcome: &EvalOutcome) -> Option<String> {
-    let error = outcome.error.as_ref()?;
-    let reader = error.kind.contains("END-OF-FILE") || error.kind.contains("READER");
+/// them. `kind`: the type of the evaluation's error.
+pub(super) fn unread(code: &str, kind: &str) -> Option<String> {
+    let reader = kind.contains("END-OF-FILE") || kind.contains("READER");
     let structure = structure::check(&Document::new(code, 0));
     if !reader || structure.diagnostics.is_empty() {
         return None;

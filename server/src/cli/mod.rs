@@ -8,6 +8,7 @@ mod logging;
 mod mcp;
 mod output;
 mod packages;
+mod repl;
 mod serve;
 mod status;
 mod stop;
@@ -38,6 +39,8 @@ The compiler's diagnostics, as in the editor, in the terminal:
   consort check src/
 Code in the image:
   consort eval '(lisp-implementation-version)'
+A REPL in the image, with a debugger:
+  consort repl
 Who is connected, and what the image is doing:
   consort status
 Give Claude Code the image (other agents: command `consort`, argument `mcp`):
@@ -112,6 +115,18 @@ Exit code: 0 values came back, 1 an error, a timeout or an interrupt, 2 it could
   consort eval - < script.lisp
   consort eval --raw '(lisp-implementation-version)'")]
     Eval(eval::Args),
+    /// A REPL in the workspace's image, with a debugger, in this terminal
+    #[command(after_help = "\
+An entry may have several lines: it ends with the form. At an error the program stops with its stack alive, and a prompt like `CL-USER [1]>` takes the \
+number of a restart, commands (:help lists them) or code, which sees the variables of the frame. What the code prints is shown as it comes, and what it \
+reads (read-line, y-or-n-p) is asked for here.
+
+Tab completes, Ctrl-R searches the history, Ctrl-C interrupts an evaluation and not the program, Ctrl-D leaves.
+When standard input is no terminal, its forms are evaluated one by one, errors are reported, and the exit code is 1 if there was one.
+
+  consort repl --package my-app
+  consort repl < session.lisp")]
+    Repl(repl::Args),
     /// Compile files in a throw-away copy of the image and show the diagnostics
     #[command(after_help = "\
 FILE: that file; if its system is not loaded, it and what it depends on are loaded in the copy first.
@@ -188,6 +203,7 @@ pub(crate) fn main() -> ExitCode {
                 Command::Status(args) => status::run(&args),
                 Command::Stop(args) => stop::run(&args),
                 Command::Eval(args) => eval::run(&args),
+                Command::Repl(args) => repl::run(&args),
                 Command::Check(args) => check::run(&args),
                 Command::Trust(args) => trust::run(&args),
                 Command::Doctor(args) => doctor::run(&args),

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::going_on::{GoingOn, Waiting};
 use super::outgoing::Sender;
 use super::protocol::{Begin, Message, Request};
 use super::sources::Evaluated;
-use super::variables::Things;
+use super::variables::{Thing, Things};
 use super::wanted::Wanted;
 use crate::ide::context::Backend as _;
 use crate::model::image::ImageState;
@@ -41,8 +42,41 @@ pub(super) struct Connection {
     /// Held while breakpoints are set in the image.
     pub(super) setting: tokio::sync::Mutex<()>,
     waiting: Waiting,
-    /// The texts of the client's evaluations that have not ended, in order; the first one runs.
-    pub(super) evaluations: Mutex<VecDeque<Arc<str>>>,
+    /// The client's evaluations that have not ended, in order; the first one runs.
+    pub(super) evaluations: Mutex<VecDeque<Running>>,
+    /// The package of the client's evaluations, as far as it is known.
+    pub(super) package: Mutex<Option<String>>,
+    /// True if code of the client's asks it for input.
+    pub(super) asked: AtomicBool,
+    /// The requests that can be cancelled, by their numbers.
+    cancellable: Mutex<BTreeMap<u64, CancellationToken>>,
+}
+
+/// An evaluation of the client that has not ended.
+pub(super) struct Running {
+    pub(super) text: Arc<str>,
+    /// Answered when the output that has come is told.
+    pub(super) flush: mpsc::UnboundedSender<oneshot::Sender<()>>,
+}
+
+/// A request that can be cancelled while this is held.
+pub(super) struct Cancellable<'a> {
+    connection: &'a Connection,
+    number: u64,
+    token: CancellationToken,
+}
+
+impl Cancellable<'_> {
+    /// Resolves when the client has cancelled the request.
+    pub(super) async fn requested(&self) {
+        self.token.cancelled().await;
+    }
+}
+
+impl Drop for Cancellable<'_> {
+    fn drop(&mut self) {
+        lock(&self.connection.cancellable).remove(&self.number);
+    }
 }
 
 impl Drop for Connection {
@@ -72,6 +106,33 @@ impl Connection {
             setting: tokio::sync::Mutex::default(),
             waiting: Waiting::default(),
             evaluations: Mutex::default(),
+            package: Mutex::default(),
+            asked: AtomicBool::new(false),
+            cancellable: Mutex::default(),
+        }
+    }
+
+    /// Waits until the client is told of the output of its evaluation that has come.
+    pub(super) async fn flush(&self) {
+        let (done, told) = oneshot::channel();
+        let sent = lock(&self.evaluations).front().is_some_and(|running| running.flush.send(done).is_ok());
+        if sent {
+            // An evaluation that ends meanwhile has told all of it.
+            let _ = told.await;
+        }
+    }
+
+    /// Has a request be cancelled by its number.
+    pub(super) fn cancellable(&self, number: u64) -> Cancellable<'_> {
+        let token = CancellationToken::new();
+        lock(&self.cancellable).insert(number, token.clone());
+        Cancellable { connection: self, number, token }
+    }
+
+    /// Cancels a request, if it is one that can be cancelled and has not ended.
+    pub(super) fn cancel(&self, number: u64) {
+        if let Some(token) = lock(&self.cancellable).get(&number) {
+            token.cancel();
         }
     }
 
@@ -124,7 +185,8 @@ impl Connection {
         let thread = thread_of(stop);
         let mut body = json!({
             "reason": reason, "description": description, "text": text.or(value), "threadId": thread,
-            "allThreadsStopped": false,
+            "allThreadsStopped": false, "ownEvaluation": stop.session.as_deref() == Some(&self.own),
+            "level": stop.level,
         });
         if let Some(at) = &stop.at {
             let ours = at.breakpoints.iter().filter(|hit| hit.owner == self.own);
@@ -200,7 +262,7 @@ impl Connection {
 
     /// Remembers the text of the evaluation that stopped, which is the one that runs.
     fn note_text(&self, stop: &Stop) {
-        let Some(text) = lock(&self.evaluations).front().cloned() else { return };
+        let Some(text) = lock(&self.evaluations).front().map(|running| running.text.clone()) else { return };
         let request = thread_of(stop);
         let mut texts = lock(&self.texts);
         if texts.iter().all(|known| known.request != request) {
@@ -224,6 +286,14 @@ impl Connection {
         let stops = lock(&self.stops);
         let innermost = stops.values().rev().find(|stop| thread_of(stop) == thread);
         innermost.cloned().ok_or_else(|| format!("The thread {thread} is not stopped (any more)."))
+    }
+
+    /// Returns the stop and the number of a frame that the client was given a number of.
+    pub(super) fn frame_of(&self, number: u64) -> Result<(u64, usize), String> {
+        match lock(&self.things).get(number) {
+            Some(Thing::Frame { stop, frame }) => Ok((stop, frame)),
+            _ => Err("That frame is not there any more.".into()),
+        }
     }
 
     /// Returns the innermost stop of the client's own evaluation.

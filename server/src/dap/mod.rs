@@ -6,9 +6,13 @@
 
 mod answers;
 mod breakpoints;
+pub mod client;
+mod completions;
 mod connection;
+mod evaluating;
 mod going_on;
 mod handlers;
+mod input;
 mod outgoing;
 mod protocol;
 mod requests;

@@ -69,6 +69,48 @@ pub(super) struct Begin {
     pub(super) package: Option<String>,
 }
 
+/// The arguments of `initialize` that are used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Initialize {
+    /// The client answers `consort/input`.
+    #[serde(default)]
+    pub(super) supports_consort_input: bool,
+    pub(super) client_name: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Cancel {
+    pub(super) request_id: Option<u64>,
+}
+
+/// The arguments of `consort/evaluate`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Report {
+    pub(super) code: String,
+    pub(super) package: Option<String>,
+    /// Errors stop the evaluation.
+    #[serde(default)]
+    pub(super) stops: bool,
+}
+
+/// The arguments of `consort/answerInput`.
+#[derive(Debug, Deserialize)]
+pub(super) struct InputAnswered {
+    pub(super) id: u64,
+    pub(super) text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Completions {
+    pub(super) text: String,
+    pub(super) column: usize,
+    pub(super) line: Option<usize>,
+    pub(super) frame_id: Option<u64>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct InThread {
@@ -198,6 +240,9 @@ pub(super) fn capabilities() -> Value {
         "supportsLogPoints": true,
         "supportsFunctionBreakpoints": true,
         "supportsBreakpointLocationsRequest": true,
+        "supportsCancelRequest": true,
+        "supportsCompletionsRequest": true,
+        "completionTriggerCharacters": [":", "-", "*"],
     })
 }
 

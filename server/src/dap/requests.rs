@@ -1,33 +1,26 @@
 //! The requests, one by one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::answers::{Answer, MOST, text, trouble};
 use super::breakpoints;
 use super::connection::{Connection, lock, thread_of};
 use super::protocol::{
-    self, Begin, Evaluate, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
+    self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables,
 };
 use super::variables::{self, Thing};
-use super::{setting, sources};
+use super::{completions, evaluating, input, setting, sources};
 use crate::ide::context::Backend as _;
-use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
-use crate::model::stack_frame;
-use crate::session::EvalRequest;
 use crate::session::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
-    DebugReturn, DebugStep, Done, Inspect, Stop,
+    DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame, DebugReturn,
+    DebugStep, Done, Inspect, Stop,
 };
 
-/// A person sees an evaluation run and can end it.
-const A_DAY: f64 = 86_400.0;
 /// The number of frames or variables of an answer, unless the client says otherwise.
 const PAGE: usize = 200;
 
@@ -45,9 +38,14 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
     }
     match request.command.as_str() {
-        "initialize" => Ok(protocol::capabilities()),
+        "initialize" => {
+            input::accept(connection, arguments(request)?);
+            Ok(protocol::capabilities())
+        }
         "attach" | "launch" => {
             *lock(&connection.begin) = arguments::<Begin>(request)?;
+            // A console completes names.
+            connection.session.keep_names();
             Ok(json!({}))
         }
         "configurationDone" | "setExceptionBreakpoints" => Ok(json!({})),
@@ -62,7 +60,16 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         "variables" => variables(connection, arguments(request)?).await,
         "setVariable" => setting::set(connection, arguments(request)?).await,
         "source" => source(connection, &arguments(request)?),
-        "evaluate" => evaluate(connection, arguments(request)?).await,
+        "evaluate" => evaluating::evaluate(connection, request.seq, arguments(request)?).await,
+        "consort/evaluate" => evaluating::report(connection, request.seq, arguments(request)?).await,
+        "cancel" => {
+            if let Some(number) = arguments::<Cancel>(request)?.request_id {
+                connection.cancel(number);
+            }
+            Ok(json!({}))
+        }
+        "completions" => completions::complete(connection, arguments(request)?).await,
+        "consort/answerInput" => input::answer(connection, arguments(request)?),
         "exceptionInfo" => Ok(exception(&connection.stop_in(arguments::<InThread>(request)?.thread_id)?)),
         "continue" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
@@ -70,7 +77,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
             Ok(json!({"allThreadsContinued": false}))
         }
         "restartFrame" => {
-            let (stop, frame) = frame_of(connection, arguments::<InFrame>(request)?.frame_id)?;
+            let (stop, frame) = connection.frame_of(arguments::<InFrame>(request)?.frame_id)?;
             left(connection.session.at_stop(DebugRestartFrame { stop, frame }).await)
         }
         "pause" => {
@@ -81,7 +88,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         "terminateThreads" => terminate_threads(connection, &arguments::<Threads>(request)?).await,
         "consort/return" => {
             let wanted: ReturnFrom = arguments(request)?;
-            let (stop, frame) = frame_of(connection, wanted.frame_id)?;
+            let (stop, frame) = connection.frame_of(wanted.frame_id)?;
             left(connection.session.at_stop(DebugReturn { stop, frame, code: wanted.code }).await)
         }
         "consort/restarts" => {
@@ -148,15 +155,8 @@ async fn stack_trace(connection: &Connection, wanted: StackTrace) -> Answer {
     Ok(json!({"stackFrames": frames, "totalFrames": page.total}))
 }
 
-fn frame_of(connection: &Connection, number: u64) -> Result<(u64, usize), String> {
-    match lock(&connection.things).get(number) {
-        Some(Thing::Frame { stop, frame }) => Ok((stop, frame)),
-        _ => Err("That frame is not there any more.".into()),
-    }
-}
-
 fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
-    let (stop, frame) = frame_of(connection, wanted.frame_id)?;
+    let (stop, frame) = connection.frame_of(wanted.frame_id)?;
     let mut things = lock(&connection.things);
     let locals = things.number(Thing::Locals { stop, frame });
     let restarts = things.number(Thing::Restarts { stop });
@@ -250,113 +250,4 @@ async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer 
 fn left(done: Result<Done, ImageError>) -> Answer {
     let done = done.map_err(text)?;
     if done.status == "sent" { Ok(json!({})) } else { Err(trouble(&done)) }
-}
-
-async fn evaluate(connection: &Connection, wanted: Evaluate) -> Answer {
-    let place = match wanted.frame_id {
-        Some(number) => Some(frame_of(connection, number)?),
-        // The evaluation session waits in its stop, so code is evaluated there.
-        None => connection.own_stop().map(|stop| (stop.number, 0)),
-    };
-    let Some((stop, frame)) = place else {
-        if wanted.context == "hover" {
-            return Err("Nothing is stopped.".into());
-        }
-        let outcome = begin(connection, wanted.expression, None).await.map_err(text)?;
-        return match outcome.status {
-            EvalStatus::Ok => Ok(json!({"result": values(&outcome), "variablesReference": 0})),
-            _ => Err(outcome
-                .error
-                .map_or("It did not end.".into(), |error| format!("{}: {}", error.kind, error.message))),
-        };
-    };
-    if wanted.context == "hover" {
-        return hover(connection, stop, frame, wanted.expression.trim()).await;
-    }
-    let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
-    let done = connection.session.at_stop(code).await.map_err(text)?;
-    if done.status != "ok" {
-        return Err(trouble(&done));
-    }
-    let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
-    let inside = done.values.first().map_or(0, |value| lock(&connection.things).parts(value));
-    Ok(
-        json!({"result": if shown.is_empty() { "; no values".into() } else { shown.join("\n") }, "variablesReference": inside}),
-    )
-}
-
-/// The value of a variable of a frame: nothing is evaluated where a pointer rests.
-async fn hover(connection: &Connection, stop: u64, frame: usize, name: &str) -> Answer {
-    let locals = DebugLocals { stop, frame, start: 0, count: MOST };
-    let locals = connection.session.query(locals).await.map_err(text)?.locals;
-    let local = locals.iter().find(|local| local.name.eq_ignore_ascii_case(name));
-    let value =
-        local.and_then(|local| local.value.as_ref()).ok_or_else(|| format!("No value of {name} is known here."))?;
-    let inside = lock(&connection.things).parts(value);
-    Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}))
-}
-
-fn values(outcome: &EvalOutcome) -> String {
-    let shown: Vec<&str> = outcome.values.iter().map(|value| value.text.as_str()).collect();
-    if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
-}
-
-/// Evaluates code that stops at errors, and shows its output as it is printed.
-async fn begin(connection: &Connection, code: String, package: Option<String>) -> Result<EvalOutcome, ImageError> {
-    /// The evaluation's place among those that have not ended, also when it is cancelled.
-    struct Turn<'a>(&'a Connection, Arc<str>);
-    impl Drop for Turn<'_> {
-        fn drop(&mut self) {
-            lock(&self.0.evaluations).retain(|text| !Arc::ptr_eq(text, &self.1));
-        }
-    }
-    let text: Arc<str> = code.as_str().into();
-    lock(&connection.evaluations).push_back(text.clone());
-    let _turn = Turn(connection, text);
-    let (output, mut chunks) = mpsc::unbounded_channel();
-    let request = EvalRequest {
-        code,
-        package,
-        capture_time: false,
-        timeout: Some(A_DAY),
-        origin: None,
-        output: Some(output),
-        debug: true,
-    };
-    let answer = connection.session.evaluate(connection.client, request);
-    tokio::pin!(answer);
-    loop {
-        tokio::select! {
-            // Output first: it was printed before the answer.
-            biased;
-            Some(chunk) = chunks.recv() => {
-                let category = if chunk.stderr { "stderr" } else { "stdout" };
-                connection.event("output", json!({"category": category, "output": chunk.text}));
-            }
-            answer = &mut answer => return answer,
-        }
-    }
-}
-
-/// Evaluates the code that `attach` or `launch` came with.
-pub(super) async fn launch(connection: &Connection) {
-    let Begin { code, package } = std::mem::take(&mut *lock(&connection.begin));
-    let Some(code) = code else { return };
-    let (category, shown) = match begin(connection, code, package).await {
-        Ok(outcome) => match &outcome.error {
-            None => ("console", values(&outcome)),
-            Some(error) => (
-                "stderr",
-                format!(
-                    "{}: {}\n{}",
-                    error.kind,
-                    error.message,
-                    stack_frame::texts(error.backtrace.clone()).join("\n")
-                ),
-            ),
-        },
-        Err(error) => ("stderr", error.to_string()),
-    };
-    connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
-    connection.event("terminated", json!({}));
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, lock};
 use super::handlers::Handlers;
 use super::protocol::Request;
-use super::{breakpoints, outgoing, requests};
+use super::{breakpoints, evaluating, input, outgoing, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
@@ -30,9 +30,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let mut events = session.stop_events();
-    let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "debugger".into() });
-    // Messages for editors are not used here, and would accumulate.
-    drop(feedback);
+    let (client, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "debugger".into() });
     let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
     let connection = Arc::new(Connection::new(session, client, out.clone()));
     let mut writer = JoinSet::new();
@@ -71,11 +69,13 @@ where
                     connection.set_all_again(&mut again);
                 }
             }
+            Some(feedback) = feedback.recv() => input::tell(&connection, feedback).await,
             Some(_) = again.join_next(), if !again.is_empty() => {}
             () = work.reap() => {}
             () = out.closed() => break,
         }
     }
+    drop(feedback);
     again.shutdown().await;
     connection.leave(&mut events, &mut work, abandoned).await;
     drop((work, out));
@@ -94,7 +94,7 @@ async fn answer(connection: Arc<Connection>, request: Request) {
         "initialize" => connection.event("initialized", json!({})),
         "configurationDone" if worked => {
             connection.tell_of_stops();
-            requests::launch(&connection).await;
+            evaluating::launch(&connection).await;
         }
         _ => {}
     }

@@ -186,7 +186,7 @@ fn status_says_that_none_runs() {
 #[test]
 fn help_teaches() {
     let fixture = Fixture::new();
-    for command in ["lsp", "mcp", "serve", "status", "stop", "eval", "check", "doctor", "trust"] {
+    for command in ["lsp", "mcp", "serve", "status", "stop", "eval", "repl", "check", "doctor", "trust"] {
         let output = fixture.run(&[command, "--help"]);
         assert!(output.status.success());
         assert!(out(&output).len() > 300, "{command}: {}", out(&output));

@@ -1,0 +1,148 @@
+//! Commands of the prompt: keywords that mean nothing as Lisp, and the numbers of restarts.
+
+/// A line that was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Lisp code.
+    Code,
+    /// The list of the commands.
+    Help,
+    /// Leaves the program.
+    Quit,
+    /// Invokes the restart of this number. The forms that follow are its arguments.
+    Restart(usize, String),
+    /// Lists this many frames from the current one on, or a page of them.
+    Frames(Option<usize>),
+    /// Goes to the frame of this number, or shows the current one.
+    Frame(Option<usize>),
+    /// Goes to the caller.
+    Up,
+    /// Goes to the frame that was called.
+    Down,
+    /// Lists the variables of the current frame.
+    Locals,
+    /// Ends the evaluation with its report.
+    Abort,
+    /// Goes on where the program stopped.
+    Continue,
+    /// Returns the value of a form from the current frame.
+    Return(String),
+    /// Calls the function of the current frame again.
+    RestartFrame,
+    /// Takes a step: the name of the request.
+    Step(&'static str),
+}
+
+/// The commands at every prompt.
+const ALWAYS: &str = "\
+  :help              this list
+  :quit              leaves, as Ctrl-D does
+  Tab, Ctrl-R        completes a name; searches the history
+  Ctrl-C             interrupts an evaluation, or forgets what is typed
+  *, **, ***         the last values; + and / as in the standard
+";
+
+/// The commands at a stop.
+const STOPPED: &str = "\
+  0, 1, 2 ...        invokes that restart; forms behind it are its arguments
+  :frames [N]        lists frames from the current one on (:bt)
+  :frame [N]         goes to frame N (:f), :up to its caller, :down back
+  :locals            the variables of the frame (:l)
+  FORM               is evaluated in the frame
+  :return FORM       returns its values from the frame
+  :restart-frame     calls the frame's function again, as it is now
+  :continue          goes on, after a break or a breakpoint (:c)
+  :step :next :out   steps into, over and out of forms
+  :abort             ends the evaluation (:a, Ctrl-D)
+";
+
+/// The text of `:help`.
+pub(super) fn help(stopped: bool) -> String {
+    if stopped { format!("{STOPPED}{ALWAYS}") } else { ALWAYS.to_owned() }
+}
+
+/// Reads a line that was typed. `stopped`: a program is stopped.
+///
+/// # Errors
+/// The message about a command that cannot be understood.
+pub(super) fn parse(line: &str, stopped: bool) -> Result<Command, String> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (word, rest) = (word.to_lowercase(), rest.trim());
+    match word.as_str() {
+        ":help" | ":h" | ":?" if rest.is_empty() => return Ok(Command::Help),
+        ":quit" | ":q" | ":exit" if rest.is_empty() => return Ok(Command::Quit),
+        _ => {}
+    }
+    if !stopped {
+        return Ok(Command::Code);
+    }
+    if !word.is_empty() && word.chars().all(|char| char.is_ascii_digit()) {
+        let number = word.parse().map_err(|_| format!("There is no restart {word}."))?;
+        return Ok(Command::Restart(number, rest.to_owned()));
+    }
+    let number = || match rest {
+        "" => Ok(None),
+        rest => rest.parse().map(Some).map_err(|_| format!("{word} takes the number of a frame, and not {rest}.")),
+    };
+    let command = match word.as_str() {
+        ":frames" | ":backtrace" | ":bt" => Command::Frames(number()?),
+        ":frame" | ":f" => Command::Frame(number()?),
+        ":return" if rest.is_empty() => return Err(":return takes a form, whose values are returned.".into()),
+        ":return" => Command::Return(rest.to_owned()),
+        _ if !rest.is_empty() => Command::Code,
+        ":up" | ":u" => Command::Up,
+        ":down" | ":d" => Command::Down,
+        ":locals" | ":l" => Command::Locals,
+        ":abort" | ":a" => Command::Abort,
+        ":continue" | ":c" => Command::Continue,
+        ":restart-frame" => Command::RestartFrame,
+        ":step" | ":s" => Command::Step("stepIn"),
+        ":next" | ":n" => Command::Step("next"),
+        ":out" | ":o" => Command::Step("stepOut"),
+        _ => Command::Code,
+    };
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_and_keywords_are_commands_at_a_stop_only() {
+        for (line, command) in [
+            ("0", Command::Restart(0, String::new())),
+            (" 12 (list 1) :a ", Command::Restart(12, "(list 1) :a".into())),
+            (":bt 3", Command::Frames(Some(3))),
+            (":FRAME", Command::Frame(None)),
+            (":return (values 1\n 2)", Command::Return("(values 1\n 2)".into())),
+            (":step", Command::Step("stepIn")),
+            (":step into", Command::Code),
+            (":other", Command::Code),
+            ("(f 1)", Command::Code),
+            ("1+", Command::Code),
+            ("-1", Command::Code),
+            ("", Command::Code),
+        ] {
+            assert_eq!(parse(line, true), Ok(command), "{line}");
+        }
+        for code in ["0", ":bt", ":abort", "x"] {
+            assert_eq!(parse(code, false), Ok(Command::Code), "{code}");
+        }
+        assert_eq!((parse(":quit", false), parse(":help", true)), (Ok(Command::Quit), Ok(Command::Help)));
+        for wrong in [":frame x", ":frames -1", ":return", "99999999999999999999999"] {
+            assert!(parse(wrong, true).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_command_that_help_names_is_one() {
+        for line in help(true).lines() {
+            for word in line.split_whitespace().take_while(|word| word.starts_with(':')) {
+                let form = if word == ":return" { " 1" } else { "" };
+                assert_ne!(parse(&format!("{word}{form}"), true), Ok(Command::Code), "{word}");
+            }
+        }
+    }
+}

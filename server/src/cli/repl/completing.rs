@@ -1,0 +1,78 @@
+//! The completions of a name: which of those that the host knows are offered.
+
+use consort::shown;
+use serde_json::Value;
+
+/// What can stand in the place of a name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Completed {
+    /// The first byte of the name.
+    pub(super) start: usize,
+    /// The names, best first.
+    pub(super) names: Vec<String>,
+}
+
+/// Reads the answer to `completions` for `line` with the cursor at a byte. Names that begin with
+/// what is typed are offered alone, if there are any: then Tab completes what they have in common.
+pub(super) fn completed(line: &str, at: usize, answer: &Value) -> Completed {
+    let targets = answer["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let unit = targets.first().and_then(|target| target["start"].as_u64()).unwrap_or(u64::MAX);
+    let start = byte_of(line, usize::try_from(unit.saturating_sub(1)).unwrap_or(usize::MAX)).min(at);
+    let typed = line[start..at].to_lowercase();
+    let mut names: Vec<String> = Vec::new();
+    for name in targets.iter().filter_map(|target| target["text"].as_str()) {
+        // Nothing that a terminal would not show as it is gets into the line.
+        if shown::safe(name) == name && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    if names.iter().any(|name| name.to_lowercase().starts_with(&typed)) {
+        names.retain(|name| name.to_lowercase().starts_with(&typed));
+    }
+    Completed { start, names }
+}
+
+/// The byte at which a number of UTF-16 code units ends.
+fn byte_of(line: &str, units: usize) -> usize {
+    let mut before = 0;
+    for (byte, char) in line.char_indices() {
+        if before >= units {
+            return byte;
+        }
+        before += char.len_utf16();
+    }
+    line.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(line: &str, start: usize, names: &[&str]) -> Completed {
+        let targets: Vec<Value> = names.iter().map(|name| json!({"text": name, "start": start})).collect();
+        completed(line, line.len(), &json!({ "targets": targets }))
+    }
+
+    #[test]
+    fn names_that_begin_with_what_is_typed_are_offered_alone() {
+        let found = of("(MULTIPLE", 2, &["multiple-value-bind", "my-multiple", "multiple-value-call"]);
+        assert_eq!(
+            found,
+            Completed { start: 1, names: vec!["multiple-value-bind".into(), "multiple-value-call".into()] }
+        );
+        assert_eq!(of("(m-v-b", 2, &["multiple-value-bind"]).names, ["multiple-value-bind"]);
+        assert_eq!(of("(x", 2, &[]), Completed { start: 2, names: Vec::new() });
+    }
+
+    #[test]
+    fn places_are_counted_in_utf16() {
+        assert_eq!(of("(f \"😀\" ca", 9, &["car"]).start, 10);
+        assert_eq!(of("(ca", 99, &["car"]).start, 3);
+    }
+
+    #[test]
+    fn a_name_that_a_terminal_would_interpret_is_not_offered() {
+        assert_eq!(of("(c", 2, &["car", "c\u{1b}[2J", "c\u{202e}"]).names, ["car"]);
+    }
+}

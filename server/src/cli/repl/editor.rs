@@ -1,0 +1,196 @@
+//! The line editor: history, completion, colours and indentation.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use consort::shown;
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{
+    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
+    EventHandler, Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
+};
+use serde_json::json;
+
+use super::super::output::{Failure, print_error};
+use super::completing::{Completed, completed};
+use super::highlight::coloured;
+use super::link::Link;
+use super::read::{Entry, Kind};
+use super::reading::{indentation, is_whole};
+
+/// The number of entries that the history keeps.
+const KEPT: usize = 10_000;
+/// The time limit of completion: a key is not to wait for a host that is busy.
+const COMPLETION: Duration = Duration::from_secs(2);
+const PROMPT: &str = "1";
+
+/// The editor, with the history that all terminals of the user share.
+pub(super) struct LineEditor {
+    editor: Editor<Typed, FileHistory>,
+    history: Option<PathBuf>,
+}
+
+impl LineEditor {
+    pub(super) fn new(link: Rc<RefCell<Link>>, colours: bool) -> Result<LineEditor, Failure> {
+        let failed = |error: ReadlineError| Failure::cannot(format!("the terminal cannot be used: {error}"));
+        let config = Config::builder()
+            .max_history_size(KEPT)
+            .map_err(failed)?
+            .history_ignore_space(true)
+            .completion_type(CompletionType::List)
+            .completion_prompt_limit(100)
+            .color_mode(if colours { ColorMode::Enabled } else { ColorMode::Disabled })
+            .build();
+        let mut editor = Editor::with_history(config.clone(), FileHistory::with_config(&config)).map_err(failed)?;
+        let is_code = Arc::new(AtomicBool::new(true));
+        editor.set_helper(Some(Typed { link, is_code: is_code.clone(), frame: Cell::new(None) }));
+        editor.bind_sequence(
+            KeyEvent(KeyCode::Enter, Modifiers::NONE),
+            EventHandler::Conditional(Box::new(Enter { is_code })),
+        );
+        let history = history_file();
+        if let Some(path) = &history
+            && path.exists()
+            && let Err(error) = editor.load_history(path)
+        {
+            print_error(&format!(
+                "consort: the history {} cannot be read: {error}\n",
+                shown::line(&path.to_string_lossy())
+            ))?;
+        }
+        Ok(LineEditor { editor, history })
+    }
+
+    pub(super) fn read(&mut self, prompt: &str, kind: Kind, frame: Option<u64>) -> io::Result<Entry> {
+        if let Some(helper) = self.editor.helper() {
+            helper.is_code.store(kind == Kind::Code, Ordering::Relaxed);
+            helper.frame.set(frame);
+        }
+        match self.editor.readline(prompt) {
+            Ok(text) => {
+                if kind == Kind::Code {
+                    self.remember(&text)?;
+                }
+                Ok(Entry::Text(text))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Entry::Interrupted),
+            Err(ReadlineError::Eof) => Ok(Entry::End),
+            Err(ReadlineError::Io(error)) => Err(error),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn remember(&mut self, text: &str) -> io::Result<()> {
+        if text.trim().is_empty() || !self.editor.add_history_entry(text).unwrap_or(false) {
+            return Ok(());
+        }
+        let Some(path) = self.history.clone() else { return Ok(()) };
+        if let Err(error) = self.editor.append_history(&path) {
+            // Told once.
+            self.history = None;
+            let path = shown::line(&path.to_string_lossy());
+            print_error(&format!("consort: the history is not kept in {path}: {error}\n"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The file of the history, in a directory that exists; `None` when there can be none.
+fn history_file() -> Option<PathBuf> {
+    let directory = consort::config::state_directory()?;
+    fs::create_dir_all(&directory).ok()?;
+    Some(directory.join("repl-history"))
+}
+
+/// What the editor asks about the text that is typed.
+struct Typed {
+    link: Rc<RefCell<Link>>,
+    is_code: Arc<AtomicBool>,
+    frame: Cell<Option<u64>>,
+}
+
+impl Typed {
+    fn is_code(&self) -> bool {
+        self.is_code.load(Ordering::Relaxed)
+    }
+}
+
+impl Helper for Typed {}
+
+impl Hinter for Typed {
+    type Hint = String;
+}
+
+impl Validator for Typed {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let whole = !self.is_code() || is_whole(context.input());
+        Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+    }
+}
+
+impl Highlighter for Typed {
+    fn highlight<'l>(&self, line: &'l str, cursor: usize) -> Cow<'l, str> {
+        if self.is_code() { Cow::Owned(coloured(line, cursor)) } else { Cow::Borrowed(line) }
+    }
+
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+        if self.is_code() { Cow::Owned(format!("\x1b[{PROMPT}m{prompt}\x1b[0m")) } else { Cow::Borrowed(prompt) }
+    }
+
+    fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
+        // Each key may change the colours of what is around it.
+        self.is_code()
+    }
+}
+
+impl Completer for Typed {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let nothing = Ok((at, Vec::new()));
+        let Ok(mut link) = self.link.try_borrow_mut() else { return nothing };
+        if !self.is_code() || !link.is_connected() {
+            return nothing;
+        }
+        let before = &line[..at];
+        let last = before.rsplit('\n').next().unwrap_or_default();
+        let mut wanted = json!({
+            "text": line, "line": before.matches('\n').count() + 1, "column": last.encode_utf16().count() + 1,
+        });
+        if let Some(frame) = self.frame.get() {
+            wanted["frameId"] = json!(frame);
+        }
+        let Some(answer) = link.ask_within("completions", wanted, COMPLETION) else { return nothing };
+        let Completed { start, names } = completed(line, at, &answer);
+        Ok((start, names.into_iter().map(|name| Pair { display: name.clone(), replacement: name }).collect()))
+    }
+}
+
+/// Enter: ends an entry that is whole, else begins a line with its indentation.
+struct Enter {
+    is_code: Arc<AtomicBool>,
+}
+
+impl ConditionalEventHandler for Enter {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        let before = &context.line()[..context.pos()];
+        // In the midst of what is typed, and for a line of input, Enter is what it is.
+        let is_code = self.is_code.load(Ordering::Relaxed);
+        if !is_code || context.pos() < context.line().len() || is_whole(before) {
+            return None;
+        }
+        Some(Cmd::Insert(1, format!("\n{}", indentation(before))))
+    }
+}

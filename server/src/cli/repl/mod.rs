@@ -1,0 +1,96 @@
+//! `consort repl`: a person at a terminal, or a pipe, in the workspace's image. A client of the
+//! host's debugger, as editors' are: evaluations stop at errors with the stack alive.
+
+mod commands;
+mod completing;
+mod debugger;
+mod editor;
+mod highlight;
+mod interrupts;
+mod link;
+mod plain;
+mod prompt;
+mod read;
+mod reading;
+mod screen;
+mod stop;
+mod talk;
+
+use std::cell::RefCell;
+use std::io;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use consort::host::election::Place;
+use consort::shown;
+
+use super::output::{Failure, ProgressLine};
+use super::{WorkspaceArg, packages, trust};
+use link::Link;
+use read::{Entry, Reader};
+use screen::Screen;
+use talk::Talk;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The package to begin in [default: CL-USER]
+    #[arg(long, short)]
+    package: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceArg,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let workspace = args.workspace.find()?;
+    trust::say_if_untrusted(&workspace)?;
+    let link = Rc::new(RefCell::new(Link::new(Place::of(&workspace)?)));
+    let reader = Reader::new(&link)?;
+    link.borrow().catch_interrupts()?;
+    let person = reader.is_person();
+    let mut talk = Talk::new(link, reader, Screen::new());
+    begin(&mut talk, args.package.as_deref())?;
+    if person {
+        let workspace = shown::line(&workspace.to_string_lossy());
+        talk.screen.say(&format!("The Lisp image of {workspace}. :help lists the commands, Ctrl-D leaves.\n"))?;
+    }
+    let mut failed = false;
+    loop {
+        match talk.read_code(None)? {
+            Entry::Interrupted => {}
+            Entry::End => break,
+            Entry::Text(text) => match commands::parse(&text, false) {
+                Ok(commands::Command::Help) if person => talk.screen.say(&commands::help(false))?,
+                Ok(commands::Command::Quit) => break,
+                _ => failed |= !talk.run(&text)?,
+            },
+        }
+    }
+    if person {
+        talk.screen.fresh_line()?;
+    }
+    talk.leave();
+    // A person has seen what failed.
+    Ok(if failed && !person { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Starts the image, and goes to the package.
+fn begin(talk: &mut Talk, package: Option<&str>) -> Result<(), Failure> {
+    let progress = ProgressLine::new();
+    progress.show("starting the Lisp image ...")?;
+    let begun = talk.begin(package);
+    progress.clear()?;
+    match (begun, package) {
+        (Err(error), Some(package)) => {
+            let near = packages::near(talk.link.borrow().place(), package).unwrap_or_default();
+            Err(Failure::cannot(format!("{error}{near}")))
+        }
+        (begun, _) => begun.map_err(Failure::cannot),
+    }
+}
+
+/// The end of the terminal ends the program.
+impl From<link::HostEnded> for io::Error {
+    fn from(_: link::HostEnded) -> io::Error {
+        io::Error::other("the Consort host has ended")
+    }
+}

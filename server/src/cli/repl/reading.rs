@@ -1,0 +1,87 @@
+//! The text of an entry: whether it is whole, its forms, and the indentation of its next line.
+
+use consort::ide::format::rules::Bodies;
+use consort::ide::format::{Options, Wanted, format};
+use consort::text::toplevel::{Fault, Scan};
+use consort::text::tree::Tree;
+
+/// A longer entry is not indented as it is typed, bytes.
+const INDENTED: usize = 64 << 10;
+
+/// Returns true if the reader would not wait for more of the text.
+pub(super) fn is_whole(text: &str) -> bool {
+    Scan::of(text).broken().all(|form| form.fault == Some(Fault::ExtraClose))
+}
+
+/// Returns true if the structure of the text has no mistake.
+pub(super) fn is_sound(text: &str) -> bool {
+    Scan::of(text).broken().next().is_none()
+}
+
+/// The top-level forms of a text, each as it is written. A text that cannot be read as a whole is
+/// one form, so that its errors are about all of it.
+pub(super) fn forms(text: &str) -> Vec<String> {
+    let scan = Scan::of(text);
+    if scan.broken().next().is_some() {
+        return vec![text.to_owned()];
+    }
+    let mut chars = text.chars();
+    let mut at = 0;
+    let form = |form: &consort::text::toplevel::TopForm| {
+        let (start, end) = (form.span.start, form.span.end);
+        let written: String = chars.by_ref().skip(start - at).take(end - start).collect();
+        at = end;
+        written
+    };
+    scan.forms().iter().map(form).collect()
+}
+
+/// The white space with which the line begins that follows a text.
+pub(super) fn indentation(text: &str) -> String {
+    if text.len() > INDENTED {
+        return String::new();
+    }
+    let text = format!("{text}\n");
+    let tree = Tree::parse(&text);
+    let last = text.matches('\n').count();
+    let wanted = Wanted { lines: last..last + 1, typing: true };
+    let changes = format(&tree, &wanted, &Bodies::of(&tree), Options { tab_size: 8, tabs: false });
+    changes.into_iter().next_back().map(|(_, white)| white).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_ends_where_the_reader_would() {
+        for whole in
+            ["", "  ", "a", "(f x)", "(f x) ; (", "(f))", ")", "#\\(", "\"a\"", "|a b|", "#| ( |#", "#+x a", "'a"]
+        {
+            assert!(is_whole(whole), "{whole}");
+            assert_eq!(is_sound(whole), !whole.ends_with("))") && whole != ")", "{whole}");
+        }
+        for part in
+            ["(", "(f (x)", "\"a", "(f \"x)", "|a", "#| a", "'", "#'", "#+x", "(f) (g", "#\\", "(defun f ()\n(g)"]
+        {
+            assert!(!is_whole(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn an_entry_may_have_several_forms() {
+        assert_eq!(forms("(in-package :a) 'b ; c\n#+d \"é\"(e)"), ["(in-package :a)", "'b", "#+d \"é\"", "(e)"]);
+        assert_eq!(forms("(a) )"), ["(a) )"]);
+        assert_eq!(forms(" ; only a comment"), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_is_indented_as_it_is_begun() {
+        for (text, white) in
+            [("(defun f (x)", 2), ("(let ((a 1)", 6), ("(list 1", 6), ("(defun f ()\n  (when x", 4), ("(f \"a", 0)]
+        {
+            assert_eq!(indentation(text), " ".repeat(white), "{text}");
+        }
+        assert_eq!(indentation(&"(".repeat(INDENTED + 1)), "");
+    }
+}

@@ -1,0 +1,135 @@
+//! What is printed. Text of the image is made harmless before it reaches a terminal.
+
+use std::io::{self, IsTerminal};
+
+use consort::shown;
+
+use super::super::output::{colour, print, print_error, width};
+
+/// The part of an unfinished line that is kept, in characters.
+const KEPT: usize = 500;
+
+/// The two streams of the program.
+pub(super) struct Screen {
+    out: Stream,
+    err: Stream,
+    colours: bool,
+}
+
+#[derive(Default)]
+struct Stream {
+    terminal: bool,
+    /// The text of the last line, if it has no line break yet.
+    unfinished: String,
+}
+
+impl Screen {
+    pub(super) fn new() -> Screen {
+        let stream = |terminal| Stream { terminal, unfinished: String::new() };
+        let (out, err) = (stream(io::stdout().is_terminal()), stream(io::stderr().is_terminal()));
+        Screen { out, err, colours: colour(&io::stdout()) }
+    }
+
+    /// Writes text of the image, such as a program's output, as it comes.
+    pub(super) fn write(&mut self, text: &str, stderr: bool) -> io::Result<()> {
+        let stream = if stderr { &mut self.err } else { &mut self.out };
+        let text = if stream.terminal { shown::terminal(text) } else { text.to_owned() };
+        if stderr {
+            print_error(&text)?;
+        } else {
+            print(&text)?;
+        }
+        self.note(&text, stderr);
+        Ok(())
+    }
+
+    /// Both streams end in one line of a terminal.
+    fn note(&mut self, text: &str, stderr: bool) {
+        let both = self.out.terminal && self.err.terminal;
+        let (one, other) = if stderr { (&mut self.err, &mut self.out) } else { (&mut self.out, &mut self.err) };
+        one.unfinished = unfinished(&one.unfinished, text);
+        if both {
+            other.unfinished.clone_from(&one.unfinished);
+        }
+    }
+
+    /// The last line that was written, if it is not ended: of one that goes over several rows of
+    /// the terminal, the last row.
+    pub(super) fn unfinished(&self) -> String {
+        let line = if self.out.unfinished.is_empty() { &self.err.unfinished } else { &self.out.unfinished };
+        last_row(line, width().unwrap_or(KEPT))
+    }
+
+    /// A person has pressed Ctrl-C, which the terminal shows.
+    pub(super) fn interrupted(&mut self) {
+        if self.out.terminal {
+            self.note("^C", false);
+        }
+    }
+
+    /// A person has pressed Enter in the last line.
+    pub(super) fn entered(&mut self) {
+        self.out.unfinished.clear();
+        self.err.unfinished.clear();
+    }
+
+    /// Ends unfinished lines, so that the next text begins at the left.
+    pub(super) fn fresh_line(&mut self) -> io::Result<()> {
+        for stderr in [false, true] {
+            let stream = if stderr { &self.err } else { &self.out };
+            if !stream.unfinished.is_empty() {
+                self.write("\n", stderr)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes lines of the program's own, which may contain text of the image.
+    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        self.write(text, false)
+    }
+
+    /// As [`Screen::say`], on standard error, and emphasized by a style (SGR) in a capable
+    /// terminal.
+    pub(super) fn complain(&mut self, text: &str, style: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        let text = if self.err.terminal { shown::terminal(text) } else { text.to_owned() };
+        if self.colours && self.err.terminal {
+            return print_error(&format!("\x1b[{style}m{}\x1b[0m\n", text.trim_end_matches('\n')));
+        }
+        print_error(&text)
+    }
+}
+
+fn last_row(line: &str, width: usize) -> String {
+    let count = line.chars().count();
+    line.chars().skip(count.saturating_sub(1) / width.max(1) * width).collect()
+}
+
+/// The unfinished line after more text, its end if it is long.
+fn unfinished(before: &str, text: &str) -> String {
+    let line = match text.rsplit_once('\n') {
+        Some((_, line)) => line.to_owned(),
+        None => format!("{before}{text}"),
+    };
+    let long = line.chars().count().saturating_sub(KEPT);
+    line.chars().skip(long).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_known_while_it_is_not_ended() {
+        assert_eq!(unfinished("a", "b"), "ab");
+        assert_eq!(unfinished("a", "b\nc"), "c");
+        assert_eq!(unfinished("a", "b\n"), "");
+        assert_eq!(unfinished("", &"é".repeat(KEPT + 3)).chars().count(), KEPT);
+        assert_eq!(
+            (last_row("abcdefg", 3), last_row("abc", 3), last_row("", 0)),
+            ("g".into(), "abc".into(), String::new())
+        );
+    }
+}

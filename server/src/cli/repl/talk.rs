@@ -1,0 +1,388 @@
+//! The talk with the host: evaluations, and what comes while one runs.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::eval::unread;
+use super::super::output::Failure;
+use super::debugger;
+use super::link::{Arrived, HostEnded, Link, answer, is_answer};
+use super::prompt;
+use super::read::{Entry, Kind, Reader};
+use super::reading::{forms, is_sound};
+use super::screen::Screen;
+use super::stop::Stop;
+
+/// The style of errors (SGR).
+const ERROR: &str = "31";
+/// The number of Ctrl-C at which the program itself is left, when Lisp does not answer.
+const INSISTING: u32 = 3;
+/// The time that the host has to take note of a client that leaves.
+const FAREWELL: Duration = Duration::from_secs(5);
+const CL_USER: &str = "COMMON-LISP-USER";
+
+/// What an answer was waited for, and what came.
+pub(super) enum Waited {
+    /// The answer.
+    Answer(Result<Value, String>),
+    /// The evaluation that the answer is about has stopped.
+    Stopped,
+}
+
+/// The state of the program.
+pub(super) struct Talk {
+    pub(super) link: Rc<RefCell<Link>>,
+    pub(super) screen: Screen,
+    reader: Reader,
+    package: String,
+    /// The request of the evaluation that runs or is stopped.
+    running: Option<u64>,
+    /// The answer to that request.
+    ended: Option<Result<Value, String>>,
+    /// The stop of the evaluation.
+    pub(super) stop: Option<Stop>,
+    /// True if the person was told that the host has ended.
+    is_told: bool,
+}
+
+impl Talk {
+    pub(super) fn new(link: Rc<RefCell<Link>>, reader: Reader, screen: Screen) -> Talk {
+        let package = CL_USER.to_owned();
+        Talk { link, screen, reader, package, running: None, ended: None, stop: None, is_told: false }
+    }
+
+    /// Connects, starts the image, and goes to a package.
+    ///
+    /// # Errors
+    /// The message of what failed, for a person.
+    pub(super) fn begin(&mut self, package: Option<&str>) -> Result<(), String> {
+        self.connect()?;
+        let Some(package) = package else { return self.quietly("", None).map(drop) };
+        let named = self.quietly("(package-name *package*)", Some(package))?;
+        let name = named["values"][0]["value"].as_str().unwrap_or_default().to_owned();
+        self.quietly(&format!("(in-package {name})"), None).map(drop)
+    }
+
+    /// Connects to the host unless there is a connection.
+    fn connect(&mut self) -> Result<(), String> {
+        let mut link = self.link.borrow_mut();
+        if link.is_connected() {
+            return Ok(());
+        }
+        link.connect().map_err(|failure| match failure {
+            Failure::Cannot(text) => text,
+            Failure::Io(error) => error.to_string(),
+        })
+    }
+
+    /// Evaluates code of the program's own, and shows nothing but output.
+    fn quietly(&mut self, code: &str, package: Option<&str>) -> Result<Value, String> {
+        let ended = |_| "the host ended while it started; `consort doctor` says what is missing".to_owned();
+        let arguments = json!({"code": code, "package": package, "stops": false});
+        let number = self.link.borrow_mut().send("consort/evaluate", arguments).map_err(ended)?;
+        match self.wait(number).map_err(|error| error.to_string())? {
+            Waited::Answer(Ok(body)) if body["status"] == "ok" => {
+                self.note_package(&body);
+                Ok(body)
+            }
+            Waited::Answer(Ok(body)) => Err(report(&body)),
+            Waited::Answer(Err(why)) => Err(why),
+            Waited::Stopped => Err("it was stopped".into()),
+        }
+    }
+
+    fn note_package(&mut self, body: &Value) {
+        if let Some(package) = body["package"].as_str() {
+            package.clone_into(&mut self.package);
+        }
+    }
+
+    /// Reads code or a command. `frame`: the current frame at a stop, and the debugger's number of
+    /// it.
+    pub(super) fn read_code(&mut self, frame: Option<(usize, Option<u64>)>) -> io::Result<Entry> {
+        self.screen.fresh_line()?;
+        let prompt = match (&self.stop, frame) {
+            (Some(stop), Some((frame, _))) => prompt::stopped(&self.package, stop.level, frame),
+            _ => prompt::package(&self.package),
+        };
+        self.reader.read(&prompt, Kind::Code, frame.and_then(|(_, number)| number))
+    }
+
+    /// Reads a line for the program, or for a restart.
+    pub(super) fn read_line(&mut self, prompt: &str) -> io::Result<Entry> {
+        self.reader.read(prompt, Kind::Line, None)
+    }
+
+    /// Evaluates the forms of a text one by one, up to one that fails. Returns false when one does.
+    pub(super) fn run(&mut self, text: &str) -> Result<bool, Failure> {
+        for form in forms(text) {
+            match self.evaluate(&form) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(Trouble::Host) => {
+                    self.host_ended()?;
+                    self.is_told = true;
+                    return Ok(false);
+                }
+                Err(Trouble::Io(error)) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says that the host has ended: the next evaluation starts another.
+    fn host_ended(&mut self) -> io::Result<()> {
+        (self.running, self.ended, self.stop) = (None, None, None);
+        CL_USER.clone_into(&mut self.package);
+        self.screen.complain(
+            "The Consort host has ended, and with it what was defined in its image only. An evaluation starts another.\n",
+            ERROR,
+        )
+    }
+
+    fn evaluate(&mut self, code: &str) -> Result<bool, Trouble> {
+        self.drain()?;
+        if !self.link.borrow().is_connected() && !self.is_told {
+            self.host_ended()?;
+        }
+        self.is_told = false;
+        if let Err(why) = self.connect() {
+            self.screen.complain(&format!("{why}\n"), ERROR)?;
+            return Ok(false);
+        }
+        // Nothing is gained from a stop in the reader: the place in the text is shown.
+        let arguments = json!({"code": code, "stops": self.reader.is_person() && is_sound(code)});
+        let number = self.link.borrow_mut().send("consort/evaluate", arguments)?;
+        self.running = Some(number);
+        loop {
+            match self.wait(number)? {
+                Waited::Answer(answer) => {
+                    (self.running, self.ended, self.stop) = (None, None, None);
+                    return Ok(self.show_end(code, answer)?);
+                }
+                Waited::Stopped => debugger::at_stop(self)?,
+            }
+        }
+    }
+
+    /// Shows the end of an evaluation. Returns true if it has values.
+    fn show_end(&mut self, code: &str, answer: Result<Value, String>) -> io::Result<bool> {
+        let body = match answer {
+            Ok(body) => body,
+            Err(why) => {
+                self.screen.complain(&format!("{why}\n"), ERROR)?;
+                return Ok(false);
+            }
+        };
+        self.note_package(&body);
+        for warning in elements(&body["warnings"]) {
+            let text = format!("{}: {}\n", text(&warning["typeName"]), text(&warning["message"]));
+            self.screen.complain(&text, "33")?;
+        }
+        if body["status"] == "ok" {
+            let values = elements(&body["values"]);
+            let shown: String = values.iter().map(|value| format!("=> {}\n", text(&value["value"]))).collect();
+            self.screen.say(if shown.is_empty() { "; no values\n" } else { &shown })?;
+            return Ok(true);
+        }
+        let kind = body["error"]["typeName"].as_str().unwrap_or_default();
+        match unread(code, kind) {
+            Some(shown) => {
+                self.screen.fresh_line()?;
+                super::super::output::print_error(&shown)?;
+            }
+            None => self.screen.complain(&report(&body), ERROR)?,
+        }
+        Ok(false)
+    }
+
+    /// Sends a request about a stop and waits for its answer; Ctrl-C cancels it.
+    pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Result<Result<Value, String>, Trouble> {
+        let number = self.link.borrow_mut().send(command, arguments)?;
+        match self.wait(number)? {
+            Waited::Answer(answer) => Ok(answer),
+            Waited::Stopped => Ok(Err("The program stopped again.".into())),
+        }
+    }
+
+    /// Waits for an answer. Output is shown as it comes, and input is asked for.
+    fn wait(&mut self, number: u64) -> Result<Waited, Trouble> {
+        let mut interrupts = 0;
+        loop {
+            if self.running == Some(number) {
+                if let Some(ended) = self.ended.take() {
+                    return Ok(Waited::Answer(ended));
+                }
+                if self.stop.as_ref().is_some_and(|stop| stop.is_new) {
+                    return Ok(Waited::Stopped);
+                }
+            }
+            let arrived = self.link.borrow_mut().next()?;
+            match arrived {
+                Arrived::Message(message) if self.running != Some(number) && is_answer(&message, number) => {
+                    return Ok(Waited::Answer(answer(&message)));
+                }
+                Arrived::Message(message) => self.take(&message)?,
+                Arrived::Interrupt => {
+                    interrupts += 1;
+                    self.screen.interrupted();
+                    self.interrupt(number, interrupts)?;
+                }
+            }
+        }
+    }
+
+    fn interrupt(&mut self, number: u64, times: u32) -> Result<(), Trouble> {
+        if times >= INSISTING {
+            return Err(Trouble::Io(io::Error::new(io::ErrorKind::Interrupted, "left while Lisp did not answer")));
+        }
+        if times > 1 {
+            self.screen.complain("Waiting for Lisp to be interrupted; once more leaves.\n", "33")?;
+        }
+        // The answer to a cancel says nothing.
+        self.link.borrow_mut().send("cancel", json!({"requestId": number}))?;
+        Ok(())
+    }
+
+    /// Takes note of what has come already.
+    pub(super) fn drain(&mut self) -> Result<(), Trouble> {
+        loop {
+            let arrived = self.link.borrow_mut().next_if_any();
+            match arrived {
+                Ok(None) => return Ok(()),
+                Ok(Some(Arrived::Message(message))) => self.take(&message)?,
+                // Nothing runs that it could be about.
+                Ok(Some(Arrived::Interrupt)) => {}
+                // A host that ended while nothing ran is replaced by the next evaluation.
+                Err(HostEnded) if self.running.is_none() => return Ok(()),
+                Err(HostEnded) => return Err(Trouble::Host),
+            }
+        }
+    }
+
+    /// Returns true if the evaluation is stopped as it was when the stop was shown.
+    pub(super) fn is_still_stopped(&self) -> bool {
+        self.ended.is_none() && self.stop.as_ref().is_some_and(|stop| !stop.is_new)
+    }
+
+    /// The host has let the program go on: waits until it is told so.
+    pub(super) fn went_on(&mut self) -> Result<(), Trouble> {
+        while self.is_still_stopped() {
+            let arrived = self.link.borrow_mut().next()?;
+            if let Arrived::Message(message) = arrived {
+                self.take(&message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: &Value) -> Result<(), Trouble> {
+        if self.running.is_some_and(|running| is_answer(message, running)) {
+            self.ended = Some(answer(message));
+            return Ok(());
+        }
+        let body = &message["body"];
+        match message["event"].as_str().unwrap_or_default() {
+            "output" => self.screen.write(body["output"].as_str().unwrap_or_default(), body["category"] == "stderr")?,
+            "stopped" if body["ownEvaluation"] == true => self.stop = Some(Stop::of(body)),
+            "continued" if self.stop.as_ref().is_some_and(|stop| body["threadId"] == stop.thread) => self.stop = None,
+            "consort/input" => self.answer_input(body)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Reads a line for the program behind what it has printed last.
+    fn answer_input(&mut self, question: &Value) -> Result<(), Trouble> {
+        let prompt = self.screen.unfinished();
+        let entry = self.read_line(&prompt)?;
+        self.screen.entered();
+        let text = match entry {
+            Entry::Text(text) => Some(text),
+            Entry::End => None,
+            Entry::Interrupted => {
+                if let Some(running) = self.running {
+                    self.interrupt(running, 1)?;
+                }
+                return Ok(());
+            }
+        };
+        self.link.borrow_mut().send("consort/answerInput", json!({"id": question["id"], "text": text}))?;
+        Ok(())
+    }
+
+    /// Tells the host that the client leaves.
+    pub(super) fn leave(&mut self) {
+        // A host that has ended, or is busy, notices the end of the connection.
+        let _ = self.link.borrow_mut().ask_within("disconnect", json!({}), FAREWELL);
+    }
+}
+
+/// What cannot be gone on from.
+pub(super) enum Trouble {
+    /// The host has ended.
+    Host,
+    /// The terminal has.
+    Io(io::Error),
+}
+
+impl From<HostEnded> for Trouble {
+    fn from(_: HostEnded) -> Trouble {
+        Trouble::Host
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Io(error)
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Host => f.write_str("the Consort host has ended"),
+            Trouble::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+pub(super) fn elements(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The error of an evaluation with its frames, or the way in which it ended.
+fn report(body: &Value) -> String {
+    let error = &body["error"];
+    if body["status"] == "interrupted" {
+        return "; interrupted\n".into();
+    }
+    if error.is_null() {
+        return format!("; {}\n", text(&body["status"]));
+    }
+    let frames: String =
+        elements(&error["frames"]).iter().map(|frame| format!("  {}\n", text(&frame["name"]))).collect();
+    format!("{}: {}\n{frames}", text(&error["typeName"]), text(&error["message"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_evaluation_is_reported() {
+        let failed =
+            json!({"status": "error", "error": {"typeName": "E", "message": "a\nb", "frames": [{"name": "(F 1)"}]}});
+        assert_eq!(report(&failed), "E: a\nb\n  (F 1)\n");
+        assert_eq!(report(&json!({"status": "interrupted", "error": {"typeName": "E"}})), "; interrupted\n");
+        assert_eq!(report(&json!({"status": "timeout"})), "; timeout\n");
+    }
+}

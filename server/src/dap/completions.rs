@@ -1,0 +1,140 @@
+//! `completions`: of the debugger's console, in the package that its evaluations are in.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::answers::{Answer, MOST};
+use super::connection::{Connection, lock};
+use super::protocol::Completions;
+use crate::file_uri::uri_of_path;
+use crate::ide::completion::{self, Item};
+use crate::ide::context::{Backend as _, Cursor};
+use crate::session::debug::DebugLocals;
+use crate::text::document::Document;
+
+/// The longest that a completion waits for the names that the last evaluation has defined, and the
+/// pause between two looks at the index.
+const CURRENT: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(20);
+/// The name of the console's text, which has no file.
+const NAME: &str = "-";
+
+/// Completes the name before a place in what is typed.
+pub(super) async fn complete(connection: &Connection, wanted: Completions) -> Answer {
+    let package = lock(&connection.package).clone();
+    let console = Console::new(&wanted, package.as_deref());
+    let current = async {
+        while !connection.session.names().1 {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    // The index as it is has most names.
+    let _ = crate::steady::timeout(CURRENT, current).await;
+    let context = connection.session.context(connection.client).await;
+    let uri = uri_of_path(&connection.session.workspace().join(NAME));
+    let cursor = Cursor { context, uri, document: console.document, offset: console.offset };
+    let Some(found) = completion::complete(&cursor, connection.session.workspace()).await else {
+        return Ok(json!({"targets": []}));
+    };
+    let start = utf16(&wanted.text, found.replace.start.saturating_sub(console.before));
+    let length: usize = found.typed.chars().map(char::len_utf16).sum();
+    let target = |label: &str, kind: &str| json!({"label": label, "text": label, "type": kind, "start": start + 1, "length": length});
+    let mut targets = Vec::new();
+    for name in locals(connection, wanted.frame_id).await {
+        if name.to_lowercase().starts_with(&found.typed.to_lowercase()) {
+            targets.push(target(&name.to_lowercase(), "variable"));
+        }
+    }
+    // An import would be an edit elsewhere.
+    let items = found.items.into_iter().filter(|item| item.import.is_none());
+    targets.extend(items.map(|Item { label, kind, .. }| target(&label, type_of(&kind))));
+    Ok(json!({ "targets": targets }))
+}
+
+/// What is typed in the console, as a text that says its package.
+struct Console {
+    document: Document,
+    /// The number of characters before what is typed.
+    before: usize,
+    /// The place of the cursor.
+    offset: usize,
+}
+
+impl Console {
+    fn new(wanted: &Completions, package: Option<&str>) -> Console {
+        let designator = package.map(|package| package.replace('\\', "\\\\").replace('"', "\\\""));
+        let prefix = designator.map_or_else(String::new, |package| format!("(cl:in-package \"{package}\")\n"));
+        let before = prefix.chars().count();
+        let document = Document::new(&(prefix + &wanted.text), 0);
+        Console { document, before, offset: before + offset_of(wanted) }
+    }
+}
+
+/// The number of characters before the cursor, whose line and column count from 1, the column in
+/// UTF-16 code units.
+fn offset_of(wanted: &Completions) -> usize {
+    let line = wanted.line.unwrap_or(1).saturating_sub(1);
+    let before: usize = wanted.text.split_inclusive('\n').take(line).map(|line| line.chars().count()).sum();
+    let current = wanted.text.split('\n').nth(line).unwrap_or_default();
+    let mut units = 0;
+    let within = current.chars().take_while(|char| {
+        units += char.len_utf16();
+        units < wanted.column
+    });
+    before + within.count()
+}
+
+/// The number of UTF-16 code units in the first characters of a text.
+fn utf16(text: &str, chars: usize) -> usize {
+    text.chars().take(chars).map(char::len_utf16).sum()
+}
+
+/// The names of a frame's variables; none when they cannot be had.
+async fn locals(connection: &Connection, frame: Option<u64>) -> Vec<String> {
+    let Some(Ok((stop, frame))) = frame.map(|number| connection.frame_of(number)) else { return Vec::new() };
+    let page = connection.session.query(DebugLocals { stop, frame, start: 0, count: MOST }).await;
+    page.map(|page| page.locals.into_iter().map(|local| local.name).collect()).unwrap_or_default()
+}
+
+/// The protocol's name of a kind of completion.
+fn type_of(kind: &str) -> &'static str {
+    match kind {
+        "function" | "macro" | "special operator" => "function",
+        "generic function" => "method",
+        "variable" | "global variable" | "symbol macro" | "alien variable" | "constant" => "variable",
+        "class" | "condition" | "structure" | "type" => "class",
+        "argument" => "property",
+        "keyword" => "keyword",
+        "package" => "module",
+        "file" | "directory" => "file",
+        _ => "text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::forms::package_at;
+
+    fn wanted(text: &str, line: Option<usize>, column: usize) -> Completions {
+        Completions { text: text.into(), line, column, frame_id: None }
+    }
+
+    #[test]
+    fn the_place_counts_lines_and_utf16() {
+        assert_eq!(offset_of(&wanted("(car", None, 5)), 4);
+        assert_eq!(offset_of(&wanted("(a\n(😀b", Some(2), 5)), 6);
+        assert_eq!(offset_of(&wanted("(a", None, 99)), 2);
+        assert_eq!(offset_of(&wanted("", Some(7), 0)), 0);
+        assert_eq!(utf16("😀b", 1), 2);
+    }
+
+    #[test]
+    fn the_package_is_that_of_the_evaluations() {
+        let console = Console::new(&wanted("(pri", None, 5), Some("A \"b\""));
+        assert_eq!(package_at(&console.document, console.offset).as_deref(), Some("A \"b\""));
+        assert_eq!(console.document.text().len_chars(), console.offset);
+        assert_eq!(Console::new(&wanted("(pri", None, 5), None).before, 0);
+    }
+}

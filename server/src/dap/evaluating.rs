@@ -1,0 +1,211 @@
+//! Evaluation: code at a frame, and new evaluations, which stop at errors.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::answers::{Answer, MOST, text, trouble};
+use super::connection::{Connection, Running, lock};
+use super::protocol::{Begin, Evaluate, Report};
+use crate::ide::context::Backend as _;
+use crate::model::evaluation::{EvalOutcome, EvalStatus};
+use crate::model::image::ImageError;
+use crate::model::stack_frame;
+use crate::session::EvalRequest;
+use crate::session::debug::{DebugEval, DebugLocals};
+
+/// A person sees an evaluation run and can end it.
+const A_DAY: f64 = 86_400.0;
+/// The message of code in a frame that the client cancelled.
+const CANCELLED: &str = "cancelled";
+
+/// `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or anew.
+/// `number`: the request's.
+pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
+    let place = match wanted.frame_id {
+        Some(number) => Some(connection.frame_of(number)?),
+        // The evaluation session waits in its stop, so code is evaluated there.
+        None => connection.own_stop().map(|stop| (stop.number, 0)),
+    };
+    let Some((stop, frame)) = place else {
+        if wanted.context == "hover" {
+            return Err("Nothing is stopped.".into());
+        }
+        let begun = Begun { code: wanted.expression, package: None, stops: true };
+        let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
+        return match outcome.status {
+            EvalStatus::Ok => Ok(json!({"result": values(&outcome), "variablesReference": 0})),
+            _ => Err(outcome
+                .error
+                .map_or("It did not end.".into(), |error| format!("{}: {}", error.kind, error.message))),
+        };
+    };
+    if wanted.context == "hover" {
+        return hover(connection, stop, frame, wanted.expression.trim()).await;
+    }
+    let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
+    let cancel = connection.cancellable(number);
+    let done = tokio::select! {
+        done = connection.session.at_stop(code) => done.map_err(text)?,
+        () = cancel.requested() => return Err(CANCELLED.into()),
+    };
+    connection.flush().await;
+    if done.status != "ok" {
+        return Err(trouble(&done));
+    }
+    let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
+    let inside = done.values.first().map_or(0, |value| lock(&connection.things).parts(value));
+    Ok(
+        json!({"result": if shown.is_empty() { "; no values".into() } else { shown.join("\n") }, "variablesReference": inside}),
+    )
+}
+
+/// The value of a variable of a frame: nothing is evaluated where a pointer rests.
+async fn hover(connection: &Connection, stop: u64, frame: usize, name: &str) -> Answer {
+    let locals = DebugLocals { stop, frame, start: 0, count: MOST };
+    let locals = connection.session.query(locals).await.map_err(text)?.locals;
+    let local = locals.iter().find(|local| local.name.eq_ignore_ascii_case(name));
+    let value =
+        local.and_then(|local| local.value.as_ref()).ok_or_else(|| format!("No value of {name} is known here."))?;
+    let inside = lock(&connection.things).parts(value);
+    Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}))
+}
+
+/// `consort/evaluate`: a new evaluation, with everything that is known of its end.
+pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
+    let begun = Begun { code: wanted.code, package: wanted.package, stops: wanted.stops };
+    let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
+    Ok(reported(outcome))
+}
+
+/// The fields have names by which the texts in them are made fit to be shown.
+fn reported(outcome: EvalOutcome) -> Value {
+    let values: Vec<Value> = outcome.values.iter().map(|value| json!({"value": value.text})).collect();
+    let warnings: Vec<Value> =
+        outcome.warnings.iter().map(|warning| json!({"typeName": warning.kind, "message": warning.message})).collect();
+    let mut body = json!({
+        "status": outcome.status, "values": values, "warnings": warnings, "package": outcome.package,
+    });
+    if let Some(error) = outcome.error {
+        let frames = stack_frame::texts(error.backtrace);
+        let frames: Vec<Value> = frames.into_iter().map(|frame| json!({"name": frame})).collect();
+        body["error"] = json!({"typeName": error.kind, "message": error.message, "frames": frames});
+    }
+    body
+}
+
+fn values(outcome: &EvalOutcome) -> String {
+    let shown: Vec<&str> = outcome.values.iter().map(|value| value.text.as_str()).collect();
+    if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
+}
+
+/// An evaluation to begin.
+struct Begun {
+    code: String,
+    package: Option<String>,
+    /// True if errors stop it.
+    stops: bool,
+}
+
+/// Evaluates code, and shows its output as it is printed. `number`: the request that may be
+/// cancelled.
+async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Result<EvalOutcome, ImageError> {
+    /// The evaluation's place among those that have not ended, also when it is cancelled.
+    struct Turn<'a>(&'a Connection, Arc<str>);
+    impl Drop for Turn<'_> {
+        fn drop(&mut self) {
+            lock(&self.0.evaluations).retain(|running| !Arc::ptr_eq(&running.text, &self.1));
+        }
+    }
+    let Begun { code, package, stops } = begun;
+    let text: Arc<str> = code.as_str().into();
+    let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
+    lock(&connection.evaluations).push_back(Running { text: text.clone(), flush });
+    let turn = Turn(connection, text);
+    let (output, mut chunks) = mpsc::unbounded_channel();
+    let request = EvalRequest {
+        code,
+        package,
+        capture_time: false,
+        timeout: Some(A_DAY),
+        origin: None,
+        output: Some(output),
+        debug: stops,
+    };
+    let cancel = number.map(|number| connection.cancellable(number));
+    let mut cancelled = false;
+    let answer = connection.session.evaluate(connection.client, request);
+    tokio::pin!(answer);
+    loop {
+        tokio::select! {
+            // Output first: it was printed before the answer.
+            biased;
+            Some(chunk) = chunks.recv() => {
+                let category = if chunk.stderr { "stderr" } else { "stdout" };
+                connection.event("output", json!({"category": category, "output": chunk.text}));
+            }
+            answer = &mut answer => {
+                if let Ok(outcome) = &answer {
+                    *lock(&connection.package) = Some(outcome.package.clone());
+                }
+                return answer;
+            }
+            Some(told) = flushes.recv() => {
+                // Nobody waits any more for a request that was cancelled.
+                let _ = told.send(());
+            }
+            () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() && !cancelled => {
+                cancelled = true;
+                let runs = lock(&connection.evaluations).front().is_some_and(|first| Arc::ptr_eq(&first.text, &turn.1));
+                if !runs {
+                    return Err(ImageError::Refused { kind: "interrupted".into(), message: CANCELLED.into() });
+                }
+                // The evaluation's own answer says that it was interrupted.
+                connection.session.interrupt(connection.client, false).await?;
+            }
+        }
+    }
+}
+
+/// Evaluates the code that `attach` or `launch` came with.
+pub(super) async fn launch(connection: &Connection) {
+    let Begin { code, package } = std::mem::take(&mut *lock(&connection.begin));
+    let Some(code) = code else { return };
+    let (category, shown) = match begin(connection, None, Begun { code, package, stops: true }).await {
+        Ok(outcome) => match &outcome.error {
+            None => ("console", values(&outcome)),
+            Some(error) => (
+                "stderr",
+                format!(
+                    "{}: {}\n{}",
+                    error.kind,
+                    error.message,
+                    stack_frame::texts(error.backtrace.clone()).join("\n")
+                ),
+            ),
+        },
+        Err(error) => ("stderr", error.to_string()),
+    };
+    connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
+    connection.event("terminated", json!({}));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::evaluation::{Clipped, EvalError, EvalWarning};
+
+    #[test]
+    fn the_end_of_an_evaluation_is_told_whole() {
+        let mut outcome = EvalOutcome::empty(EvalStatus::Error, Some(EvalError::new("ERROR", "a\nb")));
+        outcome.values = vec![Clipped { text: "(1\n 2)".into(), omitted: 0 }];
+        outcome.warnings = vec![EvalWarning { kind: "WARNING".into(), message: "w".into() }];
+        let expected = json!({
+            "status": "error", "values": [{"value": "(1\n 2)"}], "package": "COMMON-LISP-USER",
+            "warnings": [{"typeName": "WARNING", "message": "w"}],
+            "error": {"typeName": "ERROR", "message": "a\nb", "frames": []},
+        });
+        assert_eq!(reported(outcome), expected);
+    }
+}

@@ -1,0 +1,52 @@
+//! Lines of input that running code asks a client for which said that it can be asked:
+//! `consort/input`, `consort/inputOver`, `consort/answerInput`.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::answers::Answer;
+use super::connection::Connection;
+use super::protocol::{Initialize, InputAnswered};
+use crate::model::input::InputAnswer;
+use crate::session::Feedback;
+
+/// The longest that a question waits for the output before it.
+const OUTPUT: Duration = Duration::from_secs(1);
+
+/// Has code of a client that can be asked ask it for input from now on.
+pub(super) fn accept(connection: &Connection, client: Initialize) {
+    if !client.supports_consort_input {
+        return;
+    }
+    connection.asked.store(true, Ordering::SeqCst);
+    connection.session.takes_input(connection.client);
+    if let Some(name) = client.client_name {
+        connection.session.rename(connection.client, name);
+    }
+}
+
+/// Tells the client of a question, or of one that is over, and shows messages for a person.
+pub(super) async fn tell(connection: &Connection, feedback: Feedback) {
+    if !connection.asked.load(Ordering::SeqCst) {
+        return;
+    }
+    match feedback {
+        Feedback::Input(wanted) => {
+            // The output before it ends in what the person is asked.
+            let _ = crate::steady::timeout(OUTPUT, connection.flush()).await;
+            connection.event("consort/input", json!({"id": wanted.question, "prompt": wanted.prompt}));
+        }
+        Feedback::InputOver { question } => connection.event("consort/inputOver", json!({"id": question})),
+        Feedback::Message { text, .. } => connection.say(&format!("{text}\n")),
+        _ => {}
+    }
+}
+
+/// `consort/answerInput`; without a text, the end of the file.
+pub(super) fn answer(connection: &Connection, answered: InputAnswered) -> Answer {
+    let end = || InputAnswer::End("ended by the person".into());
+    connection.session.answer_input(answered.id, &answered.text.map_or_else(end, InputAnswer::Line));
+    Ok(json!({}))
+}

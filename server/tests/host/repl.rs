@@ -1,0 +1,45 @@
+//! `consort repl` behind a pipe. In a terminal: tests/e2e/terminal.
+
+use std::process::Output;
+
+use crate::support::Fixture;
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn forms_of_a_pipe_are_evaluated_one_by_one() {
+    let fixture = Fixture::new();
+    let code = "(defun f (x)\n  (list x))\n(f 1) (princ \"out\")\n(list :read (read-line))\na (line\n(defpackage :own (:use :cl))\n(in-package :own)\n(list (packagep *) (package-name *package*))\n:quit\n(no-such-function)\n";
+    let whole = fixture.run_with_input(&["repl"], code);
+    assert_eq!(whole.status.code(), Some(0), "{}", err(&whole));
+    let lines: Vec<String> = out(&whole).lines().map(str::to_owned).collect();
+    let expected = [
+        "=> F",
+        "=> (1)",
+        "out",
+        "=> \"out\"",
+        "=> (:READ \"a (line\")",
+        "=> #<PACKAGE \"OWN\">",
+        "=> #<PACKAGE \"OWN\">",
+        "=> (T \"OWN\")",
+    ];
+    assert_eq!(lines, expected);
+
+    // An error is reported with its frames, and what follows is evaluated all the same.
+    let failed = fixture
+        .run_with_input(&["repl", "--package", "keyword"], "(cl:car 3)\n(cl:package-name cl:*package*)\n(cl:list 1");
+    assert_eq!((failed.status.code(), out(&failed).as_str()), (Some(1), "=> \"KEYWORD\"\n"));
+    assert!(err(&failed).starts_with("TYPE-ERROR: "), "{}", err(&failed));
+    assert!(err(&failed).contains("This list is never closed"), "{}", err(&failed));
+
+    let nowhere = fixture.run_with_input(&["repl", "-p", "cl-usr"], "1");
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(err(&nowhere).ends_with("; did you mean cl-user?\n"), "{}", err(&nowhere));
+    assert_eq!(fixture.run_with_input(&["repl"], "").status.code(), Some(0));
+}

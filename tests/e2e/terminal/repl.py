@@ -1,0 +1,284 @@
+"""`consort repl` in a real terminal (tmux's), key by key.
+
+    repl.py PLACE OUT     # PLACE: an empty directory; the environment is run.sh's. $ONLY: a pattern, the steps whose names match
+
+Each step begins with an empty prompt in a program that was just started, and ends it by Ctrl-D. The image is the same for all.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../nvim"))
+
+from terminal import Terminal
+
+STEPS = []
+FAILS = """(defun fails (n) (restart-case (error "boom ~A" n) (use-other (value) :report "Use another." :interactive (lambda () (list (read))) (list :used value))))"""
+
+
+def step(function):
+    STEPS.append(function)
+    return function
+
+
+class Person:
+    """The person's workspace and terminal."""
+
+    def __init__(self, place, out):
+        self.workspace = os.path.join(place, "work")
+        os.makedirs(os.path.join(self.workspace, ".git"))
+        self.place, self.out, self.screen = place, out, None
+        self.starts = 0
+        self.env = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "CONSORT_", "TMP", "HOME", "PATH"))}
+        self.env |= {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+    def start(self, *prefix, prompt="CL-USER> "):
+        # A server of its own: the one before may be about to end.
+        self.starts += 1
+        self.screen = Terminal(os.path.join(self.place, f"tmux{self.starts}"), self.out)
+        self.screen.start(*prefix, os.environ["CONSORT_BIN"], "repl", cwd=self.workspace, env=self.env)
+        self.prompt(prompt)
+
+    def prompt(self, prompt="CL-USER> "):
+        """Wait for a prompt behind which nothing stands."""
+        self.screen.until(f"the prompt {prompt!r}", lambda: self.last() == prompt.rstrip())
+
+    def last(self):
+        """The last line that is not empty."""
+        return next((line.rstrip() for line in reversed(self.screen.text().split("\n")) if line.strip()), "")
+
+    def line(self, wanted):
+        """Wait for a line that is WANTED and no more: not one that was typed behind a prompt."""
+        self.screen.until(f"the line {wanted!r}", lambda: any(line.rstrip() == wanted for line in self.screen.text().split("\n")))
+
+    def enter(self, text):
+        self.screen.type(text)
+        self.screen.press("Enter")
+
+    def leave(self):
+        self.screen.press("C-d")
+        self.screen.until("the program to end", lambda: not self.screen.running())
+
+    def end(self):
+        if self.screen:
+            self.screen.end()
+
+    def consort(self, *arguments):
+        return subprocess.run([os.environ["CONSORT_BIN"], *arguments], cwd=self.workspace, env=os.environ | self.env, capture_output=True, text=True, check=False)
+
+
+@step
+def an_entry_has_the_lines_that_it_needs(person):
+    person.enter("(defun twice (x)")
+    person.enter("(* 2 x))")
+    person.line("=> TWICE")
+    # The second line was indented.
+    person.line("  (* 2 x))")
+    person.enter("(list (twice 21) *)")
+    person.line("=> (42 TWICE)")
+    person.enter("1 (values 2 3) (values)")
+    person.line("; no values")
+    person.screen.see("=> 1\n=> 2\n=> 3\n")
+    person.enter("(car '(a) ))")
+    person.screen.see("closes nothing")
+    person.prompt()
+
+
+@step
+def the_history_is_there_after_a_restart(person):
+    person.enter("(list :remembered 1)")
+    person.line("=> (:REMEMBERED 1)")
+    person.leave()
+    person.start()
+    person.screen.press("C-r")
+    person.screen.type("remem")
+    person.screen.see("(list :remembered 1)")
+    person.screen.press("Enter")
+    person.line("=> (:REMEMBERED 1)")
+    assert oct(os.stat(os.path.join(os.environ["XDG_STATE_HOME"], "consort/repl-history")).st_mode & 0o777) == "0o600"
+
+
+@step
+def tab_completes(person):
+    person.enter("(defun frobnicate-it (x) (list x))")
+    person.line("=> FROBNICATE-IT")
+    person.screen.type("(frobn")
+    person.screen.press("Tab")
+    person.screen.see("(frobnicate-it")
+    person.enter(" 4)")
+    person.line("=> (4)")
+    person.screen.type("(multiple-value-")
+    person.screen.press("Tab", "Tab")
+    person.screen.see("multiple-value-bind", "multiple-value-call")
+    person.screen.press("C-c")
+    person.prompt()
+
+
+@step
+def an_error_has_restarts_that_a_digit_invokes(person):
+    person.enter(FAILS)
+    person.line("=> FAILS")
+    person.enter("(fails 5)")
+    person.prompt("CL-USER [1]> ")
+    person.screen.see("SIMPLE-ERROR: boom 5", "0: [USE-OTHER] Use another.", "* 0: FAILS")
+    person.screen.keep("restarts")
+    person.enter("(list :twice (* 2 n))")
+    person.line("=> (:TWICE 10)")
+    person.enter(":locals")
+    person.line("  N     = 5")
+    # Output comes before the value.
+    person.enter('(progn (format t "~A~%" :printed) :value)')
+    person.screen.see("PRINTED\n=> :VALUE")
+    person.enter("(car n)")
+    person.screen.see("TYPE-ERROR")
+    person.enter("99")
+    person.screen.see("There is no restart 99")
+    person.enter("0")
+    person.screen.see("Its values, as Lisp forms:")
+    person.enter("(+ n 2)")
+    person.line("=> (:USED 7)")
+    person.enter("(fails 6)")
+    person.prompt("CL-USER [1]> ")
+    person.enter("0 :given")
+    person.line("=> (:USED :GIVEN)")
+    # A break, gone on from; then the ways back to the top.
+    person.enter('(progn (break "here") :went-on)')
+    person.prompt("CL-USER [1]> ")
+    person.enter(":continue")
+    person.line("=> :WENT-ON")
+    person.enter('(error "first")')
+    person.prompt("CL-USER [1]> ")
+    person.enter(":abort")
+    person.prompt()
+    person.enter('(error "second")')
+    person.prompt("CL-USER [1]> ")
+    person.screen.press("C-d")
+    person.prompt()
+    person.enter("(list :still 1)")
+    person.line("=> (:STILL 1)")
+
+
+@step
+def ctrl_c_interrupts_the_evaluation_and_not_the_program(person):
+    person.enter('(progn (format t "~A~%" :looping) (loop))')
+    person.line("LOOPING")
+    person.screen.press("C-c")
+    person.line("; interrupted")
+    person.enter("(list :alive 1)")
+    person.line("=> (:ALIVE 1)")
+    # The same for code at a stop, here one without frames.
+    person.enter('(error "stopped")')
+    person.prompt("CL-USER [1]> ")
+    person.enter('(progn (format t "~A~%" :round-again) (loop))')
+    person.line("ROUND-AGAIN")
+    person.screen.press("C-c")
+    person.line("cancelled")
+    person.enter(":abort")
+    person.prompt()
+
+
+@step
+def code_that_reads_asks_here(person):
+    person.enter('(progn (format t "~A? " :name) (list :hello (read-line)))')
+    person.line("NAME?")
+    person.enter("Ada (x")
+    person.line('=> (:HELLO "Ada (x")')
+    person.enter('(if (y-or-n-p "Sure") :yes :no)')
+    person.screen.see("Sure (y or n)")
+    person.enter("y")
+    person.line("=> :YES")
+    person.enter('(progn (format t "~A? " :end) (read-line nil nil :eof))')
+    person.line("END?")
+    person.screen.press("C-d")
+    person.line("=> :EOF")
+
+
+@step
+def what_is_typed_ahead_waits(person):
+    person.enter('(progn (format t "~A~%" :begun) (sleep 1) (list :slow 1))')
+    person.line("BEGUN")
+    person.enter("(list :ahead 1)")
+    person.enter("(list :ahead 2)")
+    for line in ["=> (:SLOW 1)", "=> (:AHEAD 1)", "=> (:AHEAD 2)"]:
+        person.line(line)
+    person.prompt()
+
+
+@step
+def packages_and_output(person):
+    person.enter("(defpackage :counter (:use :cl)) (in-package :counter)")
+    person.prompt("COUNTER> ")
+    person.enter('(progn (format t "~C[31mred" (code-char 27)) (values))')
+    person.screen.see("\\u{1b}[31mred")
+    person.prompt("COUNTER> ")
+    person.enter("(in-package :cl-user)")
+    person.prompt()
+
+
+@step
+def a_host_that_ended_is_said_and_replaced(person):
+    person.enter("(in-package :keyword)")
+    person.prompt("KEYWORD> ")
+    person.consort("stop")
+    person.enter("(list :again 1)")
+    person.screen.see("The Consort host has ended")
+    person.line("=> (:AGAIN 1)")
+    person.prompt()
+
+
+def a_dumb_terminal_has_lines(person):
+    person.start("/usr/bin/env", "TERM=dumb")
+    person.enter("(list 1")
+    person.enter("      2)")
+    person.line("=> (1 2)")
+    person.enter('(error "dumb")')
+    person.prompt("CL-USER [1]> ")
+    person.enter(":abort")
+    person.prompt()
+    person.leave()
+
+
+def attempt(person, run, started):
+    """Whether the step passes; if not, why, with the screen."""
+    try:
+        if started:
+            person.start()
+        run(person)
+        if started:
+            person.leave()
+        return True
+    except Exception:
+        traceback.print_exc(file=sys.stdout)
+        if person.screen and person.screen.running():
+            person.screen.keep("failed-" + run.__name__)
+        person.end()
+        print(f"alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/terminal/run.sh {run.__name__}", flush=True)
+        return False
+
+
+def main():
+    place, out = sys.argv[1:]
+    # Also when the run is ended from outside, terminal and host are.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+    only = re.compile(os.environ.get("ONLY", ""))
+    person, passed, failed = Person(place, out), 0, 0
+    try:
+        for run in [*STEPS, a_dumb_terminal_has_lines]:
+            if not only.search(run.__name__):
+                continue
+            good = attempt(person, run, run in STEPS)
+            passed, failed = passed + good, failed + (not good)
+            print("ok  " if good else "FAIL", run.__name__.replace("_", " "), flush=True)
+    finally:
+        person.end()
+        person.consort("stop")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(0 if passed and not failed else 1)
+
+
+if __name__ == "__main__":
+    main()
