@@ -21,7 +21,7 @@ export const FILE_ONLY = new Set([
  * are files that others can write. The server is told so (`ownSettings`), and believes no other
  * editor.
  */
-export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb)$|^eval\.timeout_s$|^docs\.hyperspec$/
+export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb)$|^eval\.timeout_s$|^debug\.frozen$|^docs\.hyperspec$/
 
 /** One setting, as VS Code inspects it. */
 export interface Inspected {
