@@ -128,6 +128,11 @@ async fn a_stop_in_an_editors_debugger() {
     let (fixture, session) = fixture().await;
     let mut client = Client::connect(&session, PATIENCE);
     client.begin().await;
+    // Some clients evaluate only where there is a thread.
+    let idle = client.event("thread").await;
+    assert_eq!(idle["reason"], "started");
+    let threads = client.ask("threads", json!({})).await;
+    assert_eq!(threads["threads"], json!([{"id": idle["threadId"], "name": "console"}]));
     let code = "(let ((k (list 1 2 3)))\n  (list (outer k 7) k))";
     let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
     let stopped = client.event("stopped").await;

@@ -22,6 +22,9 @@ use crate::session::{ClientId, Frontend, Session};
 
 /// The time limit for the image's answer about the stops that there are.
 const REREAD: Duration = Duration::from_secs(5);
+/// The thread that clients are told of when none runs or is stopped: some evaluate only when there
+/// is one, and the protocol wants one (Debug Adapter Protocol, "threads").
+pub(super) const IDLE_THREAD: u64 = i32::MAX as u64;
 /// The number of evaluated texts that are kept for clients to read.
 const TEXTS: usize = 50;
 
@@ -167,6 +170,9 @@ impl Connection {
         self.ready.store(true, Ordering::SeqCst);
         let stops: Vec<Stop> = lock(&self.stops).values().cloned().collect();
         stops.iter().for_each(|stop| self.tell_of(stop));
+        if stops.is_empty() {
+            self.event("thread", json!({"reason": "started", "threadId": IDLE_THREAD}));
+        }
     }
 
     fn tell_of(&self, stop: &Stop) {

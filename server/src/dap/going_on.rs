@@ -9,8 +9,9 @@ use serde_json::Value;
 use super::outgoing::Sender;
 use super::protocol::Message;
 
-/// The requests whose answers say that a thread runs.
-const REQUESTS: &[&str] = &["continue", "next", "stepIn", "stepOut", "restartFrame"];
+/// The requests after which a program goes on. The answers say that a thread runs.
+pub(super) const REQUESTS: &[&str] =
+    &["continue", "next", "stepIn", "stepOut", "restartFrame", "consort/return", "consort/invokeRestart"];
 
 /// The `stopped` events that wait for answers.
 #[derive(Default)]

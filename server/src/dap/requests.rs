@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
 use super::breakpoints;
-use super::connection::{Connection, lock, thread_of};
+use super::connection::{Connection, IDLE_THREAD, lock, thread_of};
 use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables,
 };
 use super::variables::{self, Thing};
-use super::{completions, evaluating, input, setting, sources};
+use super::{completions, evaluating, going_on, input, setting, sources};
 use crate::ide::context::Backend as _;
 use crate::model::image::ImageError;
 use crate::session::debug::{
@@ -24,16 +24,13 @@ use crate::session::debug::{
 /// The number of frames or variables of an answer, unless the client says otherwise.
 const PAGE: usize = 200;
 
-/// The requests after which a program goes on.
-const GOING_ON: &[&str] =
-    &["continue", "next", "stepIn", "stepOut", "restartFrame", "consort/return", "consort/invokeRestart"];
-/// The longest that they wait for breakpoints that were sent before them, whose setting may itself
-/// wait for the stopped thread.
+/// The longest that what lets a program go on waits for breakpoints that were sent before it, whose
+/// setting may itself wait for the stopped thread.
 const SETTING: Duration = Duration::from_secs(2);
 
 /// Answers a request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer {
-    if GOING_ON.contains(&request.command.as_str()) {
+    if going_on::REQUESTS.contains(&request.command.as_str()) {
         // Requests begin in the order in which they came, and the lock is fair.
         let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
     }
@@ -130,6 +127,9 @@ async fn threads(connection: &Connection) -> Answer {
             let name = running["session"].as_str().unwrap_or("work");
             threads.push((id, format!("{name}, evaluation {id}")));
         }
+    }
+    if threads.is_empty() {
+        threads.push((IDLE_THREAD, "console".into()));
     }
     let threads: Vec<Value> = threads.into_iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
     Ok(json!({ "threads": threads }))
