@@ -62,9 +62,9 @@ impl Talk {
     pub(super) fn begin(&mut self, package: Option<&str>) -> Result<(), String> {
         self.connect()?;
         let Some(package) = package else { return self.quietly("", None).map(drop) };
-        let named = self.quietly("(package-name *package*)", Some(package))?;
+        let named = self.quietly("(cl:package-name cl:*package*)", Some(package))?;
         let name = named["values"][0]["value"].as_str().unwrap_or_default().to_owned();
-        self.quietly(&format!("(in-package {name})"), None).map(drop)
+        self.quietly(&format!("(cl:in-package {name})"), None).map(drop)
     }
 
     /// Connects to the host unless there is a connection.
