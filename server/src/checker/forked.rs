@@ -16,7 +16,7 @@ use super::ending::{Failed, early, explain, hindrance, left_well, no_socket, pas
 use super::job::{AFTERWARDS, CheckJob, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
-use super::scratch::Scratch;
+use super::scratch::{self, Scratch};
 use super::scratch_use::Watch;
 use super::turn::Turn;
 use super::worker::{self, WorkerProcess};
@@ -93,7 +93,7 @@ impl ForkedCheck {
         let instance = shared.runtime.instance().await.map_err(Failed::Error)?;
         let by_process = by_process || worker::wanted(shared, &instance);
         let worker = if by_process { Some(worker::take(shared, &instance).await?) } else { None };
-        let scratch = Scratch::new(&shared.runtime.private).map_err(|error| {
+        let scratch = Scratch::new(&shared.runtime.private, scratch::COPY).map_err(|error| {
             let directory = shared.runtime.private.display();
             Failed::Error(ImageError::Unavailable(format!(
                 "Nothing can be checked: no scratch directory in {directory}: {error}"

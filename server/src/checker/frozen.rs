@@ -22,7 +22,7 @@ use self::talk::Ask;
 use super::Shared;
 use super::evaluation::numbers_are_bounded;
 use super::report::LINE_LIMIT;
-use super::scratch::Scratch;
+use super::scratch::{self, Scratch};
 use crate::config::Copies;
 use crate::image::api::{Freeze, Operation};
 use crate::image::lines::Lines;
@@ -54,7 +54,7 @@ pub(super) struct Failures {
 #[derive(Default)]
 struct State {
     /// The socket to which the copies connect, once one was wanted.
-    door: Option<Door>,
+    listening: Option<Listening>,
     kept: Vec<Kept>,
     /// Copies that are expected to connect, and those that have before they were told of.
     expected: HashMap<u32, oneshot::Sender<Connection>>,
@@ -63,12 +63,12 @@ struct State {
     watched: bool,
 }
 
-struct Door {
+struct Listening {
     scratch: Arc<Scratch>,
     accepting: AbortHandle,
 }
 
-impl Drop for Door {
+impl Drop for Listening {
     fn drop(&mut self) {
         self.accepting.abort();
     }
@@ -161,12 +161,12 @@ pub(super) fn freeze(shared: &Arc<Shared>, keep: usize) -> Option<Freeze> {
         return None;
     }
     let mut state = lock(&shared.failures.state);
-    if state.door.is_none() {
-        match Scratch::new(&shared.runtime.private) {
+    if state.listening.is_none() {
+        match Scratch::new(&shared.runtime.private, scratch::FAILURES) {
             Ok(scratch) => {
                 let scratch = Arc::new(scratch);
                 let accepting = shared.runtime.handle.spawn(accept(Arc::downgrade(shared), scratch.clone()));
-                state.door = Some(Door { scratch, accepting: accepting.abort_handle() });
+                state.listening = Some(Listening { scratch, accepting: accepting.abort_handle() });
             }
             Err(error) => {
                 tracing::warn!(%error, "failures are not frozen: there is no socket for them");
@@ -174,7 +174,7 @@ pub(super) fn freeze(shared: &Arc<Shared>, keep: usize) -> Option<Freeze> {
             }
         }
     }
-    let scratch = &state.door.as_ref()?.scratch;
+    let scratch = &state.listening.as_ref()?.scratch;
     let read = std::iter::once(shared.runtime.workspace.clone()).chain(config.read.iter().cloned());
     Some(Freeze {
         socket: scratch.socket().to_owned(),
@@ -207,7 +207,7 @@ async fn greet(shared: Weak<Shared>, token: String, stream: UnixStream, pid: u32
         _ => None,
     };
     if !said.is_some_and(|said| said.token == token && said.pid == pid) {
-        tracing::warn!(pid, "a stranger connected to the socket of frozen failures");
+        tracing::warn!(pid, "another process connected to the socket of frozen failures");
         return;
     }
     let Some(strong) = shared.upgrade() else { return };

@@ -13,6 +13,11 @@ use super::Shared;
 use crate::fault::{self, Call};
 use crate::remove_tree::remove_tree;
 
+/// The prefix of the directories of copies that make a check, or work for an agent.
+pub(super) const COPY: &str = "c-";
+/// The prefix of the directory with the socket to which frozen failures connect. It stays.
+pub(super) const FAILURES: &str = "f-";
+
 /// A scratch directory with a listening socket.
 pub(super) struct Scratch {
     directory: Option<TempDir>,
@@ -23,11 +28,11 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates the directory below `private`, the host's own directory.
-    pub(super) fn new(private: &Path) -> io::Result<Scratch> {
+    /// Creates the directory below `private`, the host's own directory. `prefix`: of its name.
+    pub(super) fn new(private: &Path, prefix: &str) -> io::Result<Scratch> {
         fault::point(Call::Open)?;
         let directory =
-            tempfile::Builder::new().prefix("c-").permissions(Permissions::from_mode(0o700)).tempdir_in(private)?;
+            tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir_in(private)?;
         let socket = directory.path().join("s");
         fault::point(Call::Bind)?;
         let listener = UnixListener::bind(&socket)?;
@@ -59,7 +64,7 @@ impl Scratch {
             if ours && peer.pid().is_none_or(|peer| u32::try_from(peer) == Ok(pid)) {
                 return Ok(stream);
             }
-            tracing::warn!(?peer, pid, "a stranger connected to a check's socket");
+            tracing::warn!(?peer, pid, "another process connected to a check's socket");
         }
     }
 
@@ -71,7 +76,7 @@ impl Scratch {
             let peer = stream.peer_cred()?;
             match peer.pid().map(u32::try_from) {
                 Some(Ok(pid)) if peer.uid() == rustix::process::geteuid().as_raw() => return Ok((stream, pid)),
-                _ => tracing::warn!(?peer, "a stranger connected to the socket of frozen failures"),
+                _ => tracing::warn!(?peer, "another process connected to the socket of frozen failures"),
             }
         }
     }

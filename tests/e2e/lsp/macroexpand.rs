@@ -114,9 +114,9 @@ async fn an_expansion_takes_the_place_of_its_form() {
         "context": {"diagnostics": [], "only": ["refactor"]},
     });
     let actions = editor.request("textDocument/codeAction", params).await.unwrap();
-    let titles: Vec<&str> =
-        actions.as_array().unwrap().iter().map(|action| action["title"].as_str().unwrap()).collect();
-    assert_eq!(titles, ["Macroexpand", "Macroexpand fully", "Macroexpand in place"]);
+    let titles = actions.as_array().unwrap().iter().map(|action| action["title"].as_str().unwrap());
+    let expansions: Vec<&str> = titles.filter(|title| title.starts_with("Macroexpand")).collect();
+    assert_eq!(expansions, ["Macroexpand", "Macroexpand fully", "Macroexpand in place"]);
     assert_eq!(actions[2]["kind"], "refactor.rewrite");
     // One that only shows, shows: an editor may do nothing with the result.
     editor.request("workspace/executeCommand", actions[0]["command"].clone()).await.unwrap();
