@@ -1,6 +1,8 @@
 //! Lines of standard input that running code asks the user of this editor for: `consort/input`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use tokio::task::AbortHandle;
@@ -13,13 +15,24 @@ use crate::shown;
 /// The requests that are open.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    open: HashMap<u64, AbortHandle>,
+    open: HashMap<u64, Open>,
+}
+
+/// A request to the editor.
+#[derive(Debug)]
+struct Open {
+    task: AbortHandle,
+    /// Set before the image learns of the editor's answer, after which the question is over soon:
+    /// sooner than the task has ended, sometimes.
+    answered: Arc<AtomicBool>,
 }
 
 impl Lines {
     pub(super) fn ask(&mut self, notifier: &Notifier, wanted: InputWanted) {
         let (peer, session) = (notifier.peer.clone(), notifier.session.clone());
         let question = wanted.question;
+        let answered = Arc::new(AtomicBool::new(false));
+        let is_answered = answered.clone();
         let task = tokio::spawn(async move {
             let params = json!({
                 "id": wanted.question,
@@ -34,20 +47,21 @@ impl Lines {
                 Err(_) if peer.is_closed() => InputAnswer::End("its editor has left".into()),
                 Err(error) => InputAnswer::End(format!("the editor could not ask: {}", error.message)),
             };
+            is_answered.store(true, Ordering::SeqCst);
             session.answer_input(question, &answer);
         });
-        self.open.retain(|_, task| !task.is_finished());
-        self.open.insert(question, task.abort_handle());
+        self.open.retain(|_, open| !open.task.is_finished());
+        self.open.insert(question, Open { task: task.abort_handle(), answered });
     }
 
     /// Withdraws a question, or all of them: dropping the request cancels it at the editor.
     pub(super) fn over(&mut self, notifier: &Notifier, question: Option<u64>) {
-        let over: Vec<(u64, AbortHandle)> = match question {
+        let over: Vec<(u64, Open)> = match question {
             Some(question) => self.open.remove_entry(&question).into_iter().collect(),
             None => self.open.drain().collect(),
         };
-        for (id, task) in over {
-            if !task.is_finished() {
+        for (id, Open { task, answered }) in over {
+            if !answered.load(Ordering::SeqCst) {
                 task.abort();
                 notifier.peer.notify(ext::INPUT_OVER, json!({"id": id}));
             }

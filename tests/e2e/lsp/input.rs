@@ -42,6 +42,22 @@ async fn code_that_reads_asks_the_editor_that_runs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_editor_that_answered_is_not_told_that_the_question_is_over() {
+    let world = World::ready(&[]).await;
+    let mut editor = asking(&world).await;
+    let id = editor.ask_command("consort.eval", json!({"code": "(loop repeat 200 collect (read-line))"})).await;
+    for round in 0..200 {
+        let question = editor.input_wanted().await;
+        editor.reply(&question, json!({"text": round.to_string()})).await;
+    }
+    assert_eq!(editor.answer(id).await.unwrap()["status"], "ok");
+    // The end of each question was handled before the evaluation's answer.
+    assert!(!editor.has("consort/inputOver", |_| true));
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_waiting_and_the_question() {
     let world = World::ready(&[]).await;
     let mut editor = asking(&world).await;
