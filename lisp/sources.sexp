@@ -16,6 +16,7 @@
  "reload/report" "reload/sources" "ops/reload" "ops/eval-in-copy" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
- "debug/refusal" "debug/references" "debug/parts" "debug/set" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits"
- "ops/inspect" "ops/debug" "ops/breakpoints"
+ "debug/refusal" "debug/references" "debug/parts" "debug/print-parts" "debug/set" "debug/shape" "debug/frames" "debug/places" "debug/probes" "debug/units" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits" "debug/threads"
+ "debug/kept-values" "debug/event-log" "debug/recorded-units" "debug/recording-query"
+ "ops/inspect" "ops/debug" "ops/breakpoints" "ops/record"
  "debug/attempt" "debug/frozen")

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use consort::ide::edit_form::{self, Operation};
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{Options, Wanted, format};
+use consort::ide::index::Snapshot;
 use consort::ide::outline::{definitions, selectors};
 use consort::text::decode;
 use consort::text::document::Document;
@@ -144,7 +145,7 @@ fn findings_of_rules() -> Result<()> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for file in real_files::below(Path::new(LIBRARIES), &["lisp"]) {
         let document = Document::new(&decode(std::fs::read(&file)?), 0);
-        for one in consort::ide::lint::check(&document, &["all".to_owned()]) {
+        for one in consort::ide::lint::check(&document, &["all".to_owned()], &Snapshot::default()) {
             let line = document.text().char_to_line(one.span.start);
             println!("{} {}:{}: {}", one.code, file.display(), line + 1, document.text().line(line).to_string().trim());
             *counts.entry(one.code).or_default() += 1;

@@ -8,7 +8,8 @@ itself, is in force and interrupts are on. REASON is why it was asked to stop: N
 was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
 it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it asks for input, as the request
 has it, or NIL; QUESTION is the line that it waits for (input.lisp). FREEZE is how an error of it is frozen, as the request has it, or NIL;
-FROZEN the JSON of the frozen failure (debug/frozen.lisp)."
+FROZEN the JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads that its code starts stop as it does; STARTER is then, in the
+evaluation of such a thread, the name of the session whose code started it all (debug/threads.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -29,7 +30,9 @@ FROZEN the JSON of the frozen failure (debug/frozen.lisp)."
   (asks nil)
   (question nil)
   (freeze nil)
-  (frozen nil))
+  (frozen nil)
+  (threads nil)
+  (starter nil :type (or null string)))
 
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
@@ -127,23 +130,24 @@ FROZEN the JSON of the frozen failure (debug/frozen.lisp)."
 
 (defun evaluation-debugger (condition hook)
   "Instead of the debugger: stop if the evaluation is to, else freeze the failure if it is to, report
-  CONDITION and leave the evaluation; or, in a thread that runs none, report it and end the thread."
+  CONDITION and leave the evaluation; or, in a thread that programs started, report it and end the
+  thread."
   (declare (ignore hook))
-  (let ((evaluation *evaluation*))
-    (cond ((in-user-code-p)
-           (end-request-of-stop condition)
-           (unless (typep condition 'storage-condition)
-             (user-debugger-hook condition))
-           (when (evaluation-debug evaluation)
-             (stop-at-condition condition))
-           (when (evaluation-freeze evaluation)
-             (freeze-failure evaluation condition))
-           (with-own-settings () (note-error evaluation condition))
-           (throw evaluation :error))
-          (t
-           (user-debugger-hook condition)
-           (with-own-settings () (report-thread-error condition))
-           (sb-thread:abort-thread)))))
+  (let* ((evaluation *evaluation*)
+         (thread (or (not (in-user-code-p)) (evaluation-starter evaluation))))
+    (when (in-user-code-p)
+      (end-request-of-stop condition))
+    (when (or thread (not (typep condition 'storage-condition)))
+      (user-debugger-hook condition))
+    (when (and (in-user-code-p) (evaluation-debug evaluation))
+      (stop-at-condition condition))
+    (when thread
+      (with-own-settings () (report-thread-error condition))
+      (sb-thread:abort-thread))
+    (when (evaluation-freeze evaluation)
+      (freeze-failure evaluation condition))
+    (with-own-settings () (note-error evaluation condition))
+    (throw evaluation :error)))
 
 (defun report-thread-error (condition)
   (handler-case
@@ -290,6 +294,15 @@ FROZEN the JSON of the frozen failure (debug/frozen.lisp)."
       (setf (evaluation-error evaluation) (describe-error (car error) (cdr error))))))
 
 ;;; Outcomes
+
+(defun characters-written (evaluation)
+  "How many characters EVALUATION has written, for OUTPUT-FIELDS."
+  (list (capture-total (evaluation-stdout evaluation)) (capture-total (evaluation-stderr evaluation))))
+
+(defun output-fields (evaluation written)
+  "The JSON fields of what EVALUATION has printed after WRITTEN."
+  (list "stdout" (captured-since (evaluation-stdout evaluation) (first written))
+        "stderr" (captured-since (evaluation-stderr evaluation) (second written))))
 
 (defun seconds-text (seconds)
   (with-standard-io-syntax (format nil "~,1,,,'0F s" seconds)))

@@ -148,6 +148,15 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
   "The JSON of docs/wire.md for a text of which OMITTED characters were left out."
   (object "text" text "omitted" omitted))
 
+(defun captured-since (capture before)
+  "Returns the text that was written to CAPTURE after its first BEFORE characters, as JSON: its last
+  characters, where it is long."
+  (let* ((count (- (capture-total capture) before))
+         (kept (min count (- (capture-limit capture) (head-limit capture))))
+         (text (last-characters capture kept))
+         (omitted (- count kept)))
+    (clipped (if (plusp omitted) (concatenate 'string (omission omitted) text) text) omitted)))
+
 (defun captured (capture &optional at-least)
   "Returns the text that CAPTURE has kept, as JSON. AT-LEAST: writing was stopped, so more was to
   come."

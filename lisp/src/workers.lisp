@@ -87,8 +87,10 @@
     (and job (job-evaluation job))))
 
 (defun close-session (name)
-  "Forget the session of that NAME; what it still runs is interrupted, what waits is answered."
+  "Forget the session of that NAME; what it still runs is interrupted, what waits is answered, and
+  threads that its code started stop no more."
   (let ((session (gethash name *sessions*)))
+    (have-threads-report name)
     (when session
       (remhash name *sessions*)
       (setf (session-closed session) t)

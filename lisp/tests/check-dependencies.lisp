@@ -169,6 +169,13 @@
                             when (field line "diagnostic") collect (path-code line))
                       '("system-not-loaded"))
                "one file of it")
+       (expect (equal (sort (loop for line in (check-lines "(defpackage :one (:use :cl) (:export #:same)) (defpackage :two (:use :cl) (:export #:same))
+(defpackage :both (:use :one :two)) (defpackage :option (:use :cl) (:bogus 1)) (defpackage :far (:use :cl :far-away))"
+                                                           :path (in-root "top.lisp") :confine nil :asd-files (list (in-root "top.asd")))
+                                  when (field line "diagnostic") collect (path-code line))
+                            #'string<)
+                      '("compile-time-error" "macro-expansion" "system-not-loaded"))
+               "a package definition that is wrong whatever is loaded")
        (expect (not (probe-file (in-root "newer"))) "the newer ASDF is not compiled")))))
 
 ;;; Files of which Lisp text is generated, as CFFI-GROVEL does it

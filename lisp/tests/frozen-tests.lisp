@@ -115,6 +115,13 @@
       (is string= "5" (path (ask-frozen link "debug-locals" '("frame" 1)) "result" "locals" 0 "value" "text"))
       (is string= "(5 6 1)" (path (ask-frozen link "debug-eval" '("frame" 1 "code" "(list x y (setf *count* *count*))")) "result" "values" 0 "text"))
       (is string= "UNBOUND-VARIABLE" (path (ask-frozen link "debug-eval" '("frame" 1 "code" "no-such-thing")) "result" "error" "type"))
+      (let ((written (path (ask-frozen link "debug-eval" '("frame" 1 "code" "(progn (princ x) (princ :e *error-output*))")) "result")))
+        (is string= "5" (path written "stdout" "text"))
+        (is string= "E" (path written "stderr" "text")))
+      (let ((written (path (ask-frozen link "debug-eval" '("frame" 1 "code" "(progn (princ (make-string 500000 :initial-element #\\a)) (error \"after\"))")) "result")))
+        (is string= "after" (path written "error" "message"))
+        (let ((text (path written "stdout" "text")))
+          (is = 500000 (+ (path written "stdout" "omitted") (- (length text) 1 (position #\Newline text :from-end t))))))
       (is string= "bad-params" (path (ask-frozen link "debug-locals" '("frame" 99)) "error" "kind"))
       (is string= "unknown-op" (path (ask-frozen link "eval" '()) "error" "kind"))
       ;; Restarts, each in a process of its own.

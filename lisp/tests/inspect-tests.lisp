@@ -116,3 +116,22 @@
         (answer image id)
         (left image stop)
         (is string= "not-found" (path (call image "inspect" "reference" reference) "error" "kind"))))))
+
+(deftest inspect-prints-parts
+  (with-image (image)
+    (labels ((lines-of (text) (mapcar (lambda (line) (string-trim " " line)) (uiop:split-string (string-right-trim '(#\Newline) text) :separator '(#\Newline))))
+             (printed (code) (path (result-or-error (call image "eval" "session" "s" "code" code "capture_time" :false "timeout" *patience* "stream" :false)) "stdout" "text")))
+      (is string= "(1 (A) \"c\")
+  list, 3 parts
+  0: 1
+  1: (A)
+  2: \"c\"
+" (printed "(inspect (list 1 '(a) \"c\"))"))
+      (is string= "\"abc\"
+  string, 3 characters
+" (printed "(inspect \"abc\")"))
+      (is string= "0: :K => 1" (third (lines-of (printed "(let ((h (make-hash-table))) (setf (gethash :k h) 1) (inspect h))"))))
+      (is string= "... 99900 more: inspect a part of it, such as (subseq list 100)"
+          (first (last (lines-of (printed "(inspect (make-array 100000))")))))
+      ;; A program's own inspector is called.
+      (is string= "mine" (printed "(progn (setf sb-impl::*inspect-fun* (lambda (object in out) (declare (ignore object in)) (princ \"mine\" out))) (inspect 1))")))))

@@ -6,7 +6,9 @@
 //! every key; a test compares it with [`keys::KEYS`].
 
 pub mod approval;
+pub mod dir_locals;
 mod file;
+mod indent;
 pub mod keys;
 pub mod ownership;
 mod source;
@@ -143,6 +145,9 @@ pub struct Config {
     /// `host.linger_s`: the time that the host stays after its last client has left. Default 60
     /// s.
     pub linger: Duration,
+    /// The time that stops of a client's threads wait for a person after the client left. Not a
+    /// setting: 60 s.
+    pub abandoned: Duration,
     /// The problems in the settings, to be shown to a person. Empty when there are none.
     pub problems: Vec<Problem>,
     /// The settings that the workspace requests and the user has not trusted; none of them is in
@@ -207,6 +212,7 @@ impl Default for Config {
             lint_rules: Vec::new(),
             format_indent: std::collections::BTreeMap::new(),
             linger: Duration::from_secs(60),
+            abandoned: Duration::from_secs(60),
             problems: Vec::new(),
             untrusted: None,
         }
@@ -245,6 +251,10 @@ impl Config {
                 }
             }
             Err(message) => config.problems.push(Problem { file: Some(path), line: None, message }),
+        }
+        if let Some(message) = dir_locals::fault(workspace) {
+            let file = Some(workspace.join(dir_locals::NAME));
+            config.problems.push(Problem { file, line: None, message });
         }
         config
     }

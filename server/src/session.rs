@@ -29,6 +29,7 @@ mod part;
 mod plan;
 mod provenance;
 mod record;
+pub mod recordings;
 pub mod reload;
 pub mod requests;
 mod saved;
@@ -37,6 +38,7 @@ mod source_files;
 pub mod sources;
 mod status;
 mod systems;
+mod thread_stops;
 mod timestamp;
 pub mod trust;
 mod trust_prompt;
@@ -120,8 +122,9 @@ impl Session {
         let (names, folders) = (names::Names::new(image.clone()), folders::Folders::default());
         let record = (log.clone(), provenance.clone(), contexts.clone(), names.clone(), folders.clone());
         let checker = Checker::new(&image);
-        let actor =
-            actor::Actor::new(config, workspace.clone(), (image.clone(), checker.clone()), sender.downgrade(), record);
+        let index = crate::ide::index::Store::default();
+        let copies = (image.clone(), checker.clone());
+        let actor = actor::Actor::new(config, workspace.clone(), copies, sender.downgrade(), record, index.clone());
         tokio::spawn(actor.run(receiver, events));
         Session {
             inner: Arc::new(Inner {
@@ -134,7 +137,7 @@ impl Session {
                 provenance,
                 contexts,
                 folders,
-                index: crate::ide::index::Store::default(),
+                index,
                 names,
             }),
             directory: None,
@@ -207,10 +210,10 @@ impl Session {
         crate::ide::asd::AsdFiles::new(self.workspace().to_owned()).all()
     }
 
-    /// Starts the image if nothing has needed it yet. Resolves when the image is ready or cannot
-    /// start; at once when it was ready before.
-    pub async fn first_start(&self) {
-        self.inner.image.first_start().await;
+    /// Starts the image if nothing has needed it yet. Resolves when the image is ready, also again
+    /// after it was lost, or cannot be.
+    pub async fn image_started(&self) {
+        self.inner.image.started().await;
     }
 
     /// Returns the image's state.

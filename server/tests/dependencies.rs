@@ -46,7 +46,7 @@ fn packages() -> Vec<Value> {
     let mut packages: BTreeMap<String, Value> = BTreeMap::new();
     for platform in PLATFORMS {
         let output = Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform", platform])
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", platform])
             .args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")])
             .output()
             .unwrap();

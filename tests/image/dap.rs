@@ -14,17 +14,17 @@ use tokio::task::JoinHandle;
 use crate::support::{Fixture, params, soon};
 
 /// A client that is connected.
-struct Client {
-    read: BufReader<ReadHalf<DuplexStream>>,
-    write: WriteHalf<DuplexStream>,
+pub(crate) struct Client {
+    pub(crate) read: BufReader<ReadHalf<DuplexStream>>,
+    pub(crate) write: WriteHalf<DuplexStream>,
     seq: u64,
     /// Messages that nobody has asked for yet.
     waiting: VecDeque<Value>,
-    served: JoinHandle<()>,
+    pub(crate) served: JoinHandle<()>,
 }
 
 impl Client {
-    fn connect(session: &Session, abandoned: Duration) -> Client {
+    pub(crate) fn connect(session: &Session, abandoned: Duration) -> Client {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (their_read, their_write) = tokio::io::split(theirs);
         let served = tokio::spawn(dap::serve(session.clone(), their_read, their_write, abandoned));
@@ -32,7 +32,7 @@ impl Client {
         Client { read: BufReader::new(read), write, seq: 0, waiting: VecDeque::new(), served }
     }
 
-    async fn send(&mut self, command: &str, arguments: Value) -> u64 {
+    pub(crate) async fn send(&mut self, command: &str, arguments: Value) -> u64 {
         self.seq += 1;
         let body = json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).to_string();
         let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// The first message, in the order of arrival, that is wanted.
-    async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.waiting.iter().position(&wanted) {
             return self.waiting.remove(at).unwrap();
         }
@@ -70,16 +70,16 @@ impl Client {
         }
     }
 
-    async fn event(&mut self, name: &str) -> Value {
+    pub(crate) async fn event(&mut self, name: &str) -> Value {
         self.wait(|message| message["event"] == name).await["body"].clone()
     }
 
-    async fn answer(&mut self, seq: u64) -> Value {
+    pub(crate) async fn answer(&mut self, seq: u64) -> Value {
         self.wait(|message| message["type"] == "response" && message["request_seq"] == seq).await
     }
 
     /// The answer to a request that must work.
-    async fn ask(&mut self, command: &str, arguments: Value) -> Value {
+    pub(crate) async fn ask(&mut self, command: &str, arguments: Value) -> Value {
         let seq = self.send(command, arguments).await;
         let answer = self.answer(seq).await;
         assert_eq!(answer["success"], true, "{command}: {answer}");
@@ -87,14 +87,14 @@ impl Client {
     }
 
     /// The message of a request that must fail.
-    async fn refused(&mut self, command: &str, arguments: Value) -> String {
+    pub(crate) async fn refused(&mut self, command: &str, arguments: Value) -> String {
         let seq = self.send(command, arguments).await;
         let answer = self.answer(seq).await;
         assert_eq!(answer["success"], false, "{command}: {answer}");
         answer["message"].as_str().unwrap().to_owned()
     }
 
-    async fn begin(&mut self) {
+    pub(crate) async fn begin(&mut self) {
         let capabilities = self.ask("initialize", json!({"adapterID": "consort", "linesStartAt1": true})).await;
         assert_eq!(capabilities["supportsRestartFrame"], true);
         self.event("initialized").await;
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// Disconnects, and waits for what the adapter does after that.
-    async fn leave(mut self) {
+    pub(crate) async fn leave(mut self) {
         self.ask("disconnect", json!({})).await;
         soon(self.served).await.unwrap();
     }
@@ -113,7 +113,7 @@ const FAILS: &str = "(defun fails (x) (restart-case (error \"boom ~A\" x) (use-o
                      (defun outer (x y) (list (fails x) y))";
 
 /// An image with a session.
-async fn fixture() -> (Fixture, Session) {
+pub(crate) async fn fixture() -> (Fixture, Session) {
     let mut fixture = Fixture::new();
     fixture.ready().await;
     fixture.eval(FAILS).await;

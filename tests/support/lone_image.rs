@@ -26,6 +26,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         origin: None,
         stream: false,
         debug: false,
+        threads: false,
         freeze: None,
     }
 }

@@ -21,6 +21,8 @@ const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: '
 const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Stopped Evaluation', automatic: true }
 /** How long a program has to stop again, after a step, before nothing is stopped: milliseconds. */
 const MOMENT = 300
+/** The threads that programs started have numbers from here on; those of evaluations are lower. */
+const PROGRAM_THREADS = 1_000_000_000
 const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Attach to the Lisp Image' }
 
 /** A stop, as the debug adapter reports it. */
@@ -72,7 +74,8 @@ export class Debugger implements vscode.Disposable {
    * Begins a session for an evaluation that has stopped, unless there is one, which was told of it.
    */
   private async attach(thread: number): Promise<void> {
-    this.own.add(thread)
+    // Leaving the debugger interrupts evaluations, and no thread of a program.
+    if (thread < PROGRAM_THREADS) this.own.add(thread)
     if (this.sessions.size > 0) return
     const folder = this.server.folder
     await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), AUTOMATIC, { suppressSaveBeforeStart: true })

@@ -15,6 +15,7 @@ import type { ImageState, LispError, Name, Position, ReloadReport, Status, TestR
 import { openManual, referencesByKind } from './names.js'
 import { newProject } from './new_project.js'
 import { Profiles } from './profile.js'
+import { Recordings } from './recordings.js'
 import { Repl } from './repl.js'
 import { Results } from './results.js'
 import { complain, isLisp, SELECTOR, Server } from './server.js'
@@ -40,6 +41,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const differences = new DifferenceMarks(server, evaluator, context.extensionUri)
   const expansions = new Expansions(server, documents)
   const profiles = new Profiles(server, context.extensionUri)
+  const recordings = new Recordings(server)
   const systems = new SystemsTree(server)
   const image = new ImageTree(server)
   const logTree = new LogTree(server)
@@ -221,6 +223,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('hyperspec', () => openManual(server))
   command('referencesByKind', () => referencesByKind(server))
   command('profile', () => profiles.profileForm())
+  command('recordForm', () => recordings.recordForm())
   command('goToDefinition', async () => {
     const editor = vscode.window.activeTextEditor
     const range = editor?.document.getWordRangeAtPosition(editor.selection.active)

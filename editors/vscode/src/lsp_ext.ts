@@ -120,7 +120,7 @@ export interface Structure {
  */
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
-  'profileForm', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
+  'profileForm', 'record', 'recordingQuery', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
@@ -161,6 +161,33 @@ export interface Profile {
   /** `a;b;c N`, outermost first. */
   folded: string[]
   error?: LispError | null
+}
+
+/** The answer of `consort.record`. */
+export interface RecordAnswer {
+  text: string
+  recording: {
+    /** Its number; 0 where nothing is kept. */
+    recording: number
+    outcome: { values: string[]; error?: LispError | null }
+    answer: RecordingAnswer
+  }
+}
+/** What a recording answers. */
+export interface RecordingAnswer {
+  rows: RecordedRow[]
+  total: number
+  event?: number
+}
+export interface RecordedRow {
+  kind: string
+  text: string
+  value?: string
+  event?: number
+  depth?: number
+  file?: string
+  /** From 1: the line and the column of the start and of the end. */
+  position?: [number, number, number, number]
 }
 
 /** The answer of `consort.describe`, `disassemble`, `trace` and `untrace`. */

@@ -106,12 +106,19 @@
               :test #'string=)
       (search "does not designate any package" (finding-message finding)))) ; in a DEFPACKAGE
 
+(defun package-definition-finding-p (finding)
+  "Returns true if FINDING is of a DEFPACKAGE that is wrong whatever else is loaded: its options, or
+  two packages that it uses together."
+  (or (search "(during macroexpansion of (DEFPACKAGE " (finding-message finding))
+      (search "causes name-conflicts in" (finding-message finding))))
+
 (defun doubtful-finding-p (finding)
   "Returns true if FINDING may be there only because names are unknown: what an unknown macro is
   called with is taken for forms, a macro of the file calls a function that is defined elsewhere, a
   dispatch character is made elsewhere."
-  (or (member (finding-code finding) '("illegal-call" "macro-expansion" "compile-time-error" "unknown-block" "unknown-tag" "unknown-class" "note")
-              :test #'string=)
+  (or (and (not (package-definition-finding-p finding))
+           (member (finding-code finding) '("illegal-call" "macro-expansion" "compile-time-error" "unknown-block" "unknown-tag" "unknown-class" "note")
+                   :test #'string=))
       (search "no dispatch function" (finding-message finding))))
 
 (defun consequence-p (finding)

@@ -7,6 +7,10 @@
 
 (defconstant +attempted-stop+ 0 "The number of the stop in an attempt.")
 
+(defconstant +attempted-request+ :attempt
+  "The id of the request in an attempt: one that no request of the image has, such as that of the
+  evaluation which failed.")
+
 (defparameter *attempted-operations*
   '("debug-stops" "debug-frames" "debug-locals" "debug-eval" "debug-restart" "debug-return" "debug-restart-frame" "debug-continue")
   "The operations that an attempt serves.")
@@ -17,7 +21,8 @@
   (operation nil :read-only t)
   (params nil :read-only t)
   (seconds 5 :type real :read-only t)
-  (report nil :read-only t))
+  (report nil :read-only t)
+  (written '() :type list))             ; CHARACTERS-WRITTEN before
 
 (defun attempt-of-request (request descriptor)
   "The attempt that REQUEST, JSON, asks for; its answer goes to DESCRIPTOR."
@@ -36,9 +41,11 @@
     (cond ((equal (field frame "event") "input")
            (answer-question (field frame "question") nil "nobody is asked in an attempt at a frozen failure"))
           ((field frame "event"))
-          ((equal id (attempt-id attempt))
+          ((eq id +attempted-request+)
            (cond ((field frame "error") (answer-attempt attempt "error" (field frame "error")))
-                 ((not (equal (field result "status") "sent")) (answer-attempt attempt "result" result))))
+                 ((not (equal (field result "status") "sent"))
+                  (answer-attempt attempt "result"
+                                  (if (field result "stdout") result (append result (output-fields evaluation (attempt-written attempt))))))))
           ((equal id (evaluation-id evaluation))
            (answer-attempt attempt "result" (object "status" "left" "outcome" (or result (error-answer-outcome frame))))))))
 
@@ -73,16 +80,17 @@
          (sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
     (setf *stops* (list stop)
           *instead-of-link* (lambda (frame) (with-own-settings () (take-frame-of-attempt attempt evaluation frame))))
+    (setf (attempt-written attempt) (characters-written evaluation))
     (set-alarm-of-attempt attempt evaluation)
     ;; What is refused here is not for the handlers of the program.
     (let ((*evaluation* nil))
       (with-own-settings ()
         (unless (member (attempt-operation attempt) *attempted-operations* :test #'string=)
-          (send-error (attempt-id attempt) "unknown-op" "A frozen failure does not know this operation"))
+          (send-error +attempted-request+ "unknown-op" "A frozen failure does not know this operation"))
         (setf (stopped-facts stop)
               (if (string= (attempt-operation attempt) "debug-stops") (stop-fixed-facts stop '()) '()))
-        (call-answering (attempt-id attempt) #'send-frame #'send-error
-                        (lambda () (funcall (operation-function operation) (attempt-id attempt) (attempt-params attempt))))))
+        (call-answering +attempted-request+ #'send-frame #'send-error
+                        (lambda () (funcall (operation-function operation) +attempted-request+ (attempt-params attempt))))))
     (without-interrupts
       (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
     (leave 73)))

@@ -172,13 +172,18 @@
 (defun unit-used-p (unit)
   (find unit *breakpoints* :key #'breakpoint-unit :test #'eq))
 
+(defun code-with-probes-runs-p ()
+  "Returns true if what runs or waits may still be in definitions with probes, and stop there: an
+  evaluation, or a thread that is stopped or steps."
+  (or *stops* *stepping* (some #'evaluation-debug *running*)))
+
 (defun settle-units ()
   "Flag what has breakpoints and take out what has none. What an evaluation that could stop may
   still run stays known. *PROBES-LOCK* is held."
   (mapc #'flag-breakpoints *units*)
   (dolist (unit *units*)
     (unless (or (unit-used-p unit) *stepping*) (take-out unit)))
-  (unless (some #'evaluation-debug *running*)
+  (unless (code-with-probes-runs-p)
     (setf *units* (remove-if-not (lambda (unit) (or (unit-used-p unit) (eq (unit-state unit) :in-place))) *units*))))
 
 (defun verified-json (unit site)
@@ -286,7 +291,7 @@
       (when changed
         (send-event "breakpoints-changed"
                     "changed" (map 'vector (lambda (entry) (object "owner" (car entry) "file" (cdr entry))) changed))))
-    (unless (some #'evaluation-debug *running*)
+    (unless (code-with-probes-runs-p)
       (help (lambda ()
               (let ((*setting-breakpoints* t))
                 (sb-thread:with-mutex (*probes-lock*) (settle-units))))))))

@@ -52,6 +52,10 @@
 
 (defvar *unit* nil "The unit that this thread compiles.")
 
+(defvar *probe-writer* nil
+  "Writes the code of a probe while definitions are compiled to be recorded (recorded-units.lisp):
+  a function of FORM, its INSIDE, TAIL, the probe's number and the variables in scope.")
+
 (defparameter *unprobed-operators* '(quote function lambda declare load-time-value the go)
   "Operators of forms at which there is nothing to stop for.")
 
@@ -71,28 +75,29 @@
        (< (length (unit-sites *unit*)) +probes-limit+)))
 
 (defmacro probe (form tail &environment environment)
-  "FORM with probes. TAIL: it is in tail position, or all of its values count, so there is none
-  after it."
+  "FORM with probes. TAIL: it is in tail position, or all of its values count (:ALL), so there is
+  none after it."
   (let ((inside (with-probes-inside form environment tail)))
     (note-same-place form inside)
     (if (not (probed-p form))
         inside
         (let* ((variables (variables-in-scope environment))
                (number (site-number form variables))
+               (writer *probe-writer*)
                (unit *unit*)
                ;; A literal vector would be taken for a constant, and the test be folded away.
                (test `(zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))))
           (flet ((unless-idle (call)
                    `(unless ,test
                       (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note)) ,call))))
-            (if tail
-                `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
-                        ,inside)
-                (let ((value (gensym "VALUE")))
-                  `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
-                          (let ((,value ,inside))
-                            ,(unless-idle `(after-form ,unit ,number ,value ,@variables))
-                            ,value)))))))))
+            (cond (writer (funcall (the function writer) form inside tail number variables))
+                  (tail `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
+                                ,inside))
+                  (t (let ((value (gensym "VALUE")))
+                       `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
+                               (let ((,value ,inside))
+                                 ,(unless-idle `(after-form ,unit ,number ,value ,@variables))
+                                 ,value))))))))))
 
 (defun probing (form tail)
   (if (consp form) `(probe ,form ,tail) form))
@@ -159,12 +164,12 @@
           (block `(block ,(first arguments) ,@(probing-all (rest arguments) tail)))
           (return-from `(return-from ,(first arguments) ,@(mapcar (lambda (value) (probing value t)) (rest arguments))))
           (setq `(setq ,@(loop for (name value) on arguments by #'cddr collect name collect (probing value nil))))
-          (catch `(catch ,(probing (first arguments) nil) ,@(probing-all (rest arguments) t)))
-          (throw `(throw ,(probing (first arguments) nil) ,(probing (second arguments) t)))
+          (catch `(catch ,(probing (first arguments) nil) ,@(probing-all (rest arguments) :all)))
+          (throw `(throw ,(probing (first arguments) nil) ,(probing (second arguments) :all)))
           ((unwind-protect multiple-value-prog1)
-           `(,operator ,(probing (first arguments) t) ,@(probing-all (rest arguments) nil)))
+           `(,operator ,(probing (first arguments) :all) ,@(probing-all (rest arguments) nil)))
           (multiple-value-call
-           `(multiple-value-call ,(probing (first arguments) nil) ,@(mapcar (lambda (argument) (probing argument t)) (rest arguments))))
+           `(multiple-value-call ,(probing (first arguments) nil) ,@(mapcar (lambda (argument) (probing argument :all)) (rest arguments))))
           (progv `(progv ,(probing (first arguments) nil) ,(probing (second arguments) nil) ,@(probing-all (cddr arguments) tail)))
           (tagbody `(tagbody ,@(mapcar (lambda (statement) (probing statement nil)) arguments)))
           (the `(the ,(first arguments) ,(probing (second arguments) tail)))

@@ -1,6 +1,6 @@
-;;;; A stop: an evaluation that asked for it waits where it failed, broke or was paused, with its
-;;;; stack alive. Its thread serves requests about that stack, one after another, until one of them
-;;;; leaves.
+;;;; A stop: an evaluation that asked for it, or a thread that its code started, waits where it
+;;;; failed, broke or was paused, with its stack alive. Its thread serves requests about that stack,
+;;;; one after another, until one of them leaves.
 ;;;;
 ;;;; Others read a stack that waits (frames, locals) from their own threads; only what runs code or
 ;;;; unwinds goes through the thread itself.
@@ -42,7 +42,7 @@
   (answered nil)
   (nests nil))
 
-(defconstant +stops-limit+ 8 "Stops that there may be; an error beyond is reported.")
+(defconstant +stops-limit+ 8 "Stops of evaluations that there may be, and of threads; an error beyond is reported.")
 (defconstant +stop-work-time+ 10 "Seconds that code for a stop may run when its request does not say.")
 (define-global *stops* '() "The stops that there are, newest first. The list is replaced under its lock, never changed.")
 (define-global *stops-lock* (sb-thread:make-mutex :name "consort stops") "Held while *STOPS* is replaced.")
@@ -166,18 +166,21 @@
 (defun wait-in-stop (stop call)
   "With interrupts off: wait and serve until something throws to STOP, which gives what it throws,
   or unwinds further."
-  (catch stop
-    (loop
-      (setf (stopped-state stop) :waiting)
-      (with-internals ((deadline nil)) ; the user's own would end the wait
-        (sb-thread:wait-on-semaphore (stopped-wake stop)))
-      (let ((evaluation (stopped-evaluation stop)))
-        (when (evaluation-reason evaluation)
-          (setf (stopped-state stop) :busy
-                (stopped-how stop) "stopped")
-          (stop-here evaluation)))
-      (let ((work (take-work stop)))
-        (when work (serve-work stop work call))))))
+  (flet ((end-if-asked ()
+           (let ((evaluation (stopped-evaluation stop)))
+             (when (evaluation-reason evaluation)
+               (setf (stopped-state stop) :busy
+                     (stopped-how stop) "stopped")
+               (stop-here evaluation)))))
+    (catch stop
+      (end-if-asked)                    ; whoever asked before the stop was known woke nobody
+      (loop
+        (setf (stopped-state stop) :waiting)
+        (with-internals ((deadline nil)) ; the user's own would end the wait
+          (sb-thread:wait-on-semaphore (stopped-wake stop)))
+        (end-if-asked)
+        (let ((work (take-work stop)))
+          (when work (serve-work stop work call)))))))
 
 (defun hold-deadline (evaluation)
   "Stop the clock of EVALUATION: what is left of its time in units of GET-INTERNAL-REAL-TIME, or
@@ -194,11 +197,27 @@
 
 (defun may-stop-p (condition)
   "Returns true if this thread may wait here. Not where the collector is off, which would wait for
-  it, nor with a full stack or heap."
+  it, nor with a full stack or heap, nor when somebody interrupts the thread to end it."
   (and (can-stop-p)
        (not (typep condition 'storage-condition))
+       (not (and (internal-p 'interactive-interrupt) (typep condition interactive-interrupt)))
        (not (collecting-off-p))
-       (< (length *stops*) +stops-limit+)))
+       (room-for-stop-p *evaluation*)))
+
+(defun of-thread-p (stop)
+  "Returns true if STOP is of a thread that a program started."
+  (and (evaluation-starter (stopped-evaluation stop)) t))
+
+(defun room-for-stop-p (evaluation)
+  "Returns true if EVALUATION may have another stop: those of threads take none of an evaluation's."
+  (< (count (and (evaluation-starter evaluation) t) *stops* :key #'of-thread-p) +stops-limit+))
+
+(defun list-stop (stop)
+  "Put STOP among those that there are; NIL when there are too many. Several threads may fail at
+  once."
+  (with-lock (*stops-lock*)
+    (when (room-for-stop-p (stopped-evaluation stop))
+      (push stop *stops*))))
 
 (defun own-restarts (evaluation restarts)
   "RESTARTS down to the one that ends EVALUATION; those beyond would end the thread."
@@ -244,20 +263,21 @@
         (end-step evaluation)
         (setf (stopped-facts stop) (with-own-settings () (stop-fixed-facts stop (locks-held))))
         (without-interrupts
-          (unwind-protect
-               (progn
-                 (unless (stopped-parent stop) (setf left (hold-deadline evaluation)))
-                 (setf (evaluation-stop evaluation) stop)
-                 (with-lock (*stops-lock*) (push stop *stops*))
-                 (world-changed)
-                 (with-own-settings () (send-frame (list* :object "event" "stopped" (rest (stop-json stop)))))
-                 ;; Within another WITHOUT-INTERRUPTS they would stay off: so it is this one that
-                 ;; has them on again.
-                 (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
-            (forget-stop stop)
-            (world-changed)
-            (setf (evaluation-stop evaluation) (stopped-parent stop))
-            (unless (stopped-parent stop) (resume-deadline evaluation left))))))))
+          (when (list-stop stop)
+            (unwind-protect
+                 (progn
+                   (unless (stopped-parent stop) (setf left (hold-deadline evaluation)))
+                   (setf (evaluation-stop evaluation) stop)
+                   (world-changed)
+                   (with-own-settings () (send-frame (list* :object "event" "stopped" (rest (stop-json stop)))))
+                   ;; Within another WITHOUT-INTERRUPTS they would stay off: so it is this one that
+                   ;; has them on again.
+                   (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
+              (forget-stop stop)
+              (world-changed)
+              (setf (evaluation-stop evaluation) (stopped-parent stop))
+              (unless (stopped-parent stop) (resume-deadline evaluation left))
+              (when (of-thread-p stop) (settle-after-thread evaluation)))))))))
 
 ;;; Why a thread stops
 

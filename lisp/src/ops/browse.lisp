@@ -84,6 +84,7 @@
     (cond ((or (null thread) (not (sb-thread:thread-alive-p thread)))
            (refuse "not-found" "There is no thread ~D any more" number))
           (evaluation (stop-evaluation evaluation :cancel))
+          ((thread-waiting-p thread) (sb-thread:terminate-thread thread)) ; it takes no interruption
           ((own-thread-p thread) (refuse "bad-params" "The thread ~A is not yours to end" (sb-thread:thread-name thread)))
           (t (handler-case (funcall how thread)
                (sb-thread:interrupt-thread-error () (refuse "not-found" "There is no thread ~D any more" number)))))
@@ -91,7 +92,7 @@
 
 (define-operation "interrupt-thread" :thread (id params)
   "As Ctrl-C in a terminal: the thread gets the condition INTERACTIVE-INTERRUPT, and ends with a
-  report of where it was unless it handles it."
+  report of where it was unless it handles it. One that waits in a stop ends."
   (stop-thread (param params "number" '(integer 1))
                (lambda (thread)
                  (sb-thread:interrupt-thread thread (lambda () (with-interrupts (error interactive-interrupt)))))))

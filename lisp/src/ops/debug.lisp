@@ -29,6 +29,7 @@
     (list "stop" (stopped-id stop)
           "id" (evaluation-id evaluation)
           "session" (or-null (evaluation-session evaluation))
+          "started_by" (or-null (evaluation-starter evaluation))
           "thread" (or (sb-thread:thread-name (stopped-thread stop)) "unnamed")
           "level" (stop-level stop)
           "parent" (if (stopped-parent stop) (stopped-id (stopped-parent stop)) :null)
@@ -179,12 +180,17 @@
           "values" (map 'vector (lambda (value facts) (list* :object "reference" (refer value) (rest facts)))
                         (first-values values) (with-own-settings () (values-facts (first-values values))))))
 
-(defun passing-output-on (stop function)
-  "Call FUNCTION, and send what it has printed before its answer is sent."
-  (let ((evaluation (stopped-evaluation stop)))
-    (unwind-protect (funcall function)
-      (pass-on (evaluation-stdout evaluation))
-      (pass-on (evaluation-stderr evaluation)))))
+(defun values-and-output-json (stop function)
+  "The JSON of the values of FUNCTION and of what it prints, which is sent before, too. A thread that
+  a program started has no output of its own."
+  (if (of-thread-p stop)
+      (values-json (funcall function))
+      (let* ((evaluation (stopped-evaluation stop))
+             (written (characters-written evaluation))
+             (values (unwind-protect (funcall function)
+                       (pass-on (evaluation-stdout evaluation))
+                       (pass-on (evaluation-stderr evaluation)))))
+        (append (values-json values) (output-fields evaluation written)))))
 
 (define-operation "debug-eval" :dispatcher (id params)
   (let* ((stop (stop-of params))
@@ -197,7 +203,7 @@
     (give-work stop id
                (lambda (work)
                  (call-for-work stop work (if nests nil timeout)
-                                (lambda () (answer-work work (values-json (passing-output-on stop (lambda () (eval-text-at-stop code frame moment))))))))
+                                (lambda () (answer-work work (values-and-output-json stop (lambda () (eval-text-at-stop code frame moment)))))))
                :nests nests)))
 
 (define-operation "debug-set" :dispatcher (id params)
@@ -328,7 +334,8 @@
 
 (define-operation "debug-pause" :dispatcher (id params)
   (let* ((target (param params "target" '(or integer string)))
-         (evaluation (find target *running* :key #'evaluation-id :test #'equal)))
+         (evaluation (or (find target *running* :key #'evaluation-id :test #'equal)
+                         (find target *started-threads* :key #'evaluation-id :test #'equal))))
     (cond ((null evaluation) (refuse "not-found" "No evaluation ~A runs" target))
           ((not (evaluation-debug evaluation)) (refuse "bad-params" "The evaluation ~A was not begun for debugging, so it cannot be paused; interrupt it" target))
           (t (pause-evaluation evaluation)

@@ -234,10 +234,12 @@ text need not be the file's."
          (timeout (param params "timeout" '(real (0)) :default 30))
          (stream (param params "stream" 'boolean :default nil))
          (debug (param params "debug" 'boolean :default nil))
+         (threads (param params "threads" 'boolean :default nil))
          (freeze (freeze-param params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
                           (setf (evaluation-debug evaluation) debug
+                                (evaluation-threads evaluation) threads
                                 (evaluation-freeze evaluation) freeze)
                           (evaluate evaluation text :package package :origin (read-origin params) :timing timing
                                                     :timeout timeout :stream stream)))))

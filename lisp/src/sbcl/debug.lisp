@@ -25,6 +25,8 @@
 (define-internal unprintable-object-p :function "restarting a frame" ("SB-DEBUG" "UNPRINTABLE-OBJECT-P"))
 (define-internal restart-interactive-function :function "telling which restarts ask for values" ("SB-KERNEL" "RESTART-INTERACTIVE-FUNCTION"))
 
+(define-internal inspector :variable "INSPECT without a prompt" ("SB-IMPL" "*INSPECT-FUN*"))
+
 (defun can-stop-p ()
   "Returns true if this SBCL has what stopping with the stack alive takes."
   (every #'internal-p '(top-frame frame-below %frame-debug-function %debug-function-name thread-interruptions with-interruptions-locked deadline)))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use super::Shared;
@@ -140,13 +141,13 @@ async fn check_warm(
     queue: Queue,
 ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
     let (deadline, permit) = (job.within()?, turn(shared, queue).await?);
-    let Some((mut forked, lines, answers)) = warm::claim(shared, &job.params, &permit).await else {
+    let Some((mut forked, mut lines, mut answers)) = warm::claim(shared, &job.params, &permit).await else {
         return Ok(None);
     };
     let findings = job.findings().trusted();
     // The copy may have ended with the image; the text is then checked as if there had been no
     // copy.
-    let Ok(output) = forked.follow(lines, answers, findings, job, deadline).await else { return Ok(None) };
+    let Ok(output) = forked.follow(&mut lines, &mut answers, findings, job, deadline).await else { return Ok(None) };
     forked.finish_if_ended();
     // A copy that waited may have been killed, or have lost what it needs, before it had the text.
     // A new copy tells whether the text is the cause.
@@ -157,16 +158,32 @@ async fn check_warm(
     Ok(Some(output.reports))
 }
 
+/// A copy that has done its job, and its connection.
+pub(super) struct Running {
+    pub(super) forked: ForkedCheck,
+    pub(super) lines: Lines<OwnedReadHalf>,
+    pub(super) answers: OwnedWriteHalf,
+}
+
 pub(super) async fn run<P: Serialize>(
     shared: &Arc<Shared>,
     job: &CheckJob<P>,
     queue: Queue,
 ) -> Result<CheckOutput, ImageError> {
+    Ok(run_on(shared, job, queue).await?.0)
+}
+
+/// Acts as [`run`], and returns the copy too, unless it never began.
+pub(super) async fn run_on<P: Serialize>(
+    shared: &Arc<Shared>,
+    job: &CheckJob<P>,
+    queue: Queue,
+) -> Result<(CheckOutput, Option<Running>), ImageError> {
     let (deadline, permit) = (job.within()?, turn(shared, queue).await?);
     let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
     loop {
         match attempt(shared, job, deadline, shared.waits.connect[mute], permit.clone(), by_process).await {
-            Ok(told) => return Ok(told),
+            Ok((told, running)) => return Ok((told, Some(running))),
             Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
                 sleep(shared.waits.busy * 2_u32.pow(busy)).await;
                 busy += 1;
@@ -182,7 +199,7 @@ pub(super) async fn run<P: Serialize>(
             }
             Err(Failed::Mute(reason)) => {
                 let reports = job.findings().stopped(Limit::Other, reason);
-                return Ok(CheckOutput { reports, answer: None, stopped: Some(Limit::Other) });
+                return Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None));
             }
             // Usually another call ended the image, and the check can run in the next image.
             Err(Failed::Gone(_)) if again => again = false,
@@ -199,13 +216,14 @@ async fn attempt<P: Serialize>(
     connect: Duration,
     permit: Arc<Turn>,
     by_process: bool,
-) -> Result<CheckOutput, Failed> {
+) -> Result<(CheckOutput, Running), Failed> {
     let mut forked = ForkedCheck::start(shared, job, Some(permit), by_process).await?;
     let (read, answers) = forked.connection(connect).await?.into_split();
-    let lines = Lines::new(read, LINE_LIMIT);
+    let mut running = Running { forked, lines: Lines::new(read, LINE_LIMIT), answers };
+    let Running { forked, lines, answers } = &mut running;
     let told = forked.follow(lines, answers, job.findings(), job, deadline).await?;
     forked.finish_if_ended();
-    Ok(told)
+    Ok((told, running))
 }
 
 #[cfg(test)]

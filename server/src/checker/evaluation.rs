@@ -1,6 +1,5 @@
 //! Evaluations and other work in a copy of the image: nothing that the code does is kept.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use super::Shared;
 use super::copy::run;
+use super::forked::CheckOutput;
 use super::job::CheckJob;
 use super::turn::Queue;
 use crate::image::api::Operation;
@@ -18,7 +18,6 @@ use crate::model::check::CheckEnd;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::trial::Trial;
-use crate::text::expected::Expected;
 
 /// The greatest number in an answer: sums of what fits a line do not overflow.
 const NUMBER_LIMIT: f64 = (1_u64 << 44) as f64;
@@ -42,7 +41,7 @@ impl Limits {
 /// Runs `eval-in-copy`; see [`super::Checker::evaluate`].
 pub(super) async fn evaluate(shared: &Arc<Shared>, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
     let limits = Limits::of(&params);
-    Ok(answer(shared, "eval-in-copy", params, limits).await?.unwrap_or_else(|ended| ended))
+    Ok(answer(shared, "eval-in-copy", params, limits).await?.unwrap_or_else(|ended| *ended))
 }
 
 /// Runs `try-code`; see [`super::Checker::try_code`].
@@ -50,7 +49,7 @@ pub(super) async fn try_code(shared: &Arc<Shared>, params: TryParams) -> Result<
     let limits = Limits::of(&params.copy);
     Ok(answer(shared, "try-code", params, limits).await?.unwrap_or_else(|ended| Trial {
         forms: Vec::new(),
-        outcome: Some(ended),
+        outcome: Some(*ended),
         calls: Vec::new(),
         coverage: Vec::new(),
         refused: None,
@@ -78,37 +77,29 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
     op: &'static str,
     params: P,
     limits: Limits,
-) -> Result<Result<A, EvalOutcome>, ImageError> {
-    let job = CheckJob {
-        op,
-        what: "work in a copy",
-        deadline: limits.deadline,
-        memory: limits.memory,
-        first: (PathBuf::new(), 0),
-        expected: Expected::default(),
-        until_exit: false,
-        params,
-        files: None,
-    };
-    let mut told = run(shared, &job, Queue::Work).await?;
+) -> Result<Result<A, Box<EvalOutcome>>, ImageError> {
+    let job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
+    Ok(meaning(run(shared, &job, Queue::Work).await?, limits.timeout))
+}
+
+/// Returns the answer in the output of a copy, or the outcome that tells why there is none.
+/// `timeout`: seconds after which the copy should have left the code.
+pub(super) fn meaning<A: DeserializeOwned>(mut told: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
     // Code that evaluates may write to the copy's socket: this is its own answer in any case.
     let report = told.reports.pop().map(|(_, report)| report);
     let meaningless = match told.answer {
         Some(answer) if !numbers_are_bounded(&answer) => Some("a number in it is out of range".to_owned()),
         Some(answer) => match serde_json::from_value(answer) {
-            Ok(answer) => return Ok(Ok(answer)),
+            Ok(answer) => return Ok(answer),
             Err(error) => Some(error.to_string()),
         },
         None => None,
     };
-    Ok(Err(match (meaningless, report) {
+    Err(Box::new(match (meaningless, report) {
         (Some(why), _) => ended("COPY-LOST", format!("The copy of the image gave an answer that means nothing: {why}")),
         (None, Some(report)) if report.diagnostics.iter().any(|found| found.code == "out-of-time") => EvalOutcome {
             status: EvalStatus::Timeout,
-            ..ended(
-                "TIMEOUT",
-                format!("Stopped: the deadline of {} s passed, and the code could not be left.", limits.timeout),
-            )
+            ..ended("TIMEOUT", format!("Stopped: the deadline of {timeout} s passed, and the code could not be left."))
         },
         (None, Some(report)) => match report.end {
             CheckEnd::Stopped { reason } => ended("COPY-LOST", format!("The copy of the image was lost: {reason}")),
@@ -129,7 +120,7 @@ pub(super) fn numbers_are_bounded(value: &Value) -> bool {
 }
 
 /// Returns the outcome of an evaluation of which the copy told nothing.
-fn ended(kind: &str, message: String) -> EvalOutcome {
+pub(super) fn ended(kind: &str, message: String) -> EvalOutcome {
     EvalOutcome::empty(EvalStatus::Error, Some(EvalError::new(kind, message)))
 }
 

@@ -178,8 +178,8 @@ impl ForkedCheck {
     /// done is not awaited: freeing its memory takes as long as checking a small text.
     pub(super) async fn follow<P>(
         &mut self,
-        mut lines: Lines<OwnedReadHalf>,
-        mut answers: OwnedWriteHalf,
+        lines: &mut Lines<OwnedReadHalf>,
+        answers: &mut OwnedWriteHalf,
         mut findings: Findings,
         job: &CheckJob<P>,
         within: Duration,
@@ -208,7 +208,7 @@ impl ForkedCheck {
                 line = lines.next(), if open => {
                     let why = match line {
                         Ok(Some(line)) => match (findings.take(line, &scratch.token), files) {
-                            (Ok(taken), Some(files)) => files.serve(taken, &mut findings, &mut answers).await.err(),
+                            (Ok(taken), Some(files)) => files.serve(taken, &mut findings, answers).await.err(),
                             (Ok(_), None) => None,
                             (Err(why), _) => Some(why),
                         },

@@ -48,12 +48,22 @@ pub(super) struct Files {
 impl<P> CheckJob<P> {
     /// Creates the job of a copy that waits for its text.
     pub(super) fn waiting(params: P) -> CheckJob<P> {
+        CheckJob::of_work("check", "a check", params, (0.0, 0))
+    }
+
+    /// Creates a job that checks no text, with its deadline in seconds and its memory in bytes.
+    pub(super) fn of_work(
+        op: &'static str,
+        what: &'static str,
+        params: P,
+        (deadline, memory): (f64, u64),
+    ) -> CheckJob<P> {
         CheckJob {
-            op: "check",
-            what: "a check",
+            op,
+            what,
             params,
-            deadline: 0.0,
-            memory: 0,
+            deadline,
+            memory,
             first: (PathBuf::new(), 0),
             expected: Expected::default(),
             until_exit: false,

@@ -12,6 +12,7 @@ mod forked;
 mod frozen;
 mod job;
 mod memory;
+mod recordings;
 mod report;
 mod scratch;
 mod scratch_use;
@@ -29,6 +30,7 @@ use crate::image::Image;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
+use crate::image::api::record::{RecordParams, RecordingQuery};
 use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
 use crate::image::runtime::{Phase, Runtime};
@@ -37,6 +39,7 @@ use crate::model::evaluation::{EvalError, EvalOutcome};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::frozen::{Failure, Frozen};
 use crate::model::image::{ImageError, Progress};
+use crate::model::recording::{Recording, RecordingAnswer};
 use crate::model::trial::Trial;
 pub use chain::{Chain, ChainAnswer, ChainEdit, ChainEnd};
 use copy::Priority;
@@ -76,6 +79,8 @@ struct Shared {
     waits: copy::Waits,
     /// The frozen failures.
     failures: frozen::Failures,
+    /// The recordings.
+    recordings: recordings::Recordings,
 }
 
 impl Shared {
@@ -89,6 +94,7 @@ impl Shared {
             worker: Mutex::default(),
             waits: copy::Waits::default(),
             failures: frozen::Failures::default(),
+            recordings: recordings::Recordings::default(),
         }
     }
 }
@@ -178,6 +184,23 @@ impl Checker {
     /// As [`Checker::check`].
     pub async fn try_code(&self, params: TryParams) -> Result<Trial, ImageError> {
         evaluation::try_code(&self.shared, params).await
+    }
+
+    /// Runs a form or a test once in a confined copy, which records it and is kept for questions.
+    /// Dropping the future kills the copy.
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn record(&self, params: RecordParams) -> Result<Recording, ImageError> {
+        recordings::record(&self.shared, params).await
+    }
+
+    /// Asks a recording.
+    ///
+    /// # Errors
+    /// The recording is gone (`stale`), or has no answer to this (`no-answer`).
+    pub async fn ask_recording(&self, number: u64, query: RecordingQuery) -> Result<RecordingAnswer, ImageError> {
+        recordings::ask(&self.shared, number, query).await
     }
 
     /// Runs an operation in a throw-away copy, as [`Checker::evaluate`].

@@ -96,6 +96,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         terminal.write(&outcome.stderr.text, true)?;
     }
     terminal.fresh_line()?;
+    if let Some(missing) = outcome.missing_output().filter(|_| terminal.stdout.used || terminal.stderr.used) {
+        print_error(&missing)?;
+    }
     for warning in &outcome.warnings {
         print_error(&shown::terminal(&format!("{}: {}\n", warning.kind, warning.message)))?;
     }

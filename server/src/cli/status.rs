@@ -135,7 +135,12 @@ fn stopped(stop: &Value) -> String {
         Some(kind) => format!("{kind}: {}", text(&stop["condition"]["message"])),
         None => text(&stop["reason"]),
     };
-    format!("{} of {} ({why})", stop["stop"], stop["session"].as_str().unwrap_or("no session"))
+    let whose = match (stop["session"].as_str(), stop["started_by"].as_str()) {
+        (Some(session), _) => session.to_owned(),
+        (None, Some(starter)) => format!("the thread {}, started by {starter}", text(&stop["thread"])),
+        (None, None) => "no session".into(),
+    };
+    format!("{} of {whose} ({why})", stop["stop"])
 }
 
 fn frozen(failure: &Value) -> String {
@@ -198,7 +203,8 @@ mod tests {
             "image": {"state": "ready", "lisp": "SBCL 2.2.9", "pid": 8, "facts": {
                 "dynamic_usage": 1_048_576, "dynamic_space_size": 4_294_967_296_u64, "uptime_ms": 3_700_000, "systems": ["a", "b"],
                 "stops": [{"stop": 3, "session": "cli-2", "condition": {"type": "SIMPLE-ERROR", "message": "boom\u{202e}\nx"}},
-                          {"stop": 4, "session": null, "reason": "pause", "condition": null}]}},
+                          {"stop": 4, "session": null, "reason": "pause", "condition": null},
+                          {"stop": 5, "session": null, "started_by": "lsp-1", "thread": "worker\u{202e}", "reason": "break", "condition": null}]}},
             "clients": [{"frontend": "lsp", "name": "Neovim 0.11"}, {"frontend": "mcp", "name": "agent"}],
             "work": ["eval (loop)"],
             "chains": {"standing": 2, "memory": 41_943_040, "answered": 120, "whole": 3, "agreed": 40, "differed": 1, "failed": 0},
@@ -219,6 +225,7 @@ mod tests {
         chains     2 (40.0 MB); edits answered 120, by a whole check 3; confirmed 40, differed 1; failed 0
         stops      3 of cli-2 (SIMPLE-ERROR: boom\u{202e} x)
                    4 of no session (pause)
+                   5 of the thread worker\u{202e}, started by lsp-1 (break)
         failures   5 of mcp-3 (SIMPLE-ERROR: x\u{202e}), 7 s ago, process 12
         programs   redis-server --port 0 (process 9)
                    sh (process 10)

@@ -37,6 +37,9 @@ pub struct Key {
     set: fn(&mut Config, &Value) -> Option<()>,
 }
 
+/// The key whose good entries count beside bad ones.
+const INDENT: &str = "format.indent";
+
 /// All keys.
 pub const KEYS: &[Key] = &[
     Key {
@@ -306,15 +309,13 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
-        name: "format.indent",
+        name: INDENT,
         expected: "a table of operators with the number of arguments before their bodies, such as {with-foo = 1}",
         default: "{}",
         workspace: FromWorkspace::Any,
         set: |config, value| {
-            let count = |value: &Value| usize::try_from(value.as_u64().filter(|count| *count <= 20)?).ok();
-            let rules = value.as_object()?.iter().map(|(name, value)| Some((name.to_lowercase(), count(value)?)));
-            config.format_indent.extend(rules.collect::<Option<Vec<_>>>()?);
-            Some(())
+            // `set` tells of single entries.
+            super::indent::set(config, value).ok()
         },
     },
     Key {
@@ -352,6 +353,9 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
     // The permission to loosen approval depends on the source.
     if let Some((class, setting)) = Class::of_key(name).zip(value.as_str().and_then(Setting::of)) {
         return config.approval.set(class, setting, source);
+    }
+    if name == INDENT {
+        return super::indent::set(config, value);
     }
     let before = config.clone();
     apply(config, key, value)?;

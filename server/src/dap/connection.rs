@@ -17,7 +17,7 @@ use super::variables::{Thing, Things};
 use super::wanted::Wanted;
 use crate::ide::context::Backend as _;
 use crate::model::image::ImageState;
-use crate::session::debug::{DebugStops, Stop, StopEvent};
+use crate::session::debug::{DebugStops, Stop, StopEvent, with_thread};
 use crate::session::{ClientId, Frontend, Session};
 
 /// The time limit for the image's answer about the stops that there are.
@@ -186,7 +186,9 @@ impl Connection {
             "step" => ("step", "Stopped after a step"),
             _ => ("breakpoint", "Stopped at a break"),
         };
+        let description = with_thread(stop, description.into());
         let text = stop.condition.as_ref().map(|condition| format!("{}: {}", condition.kind, condition.message));
+        let text = text.map(|text| with_thread(stop, text));
         let value = stop.at.as_ref().and_then(|at| at.value.as_ref()).map(|value| format!("=> {value}"));
         let thread = thread_of(stop);
         let mut body = json!({
@@ -216,7 +218,22 @@ impl Connection {
                 "{missed} events of stops were missed, and the image does not answer. Start the debugger again to see the stops that there are.\n"
             ));
         };
-        let there: BTreeMap<u64, Stop> = answer.stops.into_iter().map(|stop| (stop.number, stop)).collect();
+        self.compare(answer.stops);
+    }
+
+    /// Compares the stops with those that there are in the image, which is another one than before
+    /// or has ended: its stops are left, and another's are numbered anew.
+    pub(super) async fn image_changed(&self) {
+        self.compare(Vec::new());
+        if matches!(self.session.image_state(), ImageState::Ready { .. })
+            && let Ok(Ok(answer)) = crate::steady::timeout(REREAD, self.session.query(DebugStops {})).await
+        {
+            self.compare(answer.stops);
+        }
+    }
+
+    fn compare(&self, there: Vec<Stop>) {
+        let there: BTreeMap<u64, Stop> = there.into_iter().map(|stop| (stop.number, stop)).collect();
         let known: Vec<u64> = lock(&self.stops).keys().copied().collect();
         known.iter().filter(|number| !there.contains_key(number)).for_each(|number| self.stop_left(*number));
         for stop in there.into_values().filter(|stop| !known.contains(&stop.number)) {
@@ -302,13 +319,30 @@ impl Connection {
         }
     }
 
+    /// Returns true while a stop is known.
+    pub(super) fn knows_stop(&self, number: u64) -> bool {
+        lock(&self.stops).contains_key(&number)
+    }
+
     /// Returns the innermost stop of the client's own evaluation.
     pub(super) fn own_stop(&self) -> Option<Stop> {
-        lock(&self.stops).values().rev().find(|stop| stop.session.as_deref() == Some(&self.own)).cloned()
+        self.innermost(|stop| stop.session.as_deref() == Some(&self.own))
+    }
+
+    /// Returns the innermost stop that waits for the client: of its own evaluation, or of a thread
+    /// that this started.
+    pub(super) fn waiting_stop(&self) -> Option<Stop> {
+        let own = Some(self.own.as_str());
+        self.innermost(|stop| stop.session.as_deref() == own || stop.started_by.as_deref() == own)
+    }
+
+    fn innermost(&self, is_wanted: impl Fn(&Stop) -> bool) -> Option<Stop> {
+        lock(&self.stops).values().rev().find(|stop| is_wanted(stop)).cloned()
     }
 }
 
-/// The number of the thread that a stop is in, for clients: the evaluation's request.
+/// The number of the thread that a stop is in, for clients: the evaluation's request, or a number
+/// beyond those.
 pub(super) fn thread_of(stop: &Stop) -> u64 {
     stop.evaluation.as_u64().unwrap_or(0)
 }

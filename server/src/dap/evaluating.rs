@@ -32,7 +32,7 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
         if wanted.context == "hover" {
             return Err("Nothing is stopped.".into());
         }
-        let begun = Begun { code: wanted.expression, package: None, stops: true };
+        let begun = Begun { code: wanted.expression, package: None, stops: true, threads: true };
         let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
         return match outcome.status {
             EvalStatus::Ok => Ok(json!({"result": values(&outcome), "variablesReference": 0})),
@@ -74,7 +74,7 @@ async fn hover(connection: &Connection, stop: u64, frame: usize, name: &str) -> 
 
 /// `consort/evaluate`: a new evaluation, with everything that is known of its end.
 pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
-    let begun = Begun { code: wanted.code, package: wanted.package, stops: wanted.stops };
+    let begun = Begun { code: wanted.code, package: wanted.package, stops: wanted.stops, threads: false };
     let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
     Ok(reported(outcome))
 }
@@ -106,6 +106,8 @@ struct Begun {
     package: Option<String>,
     /// True if errors stop it.
     stops: bool,
+    /// True if threads that it starts stop as it does: a client of one evaluation shows no others.
+    threads: bool,
 }
 
 /// Evaluates code, and shows its output as it is printed. `number`: the request that may be
@@ -118,7 +120,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
             lock(&self.0.evaluations).retain(|running| !Arc::ptr_eq(&running.text, &self.1));
         }
     }
-    let Begun { code, package, stops } = begun;
+    let Begun { code, package, stops, threads } = begun;
     let text: Arc<str> = code.as_str().into();
     let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
     lock(&connection.evaluations).push_back(Running { text: text.clone(), flush });
@@ -132,6 +134,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
         origin: None,
         output: Some(output),
         debug: stops,
+        threads,
     };
     let cancel = number.map(|number| connection.cancellable(number));
     let mut cancelled = false;
@@ -148,6 +151,9 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
             answer = &mut answer => {
                 if let Ok(outcome) = &answer {
                     *lock(&connection.package) = Some(outcome.package.clone());
+                    if let Some(missing) = outcome.missing_output() {
+                        connection.event("output", json!({"category": "console", "output": missing}));
+                    }
                 }
                 return answer;
             }
@@ -172,7 +178,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
 pub(super) async fn launch(connection: &Connection) {
     let Begin { code, package } = std::mem::take(&mut *lock(&connection.begin));
     let Some(code) = code else { return };
-    let (category, shown) = match begin(connection, None, Begun { code, package, stops: true }).await {
+    let (category, shown) = match begin(connection, None, Begun { code, package, stops: true, threads: true }).await {
         Ok(outcome) => match &outcome.error {
             None => ("console", values(&outcome)),
             Some(error) => (

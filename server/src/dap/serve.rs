@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -65,7 +65,9 @@ where
                 connection.on_stop_event(event).await;
             }
             Ok(()) = image.changed() => {
-                if matches!(*image.borrow_and_update(), ImageState::Ready { .. }) {
+                let is_ready = matches!(*image.borrow_and_update(), ImageState::Ready { .. });
+                connection.image_changed().await;
+                if is_ready {
                     connection.set_all_again(&mut again);
                 }
             }
@@ -77,7 +79,7 @@ where
     }
     drop(feedback);
     again.shutdown().await;
-    connection.leave(&mut events, &mut work, abandoned).await;
+    connection.leave((&mut events, &mut image), &mut work, abandoned).await;
     drop((work, out));
     // The last sender is gone, so the writer ends when it has written what was said, unless the
     // client does not read.
@@ -117,27 +119,28 @@ impl Connection {
     /// Ends what the client began, after its stops have waited.
     async fn leave(
         self: Arc<Self>,
-        events: &mut broadcast::Receiver<StopEvent>,
+        (events, image): (&mut broadcast::Receiver<StopEvent>, &mut watch::Receiver<ImageState>),
         work: &mut Handlers,
         abandoned: Duration,
     ) {
         self.ready.store(false, Ordering::SeqCst);
         breakpoints::clear(&self).await;
         let deadline = Instant::now() + abandoned;
-        while self.own_stop().is_some() && !lock(&self.evaluations).is_empty() {
+        while self.waiting_stop().is_some_and(|stop| stop.session.is_none() || !lock(&self.evaluations).is_empty()) {
             tokio::select! {
                 event = events.recv() => self.on_stop_event(event).await,
+                Ok(()) = image.changed() => self.image_changed().await,
                 () = work.reap() => {}
                 () = tokio::time::sleep_until(deadline) => break,
             }
         }
-        if let Some(stop) = self.own_stop() {
+        if let Some(stop) = self.waiting_stop() {
             tracing::info!(stop = stop.number, "a stop of a debugger that left is aborted");
             let ended = async {
-                while let Some(stop) = self.own_stop() {
+                while let Some(stop) = self.waiting_stop() {
                     // A stop that was left meanwhile is refused, and its event comes.
                     let _ = self.session.at_stop(DebugAbort { stop: stop.number }).await;
-                    while self.own_stop().is_some_and(|own| own.number == stop.number) {
+                    while self.knows_stop(stop.number) {
                         self.on_stop_event(events.recv().await).await;
                     }
                 }

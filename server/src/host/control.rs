@@ -252,6 +252,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                         origin: None,
                         output: Some(output),
                         debug: false,
+                        threads: false,
                     };
                     let answer = session.evaluate(client, request).await;
                     sent.all().await;

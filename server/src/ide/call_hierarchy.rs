@@ -257,6 +257,32 @@ mod tests {
     }
 
     #[test]
+    fn data_and_code_that_is_not_read_are_no_calls() {
+        let by = |name: &str, form: usize| json!({"kind": "calls", "by": name, "by_kind": "function", "file": "/no/a.lisp", "form": form});
+        let image = || {
+            FakeImage::empty().symbol(
+                "far",
+                json!({
+                    "found": true, "definitions": [definition("function", "far", "a.lisp", 0)],
+                    "references": [by("g", 1), by("h", 2)], "callees": [],
+                }),
+            )
+        };
+        check(
+            image(),
+            &[(
+                "a.lisp",
+                "(defun f‸ar (x) x)\n(defun g () '(far 2) #+nil (far 9) (far 1))\n(defun h () (magic '(far 3) #+nil (far 4)))",
+            )],
+            expect![[r#"
+                function far a.lisp:1
+                  <- function g a.lisp:2 at 2:37 far
+                  <- function h a.lisp:3 at 3:22 far
+            "#]],
+        );
+    }
+
+    #[test]
     fn a_generic_function_calls_its_methods() {
         check(
             FakeImage::absent(),

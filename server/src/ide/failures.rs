@@ -26,10 +26,7 @@ fn described(failure: &Failure) -> String {
 /// Tells what came of an attempt; the third is true if it failed.
 pub fn outcome(tried: Tried) -> (String, Value, bool) {
     let Tried { done, outcome } = tried;
-    let Some(outcome) = outcome else {
-        let (text, facts, failed) = stops::outcome(&done);
-        return (text.replace("The stop is as it was.", "The failure is as it was."), facts, failed);
-    };
+    let Some(outcome) = outcome else { return stops::outcome(&done, "failure") };
     let evaluation = Evaluation::from(outcome);
     let failed = evaluation.status != Ending::Ok;
     let text = format!(
@@ -79,7 +76,18 @@ mod tests {
         let (text, _, failed) =
             tried(json!({"status": "ok", "values": [{"text": "5", "type": "FIXNUM", "reference": 0}]}));
         assert!(text == "=> 5" && !failed, "{text}");
-        let (text, _, failed) = tried(json!({"status": "error", "error": error}));
-        assert!(text.ends_with("The failure is as it was.") && failed, "{text}");
+        for (status, error) in [("error", Some(&error)), ("timeout", None)] {
+            let (text, _, failed) = tried(json!({"status": status, "error": error}));
+            assert!(text.ends_with("The failure is as it was.") && failed, "{text}");
+        }
+    }
+
+    #[test]
+    fn code_that_was_tried_shows_what_it_wrote() {
+        let wrote = json!({"status": "error", "error": {"type": "SIMPLE-ERROR", "message": "after"},
+            "stdout": {"text": "before\n"}, "stderr": {"text": "x"}});
+        let (text, facts, _) = outcome(serde_json::from_value(wrote).unwrap());
+        assert!(text.ends_with("as it was.\n\n[stdout]\nbefore\n\n[stderr]\nx"), "{text}");
+        assert_eq!(facts["stdout"], "before\n");
     }
 }

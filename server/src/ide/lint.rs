@@ -4,11 +4,14 @@
 //! A comment `consort: ignore` on the line of a finding, or on the line above, silences all rules
 //! there; with names of rules behind it, only those.
 
+use super::index::Snapshot;
+use super::refactor::names::{first_other, read_otherwise};
 use super::refactor::{Evaluated, OwnMacros};
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
+use crate::text::forms::package_at;
 use crate::text::names::is_number;
 
 /// What the codes of these findings begin with.
@@ -45,7 +48,8 @@ pub fn is_finding(diagnostic: &Diagnostic) -> bool {
 }
 
 /// The findings of the rules that the settings name, in the order of the text.
-pub fn check(document: &Document, wanted: &[String]) -> Vec<Diagnostic> {
+/// `index`: the workspace's texts, which define packages and macros.
+pub fn check(document: &Document, wanted: &[String], index: &Snapshot) -> Vec<Diagnostic> {
     let mut rules: Vec<&Rule> = Vec::new();
     for name in wanted {
         let (bare, off) = name.strip_prefix('-').map_or((name.as_str(), false), |bare| (bare, true));
@@ -69,10 +73,19 @@ pub fn check(document: &Document, wanted: &[String]) -> Vec<Diagnostic> {
         if suspects.is_empty() {
             continue;
         }
-        let macros = macros.get_or_insert_with(|| OwnMacros::of(document));
+        let macros = macros.get_or_insert_with(|| OwnMacros::among(document, index));
         let evaluated = Evaluated::new(document, &form, macros);
+        if read_otherwise(document, &form) {
+            continue;
+        }
+        let package = package_at(document, top.span.start);
+        // The operators around it, and the names of which the rules tell, are the standard's.
+        let is_standard = |path: &[&Node]| {
+            let inner = path.last().into_iter().flat_map(|list| list.children.iter());
+            first_other(index, &form, path.iter().copied().chain(inner), package.as_deref()).is_none()
+        };
         for (rule, path, span, message) in suspects {
-            if evaluated.holds(&path) && !is_silenced(document, span, rule.name) {
+            if is_standard(&path) && evaluated.holds(&path) && !is_silenced(document, span, rule.name) {
                 found.push(Diagnostic {
                     toplevel: Some(top.span),
                     tags: if rule.name == "unused-string" { vec![Tag::Unnecessary] } else { Vec::new() },
@@ -204,8 +217,10 @@ fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
         Some("unless") => "WHEN",
         _ => return Vec::new(),
     };
-    let negated =
-        condition.is_list() && condition.children.len() == 2 && form.operator(condition).as_deref() == Some("not");
+    let negated = condition.is_list()
+        && condition.children.len() == 2
+        && !condition.children[1].guarded
+        && form.operator(condition).as_deref() == Some("not");
     if negated { vec![(head.span, format!("{other} says it without NOT."))] } else { Vec::new() }
 }
 
@@ -221,7 +236,7 @@ mod tests {
             let line = document.text().char_to_line(one.span.start) + 1;
             format!("{line} {} {}", one.code, document.text().slice(one.span.start..one.span.end))
         };
-        check(&document, &rules).into_iter().map(shown).collect()
+        check(&document, &rules, &snapshot(&[("/no/a.lisp", text)])).into_iter().map(shown).collect()
     }
 
     #[test]
@@ -259,6 +274,46 @@ mod tests {
         );
         assert_eq!(found(text, &[]), Vec::<String>::new());
         assert_eq!(found(text, &["all", "-eq-literal", "-unused-string", "-negated-when"]).len(), 2);
+    }
+
+    fn snapshot(files: &[(&str, &str)]) -> Snapshot {
+        let open = files.iter().map(|(path, text)| crate::ide::texts::OpenText {
+            uri: format!("file://{path}"),
+            own: true,
+            path: Some((*path).into()),
+            document: Document::new(text, 0),
+        });
+        Snapshot::of_texts(&open.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_that_a_package_shadows_are_not_the_standards() {
+        let text = "(in-package :a)\n(defun f (x) (if x t nil) (eq x 1) (when (not x) (g)))";
+        let rules = vec!["all".to_owned()];
+        let codes = |package: &str, text: &str| -> Vec<String> {
+            let index = snapshot(&[("/no/package.lisp", package), ("/no/a.lisp", text)]);
+            check(&Document::new(text, 0), &rules, &index).into_iter().map(|one| one.code).collect()
+        };
+        let all = ["lint-boolean-if", "lint-eq-literal", "lint-negated-when"];
+        assert_eq!(codes("(defpackage :a (:use :cl))", text), all);
+        assert_eq!(codes("(defpackage :a (:use :cl) (:shadow #:if))", text), all[1..]);
+        assert_eq!(codes("(defpackage :a (:use :cl) (:shadow #:not))", text), all[..2]);
+        assert_eq!(codes("(defpackage :a (:use :cl) (:shadowing-import-from :b #:eq #:when))", text), all[..1]);
+        assert_eq!(codes("(defpackage :a (:use :cl) (:import-from :cl #:if))", text), all);
+        assert_eq!(codes("(defpackage :a (:use :b))", text).len(), 0);
+        assert_eq!(codes("(defpackage :a (:use :cl) (:shadow #:defun))", text).len(), 0);
+        // A macro of another file, a prefix, a readtable, data.
+        let quotes = "(defpackage :a (:use :cl))\n(in-package :a)\n(defmacro data (x) `',x)";
+        for text in [
+            "(in-package :a)\n(data (if x t nil))",
+            "(in-package :a)\n(b:if x t nil)",
+            "(in-package :a)\n(in-readtable :b)\n(if x t nil)",
+            "(in-package :a)\n(if #1=x t nil)",
+            "(in-package :a)\n`(if ,x t nil)",
+            "(in-package :a)\n(when (not #+a x) 1)",
+        ] {
+            assert_eq!(codes(quotes, text).len(), 0, "{text}");
+        }
     }
 
     #[test]

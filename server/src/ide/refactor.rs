@@ -7,29 +7,35 @@
 mod bindings;
 mod conditionals;
 mod effects;
+mod evaluated;
 mod exports;
 mod extract_function;
 mod extract_variable;
 mod finish;
 mod inline;
+pub(in crate::ide) mod mentions;
+pub(in crate::ide) mod names;
 mod package_order;
 mod place;
 mod prefix;
 pub mod proof;
 mod site;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::context::{Backend, Cursor};
 use super::format::rules::Bodies;
+use super::index::Snapshot;
 use super::rename::{FileChanges, Refusal};
 use super::symbol_kinds::{self, SymbolsByPackage};
 use crate::text::Span;
 use crate::text::datum::{Form, Node};
+use crate::text::definitions;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
 use crate::text::tree::Tree;
+use names::Names;
 use proof::{Compiler, Proof};
 use site::{Edit, Macros, Site};
 
@@ -89,14 +95,24 @@ impl Planned {
 /// All refactorings at a site.
 fn planned(site: &Site) -> Vec<Planned> {
     let mut all = Vec::new();
+    all.extend(of_code(site));
+    all.extend(exports::plan(site));
+    all.extend(package_order::plan(site));
+    all.extend(prefix::plan(site));
+    all
+}
+
+/// The refactorings that must understand the code.
+fn of_code(site: &Site) -> Vec<Planned> {
+    let mut all = Vec::new();
     all.extend(extract_variable::plan(site));
     all.extend(extract_function::plan(site));
     all.extend(inline::plan(site));
     all.extend(conditionals::plan(site));
     all.extend(bindings::plan(site));
-    all.extend(exports::plan(site));
-    all.extend(package_order::plan(site));
-    all.extend(prefix::plan(site));
+    if let Some(why) = &site.names.unlike {
+        all.iter_mut().for_each(|one| one.result = Err(why.clone()));
+    }
     all
 }
 
@@ -158,6 +174,7 @@ struct Request {
     form: Form,
     selection: Span,
     macros: Macros,
+    names: Names,
     bodies: Bodies,
     /// Other open documents, by URI.
     texts: Vec<(String, Document)>,
@@ -177,18 +194,35 @@ impl Request {
         let span = top.span;
         let texts: Vec<(String, Document)> = cursor.context.others(&cursor.uri);
         let (read, package) = (document.clone(), package_at(&document, span.start));
-        let (form, mut bodies, asked) = on_thread(move || {
+        let index = cursor.context.texts_index().await;
+        let others_macros = macros_of_others(cursor, &index, &document, span).await;
+        let names_index = index.clone();
+        let (form, mut bodies, asked, mut names, variables) = on_thread(move || {
             let form = Form::of(&read, span);
+            let names = Names::of(&names_index, &read, &form, package.as_deref());
+            let variables = SymbolsByPackage::from([(package.clone(), candidates(&form))]);
             let text = read.text().to_string();
             let bodies = Bodies::of(&Tree::of(&text, read.scan()));
             let unknown = bodies.unknown(&Tree::of_form(&form.source));
-            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]))
+            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables)
         })
         .await;
         let form = form.filter(|form| form.balanced)?;
         let mut macros = Macros::default();
+        for (name, body) in others_macros {
+            macros.learn(&name, body);
+        }
         for (name, body) in bodies.own() {
             macros.learn(name, body);
+        }
+        for (written, kind) in symbol_kinds::kinds(&cursor.context, variables).await {
+            let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
+            if kind.variable.is_some() {
+                names.variable(&name);
+            }
+            if kind.operator.is_some() {
+                names.operator(&name);
+            }
         }
         for (written, kind) in symbol_kinds::kinds(&cursor.context, asked).await {
             let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
@@ -204,7 +238,7 @@ impl Request {
                 None => {}
             }
         }
-        Some(Request { document, form, selection, macros, bodies, texts })
+        Some(Request { document, form, selection, macros, names, bodies, texts })
     }
 
     fn site(&self) -> Site<'_> {
@@ -215,24 +249,114 @@ impl Request {
             form: &self.form,
             selection: self.selection,
             macros: &self.macros,
+            names: &self.names,
             others: &self.texts,
             newline,
         }
     }
 }
 
+/// The names that a refactoring asks the image about: those of the form, and those that new
+/// variables and functions may get.
+fn candidates(form: &Form) -> Vec<String> {
+    const MOST: usize = 2_000;
+    fn visit(form: &Form, node: &Node, found: &mut std::collections::BTreeSet<String>) {
+        if found.len() < MOST && form.name(node).is_some() {
+            found.insert(form.text(node).to_owned());
+        }
+        node.children.iter().for_each(|child| visit(form, child, found));
+    }
+    let mut found = std::collections::BTreeSet::new();
+    form.nodes.iter().for_each(|node| visit(form, node, &mut found));
+    let parts: Vec<String> =
+        found.iter().filter_map(|name| name.split_once('-')).map(|(_, rest)| rest.into()).collect();
+    found.extend(parts.into_iter().filter(|part| !part.is_empty()));
+    let defined = form.nodes.first().and_then(|node| node.children.get(1)).and_then(|name| form.name(name));
+    for base in defined.map(|name| format!("{name}-part")).into_iter().chain(["extracted".into(), "value".into()]) {
+        found.extend((2..10).map(|number| format!("{base}-{number}")));
+        found.insert(base);
+    }
+    found.into_iter().collect()
+}
+
+/// The macros of other files that the form at a span calls, with the number of arguments before
+/// their bodies.
+async fn macros_of_others<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    document: &Document,
+    span: Span,
+) -> Vec<(String, Option<usize>)> {
+    /// The maximum number of files that are read.
+    const FILES: usize = 16;
+    let read = document.clone();
+    let heads: HashSet<String> = on_thread(move || {
+        let form = Form::of(&read, span);
+        crate::ide::references::calls(&form).iter().map(|one| definitions::key(&one.written)).collect()
+    })
+    .await;
+    let mut found: Vec<(String, Option<usize>)> = Vec::new();
+    let mut texts = cursor.context.texts().await;
+    let mut files = 0;
+    for file in &index.files {
+        let mut named: Vec<String> = Vec::new();
+        for one in &file.definitions {
+            if one.kind() == "macro" && heads.contains(&one.key) {
+                named.push(one.key.clone());
+            }
+        }
+        if named.is_empty() {
+            continue;
+        }
+        files += 1;
+        let text = if files <= FILES { texts.get(&file.path).await } else { None };
+        let bodies: HashMap<String, Option<usize>> = match text {
+            Some(text) => {
+                on_thread(move || {
+                    let string = text.document.text().to_string();
+                    let bodies = Bodies::of(&Tree::of(&string, text.document.scan()));
+                    bodies.own().map(|(name, body)| (name.to_owned(), body)).collect()
+                })
+                .await
+            }
+            None => HashMap::new(),
+        };
+        for name in named {
+            let body = bodies.get(&name).copied().flatten();
+            found.push((name, body));
+        }
+    }
+    found
+}
+
 /// The macros that a text defines, for [`Evaluated`].
-pub(in crate::ide) struct OwnMacros(Macros);
+pub(in crate::ide) struct OwnMacros(Macros, Names);
 
 impl OwnMacros {
     /// Reads all of the text.
     pub(in crate::ide) fn of(document: &Document) -> OwnMacros {
+        OwnMacros::among(document, &Snapshot::default())
+    }
+
+    /// Returns true if it is not known what an operator does with its arguments.
+    pub(in crate::ide) fn is_unknown(&self, operator: &str) -> bool {
+        let standard = super::hyperspec::page_of_symbol(operator).is_some();
+        !standard && self.0.operator(operator) == site::Operator::Unknown
+    }
+
+    /// Reads all of the text. Of the macros of other texts only the names are known.
+    pub(in crate::ide) fn among(document: &Document, index: &Snapshot) -> OwnMacros {
         let mut macros = Macros::default();
+        for one in index.files.iter().flat_map(|file| &file.definitions).filter(|one| one.kind() == "macro") {
+            if macros.operator(&one.key) == site::Operator::Function {
+                macros.learn(&one.key, None);
+            }
+        }
         let text = document.text().to_string();
         for (name, body) in Bodies::of(&Tree::of(&text, document.scan())).own() {
             macros.learn(name, body);
         }
-        OwnMacros(macros)
+        OwnMacros(macros, Names::default())
     }
 }
 
@@ -244,8 +368,8 @@ pub(in crate::ide) struct Evaluated<'a> {
 impl<'a> Evaluated<'a> {
     pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> Evaluated<'a> {
         let selection = Span { start: form.span.start, end: form.span.start };
-        let (macros, scopes) = (&macros.0, Scopes::of(form));
-        Evaluated { site: Site { document, form, scopes, selection, macros, others: &[], newline: "\n" } }
+        let (macros, names, scopes) = (&macros.0, &macros.1, Scopes::of(form));
+        Evaluated { site: Site { document, form, scopes, selection, macros, names, others: &[], newline: "\n" } }
     }
 
     /// Returns true if the last list of `path` is evaluated, and its operator is no local function.

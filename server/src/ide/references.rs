@@ -275,11 +275,14 @@ async fn recorded(
         let first = recorded.first().copied().unwrap_or(Kind::Mentions);
         let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
         let uses = kinds::named(&Form::of(&text.document, top), key, special);
+        // A reference that stands in the text as it was recorded was not made of another mention.
+        let told = uses.iter().any(|one| one.called || recorded.contains(&kind_of(one)));
         for one in &uses {
             // A macro may read a name otherwise than it stands there.
             let by_text = kind_of(one);
             let sure = one.called || matches!(by_text, Kind::Defines | Kind::Sets | Kind::Binds);
-            let kind = if sure || recorded.contains(&by_text) { by_text } else { first };
+            let mentioned = (told || one.skipped) && by_text == Kind::Mentions;
+            let kind = if sure || mentioned || recorded.contains(&by_text) { by_text } else { first };
             let called = one.called || called(kind);
             found.push(Referred { kind, called, text: text.clone(), span: one.span });
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::clip::{LIMIT, clip};
 use super::context::{Backend, Context};
 use super::restarts::{numbered, of_restart};
 use super::texts::Texts;
@@ -37,9 +38,9 @@ pub fn listed(stops: &[Stop]) -> (String, Value) {
 
 fn described(stop: &Stop) -> String {
     let mut text = format!("Stop {}: {}", stop.number, why(stop));
-    let session = stop.session.as_deref().map_or_else(|| "no session".into(), line);
+    let whose = whose(stop);
     let more = if stop.more_frames { " or more" } else { "" };
-    let _ = write!(text, "\n  {} of {session}, {}, {}{more} frames", line(&stop.reason), stop.state, stop.frames);
+    let _ = write!(text, "\n  {} of {whose}, {}, {}{more} frames", line(&stop.reason), stop.state, stop.frames);
     if let Some(parent) = stop.parent {
         let _ = write!(text, ", on the stack of stop {parent}");
     }
@@ -47,6 +48,15 @@ fn described(stop: &Stop) -> String {
         let _ = write!(text, "\n  holds {}: others may wait for it", line(&stop.holds.join(", ")));
     }
     text + &numbered(&stop.restarts, "\n  restart ")
+}
+
+/// The session that evaluated, or the thread and the session whose code started it, in a line.
+fn whose(stop: &Stop) -> String {
+    match (&stop.session, &stop.started_by) {
+        (Some(session), _) => line(session),
+        (None, Some(starter)) => format!("the thread {}, started by {}", line(&stop.thread), line(starter)),
+        (None, None) => "no session".into(),
+    }
 }
 
 /// The condition in a line, or the reason where there is none.
@@ -233,10 +243,10 @@ impl Deed {
                 }
             },
             Deed::Continue => "Have the program go on".into(),
+            Deed::Abort if stop.started_by.is_some() => "End the thread".into(),
             Deed::Abort => "Abort the evaluation".into(),
         };
-        let session = stop.session.as_deref().map_or_else(|| "no session".into(), line);
-        let told = format!("{doing} at stop {number} of {session} ({})", why(&stop));
+        let told = format!("{doing} at stop {number} of {} ({})", whose(&stop), why(&stop));
         Ok((stop, told))
     }
 
@@ -262,25 +272,32 @@ async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<
     }
 }
 
-/// Tells the end of a deed; the third is true if it failed.
-pub fn outcome(done: &Done) -> (String, Value, bool) {
-    let facts = json!({
+/// Tells the end of a deed at a `stop` or a `failure`; the third is true if it failed.
+pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
+    let mut facts = json!({
         "status": done.status,
         "values": done.values,
         "error": done.error.as_ref().map(|error| json!({"type": error.kind, "message": error.message})),
     });
-    let text = match (done.status.as_str(), &done.error) {
+    let mut text = match (done.status.as_str(), &done.error) {
         ("ok", _) if done.values.is_empty() => "; No value".into(),
         ("ok", _) => done.values.iter().map(|value| format!("=> {}", value.text)).collect::<Vec<_>>().join("\n"),
         ("sent", _) => {
             "Sent: the program leaves the stop. The action `stops` tells whether it has, and whether it stopped again."
                 .into()
         }
-        (_, Some(error)) => format!("[ERROR] {}\n{}\nThe stop is as it was.", error.kind, error.message),
-        ("timeout", None) => "It took too long and was ended; the stop is as it was.".into(),
+        (_, Some(error)) => format!("[ERROR] {}\n{}\nThe {whose} is as it was.", error.kind, error.message),
+        ("timeout", None) => format!("The code took too long and was ended. The {whose} is as it was."),
         ("left", None) => "The code left the stop.".into(),
-        (other, None) => format!("It was ended: {other}."),
+        (other, None) => format!("The code was ended: {other}."),
     };
+    for (name, written) in [("stdout", &done.stdout), ("stderr", &done.stderr)] {
+        if !written.text.is_empty() {
+            let shown = clip(&written.text, LIMIT).text;
+            text += &format!("\n\n[{name}]\n{}", shown.strip_suffix('\n').unwrap_or(&shown));
+            facts[name] = shown.into();
+        }
+    }
     let failed = !matches!(done.status.as_str(), "ok" | "sent" | "left");
     (text, facts, failed)
 }

@@ -82,6 +82,19 @@ fn what_a_person_is_asked_names_stop_condition_and_restart_in_a_line() {
 }
 
 #[test]
+fn a_stop_of_a_thread_is_told_with_its_name_and_who_started_it() {
+    let mut stop = stop(3, None);
+    stop["session"] = Value::Null;
+    stop["started_by"] = "lsp-1".into();
+    stop["thread"] = "work\u{202e}er".into();
+    let (text, facts) = listed(&run(all(&image(&[stop.clone()]))).unwrap());
+    assert!(text.contains("\n  error of the thread work\\u{202e}er, started by lsp-1, waiting, 2 frames"), "{text}");
+    assert_eq!(facts["stops"][0]["started_by"], "lsp-1");
+    let at = "at stop 3 of the thread work\\u{202e}er, started by lsp-1 (SIMPLE-ERROR: boom Deny: \\u{202e}no)";
+    assert_eq!(told(&Deed::Abort, 3, &[stop]).unwrap(), format!("End the thread {at}"));
+}
+
+#[test]
 fn frames_have_the_lines_of_files_that_did_not_change() {
     let frame = |number: usize, place: Value| json!({"number": number, "name": format!("F{number}"), "system": number == 3, "unwindable": true, "place": place});
     let frames = json!({"total": 4, "frames": [
@@ -117,7 +130,7 @@ fn a_value_that_the_compiler_did_not_keep_is_told_as_such() {
 
 #[test]
 fn the_end_of_a_deed_is_told() {
-    let done = |done: Value| outcome(&serde_json::from_value(done).unwrap());
+    let done = |done: Value| outcome(&serde_json::from_value(done).unwrap(), "stop");
     let (text, _, failed) = done(json!({"status": "ok", "values": [{"text": "14"}, {"text": "15"}]}));
     assert_eq!((text.as_str(), failed), ("=> 14\n=> 15", false));
     let (text, facts, failed) = done(json!({"status": "error", "error": {"type": "TYPE-ERROR", "message": "no"}}));

@@ -24,6 +24,7 @@ use crate::text::Span;
 use crate::text::expected::Expected;
 
 pub mod profile;
+pub mod record;
 pub mod testing;
 pub mod tools;
 pub mod try_code;
@@ -75,6 +76,9 @@ pub struct EvalParams {
     /// True to stop at errors with the stack alive.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
+    /// True to have threads that the code starts stop too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub threads: bool,
     /// How an error is frozen; `None`: it is only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,

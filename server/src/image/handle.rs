@@ -10,6 +10,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use super::api::{EvalParams, ImageFacts, LoadSystemParams, Operation};
 use super::core::Cache;
 use super::evaluate;
+use super::instance::Instance;
 use super::link::{CallError, lock};
 use super::plan::Replay;
 use super::runtime::{Command, Phase, Runtime, lost};
@@ -83,13 +84,11 @@ impl Image {
         self.runtime.need();
     }
 
-    /// Has the image started, if nothing has needed it yet. Resolves when the image is ready or
-    /// cannot be, and at once when it was ready before.
-    pub async fn first_start(&self) {
-        if lock(&self.runtime.last).is_none() {
-            // A call that needs the image reports why there is none.
-            let _ = self.runtime.instance().await;
-        }
+    /// Has the image started, if nothing has needed it yet. Resolves when the image is ready, at
+    /// once when it cannot be, and for one that is not ready in time, after that.
+    pub async fn started(&self) {
+        // A call that needs the image reports why there is none.
+        let _ = self.runtime.instance().await;
     }
 
     /// Sets the configuration of the next start.
@@ -179,11 +178,21 @@ impl Image {
                 return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
             }
         };
+        self.look(&instance, operation).await
+    }
+
+    /// Acts as [`Image::query`], but waits for an image that is being started.
+    pub async fn query_when_ready<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
+        let instance = self.runtime.instance().await?;
+        self.look(&instance, operation).await
+    }
+
+    async fn look<O: Operation>(&self, instance: &Instance, operation: &O) -> Result<O::Answer, ImageError> {
         match crate::steady::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
             // Whoever asks again at once is to meet the next image.
-            Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, &instance).await),
+            Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, instance).await),
             Err(_) => {
                 Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))
             }

@@ -155,6 +155,7 @@ mod tests {
             number: 1,
             evaluation: evaluation.into(),
             session: None,
+            started_by: None,
             thread: String::new(),
             level: 1,
             parent: None,

@@ -13,6 +13,7 @@ mod macroexpand;
 mod names;
 mod profile;
 mod record;
+mod recording;
 mod references;
 mod reload;
 mod running_tests;
@@ -88,6 +89,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::LoadFile>(),
         entry::<macroexpand::Macroexpand>(),
         entry::<profile::ProfileForm>(),
+        entry::<recording::Record>(),
+        entry::<recording::RecordingQuery>(),
         entry::<names::Disassemble>(),
         entry::<names::Describe>(),
         entry::<names::Hyperspec>(),

@@ -8,8 +8,9 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::Connection;
 use super::texts::{Feature, Source, Text};
 use crate::bounded_file;
+use crate::config::dir_locals;
 use crate::ide::format::rules::Bodies;
-use crate::ide::format::user_rules::{DIR_LOCALS, Rule, of_dir_locals};
+use crate::ide::format::user_rules::{Rule, of_dir_locals};
 use crate::ide::format::{Change, Options, Wanted, format};
 use crate::ide::symbol_kinds::{by_package, kinds};
 use crate::session::requests;
@@ -98,17 +99,14 @@ async fn indented(
     Ok(Some(edits.await))
 }
 
-/// The largest `.dir-locals.el` that is read, in bytes.
-const DIR_LOCALS_LIMIT: u64 = 256 << 10;
-
 /// The person's rules: those of `.dir-locals.el` in the workspace's directory, then those of the
 /// settings.
 async fn user_rules(connection: &Connection) -> Vec<Rule> {
     let settings = connection.session.settings(connection.client);
-    let file = connection.session.workspace().join(DIR_LOCALS);
-    let read = move || match bounded_file::read(&file, DIR_LOCALS_LIMIT) {
+    let file = connection.session.workspace().join(dir_locals::NAME);
+    let read = move || match bounded_file::read(&file, dir_locals::LIMIT) {
         Ok(bytes) => of_dir_locals(&decode(bytes)),
-        // Most workspaces have none.
+        // Most workspaces have none; of a fault the configuration tells (`config::dir_locals`).
         Err(_) => Vec::new(),
     };
     let mut rules = requests::compute(read).await.value;

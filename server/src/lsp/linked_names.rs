@@ -6,6 +6,7 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::Connection;
 use super::to_proto;
 use crate::ide::linked_names;
+use crate::session::requests;
 
 /// The characters of a symbol without a package prefix, as a regular expression of JavaScript.
 const SYMBOL: &str = "[^\\s()'\"`,;:|\\\\#]+";
@@ -16,9 +17,12 @@ pub(super) async fn places(
     params: LinkedEditingRangeParams,
 ) -> Result<Option<LinkedEditingRanges>> {
     let Some(cursor) = connection.cursor(params.text_document_position_params).await else { return Ok(None) };
-    let spans = linked_names::places(&cursor.document, cursor.offset);
     let encoding = connection.negotiated().encoding;
-    let ranges: Vec<Range> =
-        spans.into_iter().map(|span| to_proto::range(cursor.document.text(), span, encoding)).collect();
+    let (document, offset) = (cursor.document.clone(), cursor.offset);
+    let found = requests::compute(move || {
+        let spans = linked_names::places(&document, offset).into_iter();
+        spans.map(|span| to_proto::range(document.text(), span, encoding)).collect()
+    });
+    let ranges: Vec<Range> = found.await.value;
     Ok((!ranges.is_empty()).then(|| LinkedEditingRanges { ranges, word_pattern: Some(SYMBOL.into()) }))
 }

@@ -11,6 +11,13 @@ use crate::bounded_file;
 use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri};
 
+/// Waits for the image, if the client would not learn that it can ask again.
+async fn started(connection: &Connection) {
+    if !connection.negotiated().refresh {
+        connection.session.image_started().await;
+    }
+}
+
 /// `textDocument/diagnostic`: answers once the current text has been checked, or at once with the
 /// scanner's findings if there is no image. A file that is not open is checked as on disk.
 pub(super) async fn document(
@@ -18,6 +25,7 @@ pub(super) async fn document(
     params: DocumentDiagnosticParams,
 ) -> Result<DocumentDiagnosticReportResult> {
     let uri = params.text_document.uri;
+    started(connection).await;
     let Some(snapshot) = connection.session.snapshot(connection.client, uri.as_str(), true).await else {
         return unopened(connection, &uri).await;
     };
@@ -38,6 +46,7 @@ pub(super) async fn workspace(
     connection: &Connection,
     params: WorkspaceDiagnosticParams,
 ) -> Result<WorkspaceDiagnosticReportResult> {
+    started(connection).await;
     let previous = from_proto::previous(params.previous_result_ids);
     let mut items = Vec::new();
     for known in connection.session.snapshots(connection.client).await {

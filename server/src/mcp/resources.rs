@@ -118,7 +118,7 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
         other => ErrorData::internal_error(other.to_string(), None),
     };
     if let Some(Known::Package(_) | Known::Symbol(_)) = Known::of(uri) {
-        session.first_start().await;
+        session.image_started().await;
     }
     let contents = match Known::of(uri).ok_or_else(unknown)? {
         Known::Diagnostics => diagnostics(session).await,

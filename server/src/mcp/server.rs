@@ -389,7 +389,7 @@ impl ServerHandler for Handler {
         let (needs_image, session) = (entry.needs_image(), self.session.clone());
         let work = async move {
             if needs_image {
-                session.first_start().await;
+                session.image_started().await;
             }
             entry.call(call, request.arguments.unwrap_or_default()).await
         };

@@ -17,6 +17,7 @@ mod lisp_read_file;
 mod load_system;
 mod macroexpand_form;
 mod profile_code;
+mod record;
 mod reload;
 mod rename_symbol;
 mod run_tests;
@@ -278,6 +279,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<lisp_edit_form::LispEditForm>(),
         entry::<rename_symbol::RenameSymbol>(),
         entry::<try_code::TryCode>(),
+        entry::<record::Record>(),
         entry::<reload::CompileString>(),
         entry::<reload::LoadFasl>(),
         entry::<reload::ReloadPackage>(),

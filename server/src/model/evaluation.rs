@@ -120,6 +120,12 @@ impl EvalOutcome {
             frozen: None,
         }
     }
+
+    /// Returns a line about the output that was not streamed: streaming ends at a limit.
+    pub fn missing_output(&self) -> Option<String> {
+        let omitted = self.stdout.omitted.saturating_add(self.stderr.omitted);
+        (omitted > 0).then(|| format!("; the output was too long: about {omitted} characters are not shown\n"))
+    }
 }
 
 /// The answer to `load-system`.

@@ -8,5 +8,6 @@ pub mod expansion;
 pub mod frozen;
 pub mod image;
 pub mod input;
+pub mod recording;
 pub mod stack_frame;
 pub mod trial;

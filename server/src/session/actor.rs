@@ -29,6 +29,7 @@ use super::log::Log;
 use super::names::Names;
 use super::provenance::ProvenanceStore;
 use super::requests::in_place;
+use super::thread_stops::ThreadStops;
 use super::trust_prompt::TrustState;
 use super::workspace_systems::SystemsTold;
 use super::{ClientId, ClientInfo, Feedback, Level};
@@ -58,6 +59,8 @@ struct Client {
     evaluating: bool,
     /// The client's running evaluation waits in a stop.
     stopped: bool,
+    /// An evaluation of the client was begun whose threads stop.
+    starts_threads: bool,
     waiting: VecDeque<Evaluation>,
     /// The client's settings were received; newer ones can make approval only stricter.
     settled: bool,
@@ -98,6 +101,7 @@ pub(super) struct Actor {
     documents: Documents,
     chains: Chains,
     jobs: Jobs,
+    thread_stops: ThreadStops,
     asd: Arc<AsdFiles>,
     systems: SystemsTold,
     /// No check starts before this time, since the image was busy.
@@ -118,6 +122,8 @@ pub(super) struct Actor {
     contexts: Contexts,
     names: Names,
     folders: Folders,
+    /// The index of the workspace's texts.
+    index: crate::ide::index::Store,
 }
 
 impl Actor {
@@ -127,6 +133,7 @@ impl Actor {
         (image, checker): (Image, Checker),
         events: mpsc::WeakUnboundedSender<Event>,
         (log, provenance, contexts, names, folders): (Log, ProvenanceStore, Contexts, Names, Folders),
+        index: crate::ide::index::Store,
     ) -> Actor {
         let asd = Arc::new(AsdFiles::new(workspace.clone()));
         let approvals = ApprovalState::new(&config.approval, log.clone(), events);
@@ -142,6 +149,7 @@ impl Actor {
             documents: Documents::default(),
             chains: Chains::default(),
             jobs: Jobs::default(),
+            thread_stops: ThreadStops::default(),
             busy_until: None,
             sweep: None,
             swept: Instant::now(),
@@ -155,6 +163,7 @@ impl Actor {
             contexts,
             names,
             folders,
+            index,
         }
     }
 
@@ -335,6 +344,7 @@ impl Actor {
             takes_input: false,
             evaluating: false,
             stopped: false,
+            starts_threads: false,
             waiting: VecDeque::new(),
             settled: false,
         };
@@ -366,9 +376,13 @@ impl Actor {
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.chains.close_client(id);
-            for session in [client.session.clone(), work::beside(&client.session)] {
-                self.image.close_session(&session);
-                self.provenance.session_ended(&session);
+            let sessions = [client.session.clone(), work::beside(&client.session)];
+            for session in &sessions {
+                self.image.close_session(session);
+                self.provenance.session_ended(session);
+            }
+            if client.starts_threads {
+                self.thread_stops.abandoned(self.image.clone(), sessions, self.config.abandoned);
             }
             self.log.forget(id);
             self.contexts.set(id, None);

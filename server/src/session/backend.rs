@@ -40,6 +40,11 @@ impl Backend for Session {
 }
 
 impl Session {
+    /// Runs a query as [`Backend::query`], but waits for an image that is being started.
+    pub(super) async fn query_when_ready<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
+        self.inner.image.query_when_ready(&operation).await
+    }
+
     /// Has the index of names kept from now on: a text was opened.
     pub fn keep_names(&self) {
         let _ = self.inner.names.now();

@@ -8,7 +8,6 @@ use super::loaded_texts::changes;
 use super::sources::Sources;
 use super::{CheckSystemRequest, Session};
 use crate::fault::{self, Call};
-use crate::ide::context::Backend as _;
 use crate::image::api::FileText;
 use crate::image::api::contents::{LoadedFiles, LoadedSystem};
 use crate::model::image::ImageError;
@@ -52,7 +51,7 @@ impl Session {
         texts: &HashMap<PathBuf, String>,
     ) -> Result<Vec<CheckSystemRequest>, ImageError> {
         let workspace = self.workspace().canonicalize().unwrap_or_else(|_| self.workspace().to_owned());
-        let mut systems = self.query(LoadedFiles { within: workspace.join("") }).await?.systems;
+        let mut systems = self.query_when_ready(LoadedFiles { within: workspace.join("") }).await?.systems;
         let (session, unsaved) = (self.clone(), texts.clone());
         let compared = tokio::task::spawn_blocking(move || {
             for file in systems.iter_mut().flat_map(|system| &mut system.files) {

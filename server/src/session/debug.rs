@@ -1,5 +1,7 @@
 //! Stopped programs, for front ends, and the operations on them.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use tokio::sync::{broadcast, watch};
 
 use super::actor::work::beside;
@@ -49,7 +51,8 @@ impl Session {
         self.inner.image.at_stop(&operation).await
     }
 
-    /// Returns the stops of a client's evaluations, from now on.
+    /// Returns the stops of a client's evaluations, and of the threads that these start, from now
+    /// on.
     pub fn stops_of(&self, client: ClientId, frontend: Frontend) -> StopsOf {
         let name = frontend.session(client);
         StopsOf {
@@ -58,6 +61,8 @@ impl Session {
             beside: beside(&name),
             name,
             waiting: None,
+            told: BTreeSet::new(),
+            missed: VecDeque::new(),
             events: self.stop_events(),
         }
     }
@@ -91,7 +96,7 @@ impl Session {
     }
 }
 
-/// The stops of one client's evaluations.
+/// The stops of one client's evaluations, and of the threads that these started.
 #[derive(Debug)]
 pub struct StopsOf {
     session: Session,
@@ -100,10 +105,14 @@ pub struct StopsOf {
     beside: String,
     /// The stop that the client's session waits in.
     waiting: Option<u64>,
+    /// The stops that were told and have not been left.
+    told: BTreeSet<u64>,
+    /// The stops whose events were missed, to be told.
+    missed: VecDeque<Stop>,
     events: broadcast::Receiver<StopEvent>,
 }
 
-/// A stop of a client's evaluation.
+/// A stop of a client's evaluation, or of a thread that one started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
     /// The stop's number.
@@ -112,7 +121,8 @@ pub struct Stopped {
     pub thread: u64,
     /// `error`, `break`, `pause`, `breakpoint` or `step`.
     pub reason: String,
-    /// The condition's type and message, or the reason where there is none.
+    /// The condition's type and message, or the reason where there is none; with the thread's name
+    /// if a program started it.
     pub text: String,
 }
 
@@ -120,9 +130,17 @@ impl StopsOf {
     /// Waits for the next stop that is not on the stack of another. `None`: there are no more.
     pub async fn next(&mut self) -> Option<Stopped> {
         loop {
+            if let Some(stop) = self.missed.pop_front() {
+                return Some(self.stopped(&stop));
+            }
             match self.events.recv().await {
                 Ok(StopEvent::Stopped(stop)) if self.is_own(&stop) => return Some(self.stopped(&stop)),
-                Ok(StopEvent::Left(left)) if self.waiting == Some(left.stop) => self.wait_in(None),
+                Ok(StopEvent::Left(left)) => {
+                    self.told.remove(&left.stop);
+                    if self.waiting == Some(left.stop) {
+                        self.wait_in(None);
+                    }
+                }
                 Ok(_) => {}
                 Err(broadcast::error::RecvError::Lagged(_)) => {
                     let stops = self.session.at_stop(DebugStops {}).await.map(|answer| answer.stops);
@@ -130,10 +148,9 @@ impl StopsOf {
                     if !stops.iter().any(|stop| self.waiting == Some(stop.number)) {
                         self.wait_in(None);
                     }
-                    let new = stops.iter().find(|stop| self.is_own(stop) && self.waiting != Some(stop.number));
-                    if let Some(stop) = new {
-                        return Some(self.stopped(stop));
-                    }
+                    self.told.retain(|told| stops.iter().any(|stop| stop.number == *told));
+                    let new = |stop: &Stop| self.is_own(stop) && !self.told.contains(&stop.number);
+                    self.missed = stops.into_iter().filter(new).collect();
                 }
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
@@ -141,7 +158,7 @@ impl StopsOf {
     }
 
     fn is_own(&self, stop: &Stop) -> bool {
-        let session = stop.session.as_deref();
+        let session = stop.session.as_deref().or(stop.started_by.as_deref());
         stop.parent.is_none() && (session == Some(&self.name) || session == Some(&self.beside))
     }
 
@@ -149,6 +166,7 @@ impl StopsOf {
         if stop.session.as_deref() == Some(&self.name) {
             self.wait_in(Some(stop.number));
         }
+        self.told.insert(stop.number);
         Stopped::of(stop)
     }
 
@@ -160,6 +178,11 @@ impl StopsOf {
     }
 }
 
+/// Adds the name of the thread of a stop to a text about it, if a program started the thread.
+pub fn with_thread(stop: &Stop, text: String) -> String {
+    if stop.started_by.is_some() { format!("{text} (in the thread {})", stop.thread) } else { text }
+}
+
 impl Stopped {
     fn of(stop: &Stop) -> Stopped {
         let text = stop.condition.as_ref().map(|condition| format!("{}: {}", condition.kind, condition.message));
@@ -167,7 +190,7 @@ impl Stopped {
             stop: stop.number,
             thread: stop.evaluation.as_u64().unwrap_or_default(),
             reason: stop.reason.clone(),
-            text: text.unwrap_or_else(|| stop.reason.clone()),
+            text: with_thread(stop, text.unwrap_or_else(|| stop.reason.clone())),
         }
     }
 }

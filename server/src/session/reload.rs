@@ -11,7 +11,6 @@ use super::provenance::{LOADING, ProvenanceEntry};
 use super::sources::{Sources, digest_of};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
-use crate::ide::context::Backend as _;
 use crate::ide::reload::{Failure, fatal, settle};
 use crate::image::Replay;
 use crate::image::api::reload::{
@@ -239,7 +238,7 @@ impl Session {
             }
             _ => return Ok(Sources::default()),
         };
-        let known = self.query(ask).await.map_err(failure)?.files;
+        let known = self.query_when_ready(ask).await.map_err(failure)?.files;
         Ok(tokio::task::spawn_blocking(move || Sources::of(known)).await.unwrap_or_default())
     }
 
@@ -254,7 +253,7 @@ impl Session {
         let (system, workspace) = (system.to_lowercase(), self.workspace().to_owned());
         let all = tokio::task::spawn_blocking(move || AsdFiles::new(workspace).all()).await.unwrap_or_default();
         let ask = ReloadSources::System { system: system.clone(), asd_files: all.clone() };
-        let known = self.query(ask).await.map_err(failure)?;
+        let known = self.query_when_ready(ask).await.map_err(failure)?;
         let workspace = self.workspace().to_owned();
         let read = tokio::task::spawn_blocking(move || {
             let mut files = known.files;

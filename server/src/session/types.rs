@@ -145,6 +145,8 @@ pub struct EvalRequest {
     /// True to stop at errors with the stack alive; an editor's setting `debug.on_error` may say
     /// otherwise.
     pub debug: bool,
+    /// True to have threads that the code starts stop as the evaluation does.
+    pub threads: bool,
 }
 
 /// A request to check a text that is not (or not necessarily) an open document.

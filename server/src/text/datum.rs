@@ -133,6 +133,15 @@ impl Form {
         self.source.get(node.outer..node.bytes.1).unwrap_or_default()
     }
 
+    /// The text of a span of the document.
+    pub fn part(&self, span: Span) -> &str {
+        let byte = |offset: usize| {
+            let chars = offset.saturating_sub(self.span.start);
+            self.source.char_indices().nth(chars).map_or(self.source.len(), |(byte, _)| byte)
+        };
+        self.source.get(byte(span.start)..byte(span.end)).unwrap_or_default()
+    }
+
     /// Bytes of the form's text as a span of the document.
     pub fn span_of(&self, start: usize, end: usize) -> Span {
         let chars = |byte: usize| self.source.get(..byte).map_or(0, |head| head.chars().count());

@@ -35,6 +35,12 @@ pub fn prefix_length(written: &str) -> usize {
     })
 }
 
+/// The package prefix of a symbol as written, if it is another than the standard's and keywords'.
+pub fn other_package(written: &str) -> Option<String> {
+    let symbol = symbol(written).filter(|_| !written.starts_with('#'))?;
+    symbol.package.filter(|package| !matches!(package.as_str(), "" | "CL" | "COMMON-LISP"))
+}
+
 /// The first colon that is not escaped.
 fn colon(written: &str) -> Option<usize> {
     let mut in_bars = false;
@@ -113,6 +119,10 @@ mod tests {
             assert_eq!(seen, expected, "{written}");
         }
         assert_eq!(prefix_length("cl::car"), 4);
+        assert_eq!(other_package("foo::let").as_deref(), Some("FOO"));
+        for written in ["let", "cl:let", "COMMON-LISP::let", ":let", "#:let", "1"] {
+            assert_eq!(other_package(written), None, "{written}");
+        }
     }
 
     #[test]

@@ -112,7 +112,8 @@ impl BindingKind {
 /// A local binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The name, without package, lower-case unless escaped.
+    /// The name, lower-case unless escaped; without package, unless it is written with the prefix
+    /// of one that is not the standard's: `foo:x` is not `x`.
     pub name: String,
     /// The span of the name at its binding.
     pub span: Span,

@@ -36,6 +36,11 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
     assert_eq!(late.status.code(), Some(1));
     assert!(err(&late).contains("0.3"), "{}", err(&late));
 
+    // The output that is not shown is counted.
+    let long = fixture.run(&["eval", "(progn (princ (make-string 300000 :initial-element #\\a)) nil)"]);
+    assert_eq!(out(&long), format!("{}\n=> NIL\n", "a".repeat(100_000)));
+    assert_eq!(err(&long), "; the output was too long: about 200000 characters are not shown\n");
+
     // Output for a program is the values alone.
     assert_eq!(out(&fixture.run(&["eval", "--raw", "(values \"a \\\"b\\\"\" 42)"])), "a \"b\"\n42\n");
     // Code that cannot be read is shown as by `consort check`.

@@ -38,6 +38,9 @@ fn forms_of_a_pipe_are_evaluated_one_by_one() {
     assert!(err(&failed).starts_with("TYPE-ERROR: "), "{}", err(&failed));
     assert!(err(&failed).contains("This list is never closed"), "{}", err(&failed));
 
+    let long = fixture.run_with_input(&["repl"], "(progn (princ (make-string 300000 :initial-element #\\a)) nil)");
+    assert_eq!(out(&long), format!("{}\n=> NIL\n", "a".repeat(100_000)));
+    assert_eq!(err(&long), "; the output was too long: about 200000 characters are not shown\n");
     let nowhere = fixture.run_with_input(&["repl", "-p", "cl-usr"], "1");
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(err(&nowhere).ends_with("; did you mean cl-user?\n"), "{}", err(&nowhere));

@@ -231,3 +231,36 @@ async fn an_approval_is_for_the_stop_that_was_shown_not_for_its_number() {
     assert_eq!(third.ended().await.0, "abort");
     guarded.end().await;
 }
+
+/// A thread that a person's evaluation started is the person's program too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_at_the_stop_of_a_thread() {
+    let (guarded, mut editor, mut agent) = begun().await;
+    let image = guarded.world.image.clone();
+    let mut events = image.stop_events();
+    let code = "(defvar *worker* (sb-thread:make-thread (lambda () (list (outer 1 2))) :name \"worker\"))";
+    let params = EvalParams { debug: true, threads: true, ..evaluation("person", code) };
+    let outcome = soon(image.eval(params, None)).await.expect("an outcome");
+    assert_eq!(outcome.status, EvalStatus::Ok, "{outcome:?}");
+    let stop = loop {
+        if let StopEvent::Stopped(stop) = soon(events.recv()).await.expect("an event") {
+            break stop.number;
+        }
+    };
+    let listed = agent.call("debug", json!({})).await;
+    let shown = text(&listed);
+    assert!(
+        shown.contains("SIMPLE-ERROR: boom 1\n  error of the thread worker, started by person, waiting"),
+        "{shown}"
+    );
+    assert_eq!(listed["structuredContent"]["stops"][0]["started_by"], "person");
+    let locals = agent.call("debug", json!({"action": "locals", "stop": stop, "frame": 1})).await;
+    assert!(text(&locals).contains("\nY = 2"), "{}", text(&locals));
+    assert!(!editor.was_asked().await);
+    let restart = json!({"action": "restart", "stop": stop, "restart": 0, "code": "42"});
+    let (sent, question) = decided(&mut editor, &mut agent, restart, "Allow").await;
+    assert!(question.contains(&format!("at stop {stop} of the thread worker, started by person")), "{question}");
+    assert_eq!(sent["structuredContent"]["status"], "sent", "{sent}");
+    assert_eq!(editor.eval("(sb-thread:join-thread *worker*)").await, ["(((:USED 42) 2))"]);
+    guarded.end().await;
+}

@@ -85,6 +85,7 @@ async fn what_an_agent_defines_the_editor_sees() {
         origin: None,
         output: None,
         debug: false,
+        threads: false,
     };
     world.session.evaluate(agent, request).await.unwrap();
     editor.diagnostics(&uri, |version, lines| version == 1 && lines.is_empty()).await;
@@ -207,6 +208,19 @@ async fn diagnostics_that_are_asked_for_are_of_the_image_as_it_is_now() {
         }
         assert_eq!((&report["kind"], lines(&report["items"])), (&json!("full"), expected), "{round}");
     }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn diagnostics_that_are_asked_for_before_there_is_an_image_are_those_of_the_compiler() {
+    let world = World::with(&[]).await;
+    let mut editor = Editor::connect(&world.session);
+    editor.initialize(json!({"capabilities": {}, "initializationOptions": {"diagnostics": "pull"}})).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, "(defun g (x) 1)\n").await;
+    // This client cannot be told to ask again.
+    let report = pull(&mut editor, &uri, None).await;
+    assert_eq!(lines(&report["items"]), ["0:10-0:11 unused-variable"]);
     world.end().await;
 }
 

@@ -1,5 +1,6 @@
 //! The image's life, as an editor sees it.
 
+use consort::model::image::ImageState;
 use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use rustix::process::{Pid, Signal, kill_process};
@@ -61,6 +62,20 @@ async fn pulled_diagnostics_wait_for_the_image_that_replaces_a_lost_one() {
         assert!(codes.contains(&"undefined-function") && codes.contains(&"unbalanced-list"), "{round}: {pulled}");
     }
     editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sources_of_a_system_are_asked_of_the_image_that_replaces_a_lost_one() {
+    let world = World::ready(&[("toy.asd", "(defsystem \"toy\" :components ((:file \"a\")))"), ("a.lisp", "1")]).await;
+    for round in 1..=4 {
+        let lost = world.is_ready().await;
+        let mut image = world.session.watch_image();
+        kill_process(Pid::from_raw(i32::try_from(lost).unwrap()).unwrap(), Signal::KILL).unwrap();
+        image.wait_for(|state| !matches!(state, ImageState::Ready { pid, .. } if *pid == lost)).await.unwrap();
+        let found = world.session.system_sources("toy", true).await;
+        assert!(found.is_ok(), "{round}: {found:?}");
+    }
     world.end().await;
 }
 

@@ -4,7 +4,7 @@ use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
-const TEXT: &str = "(defun total (list)\n  (print (list 1 (reduce #'+ list))))\n\n(defmacro once (form)\n  (when (eq (first form) 'if)\n    (error \"IF is not for ONCE.\"))\n  form)\n\n(defun f (x)\n  (once (when x (print x))))\n";
+const TEXT: &str = "(defun total (list)\n  (print (list 1 (reduce #'+ list))))\n\n(defmacro once (&body body)\n  (when (eq (first (first body)) 'if)\n    (error \"IF is not for ONCE.\"))\n  (first body))\n\n(defun f (x)\n  (once (when x (print x))))\n";
 
 /// The actions of a kind for a range, by title.
 async fn actions(editor: &mut Editor, uri: &str, from: (u32, u32), to: (u32, u32), kind: &str) -> Vec<Value> {

@@ -1,7 +1,11 @@
 //! Evaluations of an editor that stop at errors: `debug.on_error`.
 
+use std::time::Duration;
+
+use consort::config::Config;
 use consort::image::api::debug::{DebugRestart, DebugRestartFrame};
 use consort_tests::lsp::Editor;
+use consort_tests::patience::soon;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
@@ -125,5 +129,60 @@ async fn an_editor_that_shows_no_stops_has_the_report() {
     editor.initialize(json!({"capabilities": {}, "initializationOptions": {"debug": {"on_error": "stop"}}})).await;
     let failed = editor.command("consort.eval", json!({"code": FAILS})).await.unwrap();
     assert_eq!(failed["error"]["message"], "No price.");
+    world.end().await;
+}
+
+const THREAD: &str = "(progn (defvar cl-user::*worker*
+    (sb-thread:make-thread (lambda () (list (restart-case (error \"No price.\") (use-other (value) (list :used value))))) :name \"worker\"))
+  :started)";
+
+/// A thread that an evaluation started stops, and the editor's own session goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_of_an_evaluation_stops() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "stop").await;
+    assert_eq!(editor.eval(THREAD).await, [":STARTED"]);
+    let told = editor.wait_for("consort/stopped", |_| true).await;
+    assert_eq!(told["text"], "SIMPLE-ERROR: No price. (in the thread worker)");
+    assert!(told["thread"].as_u64().unwrap() > 1_000_000_000, "{told}");
+    // The session is the same: nothing of it waits.
+    assert_eq!(editor.eval("*").await, [":STARTED"]);
+    use_other(&world, &told, "42").await;
+    assert_eq!(editor.eval("(sb-thread:join-thread cl-user::*worker*)").await, ["((:USED 42))"]);
+    world.end().await;
+}
+
+/// The person's answer counts for threads too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_of_a_thread_is_asked_about_and_reported() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "ask").await;
+    assert_eq!(editor.eval(THREAD).await, [":STARTED"]);
+    let question = editor.question().await;
+    let text = question["params"]["message"].as_str().unwrap();
+    assert!(text.contains("SIMPLE-ERROR: No price. (in the thread worker)"), "{text}");
+    editor.reply(&question, json!({"title": "Report"})).await;
+    editor
+        .wait_for("window/showMessage", |params| {
+            params["message"].as_str().is_some_and(|text| text.contains("ended the Lisp thread \"worker\""))
+        })
+        .await;
+    assert_eq!(editor.eval("(values (sb-thread:join-thread cl-user::*worker* :default :ended))").await, [":ENDED"]);
+    assert!(!editor.has("consort/stopped", |_| true));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_threads_of_an_editor_that_left_are_ended_after_a_while() {
+    let config = Config { abandoned: Duration::from_millis(10), ..Config::default() };
+    let world = World::configured(&[], config).await;
+    world.is_ready().await;
+    let mut leaving = editor(&world, "stop").await;
+    assert_eq!(leaving.eval(THREAD).await, [":STARTED"]);
+    let told = leaving.wait_for("consort/stopped", |_| true).await;
+    leaving.leave().await;
+    soon(world.session.stop_left(told["stop"].as_u64().unwrap())).await;
+    let mut other = editor(&world, "stop").await;
+    assert_eq!(other.eval("(values (sb-thread:join-thread cl-user::*worker* :default :ended))").await, [":ENDED"]);
     world.end().await;
 }

@@ -24,6 +24,8 @@ local workspace, file = T.workspace({
   '(list :sum (sum 3))',
   '',
   '(with-simple-restart (continue "Go on.") (break "a break"))',
+  '',
+  '(progn (sb-thread:make-thread (lambda () (restart-case (error "no thread") (go-on () (list :went)))) :name "worker") :started)',
 })
 
 local said, last, forget = T.notifications()
@@ -254,6 +256,15 @@ T.it('a breakpoint has a sign, stops there, and steps show the value', function(
   T.wait('a step', function() return text():find('Stopped after a step', 1, true) end, text)
   press('c')
   has_value(16, '(:SUM 3)')
+end)
+
+T.it('a thread that a form started stops under its name, and goes on by a restart', function()
+  stop(20)
+  T.eq('SIMPLE-ERROR: no thread (in the thread worker)', select(2, debugger())[1])
+  line_comes(' 0: [FIXTURE::GO-ON]')
+  T.wait('the value of the form', function() return (value(20) or ''):find(':STARTED', 1, true) end, function() return { value(20), said } end)
+  press('0')
+  T.wait('the end of the debugger', function() return not debugger() end, text)
 end)
 
 for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end

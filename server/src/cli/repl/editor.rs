@@ -25,7 +25,7 @@ use serde_json::json;
 
 use super::super::output::{Failure, print_error};
 use super::completing::{Completed, completed};
-use super::highlight::coloured;
+use super::highlight::{coloured, harmless};
 use super::link::Link;
 use super::read::{Entry, Kind};
 use super::reading::{indentation, is_whole};
@@ -51,11 +51,12 @@ impl LineEditor {
             .history_ignore_space(true)
             .completion_type(CompletionType::List)
             .completion_prompt_limit(100)
-            .color_mode(if colours { ColorMode::Enabled } else { ColorMode::Disabled })
+            // Without colours, too, the text is shown by the highlighter, which makes it harmless.
+            .color_mode(ColorMode::Enabled)
             .build();
         let mut editor = Editor::with_history(config.clone(), FileHistory::with_config(&config)).map_err(failed)?;
         let is_code = Arc::new(AtomicBool::new(true));
-        editor.set_helper(Some(Typed { link, is_code: is_code.clone(), frame: Cell::new(None) }));
+        editor.set_helper(Some(Typed { link, is_code: is_code.clone(), frame: Cell::new(None), colours }));
         editor.bind_sequence(
             KeyEvent(KeyCode::Enter, Modifiers::NONE),
             EventHandler::Conditional(Box::new(Enter { is_code })),
@@ -119,6 +120,7 @@ struct Typed {
     link: Rc<RefCell<Link>>,
     is_code: Arc<AtomicBool>,
     frame: Cell<Option<u64>>,
+    colours: bool,
 }
 
 impl Typed {
@@ -142,16 +144,20 @@ impl Validator for Typed {
 
 impl Highlighter for Typed {
     fn highlight<'l>(&self, line: &'l str, cursor: usize) -> Cow<'l, str> {
-        if self.is_code() { Cow::Owned(coloured(line, cursor)) } else { Cow::Borrowed(line) }
+        if self.colours && self.is_code() { Cow::Owned(coloured(line, cursor)) } else { harmless(line) }
     }
 
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
-        if self.is_code() { Cow::Owned(format!("\x1b[{PROMPT}m{prompt}\x1b[0m")) } else { Cow::Borrowed(prompt) }
+        if self.colours && self.is_code() {
+            Cow::Owned(format!("\x1b[{PROMPT}m{prompt}\x1b[0m"))
+        } else {
+            Cow::Borrowed(prompt)
+        }
     }
 
     fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
-        // Each key may change the colours of what is around it.
-        self.is_code()
+        // A key may change the colours around it, or be shown as a picture.
+        true
     }
 }
 

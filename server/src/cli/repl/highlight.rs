@@ -1,5 +1,7 @@
 //! Colours of what is typed, by its text alone.
 
+use std::borrow::Cow;
+
 use consort::text::scanner::{Scanner, Token, TokenKind};
 
 /// A longer entry is not coloured, bytes: it is scanned again at every key.
@@ -72,28 +74,43 @@ const OPERATORS: [&str; 56] = [
     "with-slots",
 ];
 
+/// The text with control characters as the pictures that Unicode has for them (U+2400): what was
+/// pasted is not to command the terminal.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    let commands = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |char: char| match u32::from(char) {
+        code @ 0..32 => char::from_u32(0x2400 + code).unwrap_or('\u{2426}'),
+        127 => '\u{2421}',
+        _ => '\u{2426}',
+    };
+    Cow::Owned(text.chars().map(|char| if commands(char) { picture(char) } else { char }).collect())
+}
+
 /// The text with colours as ANSI escapes. `cursor`: the place of the cursor in bytes, at which the
 /// two brackets of a list are marked.
 pub(super) fn coloured(text: &str, cursor: usize) -> String {
     if text.len() > COLOURED {
-        return text.to_owned();
+        return harmless(text).into_owned();
     }
     let tokens: Vec<Token> = Scanner::new(text).collect();
     let brackets = brackets(&tokens, cursor);
     let mut shown = String::with_capacity(text.len() * 2);
     let mut at = 0;
     for (number, token) in tokens.iter().enumerate() {
-        shown.push_str(&text[at..token.start]);
+        shown.push_str(&harmless(&text[at..token.start]));
         let written = &text[token.start..token.end];
         let called = number > 0 && tokens[number - 1].kind == TokenKind::Open;
         let style = if brackets.contains(&Some(number)) { Some(BRACKET) } else { style(token.kind, written, called) };
         match style {
-            Some(style) => shown.push_str(&format!("\x1b[{style}m{written}\x1b[0m")),
-            None => shown.push_str(written),
+            Some(style) => shown.push_str(&format!("\x1b[{style}m{}\x1b[0m", harmless(written))),
+            None => shown.push_str(&harmless(written)),
         }
         at = token.end;
     }
-    shown.push_str(&text[at..]);
+    shown.push_str(&harmless(&text[at..]));
     shown
 }
 
@@ -162,6 +179,16 @@ mod tests {
         );
         assert_eq!(shown("(if a) ; no", far), "(<35:if> a) <90:; no>");
         assert_eq!(shown("if 1+ (cl:let |a|", far), "if 1+ (<35:cl:let> |a|");
+    }
+
+    #[test]
+    fn control_characters_are_pictures() {
+        let pasted = "(a \"\x1b[2J\u{9b}\" \x07 ;\x7f\n\t)";
+        let pictures = "(a \"␛[2J␦\" ␇ ;␡\n\t)";
+        assert_eq!(harmless(pasted), pictures);
+        assert_eq!(shown(pasted, usize::MAX), "(a <32:\"␛[2J␦\"> ␇ <90:;␡>\n\t)");
+        let long = format!("{}{pasted}", "(".repeat(COLOURED));
+        assert!(coloured(&long, 0).ends_with(pictures));
     }
 
     #[test]

@@ -287,6 +287,7 @@ impl Talk {
         }
         let body = &message["body"];
         match message["event"].as_str().unwrap_or_default() {
+            "output" if body["category"] == "console" => self.screen.complain(text(&body["output"]), "33")?,
             "output" => self.screen.write(body["output"].as_str().unwrap_or_default(), body["category"] == "stderr")?,
             "stopped" if body["ownEvaluation"] == true => self.stop = Some(Stop::of(body)),
             "continued" if self.stop.as_ref().is_some_and(|stop| body["threadId"] == stop.thread) => self.stop = None,

@@ -125,6 +125,18 @@ fn a_wrong_value_says_what_is_expected_and_changes_nothing() {
 }
 
 #[test]
+fn the_good_entries_of_a_table_count_beside_bad_ones() {
+    let mut config = Config::default();
+    let rules = json!({"With-Foo": 1, "with-bar": "2", "with-baz": 21, "def-it": 3});
+    let message = set(&mut config, "format.indent", &rules, Source::Workspace).unwrap_err();
+    assert!(message.contains("ignored: with-bar = \"2\", with-baz = 21; the other entries are used"), "{message}");
+    let used: Vec<(&str, usize)> = config.format_indent.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    assert_eq!(used, [("def-it", 3), ("with-foo", 1)]);
+    let message = set(&mut config, "format.indent", &json!(3), Source::Workspace).unwrap_err();
+    assert!(message.ends_with("not 3; it is ignored"), "{message}");
+}
+
+#[test]
 fn a_misspelt_key_is_told_its_neighbour() {
     let mut config = Config::default();
     let message = set(&mut config, "check.debounce", &json!(1), Source::User).unwrap_err();

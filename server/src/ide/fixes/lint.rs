@@ -30,7 +30,12 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         }
         "lint-negated-when" => {
             let condition = list.elements().get(1)?;
-            let inner = condition.elements().get(1)?;
+            let inner = condition.elements().get(1).filter(|inner| !inner.guarded)?;
+            let around = [(condition.start(), inner.start()), (inner.end(), condition.end())];
+            let comments = |(start, end)| form.source.get(start..end).is_none_or(|text| text.contains([';', '|']));
+            if around.into_iter().any(comments) {
+                return None;
+            }
             let word = if form.operator(list).as_deref() == Some("when") { "unless" } else { "when" };
             let changes = vec![head(word), replace(condition.start(), condition.end(), form.written(inner).to_owned())];
             (format!("Write {word}"), changes)
@@ -59,7 +64,13 @@ mod tests {
             let (document, item) = marked(source, code);
             assert_eq!(applied(&document, &fix(&document, &item).unwrap()), expected);
         }
-        let (document, item) = marked("(«if» x ; why\n t nil)", "lint-boolean-if");
-        assert!(fix(&document, &item).is_none());
+        for (source, code) in [
+            ("(«if» x ; why\n t nil)", "lint-boolean-if"),
+            ("(«when» (not ; why\n x) (g))", "lint-negated-when"),
+            ("(«when» (not #+a x) (g))", "lint-negated-when"),
+        ] {
+            let (document, item) = marked(source, code);
+            assert!(fix(&document, &item).is_none(), "{source}");
+        }
     }
 }

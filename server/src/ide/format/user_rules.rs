@@ -4,9 +4,6 @@
 use crate::text::names;
 use crate::text::tree::{Kind, NodeId, Tree};
 
-/// The name of Emacs's file.
-pub const DIR_LOCALS: &str = ".dir-locals.el";
-
 /// An operator, and the number of arguments before its body.
 pub type Rule = (String, usize);
 

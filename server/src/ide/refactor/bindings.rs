@@ -2,13 +2,15 @@
 
 use super::site::{Edit, Site};
 use super::{Group, Planned};
-use crate::text::datum::{Kind, Node};
+use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::scopes::BindingKind;
 
 pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let Some(chain) = site.nearest(&["let", "let*"]) else { return Vec::new() };
     let Some(&list) = chain.last() else { return Vec::new() };
     let mut all = Vec::new();
-    let whole = |result: Result<Vec<Edit>, String>| result.map(|edits| site.all_of(list, edits));
+    let code = super::evaluated::is_code(site, &chain[..chain.len() - 1], list);
+    let whole = |result: Result<Vec<Edit>, String>| code.clone().and(result).map(|edits| site.all_of(list, edits));
     if let Some(result) = converted(site, list) {
         let to = if is_serial(site, list) { "let" } else { "let*" };
         let id = if is_serial(site, list) { "let-serial-to-let" } else { "let-to-let-serial" };
@@ -52,6 +54,42 @@ fn mentions(site: &Site, node: &Node, name: &str) -> bool {
     site.form.name(node).is_some_and(|one| one == name) || node.children.iter().any(|child| mentions(site, child, name))
 }
 
+/// The reason why it matters which of these bindings a value sees, beyond the names in it.
+fn sees_more(site: &Site, all: &[&Node]) -> Option<String> {
+    let specials: Vec<String> =
+        all.iter().filter_map(|one| name(site, one)).filter(|one| site.is_global(one)).collect();
+    if let Some(special) = specials.first() {
+        return Some(format!("{special} may be a special variable, which other values may read"));
+    }
+    let values = all.iter().skip(1).flat_map(|binding| binding.elements().iter().skip(1));
+    let expands = values.into_iter().find_map(|value| expands(site, value));
+    expands.map(|operator| format!("{operator} may use a variable that is bound beside it"))
+}
+
+/// The first macro of the user, or local symbol macro, in a form.
+fn expands(site: &Site, node: &Node) -> Option<String> {
+    if node.kind == Kind::Atom && site.local_kind(node) == Some(BindingKind::SymbolMacro) {
+        return Some(site.form.text(node).to_owned());
+    }
+    if node.prefix == Prefix::Quote {
+        return None;
+    }
+    if let Some(operator) = site.form.operator(node) {
+        let local = site.local_kind(&node.children[0]) == Some(BindingKind::Macro);
+        if local || site.may_call_macro(node, &operator) {
+            return Some(operator);
+        }
+    }
+    node.children.iter().find_map(|child| expands(site, child))
+}
+
+/// True if a declaration at the beginning of a body has one of these variables' names.
+fn declares(site: &Site, body: &[Node], outer: &[Node]) -> bool {
+    let names: Vec<String> = outer.iter().filter_map(|one| name(site, one)).collect();
+    let declarations = body.iter().filter(|form| site.form.operator(form).as_deref() == Some("declare"));
+    declarations.into_iter().any(|form| names.iter().any(|name| mentions(site, form, name)))
+}
+
 /// True if a name is bound twice.
 fn repeats(site: &Site, all: &[&Node]) -> bool {
     let mut names: Vec<String> = all.iter().filter_map(|one| name(site, one)).collect();
@@ -75,6 +113,9 @@ fn converted(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     if repeats(site, &all) {
         return Some(Err("a name is bound twice".into()));
     }
+    if let Some(why) = sees_more(site, &all) {
+        return Some(Err(why));
+    }
     let operator = if is_serial(site, list) { "let" } else { "let*" };
     Some(match depends(site, &all) {
         false => Ok(vec![head(site, list, operator)]),
@@ -96,6 +137,12 @@ fn merged(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     let all: Vec<&Node> = outer.iter().chain(within).collect();
     if repeats(site, &all) {
         return Some(Err("a name is bound twice".into()));
+    }
+    if let Some(why) = sees_more(site, &all) {
+        return Some(Err(why));
+    }
+    if declares(site, inner.elements().get(2..).unwrap_or_default(), outer) {
+        return Some(Err("a declaration inside is about a variable outside".into()));
     }
     // As one serial form each value sees the bindings before it, which a parallel one hides.
     let parallel =
@@ -123,6 +170,9 @@ fn split(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     }
     if repeats(site, &all.iter().collect::<Vec<&Node>>()) {
         return Some(Err("a name is bound twice".into()));
+    }
+    if let Some(why) = sees_more(site, &all.iter().collect::<Vec<&Node>>()).filter(|_| !is_serial(site, list)) {
+        return Some(Err(why));
     }
     let operator = if is_serial(site, list) { "let*" } else { "let" };
     if operator == "let" && depends(site, &all.iter().collect::<Vec<&Node>>()) {

@@ -10,8 +10,10 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let operator = site.form.operator(list).unwrap_or_default();
     let form = Conditional { site, list };
     let mut all = Vec::new();
+    let code = super::evaluated::is_code(site, &chain[..chain.len() - 1], list);
     let mut add = |id, title: &str, edits: Option<Vec<Edit>>| {
-        all.extend(edits.map(|edits| Planned::new(id, Group::Rewrite, title, Ok(site.all_of(list, edits)))));
+        let result = |edits| code.clone().map(|()| site.all_of(list, edits));
+        all.extend(edits.map(|edits| Planned::new(id, Group::Rewrite, title, result(edits))));
     };
     match (operator.as_str(), list.elements().len()) {
         ("if", 3) => {
@@ -74,8 +76,10 @@ impl Conditional<'_> {
     fn opposite(&self) -> Edit {
         let condition = self.element(1);
         let operator = self.site.form.operator(condition).unwrap_or_default();
-        let is_not =
-            condition.is_list() && matches!(operator.as_str(), "not" | "null") && condition.elements().len() == 2;
+        let is_not = condition.is_list()
+            && matches!(operator.as_str(), "not" | "null")
+            && condition.elements().len() == 2
+            && !condition.elements()[1].guarded;
         let by = match condition.elements().get(1).filter(|_| is_not) {
             Some(inner) => self.site.form.written(inner).to_owned(),
             None => format!("({} {})", self.site.cased("not"), self.written(1)),
@@ -87,6 +91,10 @@ impl Conditional<'_> {
     fn spliced(&self, node: &Node) -> Vec<Edit> {
         let all = node.elements();
         if !(node.is_list() && self.site.form.operator(node).as_deref() == Some("progn") && all.len() > 1) {
+            return Vec::new();
+        }
+        // Where the reader skips all of them, the form around has nothing.
+        if all[1..].iter().all(|one| one.guarded) {
             return Vec::new();
         }
         let (head, last) = (&all[0], &all[all.len() - 1]);

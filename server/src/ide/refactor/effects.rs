@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::scopes::BindingKind;
 
 /// Functions of the standard whose value depends on their arguments alone.
 const PURE: [&str; 46] = [
@@ -109,8 +110,47 @@ const READING: [&str; 52] = [
     "boundp",
     "fboundp",
 ];
+/// Functions of the standard that have a value for any arguments.
+const TOTAL: [&str; 17] = [
+    "not",
+    "null",
+    "eq",
+    "eql",
+    "numberp",
+    "integerp",
+    "rationalp",
+    "floatp",
+    "symbolp",
+    "stringp",
+    "consp",
+    "listp",
+    "atom",
+    "characterp",
+    "functionp",
+    "identity",
+    "values",
+];
+/// Macros that many programs use and that assign to their first argument.
+const MODIFYING: [&str; 16] = [
+    "appendf",
+    "nconcf",
+    "maxf",
+    "minf",
+    "removef",
+    "deletef",
+    "unionf",
+    "nunionf",
+    "reversef",
+    "nreversef",
+    "coercef",
+    "mulf",
+    "divf",
+    "notf",
+    "ensuref",
+    "zapf",
+];
 /// Operators that assign to each argument from this one on that is a variable, in steps.
-const ASSIGNING: [(&str, usize, usize); 13] = [
+const ASSIGNING: [(&str, usize, usize); 15] = [
     ("setq", 1, 2),
     ("setf", 1, 2),
     ("psetq", 1, 2),
@@ -124,6 +164,8 @@ const ASSIGNING: [(&str, usize, usize); 13] = [
     ("rotatef", 1, 1),
     ("shiftf", 1, 1),
     ("ccase", 1, 9),
+    ("ctypecase", 1, 9),
+    ("check-type", 1, 9),
 ];
 /// Forms whose variables change from one turn to the next.
 const TURNING: [&str; 10] =
@@ -139,14 +181,51 @@ pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&
         let arguments = &node.children;
         let name = |node: &&Node| node.kind == Kind::Atom && node.prefix == Prefix::None;
         if let Some((_, from, step)) = ASSIGNING.iter().find(|(name, ..)| *name == operator) {
-            found.extend(arguments.iter().skip(*from).step_by(*step).filter(name));
+            for place in arguments.iter().skip(*from).step_by(*step) {
+                stored(site, place, found);
+            }
+        } else if operator == "assert" {
+            let places = arguments.get(2).into_iter().flat_map(|places| &places.children);
+            places.for_each(|place| stored(site, place, found));
+        } else if MODIFYING.contains(&operator.as_str()) {
+            arguments.iter().skip(1).take(1).for_each(|place| stored(site, place, found));
         } else if operator == "multiple-value-setq" {
             found.extend(arguments.get(1).into_iter().flat_map(|names| &names.children).filter(name));
-        } else if site.macros.operator(&operator) == Operator::Unknown {
-            found.extend(arguments.iter().skip(1).filter(name));
+        } else if let Some(before) = macro_arguments(site, &operator) {
+            found.extend(arguments.iter().skip(1).take(before).filter(name));
         }
     }
     node.children.iter().for_each(|child| assignments(site, child, found));
+}
+
+/// The number of arguments in which a macro of the user may assign.
+fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
+    match site.macros.operator(operator) {
+        Operator::Unknown => Some(usize::MAX),
+        Operator::Body(before) => Some(before),
+        Operator::Function => None,
+    }
+}
+
+/// The variables in which a place keeps its value: `x` of `x`, `(getf x :a)`, `(values x y)`.
+fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
+    if place.kind == Kind::Atom && place.prefix == Prefix::None {
+        found.push(place);
+        return;
+    }
+    let name = site.form.operator(place).unwrap_or_default();
+    let arguments = place.children.iter().skip(1);
+    match name.as_str() {
+        "" => {}
+        "values" | "apply" => arguments.for_each(|inner| stored(site, inner, found)),
+        "getf" => arguments.take(1).for_each(|inner| stored(site, inner, found)),
+        "ldb" | "mask-field" | "the" | "truly-the" => arguments.skip(1).for_each(|inner| stored(site, inner, found)),
+        _ if crate::ide::hyperspec::page_of_symbol(&name).is_some() => {}
+        _ if site.names.is_expander(&name) || site.macros.operator(&name) != Operator::Function => {
+            arguments.for_each(|inner| stored(site, inner, found));
+        }
+        _ => {}
+    }
 }
 
 /// The bindings, by their indices, that are assigned anywhere in the top-level form, or change by
@@ -168,7 +247,8 @@ pub(super) fn is_stable(site: &Site, node: &Node, changing: &HashSet<usize>) -> 
     }
     match node.prefix {
         Prefix::Quote => return true,
-        Prefix::Function => return node.kind == Kind::Atom,
+        // A global function may be defined anew.
+        Prefix::Function => return site.scopes.resolve(node.span.start).is_some(),
         Prefix::None => {}
         _ => return false,
     }
@@ -179,7 +259,8 @@ pub(super) fn is_stable(site: &Site, node: &Node, changing: &HashSet<usize>) -> 
             Some(name) if name.starts_with(':') || name == "nil" || name == "t" => true,
             Some(_) => site.scopes.resolve(node.span.start).is_some_and(|index| {
                 !changing.contains(&index)
-                    && site.scopes.bindings[index].kind != crate::text::scopes::BindingKind::SymbolMacro
+                    && !site.is_global(&site.scopes.bindings[index].name)
+                    && site.scopes.bindings[index].kind != BindingKind::SymbolMacro
             }),
         },
         Kind::List => {
@@ -198,7 +279,8 @@ pub(super) fn is_harmless(site: &Site, node: &Node) -> bool {
     }
     match node.kind {
         _ if matches!(node.prefix, Prefix::Quote | Prefix::Function) => true,
-        Kind::String | Kind::Vector | Kind::Atom => true,
+        Kind::String | Kind::Vector => true,
+        Kind::Atom => site.local_kind(node) != Some(BindingKind::SymbolMacro),
         Kind::List => {
             let known = site.form.operator(node).is_some_and(|name| {
                 (PURE.contains(&name.as_str()) || READING.contains(&name.as_str()))
@@ -209,10 +291,36 @@ pub(super) fn is_harmless(site: &Site, node: &Node) -> bool {
     }
 }
 
+/// Returns true if evaluating a stable form cannot signal an error.
+pub(super) fn is_total(site: &Site, node: &Node) -> bool {
+    match node.kind {
+        _ if matches!(node.prefix, Prefix::Quote | Prefix::Function) => true,
+        Kind::String | Kind::Vector | Kind::Atom => true,
+        Kind::List => {
+            let total = site.form.operator(node).is_some_and(|name| TOTAL.contains(&name.as_str()));
+            total && node.children.iter().skip(1).all(|child| is_total(site, child))
+        }
+    }
+}
+
+/// Returns true if each evaluation of the form gives the same object: a number, character or
+/// symbol, or what a variable has.
+pub(super) fn has_no_identity(site: &Site, node: &Node) -> bool {
+    match (node.prefix, node.kind) {
+        (Prefix::Quote, kind) => kind == Kind::Atom,
+        (Prefix::None, Kind::Atom) => true,
+        (Prefix::None, Kind::List) => {
+            site.form.operator(node).is_some_and(|name| PURE.contains(&name.as_str()) && name != "identity")
+                || node.children.iter().skip(1).all(|child| has_no_identity(site, child))
+        }
+        _ => false,
+    }
+}
+
 /// Returns true if two forms may be evaluated in either order.
 pub(super) fn may_swap(site: &Site, one: &Node, other: &Node, changing: &HashSet<usize>) -> bool {
-    is_stable(site, one, changing)
-        || is_stable(site, other, changing)
+    is_stable(site, one, changing) && is_total(site, one)
+        || is_stable(site, other, changing) && is_total(site, other)
         || is_harmless(site, one) && is_harmless(site, other)
 }
 

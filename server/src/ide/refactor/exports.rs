@@ -5,8 +5,10 @@ use super::{Group, Planned};
 use crate::ide::fixes::Change;
 use crate::ide::fixes::packages::{Clause, Definition, add, without_export};
 use crate::text::definitions;
+use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names;
+use crate::text::tree::{Kind, Tree};
 
 /// Definitions whose names packages export.
 const EXPORTED: [&str; 12] = [
@@ -46,7 +48,22 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     }
     let change = without_export(&definition, &symbol.name)?;
     let title = format!("Do not export {written} from {shown}");
-    Some(Planned::new("do-not-export", Group::Rewrite, title, Ok(vec![edit(change)])))
+    let mut texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other));
+    let result = match texts.any(|text| has_external(text, &package, &symbol.name)) {
+        true => Err(format!("{shown}:{written} is written in an open file, which could not be read any more")),
+        false => Ok(vec![edit(change)]),
+    };
+    Some(Planned::new("do-not-export", Group::Rewrite, title, result))
+}
+
+/// Returns true if a text has a name with the prefix of a package and one colon.
+fn has_external(document: &Document, package: &str, name: &str) -> bool {
+    let text = document.text().to_string();
+    let tree = Tree::of(&text, document.scan());
+    tree.ids().skip(1).filter(|id| tree.node(*id).kind == Kind::Atom && !tree.text_of(*id).contains("::")).any(|id| {
+        let symbol = names::symbol(tree.text_of(id));
+        symbol.is_some_and(|symbol| symbol.name == name && symbol.package.as_deref() == Some(package))
+    })
 }
 
 /// The definition of a package in this text, or in another open one with its index.

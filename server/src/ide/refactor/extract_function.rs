@@ -1,7 +1,8 @@
 //! Extracting a function: statements become a function before the definition they are in. The local
 //! variables that they use become its parameters.
 
-use super::effects::assignments;
+use super::effects::{assignments, changing};
+use super::evaluated::{BOUND_TO_PLACE, is_in_closure};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Selected, Site};
 use super::{Group, Planned};
@@ -10,8 +11,6 @@ use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::definitions;
 use crate::text::scopes::BindingKind;
 
-/// Operators that mean something only where they are.
-const BOUND_TO_PLACE: [&str; 5] = ["call-next-method", "next-method-p", "loop-finish", "call-method", "once-only"];
 /// Forms that establish a block named NIL.
 const NIL_BLOCKS: [&str; 10] =
     ["loop", "do", "do*", "dolist", "dotimes", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
@@ -43,32 +42,52 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
             return Err("one of them is no statement".into());
         }
     }
+    if let Some(operator) = selected.parents.iter().find_map(|parent| has_own_meaning(site, parent)) {
+        return Err(format!("{operator} around it gives the code a meaning that a function before it does not have"));
+    }
     let span = Span { start: first.span.start, end: last.span.end };
+    for node in selected.nodes {
+        may_assign(site, node, span)?;
+    }
     let mut names: Vec<String> = Vec::new();
+    let changing = changing(site);
     for index in site.scopes.from_outside(span) {
         let binding = &site.scopes.bindings[index];
-        let name = site.cased(&binding.name);
+        let name = site.form.part(binding.span).to_owned();
         match binding.kind {
+            BindingKind::Variable | BindingKind::Parameter if site.names.is_known_global(&binding.name) => {}
+            BindingKind::Variable | BindingKind::Parameter if site.is_global(&binding.name) => {
+                return Err(format!("it is not known whether {name} is a special variable"));
+            }
+            BindingKind::SymbolMacro => {
+                return Err(format!("{name} stands for a form (symbol-macrolet, with-slots), and not for a value"));
+            }
             BindingKind::Function | BindingKind::Macro => {
                 return Err(format!("it uses the {} {name}, which only this form has", binding.kind.words()));
             }
             BindingKind::Block => return Err(format!("it leaves the block {name}, which is around it")),
             BindingKind::Tag => return Err(format!("it goes to the tag {name}, which is around it")),
-            BindingKind::Variable | BindingKind::Parameter | BindingKind::SymbolMacro if !names.contains(&name) => {
-                names.push(name);
+            BindingKind::Variable | BindingKind::Parameter => {
+                if changing.contains(&index) {
+                    keeps_its_value(site, index, selected, span)?;
+                }
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
-            _ => {}
         }
     }
     for name in site.scopes.unbound_in(span) {
-        let is_global = name.starts_with(['*', '+']) || matches!(name, "t" | "nil");
+        let is_global = site.is_global(name) && !site.names.is_declared(name);
         if !is_global && occurs_outside(site, &site.form.nodes, name, span) {
             return Err(format!("{name} may be bound around it, by a macro or a declaration"));
+        }
+        if !is_global && name != "_" {
+            return Err(format!("nothing tells what binds {name}: a macro around it may"));
         }
     }
     for node in selected.nodes {
         stays(site, node, false)?;
-        may_assign(site, node, span)?;
     }
     let name = function_name(site);
     let parameters = names.join(" ");
@@ -90,10 +109,10 @@ fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
     if node.prefix == Prefix::Quote {
         return Ok(());
     }
-    let operator = site.form.operator(node).unwrap_or_default();
-    if BOUND_TO_PLACE.contains(&operator.as_str()) {
-        return Err(format!("{operator} means something only where it is"));
+    if let Some(name) = site.form.name(node).filter(|name| BOUND_TO_PLACE.contains(&name.as_str())) {
+        return Err(format!("{name} means something only where it is"));
     }
+    let operator = site.form.operator(node).unwrap_or_default();
     let leaves_nil = operator == "return"
         || operator == "return-from"
             && node.children.get(1).is_some_and(|name| site.form.text(name).eq_ignore_ascii_case("nil"));
@@ -107,8 +126,42 @@ fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
     }
     let opens = operator == "block"
         && node.children.get(1).is_some_and(|name| site.form.text(name).eq_ignore_ascii_case("nil"));
-    let in_block = in_block || opens || NIL_BLOCKS.contains(&operator.as_str());
+    // A loop with a name has no block named NIL.
+    let named = operator == "loop"
+        && node.children.get(1).and_then(|word| site.form.name(word)).is_some_and(|word| word.ends_with("named"));
+    let in_block = in_block || opens || NIL_BLOCKS.contains(&operator.as_str()) && !named;
     node.children.iter().try_for_each(|child| stays(site, child, in_block))
+}
+
+/// The operator of a form whose code may run when the text is compiled, or has macros of its own.
+fn has_own_meaning(site: &Site, node: &Node) -> Option<String> {
+    let operator = site.form.operator(node)?;
+    matches!(operator.as_str(), "eval-when" | "macrolet" | "symbol-macrolet" | "load-time-value").then_some(operator)
+}
+
+/// Refuses a variable that is assigned while the selected code or what it leaves behind still uses
+/// it: a parameter would have the value of the beginning.
+fn keeps_its_value(site: &Site, index: usize, selected: &Selected, span: Span) -> Result<(), String> {
+    let bound = &site.scopes.bindings[index];
+    let name = site.form.part(bound.span);
+    let within = |at: &Span| span.start <= at.start && at.end <= span.end;
+    for at in site.scopes.occurrences(index).iter().filter(|at| within(at)) {
+        let node = selected.nodes.iter().find(|node| node.span.start <= at.start && at.end <= node.span.end);
+        if node.is_none_or(|node| is_in_closure(site, node, *at)) {
+            return Err(format!("a closure in it has {name}, which is assigned elsewhere"));
+        }
+    }
+    let chain = site.form.around(bound.span);
+    let mut assigned = Vec::new();
+    site.form.nodes.iter().for_each(|node| assignments(site, node, &mut assigned));
+    for place in assigned.iter().filter(|place| site.scopes.resolve(place.span.start) == Some(index)) {
+        let around = site.form.around(place.span);
+        let common = around.iter().zip(&chain).take_while(|(one, other)| std::ptr::eq(**one, **other)).count();
+        if around.get(common).is_some_and(|node| is_in_closure(site, node, place.span)) {
+            return Err(format!("a closure assigns to {name}, perhaps while it runs"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if a name is written in the form outside of a span.

@@ -19,6 +19,9 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
 
 fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, String> {
     let steps = steps(site, parents, node)?;
+    if let Some(operator) = super::evaluated::jump(site, node) {
+        return Err(format!("{operator} means something only where it is"));
+    }
     let changing = changing(site);
     let name = site.fresh(&name_of(site, node), true);
     let value = site.form.written(node);

@@ -1,6 +1,7 @@
 //! Inlining a local variable: its value is written where it is used.
 
-use super::effects::{changing, has_one_value, is_stable, may_swap};
+use super::effects::{changing, has_no_identity, has_one_value, is_stable, is_total, may_swap};
+use super::mentions::Hidden;
 use super::place::{Place, steps, takes_all_values};
 use super::site::{Edit, Site};
 use super::{Group, Planned};
@@ -32,11 +33,27 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     if body.iter().any(|form| is_declaration(site, form)) {
         return Err("the variables have declarations, which would be lost".into());
     }
+    if site.is_global(name) {
+        return Err(format!("{name} may be a special variable, whose value other functions see"));
+    }
+    if let Some(operator) = super::evaluated::jump(site, value) {
+        return Err(format!("{operator} means something only where it is"));
+    }
+    if let Some(form) = body.iter().find(|form| chain.len() < 5 && defines_at_top(site, form)) {
+        let form = crate::ide::clip::clip(site.form.written(form), 60).text;
+        return Err(format!("{form} would become a top-level form"));
+    }
     let changing = changing(site);
     if changing.contains(&index) {
         return Err(format!("{name} is assigned"));
     }
     let uses: Vec<Span> = site.scopes.occurrences(index).into_iter().filter(|span| *span != bound.span).collect();
+    let unknown = |operator: &str| site.macros.operator(operator) == super::site::Operator::Unknown;
+    let known = site.scopes.occurrences(index);
+    let hidden = Hidden { form: site.form, name, known: &known, unknown: &unknown };
+    if let Some(operator) = hidden.first(list) {
+        return Err(format!("{operator} may use {name} too"));
+    }
     let mut sites: Vec<Vec<&Node>> = Vec::new();
     for span in &uses {
         let chain = site.form.around(*span);
@@ -45,13 +62,25 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         sites.push(chain);
     }
     let stable = is_stable(site, value, &changing);
+    let anywhere = stable && is_total(site, value);
+    if !stable && site.binds_special(bindings.elements()) {
+        return Err("a special variable is bound beside it, which its value may read".into());
+    }
     match sites.as_slice() {
-        [] if stable => {}
-        [] => return Err(format!("{name} is not used, and its value may have an effect")),
-        _ if stable => keeps_names(site, value, &uses)?,
+        [] if anywhere => {}
+        [] => return Err(format!("{name} is not used, and its value may have an effect or signal an error")),
+        [_, _, ..] if stable && !has_no_identity(site, value) => {
+            return Err(format!("{name} is used {} times, and its value is one object", uses.len()));
+        }
+        _ if anywhere => keeps_names(site, value, &uses)?,
         [one] => {
             keeps_names(site, value, &uses)?;
             is_evaluated_next(site, list, binding, value, one)?;
+        }
+        // Where it has a value once, it has the same value later.
+        [first, ..] if stable => {
+            keeps_names(site, value, &uses)?;
+            is_evaluated_next(site, list, binding, value, first)?;
         }
         _ => return Err(format!("{name} is used {} times, and its value may have an effect or change", uses.len())),
     }
@@ -65,8 +94,22 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         let by = if one_value { written.to_owned() } else { format!("({} {written})", site.cased("values")) };
         edits.push(site.edit(used.start(), used.end(), by));
     }
-    edits.extend(without_binding(site, &chain, list, bindings, binding)?);
+    let is_use = |form: &Node| sites.iter().any(|chain| chain.last().is_some_and(|used| std::ptr::eq(*used, form)));
+    let stands = |form: &Node| form.kind == Kind::List || is_use(form) && value.kind == Kind::List;
+    // Among statements an atom is a tag, or the first string the documentation.
+    let statements = body.iter().all(stands);
+    edits.extend(without_binding(site, &chain, list, bindings, binding, statements)?);
     Ok(edits)
+}
+
+/// Returns true if a form means something else when it is a top-level form.
+fn defines_at_top(site: &Site, form: &Node) -> bool {
+    const PLAIN: [&str; 5] = ["defun", "defvar", "defparameter", "defmethod", "defgeneric"];
+    let operator = site.form.operator(form).unwrap_or_default();
+    let definer = crate::text::definitions::is_definer(&operator) && !PLAIN.contains(&operator.as_str());
+    definer
+        || matches!(operator.as_str(), "eval-when" | "in-package" | "declaim" | "macrolet" | "progn" | "locally")
+        || !PLAIN.contains(&operator.as_str()) && site.macros.operator(&operator) != super::site::Operator::Function
 }
 
 fn is_declaration(site: &Site, form: &Node) -> bool {
@@ -144,12 +187,14 @@ fn is_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, use
 }
 
 /// The edits that take a binding away, and the form around it when nothing else is bound there.
+/// `statements`: all that is in its body can stand among other statements.
 fn without_binding(
     site: &Site,
     chain: &[&Node],
     list: &Node,
     bindings: &Node,
     binding: &Node,
+    statements: bool,
 ) -> Result<Vec<Edit>, String> {
     let all = bindings.elements();
     let at = all.iter().position(|one| std::ptr::eq(one, binding)).ok_or("it is not bound there")?;
@@ -167,7 +212,8 @@ fn without_binding(
     let parents = &chain[..chain.iter().position(|node| std::ptr::eq(*node, list)).unwrap_or(0)];
     let in_body =
         steps(site, parents, list).is_ok_and(|steps| steps.last().is_some_and(|step| step.place == Place::Body));
-    let opening = if body.len() == 1 || in_body { String::new() } else { format!("({} ", site.cased("progn")) };
+    let plain = if in_body { statements } else { body.len() == 1 };
+    let opening = if plain { String::new() } else { format!("({} ", site.cased("progn")) };
     let closing = if opening.is_empty() { "" } else { ")" };
     Ok(vec![site.edit(list.start(), first.start(), opening), site.edit(last.end(), list.end(), closing)])
 }

@@ -70,7 +70,7 @@ pub(super) fn steps<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a Node) -
 
 /// Returns true if the form around may use more than the first value of the form within.
 pub(super) fn takes_all_values(site: &Site, step: &Step) -> bool {
-    const ALL: [&str; 6] = ["return", "return-from", "the", "truly-the", "throw", ""];
+    const ALL: [&str; 7] = ["return", "return-from", "the", "truly-the", "throw", "nth-value", ""];
     let operator = site.form.operator(step.list).unwrap_or_default();
     let of_values =
         || step.list.children.get(1).is_some_and(|place| site.form.operator(place).as_deref() == Some("values"));
@@ -140,6 +140,8 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
         "setq" if index == 2 => only(First),
         // Of a place its arguments are evaluated.
         "setf" if index == 2 => Some((1, Argument, list.children[1].children.iter().skip(1).collect())),
+        // A place that is made of another place, which is read and then assigned to.
+        _ if is_nested_place(site, path, index, &operator) => None,
         "setq" | "setf" if index % 2 == 0 => only(Branch),
         "setf" if index == 1 => only(Assigned),
         "incf" | "decf" | "pop" if index == 1 => only(Assigned),
@@ -196,6 +198,67 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
         }
     }
 }
+
+/// Returns true if what is deeper in the place of an assignment may be a place itself.
+fn is_nested_place(site: &Site, path: &[&Node], index: usize, operator: &str) -> bool {
+    let assigned = match operator {
+        "setf" | "psetf" => index % 2 == 1,
+        "incf" | "decf" | "pop" | "remf" => index == 1,
+        "push" | "pushnew" => index == 2,
+        _ => false,
+    };
+    let accessor = |node: &&Node| {
+        let name = site.form.operator(node).unwrap_or_default();
+        site.scopes.resolve(node.children.first().map_or(0, |head| head.span.start)).is_none()
+            && (SIMPLE_PLACES.contains(&name.as_str())
+                || crate::ide::hyperspec::page_of_symbol(&name).is_none()
+                    && site.macros.operator(&name) == Operator::Function
+                    && !site.names.is_expander(&name))
+    };
+    assigned && path.len() > 2 && !accessor(&path[1])
+}
+
+/// The standard's places whose arguments are all evaluated as those of a function.
+const SIMPLE_PLACES: [&str; 38] = [
+    "car",
+    "cdr",
+    "caar",
+    "cadr",
+    "cdar",
+    "cddr",
+    "caddr",
+    "cdddr",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "rest",
+    "nth",
+    "elt",
+    "aref",
+    "row-major-aref",
+    "svref",
+    "bit",
+    "sbit",
+    "char",
+    "schar",
+    "fill-pointer",
+    "subseq",
+    "gethash",
+    "get",
+    "slot-value",
+    "symbol-value",
+    "symbol-function",
+    "symbol-plist",
+    "fdefinition",
+    "macro-function",
+    "find-class",
+    "documentation",
+    "readtable-case",
+    "logical-pathname-translations",
+    "compiler-macro-function",
+];
 
 /// The standard's macros and special operators whose arguments are not told about above.
 const STANDARD_MACROS: [&str; 54] = [

@@ -9,7 +9,7 @@ use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::forms::{package_at, symbol_at};
 use crate::text::names;
-use crate::text::tree::{Kind, Tree};
+use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 pub(super) fn plan(site: &Site) -> Option<Planned> {
     let (_, written) = symbol_at(site.document, site.selection.start)?;
@@ -44,7 +44,7 @@ fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence
             continue;
         }
         let written = tree.text_of(id);
-        if written.starts_with('#') {
+        if written.starts_with('#') || in_feature(&tree, id) {
             continue;
         }
         let Some(symbol) = tree.symbol(id).filter(|symbol| symbol.name == name) else { continue };
@@ -59,6 +59,18 @@ fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence
     found
 }
 
+/// Returns true for a part of the expression behind `#+` or `#-`, which is read as keywords.
+fn in_feature(tree: &Tree, id: NodeId) -> bool {
+    let (mut child, mut parent) = (id, tree.node(id).parent);
+    while parent != ROOT {
+        if tree.node(parent).kind == Kind::Guarded && tree.elements(parent).next() == Some(child) {
+            return true;
+        }
+        (child, parent) = (parent, tree.node(parent).parent);
+    }
+    false
+}
+
 fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &str) -> Option<Planned> {
     // An internal name cannot be told from one that was renamed since.
     if written.contains("::") || package == here {
@@ -68,6 +80,11 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
     let bare = &written[names::prefix_length(written)..];
     let title = format!("Import {bare} from {} and drop its prefix", package.to_lowercase());
     let id = "drop-prefix";
+    if site.names.nicknames.iter().any(|nickname| nickname == package) {
+        let why =
+            format!("{} is a nickname that only this package knows: import from its own name", package.to_lowercase());
+        return Some(Planned::new(id, Group::Rewrite, title, Err(why)));
+    }
     let all = occurrences(site.document, here, name);
     let elsewhere = site.others.iter().flat_map(|(_, other)| occurrences(other, here, name));
     if all

@@ -1,10 +1,11 @@
 //! The place of a refactoring: the top-level form, the selection, and what is known of macros.
 
 use super::Known;
+use super::names::Names;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
-use crate::text::scopes::Scopes;
+use crate::text::scopes::{BindingKind, Scopes};
 
 /// An edit of a text. Edits of one cluster are indented together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub(super) struct Site<'a> {
     /// Without white space at its ends; empty for a cursor.
     pub(super) selection: Span,
     pub(super) macros: &'a Macros,
+    pub(super) names: &'a Names,
     /// Other open documents, by URI.
     pub(super) others: &'a [(String, Document)],
     /// The line break of the text.
@@ -167,7 +169,8 @@ impl<'a> Site<'a> {
         let bound = |name: &str| self.scopes.bindings.iter().any(|binding| binding.name == name);
         let numbered = (2..).map(|number| format!("{wanted}-{number}"));
         let mut all = std::iter::once(wanted.to_owned()).chain(numbered);
-        let free = |name: &String| !bound(name) && !has(self.form, &self.form.nodes, name, variable);
+        let global = |name: &str| if variable { self.is_global(name) } else { self.names.is_operator(name) };
+        let free = |name: &String| !bound(name) && !global(name) && !has(self.form, &self.form.nodes, name, variable);
         let name = all.find(free).unwrap_or_default();
         self.cased(&name)
     }
@@ -190,5 +193,30 @@ impl<'a> Site<'a> {
     /// The text of the form between two places, in bytes.
     pub(super) fn between(&self, start: usize, end: usize) -> &'a str {
         self.form.source.get(start..end).unwrap_or_default()
+    }
+
+    /// Returns the kind of the local binding that a name is of.
+    pub(super) fn local_kind(&self, name: &Node) -> Option<BindingKind> {
+        self.scopes.resolve(name.span.start).map(|index| self.scopes.bindings[index].kind)
+    }
+
+    /// Returns true if a list may be the call of a global macro of the user.
+    pub(super) fn may_call_macro(&self, list: &Node, operator: &str) -> bool {
+        list.children.first().is_none_or(|head| self.local_kind(head).is_none())
+            && crate::ide::hyperspec::page_of_symbol(operator).is_none()
+            && self.macros.operator(operator) != Operator::Function
+    }
+
+    /// Returns true if a variable of this name may be special or constant.
+    pub(super) fn is_global(&self, name: &str) -> bool {
+        self.names.is_global(name)
+    }
+
+    /// Returns true if one of these bindings may be dynamic.
+    pub(super) fn binds_special(&self, bindings: &[Node]) -> bool {
+        bindings.iter().any(|binding| {
+            let name = if binding.kind == Kind::List { binding.children.first() } else { Some(binding) };
+            name.and_then(|name| self.form.name(name)).is_some_and(|name| self.is_global(&name))
+        })
     }
 }

@@ -60,6 +60,8 @@ pub struct Use {
     pub kind: Kind,
     /// The name is that of a function or macro there.
     pub called: bool,
+    /// The reader skips it.
+    pub skipped: bool,
 }
 
 /// The references to the global name with this key (`text::definitions::key`) in a form.
@@ -113,6 +115,20 @@ enum Reading {
     Template,
     /// Quoted data.
     Data,
+    /// What the reader skips under all features.
+    Skipped,
+}
+
+/// Returns true for `#+nil`, `#+(or)` and `#-(and)`, by which people take code out.
+fn is_skipped(written: &str) -> bool {
+    let mut rest = written.split_whitespace();
+    let guard: String = rest.by_ref().take(2).collect::<String>().to_lowercase();
+    let bare = |guard: &str, name: &str| {
+        guard
+            .strip_prefix(name)
+            .is_some_and(|rest| !rest.starts_with(|char: char| char.is_alphanumeric() || char == '-'))
+    };
+    ["#+nil", "#+:nil", "#+(or)", "#+(:or)", "#-(and)", "#-(:and)"].iter().any(|name| bare(&guard, name))
 }
 
 struct Walk<'a> {
@@ -126,6 +142,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn node(&mut self, node: &'a Node, reading: Reading, wanted: &impl Fn(&str) -> bool, found: &mut impl FnMut(Use)) {
         let reading = match node.prefix {
+            _ if reading == Reading::Skipped || node.guarded && is_skipped(self.form.written(node)) => Reading::Skipped,
             Prefix::Quote => Reading::Data,
             Prefix::Backquote => Reading::Template,
             Prefix::Comma => Reading::Code,
@@ -142,7 +159,8 @@ impl<'a> Walk<'a> {
         if self.form.name(node).is_some_and(|name| wanted(&name))
             && let Some((kind, called)) = self.kind(node, reading)
         {
-            found(Use { written: self.form.text(node).to_owned(), span: node.span, kind, called });
+            let skipped = reading == Reading::Skipped;
+            found(Use { written: self.form.text(node).to_owned(), span: node.span, kind, called, skipped });
         }
     }
 
@@ -158,6 +176,9 @@ impl<'a> Walk<'a> {
     /// The kind of the reference that an atom is, and whether it is called; `None` for a local
     /// name.
     fn kind(&self, node: &Node, reading: Reading) -> Option<(Kind, bool)> {
+        if reading == Reading::Skipped {
+            return Some((Kind::Mentions, false));
+        }
         if reading == Reading::Data {
             let called = self.is_designator(node);
             return Some((if called { Kind::Calls } else { Kind::Mentions }, called));
@@ -303,6 +324,7 @@ mod tests {
             ("`(f ,(f x) '(f) ,f (let ((f 1)) f))", "  C   C      m   r        m     m"),
             ("(with-f (f 1) x)", ""),
             ("(defpackage :p (:export #:f))", "                        m"),
+            ("(list #+nil (f 1) #+(or) (f 2) '(f 3) #+sbcl (f 4))", "             m            m      m            C"),
         ] {
             assert_eq!(marked(source, false), expected, "{source}");
         }

@@ -1,17 +1,20 @@
 //! Renaming of local names. The text proposes the occurrences, and the image, which expands the
 //! form before and after, proves that nothing else has changed its meaning.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::spelling::{keyword, respelled, same};
 use super::{Change, Expander, FileChanges, Named, Refusal, Renaming};
 use crate::file_uri::path_of_uri;
 use crate::ide::context::{Backend, Cursor};
+use crate::ide::refactor::mentions::Hidden;
+use crate::ide::refactor::names;
 use crate::image::api::expand::{CompareExpansions, Variant};
+use crate::image::api::symbols::Want;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix, symbol_name};
 use crate::text::definitions;
-use crate::text::scopes::{Binding, Scopes, Shorthand};
+use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
 
 /// The maximum number of texts that are compared with the form.
 const VARIANTS: usize = 12;
@@ -70,6 +73,23 @@ pub async fn rename<B: Backend>(
     let scopes = Scopes::of(&form);
     let bound = scopes.resolve(cursor.offset);
     let Some(key) = symbol_name(&named.written) else { return Ok(None) };
+    if let Some(index) = bound {
+        let binding = &scopes.bindings[index];
+        if is_special(cursor, &form, binding, &named.written).await {
+            return Ok(None);
+        }
+        if binding.kind.space() == Space::Variable {
+            is_free(cursor, new).await?;
+        }
+        let known = scopes.occurrences(index);
+        let hidden = Hidden { form: &form, name: &binding.name, known: &known, unknown: &|_: &str| false };
+        if let Some(by) = form.nodes.iter().find_map(|node| hidden.first(node)) {
+            return Refusal::of(format!(
+                "{} is not renamed: {by} may mean it too, and the text does not tell.",
+                named.name
+            ));
+        }
+    }
     let around = doubtful(cursor, &form, &key, bound.and_then(|index| binder(&form, &scopes.bindings[index]))).await;
     if bound.is_none() && around.is_empty() {
         return Ok(None);
@@ -148,6 +168,33 @@ pub async fn rename<B: Backend>(
         },
         (None, Err(error)) => Refusal::of(error.to_string()),
     }
+}
+
+/// Returns true if a binding is one of a special variable, as far as the texts and the image tell.
+async fn is_special<B: Backend>(cursor: &Cursor<B>, form: &Form, binding: &Binding, written: &str) -> bool {
+    binding.kind.space() == Space::Variable
+        && (names::is_declared_special(form, &binding.name) || is_global(cursor, &binding.name, written).await)
+}
+
+/// Refuses the name of a special variable or constant for a local one.
+async fn is_free<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
+    if is_global(cursor, &symbol_name(new).unwrap_or_default(), new).await {
+        return Refusal::of(format!("{new} is a special variable or a constant. Choose another name."));
+    }
+    Ok(())
+}
+
+/// Returns true if the standard, a text of the workspace, or the image has a variable of the name.
+async fn is_global<B: Backend>(cursor: &Cursor<B>, name: &str, written: &str) -> bool {
+    names::is_standard_variable(name)
+        || names::defines_variable(&cursor.context.texts_index().await, name)
+        || is_variable_in_image(cursor, written).await
+}
+
+async fn is_variable_in_image<B: Backend>(cursor: &Cursor<B>, written: &str) -> bool {
+    let known = cursor.context.symbol(written, cursor.package().as_deref(), &[Want::Facts]).await.unwrap_or_default();
+    let kinds = known.facts.map(|facts| facts.kinds).unwrap_or_default();
+    kinds.iter().any(|kind| matches!(kind.as_str(), "variable" | "constant" | "symbol macro"))
 }
 
 /// The occurrences of a name in a form, each with a flag for one in quoted data.
@@ -242,16 +289,18 @@ async fn doubtful<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within
 
 /// The changes that give the occurrences the new name.
 fn changes(form: &Form, scopes: &Scopes, spans: &Spans, typed: &str, new: &str) -> Vec<Change> {
+    let source: Vec<char> = form.source.chars().collect();
     let written = |span: &Span| -> String {
         let start = span.start - form.span.start;
-        form.source.chars().skip(start).take(span.end - span.start).collect()
+        source[start..].iter().take(span.end - span.start).collect()
     };
+    let shorthands: HashMap<Span, &Shorthand> =
+        scopes.bindings.iter().rev().map(|binding| (binding.span, &binding.shorthand)).collect();
     let mut found: Vec<Change> = Vec::new();
     for span in spans {
         let old = written(span);
         let plain = respelled(&old, typed, new);
-        let shorthand = scopes.bindings.iter().find(|binding| binding.span == *span).map(|binding| &binding.shorthand);
-        let (span, by) = match shorthand {
+        let (span, by) = match shorthands.get(span) {
             Some(Shorthand::Key) => (*span, format!("(({} {plain}))", keyword(&old))),
             Some(Shorthand::KeyInList) => (*span, format!("({} {plain})", keyword(&old))),
             Some(Shorthand::KeyPair { keyword, around, alone })

@@ -318,3 +318,28 @@ fn clashes_are_refused() {
     "#]],
     );
 }
+
+#[test]
+fn a_local_name_is_not_renamed_where_its_meaning_would_change() {
+    let refused = |text: &str, new: &str, reason: &str| {
+        let found = renamed(text, new, &Says(None));
+        assert!(found.contains("refused: ") && found.contains(reason), "{text}\n{found}");
+    };
+    // The new name is special or constant.
+    refused("(let ((x‸ 1)) x)", "pi", "pi is a special variable or a constant");
+    refused("(let ((x‸ 1)) x)", "*print-base*", "*print-base* is a special variable");
+    refused("(let ((x‸ 1)) x)\n(defvar y 1)", "y", "y is a special variable or a constant");
+    // Others may mean it too.
+    refused("(let ((x‸ 1)) (macrolet ((m () 'x)) (list x (m))))", "new", "macrolet may mean it too");
+    refused("(let ((x‸ 1)) (foo:let ((x 2)) x) x)", "new", "let may mean it too");
+    refused("(let ((x‸ 1)) (g x app::x))", "new", "app::x may mean it too");
+    // A special variable is renamed everywhere.
+    let found = renamed("(let ((*x*‸ 1)) *x*)\n(defvar *x* 2)\n(defun f () *x*)", "*new*", &Says(None));
+    assert!(found.starts_with("variable: (let ((*new* 1)) *new*)\n(defvar *new* 2)\n(defun f () *new*)"), "{found}");
+    check(
+        "(defun f (x‸) (multiple-value-setq (x y) (g)) (assert x (x)) (print-unreadable-object (x s) x))",
+        expect![[r#"
+            parameter: (defun f (new) (multiple-value-setq (new y) (g)) (assert new (new)) (print-unreadable-object (new s) new))
+        "#]],
+    );
+}

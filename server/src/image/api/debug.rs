@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Operation;
-use crate::model::evaluation::{EvalError, EvalOutcome};
+use crate::model::evaluation::{Clipped, EvalError, EvalOutcome};
 pub use crate::model::frozen::Restart;
 
 /// A stop: a thread that waits with its stack alive.
@@ -16,11 +16,15 @@ pub struct Stop {
     /// The stop's number.
     #[serde(rename = "stop")]
     pub number: u64,
-    /// The evaluation's request.
+    /// The evaluation's request; a number beyond those of requests for a thread that a program
+    /// started.
     #[serde(rename = "id")]
     pub evaluation: Json,
     /// The evaluation's session.
     pub session: Option<String>,
+    /// The session whose code started the thread, if a program started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<String>,
     /// The thread's name.
     pub thread: String,
     /// 1, or more for a stop that came of a request to another one.
@@ -399,6 +403,12 @@ pub struct Done {
     /// The error, with status `error`.
     #[serde(default)]
     pub error: Option<EvalError>,
+    /// The standard output of code that was evaluated in a frame.
+    #[serde(default)]
+    pub stdout: Clipped,
+    /// Its error output.
+    #[serde(default)]
+    pub stderr: Clipped,
 }
 
 /// The end of an attempt at a frozen failure.

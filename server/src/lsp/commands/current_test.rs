@@ -37,6 +37,7 @@ pub(super) async fn evaluate(
             origin: None,
             output: None,
             debug: false,
+            threads: false,
         };
         let answer = connection.session.evaluate_part(connection.client, request, uri, part).await;
         let Some((_, answer)) = answer else { continue };

@@ -63,6 +63,7 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
         origin: None,
         output,
         debug: connection.negotiated().stops,
+        threads: true,
     };
     let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
     let (session, client) = (&connection.session, connection.client);

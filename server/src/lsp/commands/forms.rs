@@ -210,6 +210,7 @@ async fn evaluate(
         origin: None,
         output,
         debug: connection.negotiated().stops,
+        threads: true,
     };
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
     match follow(connection, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {

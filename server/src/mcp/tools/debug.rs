@@ -245,7 +245,7 @@ async fn act(call: &Call, number: u64, deed: Deed) -> Result<(String, Value, boo
         return Err(Failure { kind: "stale".into(), message });
     }
     let done = perform(session, &stop, deed).await.map_err(failed)?;
-    Ok(stops::outcome(&done))
+    Ok(stops::outcome(&done, "stop"))
 }
 
 async fn perform(session: &Session, at: &Stop, deed: Deed) -> Result<Done, ImageError> {

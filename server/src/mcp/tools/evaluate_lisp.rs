@@ -72,6 +72,7 @@ across calls, in the live image the user's editor shares.";
             origin: None,
             output,
             debug: false,
+            threads: false,
         };
         let answer = if in_copy {
             call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await

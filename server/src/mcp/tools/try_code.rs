@@ -27,7 +27,7 @@ pub(crate) struct Input {
     /// {label, code} or {label, path, edits}, edits as in lisp-edit-form
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     candidates: Vec<Candidate>,
-    /// Run after each candidate's definitions
+    /// Run after each
     #[serde(default)]
     code: Option<String>,
     /// Or: the package whose tests are run
@@ -117,7 +117,7 @@ impl Tool for TryCode {
 
     const NAME: &'static str = "try-code";
     const TITLE: &'static str = "Try candidates";
-    const DESCRIPTION: &'static str = "Try versions of definitions, each in a confined copy of the image, with the same code or tests: results, and \
+    const DESCRIPTION: &'static str = "Try versions of definitions, each in a confined copy, with the same code or tests: results, and \
 which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
@@ -160,6 +160,7 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
         origin: None,
         output: None,
         debug: false,
+        threads: false,
     };
     // One after the other, as all work of agents in copies.
     let all = async {

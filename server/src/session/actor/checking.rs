@@ -1,5 +1,6 @@
 //! Checks: of open documents, when they are due; of texts and systems, on request.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -8,6 +9,8 @@ use super::{Actor, first_line};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
+use crate::ide::index::Store;
+use crate::ide::texts::OpenText;
 use crate::ide::{lint, structure, undefined_variables};
 use crate::image::api::CheckParams;
 use crate::image::api::eval_copy::EvalInCopyParams;
@@ -24,7 +27,7 @@ use crate::session::in_copy::{Limits, bounded};
 use crate::session::jobs::{Job, Kind, Report};
 use crate::session::requests::{compute_all, in_place};
 use crate::session::{
-    CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, Frontend, SystemReport, systems,
+    CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, Frontend, OpenDocument, SystemReport, systems,
 };
 use crate::text::document::Document;
 use crate::text::expected::Expected;
@@ -74,7 +77,7 @@ impl Actor {
             let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let checker = self.checker.clone();
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
-            let rules = self.config(key.0).lint_rules.clone();
+            let rules = self.rules(self.config(key.0).lint_rules.clone());
             let abort = self.jobs.start_check(job, async move {
                 let report = with_uses_marked(document.clone(), checker.check_edited(prepared()).await?).await;
                 Ok(with_rules(document, report, rules).await)
@@ -147,6 +150,7 @@ impl Actor {
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         // A form of an agent's is compiled, and no more.
         let rules = if request.mode == CheckMode::File { config.lint_rules.clone() } else { Vec::new() };
+        let rules = self.rules(rules);
         self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
             let text = request.text.clone();
             let (document, structure, expected) = compute_all(move || {
@@ -167,6 +171,16 @@ impl Actor {
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
         });
+    }
+
+    /// The rules of these names, with the texts that they look into if there are any.
+    fn rules(&self, names: Vec<String>) -> Rules {
+        if names.is_empty() {
+            return Rules::default();
+        }
+        let text = |one: OpenDocument| OpenText { uri: one.uri, own: true, path: one.path, document: one.document };
+        let open = self.documents.all().into_iter().map(text).collect();
+        Rules { names, index: self.index.clone(), workspace: self.workspace.clone(), open }
     }
 
     /// The seconds that a check or an expansion may take. An agent holds no copy for longer than
@@ -262,13 +276,23 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
     .await
 }
 
+/// The rules beside the compiler, and the workspace's texts, which they look into.
+#[derive(Debug, Default)]
+struct Rules {
+    names: Vec<String>,
+    index: Store,
+    workspace: PathBuf,
+    open: Vec<OpenText>,
+}
+
 /// The report with the findings of the rules beside the compiler.
-async fn with_rules(document: Document, mut report: CheckReport, rules: Vec<String>) -> CheckReport {
-    if rules.is_empty() {
+async fn with_rules(document: Document, mut report: CheckReport, rules: Rules) -> CheckReport {
+    if rules.names.is_empty() {
         return report;
     }
     compute_all(move || {
-        report.diagnostics.extend(lint::check(&document, &rules));
+        let index = rules.index.refreshed(&rules.workspace, rules.open);
+        report.diagnostics.extend(lint::check(&document, &rules.names, &index));
         report
     })
     .await

@@ -43,9 +43,11 @@ impl Actor {
             origin: request.origin.or(origin),
             stream: request.output.is_some(),
             debug: request.debug && !reports,
+            threads: request.debug && request.threads && !reports,
             freeze: if request.debug && !reports { None } else { self.checker.freeze(client.config.frozen) },
         };
         let memory = client.config.check.memory;
+        client.starts_threads |= params.threads;
         let evaluation = Evaluation { params, memory, placed, output: request.output, how, reply };
         if client.stopped {
             // What is evaluated while a program waits, such as the mended function, waits for

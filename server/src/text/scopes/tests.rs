@@ -179,3 +179,23 @@ fn blocks_and_tags() {
     let expected = format!("{text}\n{}\nblock of loop", carets(&[(12, 3), (43, 3)]));
     assert_eq!(marked("(loop named out for x in y do (return-from out‸ x))"), expected);
 }
+
+#[test]
+fn a_name_of_another_package_is_another_name() {
+    for (source, expected) in [
+        ("(foo:let ((x 1)) x‸)", 0),
+        ("(cl:let ((x 1)) x‸)", 2),
+        ("(common-lisp::let ((x 1)) x‸)", 2),
+        ("(let ((x‸ 1)) foo:x)", 1),
+        ("(let ((foo:x‸ 1)) foo::x)", 2),
+        ("(let ((foo:x‸ 1)) x)", 1),
+        ("(alexandria:when-let ((x 1)) x‸)", 2),
+        ("(bt:with-lock (x l) x‸)", 2),
+    ] {
+        let offset = source.chars().position(|char| char == '‸').expect("a caret");
+        let document = Document::new(&source.replace('‸', ""), 0);
+        let scopes = Scopes::of(&Form::at(&document, offset).expect("a form"));
+        let found = scopes.resolve(offset).map_or(0, |index| scopes.occurrences(index).len());
+        assert_eq!(found, expected, "{source}");
+    }
+}

@@ -5,7 +5,70 @@ use std::sync::Arc;
 
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node, Prefix};
+use super::super::names;
 use super::{Binding, BindingKind, Scopes, Shorthand, Space, Use, lambda_list, loop_form};
+
+/// The operators of the standard that bind, or do not evaluate all of their arguments. Others that
+/// are known here belong to many packages.
+const STANDARD: [&str; 57] = [
+    "quote",
+    "in-package",
+    "defpackage",
+    "declaim",
+    "go",
+    "block",
+    "return-from",
+    "tagbody",
+    "function",
+    "let",
+    "let*",
+    "symbol-macrolet",
+    "prog",
+    "prog*",
+    "flet",
+    "labels",
+    "macrolet",
+    "lambda",
+    "defun",
+    "defmacro",
+    "define-compiler-macro",
+    "deftype",
+    "define-setf-expander",
+    "define-modify-macro",
+    "defgeneric",
+    "do",
+    "do*",
+    "dolist",
+    "dotimes",
+    "do-symbols",
+    "do-external-symbols",
+    "do-all-symbols",
+    "destructuring-bind",
+    "multiple-value-bind",
+    "with-slots",
+    "with-accessors",
+    "handler-case",
+    "restart-case",
+    "loop",
+    "define-condition",
+    "defstruct",
+    "defvar",
+    "defparameter",
+    "defconstant",
+    "define-symbol-macro",
+    "case",
+    "ecase",
+    "ccase",
+    "typecase",
+    "multiple-value-setq",
+    "assert",
+    "print-unreadable-object",
+    "pprint-logical-block",
+    "check-type",
+    "cond",
+    "the",
+    "eval-when",
+];
 
 /// A walk through a form, which collects its bindings.
 pub(super) struct Walk<'a> {
@@ -23,7 +86,7 @@ impl Walk<'_> {
     }
 
     fn bind_function(&mut self, node: &Node, kind: BindingKind, by: &str, scopes: Vec<Span>, parameters: Option<Span>) {
-        let Some(name) = self.form.name(node) else { return };
+        let Some(name) = self.name(node) else { return };
         if matches!(name.as_str(), "nil" | "t" | "_") || name.starts_with([':', '&']) {
             return;
         }
@@ -55,6 +118,19 @@ impl Walk<'_> {
         }
     }
 
+    /// The name of a symbol: with its package if that is written, and is not the standard's.
+    fn name(&self, node: &Node) -> Option<String> {
+        let name = self.form.name(node)?;
+        let package = names::other_package(self.form.text(node));
+        Some(package.map_or_else(|| name.clone(), |package| format!("{}:{name}", package.to_lowercase())))
+    }
+
+    /// The operator of a list. One of another package is none of the standard's.
+    fn operator(&self, node: &Node) -> Option<String> {
+        let name = self.form.operator(node)?;
+        if STANDARD.contains(&name.as_str()) { self.name(&node.children[0]) } else { Some(name) }
+    }
+
     /// A form that is evaluated.
     pub(super) fn expression(&mut self, node: &Node) {
         match node.prefix {
@@ -71,7 +147,7 @@ impl Walk<'_> {
     }
 
     pub(super) fn used(&mut self, node: &Node, space: Space) {
-        if let Some(name) = self.form.name(node).filter(|name| !name.starts_with(':')) {
+        if let Some(name) = self.name(node).filter(|name| !name.starts_with(':')) {
             self.scopes.uses.push(Use { name, span: node.span, space });
         }
     }
@@ -87,7 +163,7 @@ impl Walk<'_> {
     }
 
     fn list(&mut self, node: &Node) {
-        let Some(operator) = self.form.operator(node) else {
+        let Some(operator) = self.operator(node) else {
             return self.body(&node.children); // ((lambda ...) ...), or data
         };
         let head = &node.children[0]; // it has an operator
@@ -157,6 +233,25 @@ impl Walk<'_> {
                 }
             }
             "cond" => rest.iter().for_each(|clause| self.body(&clause.children)),
+            "multiple-value-setq" => {
+                let names = rest.first().map(|names| names.children.as_slice()).unwrap_or_default();
+                names.iter().for_each(|name| self.used(name, Space::Variable));
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            // Lists that are no calls: places, and the arguments of the macro.
+            "assert" => {
+                self.body(rest.get(..1).unwrap_or_default());
+                self.body(rest.get(1).map(|places| places.children.as_slice()).unwrap_or_default());
+                self.body(rest.get(2..).unwrap_or_default());
+            }
+            "print-unreadable-object" | "pprint-logical-block" => {
+                self.body(rest.first().map(|arguments| arguments.children.as_slice()).unwrap_or_default());
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            "check-type" => {
+                self.body(rest.get(..1).unwrap_or_default());
+                self.body(rest.get(2..).unwrap_or_default());
+            }
             "the" | "truly-the" | "eval-when" | "catch-tag" => self.body(rest.get(1..).unwrap_or_default()),
             "declare" => self.declarations(rest),
             "with-gensyms" | "with-unique-names" | "once-only" => {

@@ -86,6 +86,18 @@ export default async function ({ workbench, page, step }) {
     await workbench.shows('scratch.lisp', ':WENT')
   })
 
+  await step('a thread that a form started stops under its name, and goes on by a restart', async () => {
+    const failing = '(restart-case (error "No thread.") (go-on () :report "Go on." (list :went :on)))'
+    await workbench.scratch(`(progn (sb-thread:make-thread (lambda () ${failing}) :name "worker") :started)`)
+    await page.keyboard.press('Alt+Enter')
+    const told = page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: No thread. (in the thread worker)' })
+    await told.waitFor()
+    await workbench.shows('scratch.lisp', ':STARTED')
+    await page.locator('.debug-toolbar').waitFor()
+    await told.locator('.monaco-button', { hasText: '0: GO-ON' }).click()
+    await over()
+  })
+
   await step('F5 evaluates the form at the cursor without a launch.json', async () => {
     await workbench.scratch('(+ 40 1)\n\n(list :f5 (* 6 7))\n')
     await page.keyboard.press('ArrowUp')

@@ -1,0 +1,116 @@
+--- Recordings: the form at the cursor, or a test, runs once in a copy of the image; what it did is
+--- shown as rows in a float, where keys ask further.
+local client_of = require('consort.client')
+local float = require('consort.float')
+
+local M = {}
+
+local HINT = '<CR> source, s moment, > < step, t calls, e error, v values, h history, w when, q closes'
+
+---@class consort.Recorded
+---@field number integer
+---@field rows table<integer, table> by line
+---@field event? integer the moment that is shown
+
+--- The lines of an answer, and the rows by line.
+---@param answer table
+---@param head? string[]
+---@return string[] lines
+---@return table<integer, table> rows
+function M.lines(answer, head)
+  local lines, rows = vim.list_extend({}, head or {}), {}
+  for _, row in ipairs(answer.rows or {}) do
+    local indent = ('  '):rep(math.min(row.depth or 0, 30))
+    local value = row.value and (row.kind == 'variable' and ' = ' or ' ') .. row.value or ''
+    table.insert(lines, indent .. row.text .. value)
+    rows[#lines] = row
+  end
+  if (answer.total or 0) == 0 then table.insert(lines, 'There is no such moment among the events that are kept.') end
+  local shown = (answer.start or 0) + #(answer.rows or {})
+  if shown < (answer.total or 0) then table.insert(lines, ('... %d of %d'):format(#answer.rows, answer.total)) end
+  if (answer.failed or 0) > 0 then table.insert(lines, ('The condition failed at %d moments, first with %s'):format(answer.failed, answer.failure or '')) end
+  return lines, rows
+end
+
+--- Go to the row's place, out of the float.
+local function go(row)
+  if not row or type(row.position) ~= 'table' or not row.file or row.file == '' then return client_of.say('this row has no place in a file') end
+  vim.api.nvim_win_close(0, true)
+  require('consort.goto').line(row.file, row.position[1])
+end
+
+---@param recorded consort.Recorded
+---@param answer table
+---@param head? string[]
+---@param title string
+local function show(recorded, answer, head, title)
+  local lines, rows = M.lines(answer, head)
+  local first = math.huge
+  for line in pairs(rows) do first = math.min(first, line) end
+  local function ask(query, argument)
+    local win = vim.api.nvim_get_current_win()
+    client_of.execute('recordingQuery', vim.tbl_extend('error', { recording = recorded.number, query = query }, argument or {}), function(result)
+      -- Closed meanwhile, or another answer came first: nobody waits for this one.
+      if not vim.api.nvim_win_is_valid(win) then return end
+      vim.api.nvim_win_close(win, true)
+      show(vim.tbl_extend('force', recorded, { event = result.answer.event }), result.answer, nil, ('Recording %d: %s'):format(recorded.number, argument and argument.of or query))
+    end, { buf = recorded.buf })
+  end
+  local function ask_of(query, prompt)
+    vim.ui.input({ prompt = prompt }, function(of)
+      if of and of ~= '' then ask(query, { of = of }) end
+    end)
+  end
+  local function row() return rows[vim.api.nvim_win_get_cursor(0)[1]] end
+  local function step(by)
+    local one = row()
+    local event = recorded.event or one and one.event
+    if not event or event + by < 0 then return client_of.say('this row is no moment') end
+    ask('event', { event = event + by })
+  end
+  float.open(lines, {
+    title = title,
+    row = first < math.huge and first - 1 or nil,
+    hint = HINT,
+    keys = {
+      ['<CR>'] = function() go(row()) end,
+      s = function()
+        local one = row()
+        if one and one.event then ask('event', { event = one.event }) else client_of.say('this row is no moment') end
+      end,
+      ['>'] = function() step(1) end,
+      ['<'] = function() step(-1) end,
+      t = function() ask('tree') end,
+      e = function() ask('error') end,
+      v = function() ask_of('values', 'Values of the expression: ') end,
+      h = function() ask_of('history', 'History of the variable: ') end,
+      w = function() ask_of('when', 'When did become true: ') end,
+    },
+  })
+end
+
+--- Record the form at the cursor, or the test of a name.
+---@param test? string
+function M.record(test)
+  local client = client_of.need()
+  if not client then return end
+  local buf = vim.api.nvim_get_current_buf()
+  local place = client_of.place(client)
+  local argument = test and test ~= '' and { test = test } or { uri = place.uri, position = place.position }
+  client_of.say('recording ...')
+  client_of.execute('record', argument, function(result)
+    vim.api.nvim_echo({ { '' } }, false, {})
+    local recording = result.recording
+    local outcome = recording.outcome or {}
+    local failure = type(outcome.error) == 'table' and ('%s: %s'):format(outcome.error.type, outcome.error.message)
+    if recording.recording == 0 then return float.open(result.text, { title = 'Not recorded', hint = 'q closes' }) end
+    local head = {
+      failure or '⇒ ' .. table.concat(outcome.values or {}, ', '),
+      ('%d events, %d calls; the image is as it was'):format(recording.events, recording.calls),
+      '',
+    }
+    show({ number = recording.recording, buf = buf, event = failure and recording.answer.event or nil }, recording.answer, head, ('Recording %d'):format(recording.recording))
+  end)
+end
+
+return M

@@ -1,0 +1,115 @@
+// Recordings: the form at the cursor runs once in a copy of the image; what it did is a list of
+// rows, of which each leads to its source, and which asks further.
+import * as vscode from 'vscode'
+import { plain } from './convert.js'
+import { lispEditor } from './evaluate.js'
+import { label } from './format.js'
+import type { RecordAnswer, RecordedRow, RecordingAnswer } from './lsp_ext.js'
+import { complain, type Server } from './server.js'
+
+interface Item extends vscode.QuickPickItem {
+  row?: RecordedRow
+  ask?: { query: string; prompt?: string }
+}
+
+const MOMENT: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon('eye'), tooltip: 'This moment: variables and values' }
+const QUESTIONS: Item[] = [
+  { label: 'Calls', iconPath: new vscode.ThemeIcon('list-tree'), ask: { query: 'tree' } },
+  { label: 'The last error', iconPath: new vscode.ThemeIcon('error'), ask: { query: 'error' } },
+  { label: 'Values of an expression', iconPath: new vscode.ThemeIcon('symbol-numeric'), ask: { query: 'values', prompt: 'The expression as it is written, or FILE:LINE:COLUMN' } },
+  { label: 'History of a variable', iconPath: new vscode.ThemeIcon('symbol-variable'), ask: { query: 'history', prompt: 'The name of the variable' } },
+  { label: 'When a condition became true', iconPath: new vscode.ThemeIcon('search'), ask: { query: 'when', prompt: 'A Lisp expression over variables' } },
+]
+
+export class Recordings {
+  constructor(private readonly server: Server) {}
+
+  async recordForm(): Promise<void> {
+    const editor = lispEditor()
+    if (editor === undefined) return
+    try {
+      const argument = { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
+      const { text, recording } = await vscode.window.withProgress(
+        { location: vscode.ProgressLocation.Notification, title: 'Recording the form', cancellable: true },
+        (_, token) => this.server.run<RecordAnswer>('record', argument, undefined, token),
+      )
+      if (recording.recording === 0) throw new Error(text)
+      const { error, values } = recording.outcome
+      const outcome = error == null ? `⇒ ${values.join(', ')}` : `${error.type}: ${error.message}`
+      await this.show(recording.recording, recording.answer, outcome)
+    } catch (error) {
+      complain(error)
+    }
+  }
+
+  /** Show an answer until a row leads to its source or nothing is chosen. */
+  private async show(recording: number, first: RecordingAnswer, outcome: string): Promise<void> {
+    let answer: RecordingAnswer | undefined = first
+    let title = outcome
+    while (answer !== undefined) {
+      const chosen = await this.choose(answer, `Recording ${recording}: ${title}`)
+      if (chosen === undefined) return
+      if (typeof chosen === 'number') {
+        answer = await this.ask(recording, { query: 'event', event: chosen })
+        title = `moment ${chosen}`
+      } else if (chosen.ask !== undefined) {
+        const { query, prompt } = chosen.ask
+        const of = prompt === undefined ? undefined : await vscode.window.showInputBox({ title, prompt })
+        if (prompt !== undefined && (of === undefined || of === '')) return
+        answer = await this.ask(recording, { query, of })
+        title = of ?? query
+      } else {
+        const { file, position } = chosen.row ?? {}
+        if (file === undefined || file === '' || position === undefined) return
+        const [line, column, endLine, endColumn] = position
+        const selection = new vscode.Range(line - 1, column - 1, endLine - 1, endColumn - 1)
+        await vscode.window.showTextDocument(vscode.Uri.file(file), { selection })
+        return
+      }
+    }
+  }
+
+  private async ask(recording: number, question: { query: string; of?: string | undefined; event?: number }): Promise<RecordingAnswer> {
+    return (await this.server.run<{ answer: RecordingAnswer }>('recordingQuery', { recording, ...question })).answer
+  }
+
+  /** The item that is chosen, or the event whose moment is asked for. */
+  private choose(answer: RecordingAnswer, title: string): Promise<Item | number | undefined> {
+    return new Promise((resolve) => {
+      const pick = vscode.window.createQuickPick<Item>()
+      pick.title = label(title)
+      pick.placeholder = answer.total === 0 ? 'There is no such moment among the events that are kept' : 'Enter goes to the source'
+      pick.matchOnDescription = true
+      pick.items = [...answer.rows.map(itemOf), ...steps(answer), { label: 'Ask', kind: vscode.QuickPickItemKind.Separator }, ...QUESTIONS]
+      let result: Item | number | undefined
+      pick.onDidTriggerItemButton(({ item }) => {
+        result = item.row?.event
+        pick.hide()
+      })
+      pick.onDidAccept(() => {
+        const item = pick.selectedItems[0]
+        result = item?.row?.kind === 'step' ? item.row.event : item
+        pick.hide()
+      })
+      pick.onDidHide(() => {
+        pick.dispose()
+        resolve(result)
+      })
+      pick.show()
+    })
+  }
+}
+
+function itemOf(row: RecordedRow): Item {
+  const indent = '\u2003'.repeat(Math.min(row.depth ?? 0, 30))
+  const value = row.value === undefined ? '' : `${row.kind === 'variable' ? ' = ' : ' '}${row.value}`
+  const place = row.file === undefined || row.file === '' || row.position === undefined ? '' : `${vscode.workspace.asRelativePath(row.file)}:${row.position[0]}`
+  return { label: indent + label(row.text + value), description: label(place), row, buttons: row.event === undefined ? [] : [MOMENT] }
+}
+
+/** The moments before and after the one that is shown. */
+function steps({ event }: RecordingAnswer): Item[] {
+  if (event === undefined) return []
+  const step = (name: string, icon: string, to: number): Item => ({ label: name, iconPath: new vscode.ThemeIcon(icon), row: { kind: 'step', text: name, event: to } })
+  return [step('One moment earlier', 'arrow-up', Math.max(0, event - 1)), step('One moment later', 'arrow-down', event + 1)]
+}

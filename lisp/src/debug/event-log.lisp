@@ -1,0 +1,212 @@
+;;;; The event log: the events of a program that is recorded, in the order in which they came. A
+;;;; copy of the image has one thread, so there is one log, and nothing here takes a lock.
+;;;;
+;;;; An event is a call, the value of a form, a return, a non-local exit, or a condition that was
+;;;; signalled, with the variables that were in scope. The newest events are kept, as many as count
+;;;; and octets allow.
+
+(in-package :consort)
+
+(defconstant +events-kept+ 100000 "Events that are kept, the newest.")
+(defconstant +octets-kept+ (* 64 1024 1024) "About the octets of all that is kept.")
+(defconstant +event-octets+ 48 "Octets of an event without its values.")
+(defconstant +recorded-depth+ 1000 "How deep recorded calls nest. A call within that many is not recorded.")
+
+(defconstant +nowhere+ (- (ash 1 40)) "Where an activation is that came to no probe yet, in an event.")
+
+(defstruct (activation (:constructor make-activation (number unit parent depth arguments begin)))
+  "The call NUMBER, of UNIT's function, which its PARENT made; BEGIN is its first event. AT says where
+  it is: the number of the probe it came to last, or, when that form had its value, -1 minus that.
+  VARIABLES are the last that were seen."
+  (number 0 :type index :read-only t) (unit nil :read-only t) (parent nil :read-only t)
+  (depth 0 :type index :read-only t) (arguments '() :type list :read-only t) (begin 0 :type index :read-only t)
+  (at nil :type (or null fixnum)) (variables '() :type list)
+  (outcome :open :type (member :open :returned :left)) (results '() :type list))
+
+(defstruct (event-log (:constructor make-event-log (&optional (size +events-kept+) (octets-limit +octets-kept+))))
+  "EVENTS is a ring of four objects an event: what it is, its ACTIVATION, what was kept of its value,
+  and of the variables. COUNT is the number of all events, FIRST that of the oldest kept. COUNTED is
+  *KEPT-OCTETS* as it was at the last event; what was kept since then counts for the next. OUTSIDE
+  is true from when an error came to handlers that are not the program's until it goes on."
+  (size 0 :type index :read-only t) (octets-limit 0 :type index :read-only t)
+  (events (make-array (* 4 size) :initial-element 0) :type simple-vector :read-only t)
+  (octets (make-array size :element-type '(unsigned-byte 32) :initial-element 0) :type (simple-array (unsigned-byte 32) (*)) :read-only t)
+  (count 0 :type index) (first 0 :type index) (total 0 :type index) (counted *kept-octets* :type fixnum)
+  (calls 0 :type index) (skipped 0 :type index) (outside nil)
+  (current nil :type (or null activation)))
+
+(define-global *event-log* nil "The log of the program that is recorded in this process, a copy of the image; NIL elsewhere.")
+
+(declaim (inline cons-what))
+(defun cons-what (kind number)
+  "The KIND of an event and NUMBER in one fixnum."
+  (declare (type fixnum number))
+  (logior (ash (the (signed-byte 48) number) 3)
+          (ecase kind (:call 0) (:value 1) (:return 2) (:exit 3) (:signal 4))))
+
+(defun record-event (log kind number activation kept variables)
+  "Add an event of ACTIVATION at the probe NUMBER or -1; returns its number."
+  (declare (type event-log log) (type fixnum number))
+  (let* ((size (event-log-size log))
+         (count (event-log-count log))
+         (slot (rem count size))
+         (events (event-log-events log))
+         (at (* 4 slot))
+         (octets (min (+ +event-octets+ (- *kept-octets* (event-log-counted log))) #xFFFFFFF)))
+    (declare (type index at slot))
+    (when (= (- count (event-log-first log)) size)
+      (forget-oldest log))
+    (setf (svref events at) (cons-what kind number)
+          (svref events (+ at 1)) activation
+          (svref events (+ at 2)) kept
+          (svref events (+ at 3)) variables
+          (aref (event-log-octets log) slot) octets)
+    (incf (event-log-total log) octets)
+    (setf (event-log-counted log) *kept-octets*)
+    (setf (event-log-count log) (1+ count))
+    (loop while (and (> (event-log-total log) (event-log-octets-limit log))
+                     (< (event-log-first log) (1- (event-log-count log))))
+          do (forget-oldest log))
+    count))
+
+(defun forget-oldest (log)
+  (let* ((slot (rem (event-log-first log) (event-log-size log))) (at (* 4 slot)))
+    (decf (event-log-total log) (aref (event-log-octets log) slot))
+    (fill (event-log-events log) 0 :start at :end (+ at 4))
+    (incf (event-log-first log))))
+
+;;; What the code of recorded definitions calls
+
+(declaim (notinline record-before record-value record-values))
+(defun record-before (number &rest values)
+  "A recorded definition comes to the probe NUMBER, where the variables have VALUES."
+  (declare (dynamic-extent values))
+  (let* ((log *event-log*) (activation (and log (event-log-current log))))
+    (when activation
+      (setf (event-log-outside log) nil
+            (activation-at activation) number
+            (activation-variables activation) (keep-all values (activation-variables activation)))))
+  nil)
+
+(defun note-value (log number kept values)
+  (let ((activation (event-log-current log)))
+    (when activation
+      (let ((variables (keep-all values (activation-variables activation))))
+        (setf (event-log-outside log) nil
+              (activation-at activation) (- -1 number)
+              (activation-variables activation) variables)
+        (record-event log :value number activation kept variables)))))
+
+(defun record-value (number value &rest values)
+  "The form of the probe NUMBER has VALUE."
+  (declare (dynamic-extent values))
+  (let ((log *event-log*))
+    (when log (note-value log number (keep value) values)))
+  nil)
+
+(defstruct (several (:constructor make-several (values)))
+  "Several VALUES, or none, as they are kept."
+  (values '() :type list :read-only t))
+
+(defun keep-results (results)
+  (if (and results (null (cdr results)))
+      (keep (car results))
+      (make-several (loop for result in results repeat +kept-parts+ collect (keep result)))))
+
+(defun record-values (number results &rest values)
+  "The form of the probe NUMBER has the values RESULTS."
+  (declare (dynamic-extent values))
+  (let ((log *event-log*))
+    (when log (note-value log number (keep-results results) values)))
+  nil)
+
+(defun recording-call-p ()
+  "Returns true if a call is recorded here; counts one that is not for its depth."
+  (let* ((log *event-log*) (current (and log (event-log-current log))))
+    (cond ((null current) nil)
+          ((< (activation-depth current) +recorded-depth+) t)
+          (t (incf (event-log-skipped log)) nil))))
+
+(defun begin-activation (log unit arguments)
+  (let ((parent (event-log-current log)))
+    (let* ((kept (loop for argument in arguments repeat +kept-parts+ collect (keep argument)))
+           (activation (make-activation (event-log-calls log) unit parent (if parent (1+ (activation-depth parent)) 0)
+                                        kept (event-log-count log))))
+      (note-octets (+ 112 (* 16 (length kept))))
+      (incf (event-log-calls log))
+      (setf (event-log-current log) activation)
+      (record-event log :call -1 activation kept '())
+      activation)))
+
+(defun end-activation (log activation outcome results)
+  (let ((kept (if (eq outcome :returned) (keep-results results) '())))
+    (record-event log (if (eq outcome :returned) :return :exit) -1 activation kept (activation-variables activation))
+    (setf (activation-outcome activation) outcome
+          (activation-results activation) (if (eq outcome :returned) (list kept) '())
+          (activation-variables activation) '()
+          (event-log-current log) (activation-parent activation))))
+
+(defun record-call (unit arguments function)
+  "Call FUNCTION, which does the work of UNIT's with ARGUMENTS, and record it."
+  (declare (type function function))
+  (let* ((log *event-log*) (activation (begin-activation log unit arguments)) (outcome :left) (results '()))
+    (unwind-protect
+         (progn (setf results (multiple-value-list (funcall function))
+                      outcome :returned)
+                (values-list results))
+      (end-activation log activation outcome results))))
+
+;;; Conditions
+
+(defvar *signals-noted* t "Whether conditions that are signalled here are the program's.")
+
+(defun note-signalled (condition)
+  "Record that CONDITION is signalled. Always false, as the type of *BREAK-ON-SIGNALS* that it is
+  part of."
+  (let* ((log *event-log*) (activation (and log (event-log-current log))))
+    (when (and activation *signals-noted* (not (event-log-outside log)) (in-user-code-p) (not (typep condition 'sb-ext:compiler-note)))
+      (record-event log :signal (or (activation-at activation) +nowhere+) activation
+                    (cons (signalled-class condition) (keep condition)) (activation-variables activation))))
+  nil)
+
+(defun signalled-class (condition)
+  (typecase condition (error :error) (warning :warning) (t :condition)))
+
+(defun call-recording (log function)
+  "Call FUNCTION, which runs the program, and record what it does."
+  (setf *event-log* log)
+  (unwind-protect (let* ((*break-on-signals* '(satisfies note-signalled))
+                         (debugger sb-ext:*invoke-debugger-hook*)
+                         ;; It signals, and handles, errors of its own.
+                         (sb-ext:*invoke-debugger-hook*
+                           (lambda (condition hook)
+                             (let ((*signals-noted* nil)) (funcall debugger condition hook)))))
+                    (handler-bind ((serious-condition (lambda (condition) (declare (ignore condition)) (setf (event-log-outside log) t))))
+                      (record-call nil '() function)))
+    (setf *event-log* nil)))
+
+;;; Reading
+
+(defstruct (event (:constructor make-event (number kind site-number activation kept variables)))
+  "The event NUMBER. SITE-NUMBER is that of its probe, NIL without one; of a signal as AT of an ACTIVATION."
+  (number 0 :type index :read-only t) (kind nil :read-only t) (site-number nil :read-only t)
+  (activation nil :read-only t) (kept nil :read-only t) (variables '() :type list :read-only t))
+
+(defun event-at (log number)
+  "The event NUMBER of LOG, or NIL where it is not kept."
+  (when (and (<= (event-log-first log) number) (< number (event-log-count log)))
+    (let* ((at (* 4 (rem number (event-log-size log)))) (events (event-log-events log))
+           (what (svref events at))
+           (kind (svref #(:call :value :return :exit :signal) (logand what 7)))
+           (site (ash what -3)))
+      (make-event number kind (if (member kind '(:value :signal)) site nil)
+                  (svref events (+ at 1)) (svref events (+ at 2)) (svref events (+ at 3))))))
+
+(defmacro do-events ((event log &key from-end) &body body)
+  "BODY for each EVENT that is kept, in their order, or backwards."
+  (let ((number (gensym "NUMBER")) (of (gensym "LOG")))
+    `(let ((,of ,log))
+       (loop for ,number ,@(if from-end
+                               `(from (1- (event-log-count ,of)) downto (event-log-first ,of))
+                               `(from (event-log-first ,of) below (event-log-count ,of)))
+             do (let ((,event (event-at ,of ,number))) ,@body)))))

@@ -1,0 +1,220 @@
+;;;; Kept values: copies of what a recorded program's values were at a moment. A copy is bounded,
+;;;; keeps no list, array or instance of the program's alive, and stays as it is when the program
+;;;; changes the original. Copying and showing run no code of the user's.
+;;;;
+;;;; Numbers, characters, symbols and functions are kept as they are; lists, strings and vectors as
+;;;; lists, strings and vectors, so that a condition can look at them; anything else as a PICTURE.
+
+(in-package :consort)
+
+(defconstant +kept-parts+ 40 "Parts of one value that are kept, at all depths together.")
+(defconstant +kept-depth+ 5 "How deep parts are kept.")
+(defconstant +kept-string+ 200 "Characters of a string that are kept.")
+(defconstant +kept-number-bits+ 2048 "Bits of an integer that is kept as it is.")
+(defconstant +kept-text+ 300 "Characters of a kept value that are shown.")
+
+(defstruct (picture (:constructor make-picture (type labels parts note)))
+  "An object as it was: the name of its TYPE, the LABELS of its PARTS, and a NOTE or NIL."
+  (type nil :read-only t) (labels '() :type list :read-only t) (parts '() :type list :read-only t) (note nil :read-only t))
+
+(defstruct (omitted (:constructor make-omitted ()))
+  "Stands for what is not kept of a value.")
+
+(define-global *omitted* (make-omitted) "The one OMITTED.")
+
+(define-global *parts-left* 0 "Parts of the value that is being kept that may still be.")
+(define-global *kept-octets* 0 "About the octets that kept values have taken so far.")
+
+(declaim (inline unchanging-p))
+(defun unchanging-p (object)
+  "Returns true if OBJECT cannot change, and is kept as it is."
+  (typecase object
+    ((or fixnum character symbol) t)
+    (integer (<= (integer-length object) +kept-number-bits+))
+    ((or float (complex float)) t)
+    (t nil)))
+
+(declaim (type fixnum *parts-left* *kept-octets*))
+
+(defun note-octets (octets)
+  (declare (type fixnum octets))
+  (setf *kept-octets* (the fixnum (+ *kept-octets* octets))))
+
+(define-global *slots-of-classes* (make-hash-table :test #'eq)
+  "The labels and the slots of the classes whose instances were kept.")
+
+(defun slots-kept (class)
+  "The slots of CLASS that are kept, and their labels: a cons."
+  (or (gethash class *slots-of-classes*)
+      (setf (gethash class *slots-of-classes*)
+            (let ((slots (and (sb-mop:class-finalized-p class)
+                              (loop for slot in (sb-mop:class-slots class) repeat +kept-parts+ collect slot))))
+              (cons (mapcar #'sb-mop:slot-definition-name slots) slots)))))
+
+(defun picture-of-instance (object depth)
+  (destructuring-bind (labels . slots) (slots-kept (class-of object))
+    (let ((parts (loop for slot in slots
+                       collect (multiple-value-bind (value bound) (stored-slot object slot)
+                                 (if (eq bound t) (keep-part value (1+ depth)) *omitted*)))))
+      (note-octets (+ 48 (* 16 (length parts))))
+      (make-picture (class-name (class-of object)) labels parts nil))))
+
+(defun keep-list (list depth)
+  (note-octets 16)
+  (let* ((first (list (keep-part (car list) (1+ depth)))) (last first))
+    (loop for tail = (cdr list) then (cdr tail)
+          while (consp tail)
+          do (when (<= *parts-left* 0)
+               (setf (cdr last) *omitted*)
+               (return first))
+             (note-octets 16)
+             (setf last (setf (cdr last) (list (keep-part (car tail) (1+ depth)))))
+          finally (setf (cdr last) (keep-part tail (1+ depth)))
+                  (return first))))
+
+(defun keep-vector (vector depth)
+  (let ((kept (min (length vector) (max 0 *parts-left*))))
+    (note-octets (+ 16 (* 8 kept)))
+    (let ((parts (loop for index below kept collect (keep-part (aref vector index) (1+ depth)))))
+      (if (= kept (length vector))
+          (coerce parts 'simple-vector)
+          (make-picture 'vector '() parts (format nil "~D elements" (length vector)))))))
+
+(defun keep-object (object depth)
+  "Keep OBJECT, which may change."
+  (cond ((obsolete-p object) (make-picture (class-name (class-of object)) '() '() "obsolete"))
+        ((or (> depth +kept-depth+) (<= *parts-left* 0)) *omitted*)
+        (t
+         (typecase object
+           ((or omitted function package) object)
+           (picture object)
+           (integer (make-picture 'integer '() '() (format nil "~D bits" (integer-length object))))
+           (number object)
+           (string (note-octets (+ 16 (* 4 (min +kept-string+ (length object)))))
+            (if (<= (length object) +kept-string+)
+                (copy-of-string object)
+                (make-picture 'string '() (list (copy-of-string object +kept-string+))
+                              (format nil "~D characters" (length object)))))
+           (cons (keep-list object depth))
+           (vector (keep-vector object depth))
+           (array (make-picture 'array '() '() (format nil "~{~D~^x~}" (array-dimensions object))))
+           (hash-table (let ((parts '()) (labels '()))
+                         (block parts
+                           (maphash (lambda (key value)
+                                      (when (<= *parts-left* 0) (return-from parts))
+                                      (push (keep-part key (1+ depth)) labels)
+                                      (push (keep-part value (1+ depth)) parts))
+                                    object))
+                         (note-octets (+ 64 (* 32 (length parts))))
+                         (make-picture 'hash-table (nreverse labels) (nreverse parts)
+                                       (format nil "~D entr~:@P" (hash-table-count object)))))
+           (pathname (make-picture 'pathname '() '() (let ((name (ignore-errors (sb-ext:native-namestring object)))) (and name (bounded-text name +kept-string+)))))
+           ((or standard-object structure-object condition) (picture-of-instance object depth))
+           (t (make-picture (class-name (class-of object)) '() '() nil))))))
+
+(defun bounded-text (text limit)
+  (if (<= (length text) limit) text (concatenate 'string (subseq text 0 (max 0 (- limit 3))) "...")))
+
+(defun keep-part (object depth)
+  (declare (type fixnum depth))
+  (setf *parts-left* (the fixnum (1- *parts-left*)))
+  (if (unchanging-p object) object (keep-object object depth)))
+
+(declaim (inline keep))
+(defun keep (object)
+  "Returns what is kept of OBJECT as it is now."
+  (cond ((unchanging-p object) object)
+        (t (setf *parts-left* +kept-parts+)
+           (keep-object object 0))))
+
+(defun copy-of-string (string &optional (end (length string)))
+  (replace (make-string end) string :end2 end))
+
+;;; The same value again
+
+(defun same-parts-p (objects kept depth)
+  (loop for object in objects
+        for (part . more) on kept
+        always (same-kept-p object part depth)))
+
+(defun same-list-p (list kept depth)
+  (loop
+    (unless (and (consp kept) (same-kept-p (car list) (car kept) depth)) (return nil))
+    (setf list (cdr list) kept (cdr kept))
+    (cond ((consp list) (when (eq kept *omitted*) (return (<= *parts-left* 0))))
+          (t (return (same-kept-p list kept depth))))))
+
+(defun same-kept-p (object kept depth)
+  "Returns true if KEPT is what would be kept of OBJECT now. May return NIL where it is."
+  (declare (type fixnum depth))
+  (setf *parts-left* (the fixnum (1- *parts-left*)))
+  (cond ((eql object kept) (or (unchanging-p object) (typep object '(or function package))))
+        ((or (unchanging-p object) (unchanging-p kept) (obsolete-p object)) nil)
+        ((eq kept *omitted*) (or (> depth +kept-depth+) (<= *parts-left* 0)))
+        (t
+         (typecase object
+           (string (and (simple-string-p kept) (= (length object) (length kept)) (string= object kept)))
+           (cons (and (consp kept) (same-list-p object kept (1+ depth))))
+           (simple-vector (and (simple-vector-p kept) (= (length object) (length kept))
+                               (loop for one across object for other across kept always (same-kept-p one other (1+ depth)))))
+           (t nil)))))
+
+(defun same-as-kept-p (object kept)
+  "SAME-KEPT-P of a whole value."
+  (cond ((eq object kept) (or (unchanging-p object) (typep object '(or function package))))
+        ((or (unchanging-p object) (unchanging-p kept)) (and (numberp object) (eql object kept)))
+        (t (setf *parts-left* +kept-parts+)
+           (same-kept-p object kept 0))))
+
+(defun keep-all (values old)
+  "VALUES as they are kept, a list that shares with OLD, what was kept before, all that is the
+  same. Both lists are shared from their ends."
+  (labels ((keep-rest (values count old old-count)
+             (declare (type fixnum count old-count))
+             (cond ((null values) '())
+                   ((> old-count count) (keep-rest values count (cdr old) (1- old-count)))
+                   ((< old-count count)
+                    (let ((rest (keep-rest (cdr values) (1- count) old old-count)))
+                      (note-octets 16)
+                      (cons (keep (car values)) rest)))
+                   (t
+                    (let ((rest (keep-rest (cdr values) (1- count) (cdr old) (1- old-count)))
+                          (same (same-as-kept-p (car values) (car old))))
+                      (cond ((and same (eq rest (cdr old))) old)
+                            (t (note-octets 16)
+                               (cons (if same (car old) (keep (car values))) rest))))))))
+    (keep-rest values (length values) old (length old))))
+
+;;; Showing
+
+(defun revived (kept package)
+  "KEPT as an object that prints as what it was, where PACKAGE is current."
+  (typecase kept
+    (omitted (make-placeholder "..."))
+    (picture
+     (make-placeholder
+      (with-output-to-string (out)
+        (format out "#<~A" (present (picture-type kept) package))
+        (loop with labels = (picture-labels kept)
+              for part in (picture-parts kept)
+              do (when labels
+                   (let ((label (pop labels)))
+                     (format out " ~A" (if (and label (symbolp label) (not (eq (picture-type kept) 'hash-table)))
+                                           (string-downcase label) ; a slot
+                                           (present (revived label package) package)))))
+                 (format out " ~A" (present (revived part package) package :length +kept-parts+ :depth +kept-depth+)))
+        (when (picture-note kept) (format out " ~A" (picture-note kept)))
+        (write-char #\> out))))
+    (cons (let ((parts '()))
+            (loop for tail = kept then (cdr tail)
+                  while (consp tail)
+                  do (push (revived (car tail) package) parts)
+                  finally (return (nreconc parts (cond ((null tail) '())
+                                                       ((omitted-p tail) (list (revived tail package)))
+                                                       (t (revived tail package))))))))
+    (simple-vector (map 'simple-vector (lambda (part) (revived part package)) kept))
+    (t kept)))
+
+(defun kept-text (kept package)
+  "The text of KEPT, on one line and bounded."
+  (bounded-text (present (revived kept package) package :length +kept-parts+ :depth +kept-depth+) +kept-text+))

@@ -1,0 +1,197 @@
+;;;; Recorded definitions: those that a recorded form calls, given probes that record. Compiled in a
+;;;; copy of the image only.
+;;;;
+;;;; A recorded function is called through one that records the call, so calls in its tail position
+;;;; are such calls no more; where calls nest deeper than +RECORDED-DEPTH+ the plain function is
+;;;; called. In local functions tail calls stay tail calls, and have no value of their own.
+
+(in-package :consort)
+
+(defconstant +recorded-definitions+ 60 "Definitions that are recorded where none are named.")
+
+;;; Code
+
+(defun standard-call-p (form)
+  "Returns true if FORM calls a function of the standard that calls no other in tail position."
+  (let ((operator (car form)))
+    (and (symbolp operator)
+         (eq (symbol-package operator) (load-time-value (find-package "COMMON-LISP")))
+         (fboundp operator)
+         (not (macro-function operator))
+         (not (special-operator-p operator))
+         (not (member operator '(funcall apply))))))
+
+(define-global *recorded-units* (make-array 10 :adjustable t :fill-pointer 0) "The units that are recorded in this process, a copy of the image.")
+(defconstant +site-bits+ 12 "Bits of the number of a unit's probe; the number of the unit is above.")
+
+(defun site-of-number (number)
+  "The unit and the site of the probe NUMBER, as recorded code has it."
+  (let ((unit (aref *recorded-units* (ash number (- +site-bits+)))))
+    (values unit (aref (unit-sites unit) (ldb (byte +site-bits+ 0) number)))))
+
+(defun call-writing-recording-probes (unit function)
+  "Call FUNCTION, which compiles UNIT, so that its probes record."
+  (let* ((index (vector-push-extend unit *recorded-units*))
+         (*unit* unit)
+         (*probe-writer* (lambda (form inside tail number variables)
+                           (recording-probe form inside tail (logior (ash index +site-bits+) number) variables))))
+    (handler-bind ((warning #'muffle-warning)
+                   (sb-ext:compiler-note #'muffle-warning))
+      (funcall function))))
+
+(defun recording-probe (form inside tail number variables)
+  "The code of the probe NUMBER, which records."
+  (flet ((quietly (call) `(locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note)) ,call)))
+    (let ((before (quietly `(record-before ,number ,@variables))) (value (gensym "VALUE")))
+      (cond ((null tail)
+             `(progn ,before
+                     (let ((,value ,inside))
+                       ,(quietly `(record-value ,number ,value ,@variables))
+                       ,value)))
+            ((or (eq tail :all) (standard-call-p form))
+             `(progn ,before
+                     (let ((,value (multiple-value-list ,inside)))
+                       ,(quietly `(record-values ,number ,value ,@variables))
+                       (values-list ,value))))
+            (t `(progn ,before ,inside))))))
+
+(defun parameter-variables (lambda-list)
+  "The variables that LAMBDA-LIST, of a method or a function, binds, in their order."
+  (let ((required t) (variables '()))
+    (dolist (item lambda-list (nreverse variables))
+      (cond ((member item lambda-list-keywords) (setf required nil))
+            ((symbolp item) (push item variables))
+            (required (push (first item) variables))
+            (t (push (if (consp (first item)) (second (first item)) (first item)) variables))))))
+
+(defun recording-form (unit)
+  "The form that the compiler is given for UNIT."
+  (let ((form (unit-form unit)) (name (unit-name unit)))
+    (ecase (unit-kind unit)
+      (:form `(lambda () ,(probing form :all)))
+      (:function
+       (destructuring-bind (lambda-list &rest body) (cddr form)
+         (multiple-value-bind (forms preamble) (split-body body t)
+           ;; By another name than the function's: the compiler would call it directly from itself.
+           `(function (,named-lambda-name (recorded ,name) ,(probing-lambda-list lambda-list)
+                       ,@preamble (block ,(if (consp name) (second name) name) ,@(probing-all forms :all)))))))
+      (:method
+       (let ((at (position-if #'listp form :start 2)))
+         (destructuring-bind (lambda-list &rest body) (nthcdr at form)
+           (multiple-value-bind (forms preamble) (split-body body t)
+             (let ((work `(lambda () (block ,(if (consp name) (second name) name) ,@(probing-all forms :all)))))
+               `(,@(subseq form 0 at) ,(probing-lambda-list lambda-list)
+                 ,@preamble
+                 (if (recording-call-p)
+                     (record-call ,unit (list ,@(parameter-variables lambda-list)) ,work)
+                     (funcall ,work))))))))))) ; two of the same: one closure could not be on the stack
+
+(defun compile-recording (unit)
+  "Compile the definition of UNIT so that it is recorded, and put it in the place of the plain one."
+  (let* ((*package* (unit-package unit))
+         (source (make-source (sb-ext:parse-native-namestring (unit-file unit))))
+         (new (call-writing-recording-probes
+               unit
+               (lambda ()
+                 (let ((form (recording-form unit)))
+                   (call-replacing-in-place (lambda () (eval-in-source form (unit-start unit) source)))))))
+         (plain (unit-old unit)))
+    (setf (unit-new unit) new)
+    (when (eq (unit-kind unit) :function)
+      (exchange-function (unit-name unit)
+                         (lambda (&rest arguments)
+                           (if (recording-call-p)
+                               (record-call unit arguments (lambda () (apply (the function new) arguments)))
+                               (apply (the function plain) arguments)))))))
+
+;;; The form itself
+
+(defun definer-p (form)
+  "Returns true if FORM must be evaluated as a top-level form."
+  (and (consp form) (symbolp (car form))
+       (or (member (car form) '(progn eval-when locally macrolet symbol-macrolet in-package declaim))
+           (eql 0 (search "DEF" (symbol-name (car form)))))))
+
+(defun unit-of-form (text start end form places file line column)
+  "The unit of FORM, which was read with PLACES from TEXT, that begins at LINE and COLUMN of FILE."
+  (let ((unit (make-unit file *package* (subseq text start end) form
+                         (let ((table (make-hash-table :test #'eq)))
+                           (dolist (place places table)
+                             (setf (gethash (place-list place) table) (cons (- (place-start place) start) (- (place-end place) start))))))))
+    (setf (unit-kind unit) :form (unit-name unit) 'form)
+    (multiple-value-bind (line column) (line-and-column text start 0 line column)
+      (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column))
+    unit))
+
+(defun function-of-form (unit)
+  (call-writing-recording-probes unit (lambda () (compile nil (recording-form unit)))))
+
+(defun evaluate-recorded (text file line column)
+  "Read and evaluate the forms of TEXT, which begins at LINE and COLUMN of FILE, and record them.
+  The values of the last one."
+  (let ((at 0) (values '()) (text (coerce text 'simple-string)))
+    (loop
+      (let ((start (skip-blanks text at)))
+        (when (>= start (length text)) (return (values-list values)))
+        (multiple-value-bind (form end places) (read-placing text start)
+          (setf at end
+                values (multiple-value-list
+                        (if (or (atom form) (definer-p form))
+                            (eval form)
+                            (let* ((unit (unit-of-form text start end form places file line column))
+                                   (function (function-of-form unit)))
+                              (record-call unit '() function))))))))))
+
+;;; Which definitions
+
+(defun symbols-in (form)
+  "The symbols of FORM that may be names of functions, and (SETF NAME), in their order."
+  (let ((found '()) (left 20000))
+    (labels ((walk (part)
+               (cond ((minusp (decf left)))
+                     ((consp part)
+                      (when (and (eq (car part) 'setf) (consp (cdr part)) (consp (cadr part)) (symbolp (caadr part)))
+                        (pushnew (list 'setf (caadr part)) found :test #'equal))
+                      (loop for tail = part then (cdr tail)
+                            while (and (consp tail) (plusp left))
+                            do (walk (car tail))
+                            finally (when (and tail (symbolp tail)) (walk tail))))
+                     ((and (internal-p 'comma-p) (comma-p part)) (walk (comma-expression part)))
+                     ((and part (symbolp part)) (pushnew part found :test #'equal)))))
+      (walk form))
+    (remove-if-not #'callable-name-p (nreverse found))))
+
+(defun unit-of-definition (definition directories)
+  "The unit of DEFINITION, a function or method, that is below one of DIRECTORIES; NIL where its text
+  is not known."
+  (handler-case
+      (multiple-value-bind (file loaded) (loaded-source definition)
+        (when (and file loaded
+                   (or (eq directories :all) (some (lambda (directory) (prefix-p directory file)) directories)))
+          (let* ((text (text-of-file file nil))
+                 (pieces (and text (toplevel-pieces text)))
+                 (piece (find-if (lambda (piece) (string= loaded text :start2 (car piece) :end2 (cdr piece))) pieces)))
+            (when piece
+              (let ((unit (make-unit-of file text piece (package-before text pieces piece))))
+                (unless (eq (unit-kind unit) :macro)
+                  (place-unit unit text (car piece))
+                  unit))))))
+    (error () nil)))
+
+(defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t))
+  "Have the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, as far
+  as their texts are below DIRECTORIES, and within LIMIT and UNTIL, a time of NOW-MS. Their units, and
+  the number of names that were not looked at."
+  (let ((units '()) (seen (make-hash-table :test #'equal)) (queue (copy-list names)))
+    (dolist (name queue) (setf (gethash name seen) t))
+    (loop while (and queue (< (length units) limit) (or (null until) (< (now-ms) until)))
+          do (let ((name (pop queue)))
+               (dolist (definition (ignore-errors (definitions-called name)))
+                 (let ((unit (unit-of-definition definition directories)))
+                   (when (and unit (handler-case (progn (compile-recording unit) t) (error () nil)))
+                     (push unit units)
+                     (when follow
+                       (let ((more (remove-if (lambda (name) (gethash name seen)) (symbols-in (unit-form unit)))))
+                         (dolist (name more) (setf (gethash name seen) t))
+                         (setf queue (append queue more)))))))))
+    (values (nreverse units) (length queue))))

@@ -1,0 +1,98 @@
+;;;; Threads that programs start stop as the evaluations do whose code started them, directly or
+;;;; through other threads. Such a thread has an evaluation that no request asked for, as long as it
+;;;; lives; all that stops, steps and pauses finds it in *EVALUATION*.
+
+(in-package :consort)
+
+(defconstant +first-thread-id+ 1000000000 "Added to a thread's number, it is no number of a request.")
+(define-global *last-started-thread* (list 0) "A cons of the number that was given last.")
+(define-global *started-threads* '()
+  "The evaluations of such threads that live. The list is replaced under *RUNNING-LOCK*, never changed.")
+
+(defun starting-evaluation ()
+  "The evaluation that this thread is in, if threads that are started now are to stop as it does;
+  NIL where code for a stop runs that does not itself stop."
+  (let ((evaluation *evaluation*))
+    (and (in-user-code-p)
+         (evaluation-debug evaluation)
+         (evaluation-threads evaluation)
+         (not *in-copy*)
+         (or (null *current-work*) (work-nests *current-work*))
+         evaluation)))
+
+(defun evaluation-of-new-thread (evaluation)
+  "An evaluation for a thread that the code of EVALUATION starts."
+  (let ((new (make-evaluation (+ +first-thread-id+ (sb-ext:atomic-incf (car *last-started-thread*)) 1) nil)))
+    (setf (evaluation-debug new) t
+          (evaluation-threads new) t
+          (evaluation-starter new) (or (evaluation-starter evaluation) (evaluation-session evaluation)))
+    new))
+
+(defun begin-started-thread (evaluation)
+  (setf (evaluation-thread evaluation) sb-thread:*current-thread*
+        (evaluation-started evaluation) (get-internal-real-time)
+        (evaluation-abort evaluation) (find-restart 'abort))
+  (with-lock (*running-lock*)
+    (push evaluation *started-threads*)))
+
+(defun end-started-thread (evaluation)
+  (with-lock (*running-lock*)
+    (setf *started-threads* (remove evaluation *started-threads* :test #'eq)))
+  (when (evaluation-stepper evaluation)
+    (end-step evaluation)
+    (settle-after-thread evaluation)))
+
+(defun settle-after-thread (evaluation)
+  "Have probes that a stop of the thread of EVALUATION needed taken out, unless it steps on."
+  (unless (evaluation-stepper evaluation)
+    (with-own-settings () (note-changed-definitions))))
+
+(defun call-in-started-thread (evaluation function)
+  "Call FUNCTION as what a thread that a program started does, which EVALUATION is of. Returns its
+  values; the thread ends without when the evaluation is left."
+  (without-interrupts
+    (unwind-protect
+         (catch evaluation
+           (begin-started-thread evaluation)
+           (unwind-protect
+                (let ((*evaluation* evaluation))
+                  (setf (evaluation-state evaluation) :running)
+                  (return-from call-in-started-thread
+                    (with-local-interrupts (call-user-code function))))
+             (setf (evaluation-state evaluation) :ended)))
+      (end-started-thread evaluation))
+    (sb-thread:abort-thread)))
+
+(defun make-thread-that-stops (make-thread function &rest arguments)
+  "In place of MAKE-THREAD: a thread that an evaluation's code starts stops as that does."
+  (let ((starter (starting-evaluation)))
+    (if starter
+        (let ((evaluation (evaluation-of-new-thread starter))
+              (function (coerce function 'function))) ; an error of it is the caller's
+          (apply make-thread
+                 (lambda (&rest arguments)
+                   (call-in-started-thread evaluation (lambda () (apply function arguments))))
+                 arguments))
+        (apply make-thread function arguments))))
+
+(defun terminate-thread-that-stops (terminate-thread thread)
+  "In place of TERMINATE-THREAD, which interrupts: a thread that waits in a stop takes no
+  interruption."
+  (let ((evaluation (find thread *started-threads* :key #'evaluation-thread :test #'eq)))
+    (when (and evaluation (null (evaluation-reason evaluation)))
+      (setf (evaluation-reason evaluation) :cancel))
+    (multiple-value-prog1 (funcall terminate-thread thread)
+      (let ((stop (and evaluation (evaluation-stop evaluation))))
+        (when stop (wake-stop stop))))))
+
+(defun have-threads-stop ()
+  "From now on, threads that evaluations' code starts stop if these evaluations do."
+  (encapsulate 'sb-thread:make-thread 'consort-stops #'make-thread-that-stops)
+  (encapsulate 'sb-thread:terminate-thread 'consort-stops #'terminate-thread-that-stops))
+
+(defun have-threads-report (session)
+  "From now on, the errors of threads that the code of SESSION started are reported: nobody is there
+  to look. Stops that there are stay."
+  (dolist (evaluation *started-threads*)
+    (when (equal (evaluation-starter evaluation) session)
+      (setf (evaluation-debug evaluation) nil))))

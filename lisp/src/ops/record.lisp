@@ -1,0 +1,146 @@
+;;;; `record`: a form or a test runs once in a confined copy of the image, and what it does is
+;;;; recorded. The copy stays and answers questions to the recording, until the host closes its
+;;;; socket.
+
+(in-package :consort)
+
+(defconstant +definitions-seconds+ 20 "Seconds at most in which definitions are made ready to be recorded.")
+
+;;; What is recorded
+
+(defun names-in-text (text)
+  "The names of functions in the forms of TEXT, read in the current package."
+  (let ((names '()) (at 0) (text (coerce text 'simple-string)))
+    (handler-case
+        (loop
+          (let ((start (skip-blanks text at)))
+            (when (>= start (length text)) (return))
+            (multiple-value-bind (form end) (read-placing text start)
+              (setf names (append names (symbols-in form)) at end))))
+      (error () nil)) ; the evaluation tells of it
+    (remove-duplicates names :test #'equal :from-end t)))
+
+(defun names-of-package (package)
+  "The names of the functions of PACKAGE, few at most."
+  (loop for symbol in (package-own-symbols package)
+        when (callable-name-p symbol) collect symbol into names
+        when (= (length names) 200) do (return names)
+        finally (return names)))
+
+(defun names-of-test (case)
+  "The names of functions in the definition of the test CASE, if its file is found, else those of its
+  package."
+  (or (handler-case
+          (multiple-value-bind (file line) (test-place (test-case-name case) (files-about (home case)))
+            (let* ((text (and file (text-of-file (sb-ext:native-namestring file) nil)))
+                   (start (and text (point-offset text line 1)))
+                   (pieces (and start (toplevel-pieces text)))
+                   (piece (and pieces (piece-at pieces start))))
+              (when piece
+                (let ((*package* (package-before text pieces piece)))
+                  (names-in-text (subseq text (car piece) (cdr piece)))))))
+        (error () nil))
+      (and (home case) (names-of-package (home case)))))
+
+(defun names-given (params)
+  "The names of the functions that PARAMS name, or NIL where they name none."
+  (loop for text across (param params "functions" 'vector :default #())
+        collect (or (and (stringp text)
+                         (let ((name (ignore-errors (parse-function-name text *package*))))
+                           (and name (fboundp name) name)))
+                    (error "There is no function ~A to record" text))))
+
+(defun test-meant (name)
+  "The one test called NAME."
+  (let ((cases (cases-meant nil nil '() :test name)))
+    (if (rest cases)
+        (error "There are ~D tests called ~A: name the one with its package, as PACKAGE::NAME" (length cases) name)
+        (first cases))))
+
+(defun directories-recorded (params)
+  (map 'list (lambda (name) (concatenate 'string (string-right-trim "/" name) "/")) (field params "within" #())))
+
+(defun record-as-asked (evaluation params package log timeout)
+  "Run what PARAMS ask for as EVALUATION, and record it with LOG. The JSON of EvalOutcome, the
+  units that were recorded, and the number of functions that were left out."
+  (let ((units '()) (left-out 0) (values '())
+        (test (param params "test" 'string :default nil))
+        (code (field params "code" "")))
+    (flet ((prepare (names)
+             (let ((given (names-given params)))
+               (setf (values units left-out)
+                     (record-definitions (or given names) (if given :all (directories-recorded params))
+                                         :limit (if given most-positive-fixnum +recorded-definitions+)
+                                         :follow (null given)
+                                         :until (+ (now-ms) (* 1000 (min +definitions-seconds+ (/ timeout 2)))))))))
+      (let ((how (call-evaluating
+                  (lambda ()
+                    (setf values
+                          (values-facts
+                           (multiple-value-list
+                            (cond (test
+                                   (let ((case (test-meant test)))
+                                     (prepare (names-of-test case))
+                                     (call-recording log (lambda () (funcall (test-case-run case))))))
+                                  (t
+                                   (prepare (names-in-text code))
+                                   (call-recording log
+                                                   (lambda ()
+                                                     (evaluate-recorded code (param params "file" 'string :default "")
+                                                                        (param params "line" '(integer 1) :default 1)
+                                                                        (param params "column" '(integer 1) :default 1))))))))))
+                  evaluation :package package)))
+        (values (outcome evaluation how :values (when (eq how :ok) values) :package (package-of-settings *user-settings*) :timeout timeout)
+                units left-out)))))
+
+(defun recording (params log)
+  "The JSON of Recording, in a copy that is confined as it should be."
+  (let ((units '()) (left-out 0))
+    (take-out-all)
+    (let ((outcome (outcome-in-copy params #'settings-of-session
+                                    (lambda (evaluation timeout)
+                                      (multiple-value-bind (outcome recorded others)
+                                          (record-as-asked evaluation params
+                                                           (let ((name (field params "package"))) (and name (package-called name)))
+                                                           log timeout)
+                                        (setf units recorded left-out others)
+                                        outcome)))))
+      (object "outcome" outcome
+              "events" (event-log-count log) "first" (event-log-first log) "calls" (max 0 (1- (event-log-calls log)))
+              "skipped" (event-log-skipped log)
+              "definitions" (map 'vector #'unit-words units) "left_out" left-out))))
+
+;;; In the copy
+
+(defun serve-recording (log report)
+  "Answer the host's questions until it wants no more."
+  (let ((reader (make-line-reader (report-descriptor report))))
+    (loop
+      (let ((params (or (next-message reader) (leave 0))))
+        (send-line report (object "answer" (with-own-settings () (answer-recording-query log params))) :flush t)
+        (tell-done report '())))))
+
+(defun record-in-copy (params)
+  "Does the work of the copy: everything after the fork."
+  (let ((report (begin-in-copy params)) (log (make-event-log)))
+    (setf *checking* nil)               ; the compiler prints what it always does
+    (multiple-value-bind (confined why) (confine-copy params report)
+      (send-line report
+                 (object "answer" (if confined
+                                      (recording params log)
+                                      (object "outcome" (unconfined-outcome why) "events" 0 "first" 0 "calls" 0 "skipped" 0
+                                              "definitions" #() "left_out" 0)))
+                 :flush t))
+    (tell-done report '())
+    (serve-recording log report)))
+
+(define-operation "record" :thread (id params)
+  (param params "code" 'string :default "")
+  (param params "test" 'string :default nil)
+  (param params "session" 'string)
+  (param params "timeout" '(real (0)))
+  (param params "functions" 'vector :default #())
+  (param params "within" 'vector :default #())
+  (check-check-params params)
+  (unless (can-probe-p) (refuse "bad-params" "This SBCL lacks what a recording takes"))
+  (answer-from-copy id params 'record-in-copy))

@@ -1,0 +1,65 @@
+//! Places that have a name and that the scopes do not account for: in the definitions of local
+//! macros, in what a macro of the user may make code of, and with a package prefix.
+
+use super::names::has_other_prefix;
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node, Prefix};
+
+/// Forms whose definitions become code elsewhere.
+const LOCAL_MACROS: [&str; 3] = ["macrolet", "symbol-macrolet", "compiler-let"];
+
+/// A search for the hidden mentions of a name.
+pub(in crate::ide) struct Hidden<'a> {
+    /// The form.
+    pub(in crate::ide) form: &'a Form,
+    /// The name, without package.
+    pub(in crate::ide) name: &'a str,
+    /// The places that are accounted for, in order.
+    pub(in crate::ide) known: &'a [Span],
+    /// Tells of an operator that it may be a macro of which nothing is known.
+    pub(in crate::ide) unknown: &'a dyn Fn(&str) -> bool,
+}
+
+impl Hidden<'_> {
+    /// The operator or symbol that hides the first mention within a node.
+    pub(in crate::ide) fn first(&self, node: &Node) -> Option<String> {
+        self.within(node, None, false)
+    }
+
+    fn within(&self, node: &Node, around: Option<&str>, quoted: bool) -> Option<String> {
+        let quoted = match node.prefix {
+            Prefix::Quote | Prefix::Backquote => true,
+            Prefix::Comma => false,
+            _ => quoted,
+        };
+        if node.kind == Kind::Atom {
+            let text = self.form.text(node);
+            let bare = crate::text::names::prefix_length(text);
+            let same = self.form.name(node).is_some_and(|name| name == self.name)
+                || text.get(bare..).and_then(crate::text::datum::symbol_name).is_some_and(|name| name == self.name)
+                    && !text.starts_with([':', '#']);
+            if !same || self.known.binary_search(&node.span).is_ok() {
+                return None;
+            }
+            if !quoted && has_other_prefix(text) {
+                return Some(text.to_owned());
+            }
+            return around.map(str::to_owned);
+        }
+        let operator = self.form.operator(node).unwrap_or_default();
+        let local = LOCAL_MACROS.contains(&operator.as_str()) && !quoted;
+        let other = || {
+            node.children.first().is_some_and(|head| has_other_prefix(self.form.text(head)))
+                && crate::ide::hyperspec::page_of_symbol(&operator).is_some()
+        };
+        let unknown = !quoted && !operator.is_empty() && ((self.unknown)(&operator) || other());
+        for (index, child) in node.children.iter().enumerate() {
+            let hides = local && index == 1 || unknown && index > 0;
+            let within = self.within(child, if hides { Some(&operator) } else { around }, quoted);
+            if within.is_some() {
+                return within;
+            }
+        }
+        None
+    }
+}

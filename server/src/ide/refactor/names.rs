@@ -1,0 +1,242 @@
+//! Global names: which are special variables, which are taken, and which names of the standard mean
+//! something else where a form is read.
+
+use std::collections::HashSet;
+
+use crate::ide::hyperspec::page_of_symbol;
+use crate::ide::index::Snapshot;
+use crate::text::datum::{Form, Kind, Node};
+use crate::text::document::Document;
+use crate::text::names;
+
+/// Operators that change how later text is read.
+const READERS: [&str; 7] = [
+    "in-readtable",
+    "readtable-case",
+    "set-macro-character",
+    "set-dispatch-macro-character",
+    "set-syntax-from-char",
+    "make-dispatch-macro-character",
+    "*readtable*",
+];
+/// Packages whose names are the standard's.
+const STANDARD: [&str; 6] = ["CL", "COMMON-LISP", "CLOSER-COMMON-LISP", "C2CL", "COMMON-LISP-USER", "CL-USER"];
+
+/// Knowledge of global names.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Names that are special variables, constants or symbol macros in some package.
+    variables: HashSet<String>,
+    /// Names that are operators in some package.
+    operators: HashSet<String>,
+    /// Names whose places have an expansion of their own.
+    expanders: HashSet<String>,
+    /// Names that the form declares special.
+    declared: HashSet<String>,
+    /// The local nicknames of packages where the form is read.
+    pub(super) nicknames: Vec<String>,
+    /// The reason why the form cannot be understood by the standard's names.
+    pub(super) unlike: Option<String>,
+}
+
+impl Names {
+    /// The names of the workspace's texts, for a form that is read in a package.
+    pub(super) fn of(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Names {
+        let mut names = Names { unlike: unlike(index, document, form, package), ..Names::default() };
+        for one in index.files.iter().flat_map(|file| &file.definitions) {
+            match one.kind() {
+                kind if is_variable_kind(kind) => names.variable(&one.key),
+                "setf expander" => {
+                    names.expanders.insert(one.key.clone());
+                }
+                _ => names.operator(&one.key),
+            }
+            one.accessors.iter().for_each(|accessor| names.operator(&crate::text::definitions::key(accessor)));
+        }
+        special_declarations(form, &form.nodes, &mut names.declared);
+        let packages = index.packages();
+        if let Some(here) = package.and_then(|package| packages.get(package)) {
+            names.nicknames = here.local.keys().cloned().collect();
+        }
+        names
+    }
+
+    pub(super) fn variable(&mut self, name: &str) {
+        self.variables.insert(name.to_owned());
+    }
+
+    pub(super) fn operator(&mut self, name: &str) {
+        self.operators.insert(name.to_owned());
+    }
+
+    /// Returns true if a variable of this name may be special or constant.
+    pub(super) fn is_global(&self, name: &str) -> bool {
+        is_marked(name) || self.is_declared(name) || self.is_known_global(name)
+    }
+
+    /// Returns true if the form declares a variable of this name special.
+    pub(super) fn is_declared(&self, name: &str) -> bool {
+        self.declared.contains(name)
+    }
+
+    /// Returns true if a variable of this name is known to be special or constant.
+    pub(super) fn is_known_global(&self, name: &str) -> bool {
+        self.variables.contains(name) || is_standard_variable(name)
+    }
+
+    /// Returns true if a place of this name may not evaluate its arguments.
+    pub(super) fn is_expander(&self, name: &str) -> bool {
+        self.expanders.contains(name)
+    }
+
+    /// Returns true if a function may not get this name.
+    pub(super) fn is_operator(&self, name: &str) -> bool {
+        self.operators.contains(name) || page_of_symbol(name).is_some()
+    }
+}
+
+/// Returns true for the standard's variables and constants.
+pub(in crate::ide) fn is_standard_variable(name: &str) -> bool {
+    matches!(name, "t" | "nil") || page_of_symbol(name).is_some_and(|page| page.starts_with("v_"))
+}
+
+/// Returns true if a symbol is written with the prefix of a package that is not the standard's.
+pub(in crate::ide) fn has_other_prefix(written: &str) -> bool {
+    names::other_package(written).is_some()
+}
+
+/// The names in `(declare (special ...))`.
+fn special_declarations(form: &Form, nodes: &[Node], found: &mut HashSet<String>) {
+    for node in nodes {
+        if form.operator(node).as_deref() == Some("special") {
+            found.extend(node.children.iter().skip(1).filter_map(|name| form.name(name)));
+        }
+        special_declarations(form, &node.children, found);
+    }
+}
+
+/// The reason why a form is not read as the standard's names tell.
+fn unlike(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Option<String> {
+    let mut written = Vec::new();
+    atoms(form, &form.nodes, &mut written);
+    if written.iter().any(|atom| is_label(atom)) || form.nodes.iter().any(|node| has_labels(form, node)) {
+        return Some("the form has labels (#1=), which tie its parts together".into());
+    }
+    if let Some(reader) = changed_reader(document, form) {
+        return Some(format!("{reader} changes how the text is read"));
+    }
+    other_names(index, &written, package).map(|name| format!("{name} is not the standard's here"))
+}
+
+fn other_names(index: &Snapshot, written: &[&str], package: Option<&str>) -> Option<String> {
+    let packages = index.packages();
+    let here = package.and_then(|package| packages.get(package));
+    let mut seen = HashSet::new();
+    written.iter().filter(|atom| seen.insert(**atom)).find_map(|atom| {
+        let symbol = names::symbol(atom)?;
+        let standard = page_of_symbol(&symbol.name.to_lowercase()).is_some();
+        let other = match (&symbol.package, here) {
+            _ if !standard => false,
+            (Some(_), _) => has_other_prefix(atom),
+            (None, Some(here)) => {
+                let imported = here.imports.get(&symbol.name);
+                let foreign = |from: &String| !STANDARD.contains(&packages.named(from, &here.name).as_str());
+                let home = packages.home(&here.name, &symbol.name);
+                let inherits = here.uses.iter().any(|used| STANDARD.contains(&used.as_str()));
+                match imported {
+                    Some(from) => foreign(from),
+                    None => !inherits || here.shadows.contains(&symbol.name) || home != here.name && foreign(&home),
+                }
+            }
+            (None, None) => false,
+        };
+        other.then(|| (*atom).to_owned())
+    })
+}
+
+fn atoms<'a>(form: &'a Form, nodes: &[Node], found: &mut Vec<&'a str>) {
+    for node in nodes {
+        if node.kind == Kind::Atom {
+            found.push(form.text(node));
+        }
+        atoms(form, &node.children, found);
+    }
+}
+
+/// `#1#`.
+fn is_label(written: &str) -> bool {
+    let digits = written.strip_prefix('#').and_then(|rest| rest.strip_suffix('#'));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// `#1=(...)`.
+fn has_labels(form: &Form, node: &Node) -> bool {
+    let before = form.written(node);
+    let before = &before[..before.len() - form.text(node).len()];
+    let labelled = before.split('#').skip(1).any(|part| {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        digits > 0 && matches!(part.as_bytes().get(digits), Some(b'=' | b'#'))
+    });
+    labelled || node.children.iter().any(|child| has_labels(form, child))
+}
+
+/// What changes the readtable in the forms before.
+fn changed_reader(document: &Document, form: &Form) -> Option<&'static str> {
+    let before = document.scan().forms().iter().take_while(|top| top.span.start <= form.span.start);
+    for top in before {
+        let raw = document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();
+        if !READERS.iter().any(|reader| raw.contains(reader)) {
+            continue;
+        }
+        let one = Form::of(document, top.span);
+        let mut written = Vec::new();
+        atoms(&one, &one.nodes, &mut written);
+        let named: HashSet<String> = written.into_iter().filter_map(crate::text::datum::symbol_name).collect();
+        if let Some(reader) = READERS.iter().find(|reader| named.contains(**reader)) {
+            return Some(reader);
+        }
+    }
+    None
+}
+
+/// Returns true if a text of the workspace defines a variable or constant of this name.
+pub(in crate::ide) fn defines_variable(index: &Snapshot, name: &str) -> bool {
+    index.mentioning(name).flat_map(|file| &file.definitions).any(|one| one.key == name && is_variable_kind(one.kind()))
+}
+
+/// Returns true for the kinds of definitions, as [`crate::text::definitions::kind_of`] has them, of
+/// variables, constants and symbol macros.
+pub(in crate::ide) fn is_variable_kind(kind: &str) -> bool {
+    matches!(kind, "variable" | "constant" | "symbol macro" | "define-constant")
+}
+
+/// Returns true if a name is written as those of special variables and constants are.
+pub(in crate::ide) fn is_marked(name: &str) -> bool {
+    ['*', '+'].iter().any(|mark| name.len() > 2 && name.starts_with(*mark) && name.ends_with(*mark))
+}
+
+/// Returns true if a form declares a variable of this name special.
+pub(in crate::ide) fn is_declared_special(form: &Form, name: &str) -> bool {
+    let mut found = HashSet::new();
+    special_declarations(form, &form.nodes, &mut found);
+    found.contains(name)
+}
+
+/// The first of these data, or of the operators of those that are lists, that looks like a name of
+/// the standard and is another symbol.
+pub(in crate::ide) fn first_other<'a>(
+    index: &Snapshot,
+    form: &'a Form,
+    nodes: impl Iterator<Item = &'a Node>,
+    package: Option<&str>,
+) -> Option<String> {
+    let head = |node: &'a Node| if node.kind == Kind::List { node.children.first() } else { Some(node) };
+    let written: Vec<&str> =
+        nodes.filter_map(head).filter(|node| node.kind == Kind::Atom).map(|node| form.text(node)).collect();
+    other_names(index, &written, package)
+}
+
+/// The reason why a form is not read as it is written, by what the text says before it.
+pub(in crate::ide) fn read_otherwise(document: &Document, form: &Form) -> bool {
+    changed_reader(document, form).is_some() || form.nodes.iter().any(|node| has_labels(form, node))
+}

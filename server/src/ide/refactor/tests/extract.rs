@@ -1,0 +1,293 @@
+//! Extracting variables and functions.
+
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn a_value_is_bound_before_its_statement() {
+    for (text, expected) in [
+        (
+            "(defun f (x)\n  (foo)\n  (bar 1\n       «(baz x)»)) ; why\n",
+            expect![[r#"
+                Extract variable
+                (defun f (x)
+                  (foo)
+                  (let ((baz (baz x)))
+                    (bar 1
+                         baz))) ; why
+
+            "#]],
+        ),
+        (
+            "(defun f (x)\n  (if x (list «(g x)» 2) 3))",
+            expect![[r#"
+            Extract variable
+            (defun f (x)
+              (if x (let ((value (g x)))
+                      (list value 2)) 3))
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (let* ((a 1)\n         (b (+ a «(g a)»)))\n    b))",
+            expect![[r#"
+            Extract variable
+            (defun f (x)
+              (let* ((a 1)
+                     (value (g a))
+                     (b (+ a value)))
+                b))
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (cond ((h «(g x)»)\n         1)\n        (t 2)))",
+            expect![[r#"
+            Extract variable
+            (defun f (x)
+              (let ((value (g x)))
+                (cond ((h value)
+                       1)
+                      (t 2))))
+        "#]],
+        ),
+        (
+            "(DEFUN F (X)\n  (H (MAKE-‸THING X)))",
+            expect![[r#"
+            Extract variable
+            (DEFUN F (X)
+              (LET ((THING (MAKE-THING X)))
+                (H THING)))
+        "#]],
+        ),
+        // The order of effects stays.
+        (
+            "(defun f (x)\n  (list (h x) «(g x)»))",
+            expect![[r#"
+            Extract variable
+            refused: (h x) is evaluated before it, and may have an effect: extract that first
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (list (car x) «(cdr x)»))",
+            expect![[r#"
+                Extract variable
+                (defun f (x)
+                  (let ((cdr (cdr x)))
+                    (list (car x) cdr)))
+            "#]],
+        ),
+        (
+            "(defun f (x)\n  (list x «(setf x 1)»))",
+            expect![[r#"
+            Extract variable
+            refused: x is evaluated before it, and may have an effect: extract that first
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (setf x (list «(g x)»)))",
+            expect![[r#"
+            Extract variable
+            (defun f (x)
+              (let ((value (g x)))
+                (setf x (list value))))
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (multiple-value-bind (a b) «(floor x 2)»\n    (list a b)))",
+            expect![[r#"
+            Extract variable
+            refused: all of its values may be used there, of which a variable has the first
+        "#]],
+        ),
+        // What is no value of its own.
+        (
+            "(defun f (x)\n  «(g x)»)",
+            expect![[r#"
+                Extract variable
+                refused: all of its values may be used there, of which a variable has the first
+            "#]],
+        ),
+        (
+            "(defun f (x)\n  '(a «(g x)»))",
+            expect![[r#"
+            Extract variable
+            refused: it is data there, and not code
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (incf «(aref x 1)»))",
+            expect![[r#"
+            Extract variable
+            refused: it is the place of an assignment, and not a value
+        "#]],
+        ),
+        (
+            "(defmacro m (x) (list «(g x)»))",
+            expect![[r#"
+            Extract variable
+            refused: it is not known how defmacro evaluates it
+        "#]],
+        ),
+        (
+            "(define-thing f (x) (list «(g x)»))",
+            expect![[r#"
+            Extract variable
+            refused: it is not known how define-thing evaluates it
+        "#]],
+        ),
+    ] {
+        check(text, "extract-variable", expected);
+    }
+}
+
+#[test]
+fn statements_become_a_function_of_what_they_use() {
+    for (text, expected) in [
+        (
+            ";; About f.\n(defun f (a b)\n  (dolist (x a)\n    «;; one\n    (print x)\n    (when b ; b\n      (print a))»)\n  b)\n",
+            expect![[r#"
+                Extract function
+                (defun f-part (x b a)
+                  ;; one
+                  (print x)
+                  (when b ; b
+                    (print a)))
+
+                ;; About f.
+                (defun f (a b)
+                  (dolist (x a)
+                    (f-part x b a))
+                  b)
+
+            "#]],
+        ),
+        (
+            "(defun f (a b)\n  (dolist (x a)\n    «(print x)\n    (when b ; b\n      (print a))»)\n  b)\n",
+            expect![[r#"
+                Extract function
+                (defun f-part (x b a)
+                  (print x)
+                  (when b ; b
+                    (print a)))
+
+                (defun f (a b)
+                  (dolist (x a)
+                    (f-part x b a))
+                  b)
+
+            "#]],
+        ),
+        (
+            "(defun f (a)\n  (let ((y (g a)))\n    (list «(h y (lambda (z) (return-from nil z)))»)))",
+            expect![[r#"
+            Extract function
+            refused: it leaves the block NIL, which is around it (return)
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (g «(if a (return-from f 1) 2)»))",
+            expect![[r#"
+                Extract function
+                refused: it leaves the block f, which is around it
+            "#]],
+        ),
+        (
+            "(defun f (a)\n  (dolist (x a) «(when x (return 1))»))",
+            expect![[r#"
+            Extract function
+            refused: it leaves the block NIL, which is around it (return)
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  «(dolist (x a) (when x (return 1)))»)",
+            expect![[r#"
+            Extract function
+            (defun f-part (a)
+              (dolist (x a) (when x (return 1))))
+
+            (defun f (a)
+              (f-part a))
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (g «(setf a 1)»))",
+            expect![[r#"
+            Extract function
+            refused: it assigns to a, which is bound outside
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (g «(setf (car a) 1)»))",
+            expect![[r#"
+            Extract function
+            (defun f-part (a)
+              (setf (car a) 1))
+
+            (defun f (a)
+              (g (f-part a)))
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (flet ((h (x) x)) (list «(h a)»)))",
+            expect![[r#"
+            Extract function
+            refused: it uses the local function h, which only this form has
+        "#]],
+        ),
+        (
+            "(defmacro set-it (place) `(setf ,place 1))\n(defun f (a)\n  (g «(list (set-it a))»))",
+            expect![[r#"
+            Extract function
+            refused: the macro set-it may assign to a, which is bound outside
+        "#]],
+        ),
+        (
+            "(defmethod f ((a b))\n  (list «(list 1 (call-next-method))»))",
+            expect![[r#"
+            Extract function
+            refused: call-next-method means something only where it is
+        "#]],
+        ),
+        (
+            "(defun f-part ())\n(defun f (a)\n  (tagbody x (list «(progn (go x))»))\n  a)",
+            expect![[r#"
+            Extract function
+            refused: it goes to the tag x, which is around it
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (register-groups-bind (b) (a)\n    (list «(g b)»)))",
+            expect![[r#"
+            Extract function
+            refused: b may be bound around it, by a macro or a declaration
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (declare (special b))\n  (list «(g b)»))",
+            expect![[r#"
+            Extract function
+            refused: b may be bound around it, by a macro or a declaration
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (list «(g b)»))",
+            expect![[r#"
+            Extract function
+            refused: nothing tells what binds b: a macro around it may
+        "#]],
+        ),
+        (
+            "(defun f (a)\n  (list «(g *c*)»))",
+            expect![[r#"
+            Extract function
+            (defun f-part ()
+              (g *c*))
+
+            (defun f (a)
+              (list (f-part)))
+        "#]],
+        ),
+    ] {
+        check(text, "extract-function", expected);
+    }
+}

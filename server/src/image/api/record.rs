@@ -1,0 +1,81 @@
+//! `record`: a form or a test that runs once in a confined copy of the image and is recorded, and
+//! the questions to the recording.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// `record`, as the session sends it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RecordParams {
+    /// The session whose package and REPL variables the copy starts with.
+    pub session: String,
+    /// The code, empty for a test.
+    pub code: String,
+    /// The test's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
+    /// The package of the code; `None`: the session's current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The functions to record; empty: those of `within` that are called.
+    pub functions: Vec<String>,
+    /// Directories whose definitions are recorded.
+    pub within: Vec<PathBuf>,
+    /// The file of the code, with the line and the column, from 1, where it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// See `file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// See `file`; in UTF-16 code units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// Seconds after which the copy itself leaves the code.
+    pub timeout: f64,
+    /// Seconds of processor time that the copy may take in all, questions included.
+    pub deadline: f64,
+    /// True if the copy is confined.
+    pub confine: bool,
+    /// Seconds after which the host ends the copy if there is no answer.
+    #[serde(skip)]
+    pub within_seconds: f64,
+    /// Bytes of private memory for the copy.
+    #[serde(skip)]
+    pub memory: u64,
+}
+
+/// A question to a recording.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RecordingQuery {
+    /// The question: `tree`, `values`, `history`, `when`, `error` or `event`.
+    pub query: &'static str,
+    /// The text of an expression, for `values`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The file of an expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// The line of an expression, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column of an expression, from 1, in UTF-16 code units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The name of a variable, for `history`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variable: Option<String>,
+    /// A condition over variables, for `when`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The function that is meant; `None`: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The number of an event, for `event`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    /// The index of the first row.
+    pub start: u64,
+    /// The number of rows.
+    pub count: u64,
+}

@@ -1,0 +1,109 @@
+//! `consort.record` and `consort.recordingQuery`.
+
+use lsp_types::{Position, ProgressToken, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, at_place, seconds};
+use crate::ide::recording::{Kind, Question, answered, recorded};
+use crate::lsp::connection::Connection;
+use crate::lsp::to_proto;
+use crate::session::path_of_uri;
+use crate::session::recordings::RecordRequest;
+use crate::text::forms::toplevel_form;
+use crate::text::position::{PositionEncoding, to_position};
+
+/// Records a form or a test.
+pub(super) struct Record;
+
+/// The argument of `consort.record`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Argument {
+    /// The code to run; if absent, the top-level form at `position` of `uri`.
+    code: Option<String>,
+    /// The name of a test, instead of code.
+    test: Option<String>,
+    package: Option<String>,
+    uri: Option<Url>,
+    position: Option<Position>,
+    #[serde(default)]
+    functions: Vec<String>,
+    /// Seconds.
+    timeout: Option<f64>,
+}
+
+impl Command for Record {
+    type Argument = Argument;
+    const NAME: &'static str = "consort.record";
+    const EXPECTS: &'static str = r#"[{"code": "..." or "test": "...", "package"?: "...", "functions"?: ["..."], "timeout"?: seconds}] or, for the top-level form at a place, "uri" and "position" instead of "code""#;
+
+    async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
+        let bar = connection.bars.begin(token, false, "Recording", true);
+        let Argument { code, test, package, uri, position, functions, timeout } = argument;
+        let timeout = seconds(Record::NAME, timeout)?;
+        let request = match (code, test, uri, position) {
+            (code, None, Some(uri), Some(position)) => {
+                let place = at_place(connection, &uri, position).await?;
+                let text = place.document.text();
+                let span = toplevel_form(&place.document, place.offset);
+                let (code, from) = match (code, span) {
+                    (Some(code), _) => (code, None),
+                    (None, Some(span)) => {
+                        let start = to_position(text, span.start, PositionEncoding::Utf16);
+                        let file = path_of_uri(uri.as_str()).map(|file| (file, start.line + 1, start.column + 1));
+                        (text.slice(span.start..span.end).to_string(), file)
+                    }
+                    (None, None) => return Err(Error::invalid_params("There is no form at that place.")),
+                };
+                let package = package.or(place.package);
+                RecordRequest { code, test: None, package, functions, place: from, timeout }
+            }
+            (Some(code), None, ..) => RecordRequest { code, package, functions, timeout, ..RecordRequest::default() },
+            (None, test @ Some(_), ..) => {
+                RecordRequest { test, package, functions, timeout, ..RecordRequest::default() }
+            }
+            _ => return Err(Error::invalid_params(format!("Its `arguments` are {}.", Record::EXPECTS))),
+        };
+        let session = &connection.session;
+        let (recording, look) = tokio::select! {
+            answer = session.record(connection.client, request) => answer.map_err(|error| to_proto::error(&error))?,
+            () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
+        };
+        let (text, facts, _) = recorded(recording, &look, session.workspace());
+        Ok(json!({"text": text, "recording": facts}))
+    }
+}
+
+/// Asks a recording.
+pub(super) struct RecordingQuery;
+
+/// The argument of `consort.recordingQuery`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Asked {
+    recording: u64,
+    #[serde(default)]
+    query: Kind,
+    of: Option<String>,
+    function: Option<String>,
+    event: Option<u64>,
+    start: Option<u64>,
+}
+
+impl Command for RecordingQuery {
+    type Argument = Asked;
+    const NAME: &'static str = "consort.recordingQuery";
+    const EXPECTS: &'static str = r#"[{"recording": number, "query"?: "tree" | "values" | "history" | "when" | "error" | "event", "of"?: "...", "function"?: "...", "event"?: number, "start"?: number}]"#;
+
+    async fn execute(connection: &Connection, argument: Asked, _: Option<ProgressToken>) -> Result<Value> {
+        let session = &connection.session;
+        let Asked { recording, query, of, function, event, start } = argument;
+        let question = Question { query, of, function, event, start };
+        let query = session.recording_query(&question).map_err(|error| to_proto::error(&error))?;
+        let answer = session.ask_recording(recording, query).await;
+        let answer = answer.map_err(|error| to_proto::error(&error))?;
+        Ok(json!({"text": answered(&answer, session.workspace()), "answer": answer}))
+    }
+}

@@ -1,0 +1,78 @@
+//! Stops of threads that the code of a client's evaluations started: whose they are, and what
+//! becomes of them when the client has left.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+
+use crate::image::api::debug::{DebugAbort, DebugStops, Done, Stop};
+use crate::image::{Image, StopEvent};
+use crate::model::image::ImageState;
+
+/// The time in which a thread leaves a stop that is aborted.
+const LEAVES: Duration = Duration::from_secs(5);
+
+/// The number of stops that are aborted for one client: more than there may be, each with some on
+/// its stack.
+const MOST: usize = 64;
+
+/// The clients that have left while threads of theirs may be stopped.
+#[derive(Debug, Default)]
+pub(super) struct ThreadStops {
+    /// The waits, ended with the sessions' actor.
+    tasks: JoinSet<()>,
+}
+
+impl ThreadStops {
+    /// Aborts the stops of threads that `sessions` started, after another client had time to take
+    /// them over.
+    pub(super) fn abandoned(&mut self, image: Image, sessions: [String; 2], after: Duration) {
+        while self.tasks.try_join_next().is_some() {}
+        self.tasks.spawn(async move {
+            crate::steady::sleep(after).await;
+            abort_all(&image, &sessions).await;
+        });
+    }
+}
+
+/// Returns true if a stop is of a thread that one of `sessions` started.
+fn started_by(stop: &Stop, sessions: &[String]) -> bool {
+    stop.started_by.as_ref().is_some_and(|starter| sessions.contains(starter))
+}
+
+/// Aborts the stops of threads that `sessions` started, the innermost of each thread first.
+async fn abort_all(image: &Image, sessions: &[String]) {
+    let mut events = image.stop_events();
+    let mut tried = BTreeSet::new();
+    while tried.len() < MOST {
+        if !matches!(image.state(), ImageState::Ready { .. }) {
+            return;
+        }
+        let Ok(known) = image.at_stop(&DebugStops {}).await else { return };
+        // A stop on the stack of another is newer.
+        let is_next = |stop: &&Stop| started_by(stop, sessions) && !tried.contains(&stop.number);
+        let Some(stop) = known.stops.iter().rev().find(is_next) else { return };
+        tried.insert(stop.number);
+        tracing::info!(stop = stop.number, "a stop of a thread whose editor left is aborted");
+        // A stop that was left meanwhile is refused, and another one is found next.
+        if let Ok(Done { .. }) = image.at_stop(&DebugAbort { stop: stop.number }).await {
+            let left = left(&mut events, stop.number);
+            if crate::steady::timeout(LEAVES, left).await.is_err() {
+                tracing::warn!(stop = stop.number, "a thread does not leave its stop");
+            }
+        }
+    }
+}
+
+/// Waits until a stop is left, or events were missed.
+async fn left(events: &mut broadcast::Receiver<StopEvent>, number: u64) {
+    loop {
+        match events.recv().await {
+            Ok(StopEvent::Left(left)) if left.stop == number => return,
+            Ok(_) => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+-- nvim --headless -u NONE -i NONE -l recording_test.lua: a recording's float, key by key, with a
+-- real image and no other plugin.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+T.plugin(true)
+
+local workspace, file = T.workspace({
+  '(defpackage :fixture (:use :cl))',
+  '(in-package :fixture)',
+  '',
+  '(defun half (x)',
+  '  (/ x 2))',
+  '',
+  '(defun halves (list)',
+  '  (let ((sum 0))',
+  '    (dolist (x list sum)',
+  '      (setf sum (+ sum (half x))))))',
+  '',
+  '(halves (list 4 6))',
+  '',
+  '(halves (list 4 :odd))',
+})
+
+local said = T.notifications()
+local answers = {}
+vim.ui.input = function(_, typed) typed(table.remove(answers, 1)) end
+
+local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+local function to(row)
+  vim.api.nvim_set_current_win(vim.fn.bufwinid(vim.fn.bufnr(file)))
+  vim.api.nvim_win_set_cursor(0, { row, 999 })
+end
+local function float()
+  for _, win in ipairs(vim.api.nvim_list_wins()) do
+    if vim.api.nvim_win_get_config(win).relative ~= '' then return win, vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, false) end
+  end
+end
+local function text() return table.concat(select(2, float()) or {}, '\n') end
+--- Waits until the float has `part`, and goes in.
+local function shows(part)
+  T.wait(part, function() return float() and text():find(part, 1, true) end, function() return { text(), said } end)
+  vim.api.nvim_set_current_win((float()))
+end
+--- Waits until PART is in the first line: the moment that the float is about.
+local function moment(part)
+  T.wait('the moment ' .. part, function() return float() and select(2, float())[1]:find(part, 1, true) end, function() return { text(), said } end)
+  vim.api.nvim_set_current_win((float()))
+end
+local function record(row)
+  to(row)
+  vim.cmd('Consort record')
+end
+
+vim.lsp.enable('consort')
+vim.cmd.edit(file)
+T.wait('the client', function() return require('consort.client').of() end)
+
+T.it('a form is recorded: its calls with arguments and results', function()
+  to(12)
+  vim.cmd('Consort eval cursor')
+  T.wait('the value', function()
+    return vim.iter(vim.api.nvim_buf_get_extmarks(0, require('consort.inline').namespace, 0, -1, { details = true })):any(function(mark)
+      return mark[4].virt_text and mark[4].virt_text[1][1]:find('5', 1, true)
+    end)
+  end, function() return said end)
+  record(12)
+  shows('(fixture::half 6) => 3')
+  T.eq(true, text():find('⇒ 5', 1, true) ~= nil, text())
+  T.eq(true, text():find('(fixture::halves (4 6)) => 5', 1, true) ~= nil, text())
+end)
+
+T.it('keys ask for values, histories and moments, and step', function()
+  answers = { '(half x)', 'sum', '(> sum 2)' }
+  press('v')
+  shows('(half x) => 3')
+  press('h')
+  shows('= 5')
+  press('w')
+  shows('(setf sum (+ sum (half x))) => 5')
+  press('s')
+  shows('SUM = 5')
+  press('<lt>')
+  moment('(+ sum (half x)) => 5')
+  press('>')
+  moment('(setf sum (+ sum (half x))) => 5')
+end)
+
+T.it('<CR> goes to the source of the row', function()
+  press('t')
+  shows('(fixture::half 6) => 3')
+  vim.fn.search('(fixture::half 6)')
+  press('<CR>')
+  T.wait('the source', function() return vim.fn.bufnr(file) == vim.api.nvim_get_current_buf() end)
+  T.eq(4, vim.api.nvim_win_get_cursor(0)[1])
+end)
+
+T.it('of a form that fails, the error is shown, with its variables', function()
+  record(14)
+  shows('(/ x 2) signals')
+  T.eq(true, text():find('X = :odd', 1, true) ~= nil, text())
+  press('q')
+  T.eq(nil, (float()))
+end)
+
+for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
+T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
+T.run({ 'consort', 'stop' }, { cwd = workspace })
+vim.fn.delete(workspace, 'rf')
+T.finish()

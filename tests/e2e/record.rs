@@ -1,0 +1,153 @@
+//! `record`: code and tests that run in a copy of the live image are recorded, and agents ask about
+//! what they did.
+
+use consort_tests::installation::Installation;
+use consort_tests::patience::AMPLE;
+use serde_json::{Value, json};
+
+const FILE: &str = "(defpackage :shop (:use :cl))
+(in-package :shop)
+(defvar *sold* 0)
+(defun price (item)
+  (getf item :price))
+(defun total (items)
+  (let ((sum 0))
+    (dolist (item items sum)
+      (incf *sold*)
+      (setf sum (+ sum (price item))))))
+";
+
+fn text(answer: &Value) -> &str {
+    answer["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_failing_run_is_recorded_and_asked_about() {
+    let world = Installation::new();
+    let path = world.write("shop.lisp", FILE);
+    world.configure("[approval]\neval = \"allow\"\n");
+    let mut agent = world.mcp();
+    let mut call =
+        |name: &str, arguments: Value| agent.request("tools/call", json!({"name": name, "arguments": arguments}));
+    call("evaluate-lisp", json!({"code": format!("(load {:?})", path.display().to_string())}));
+
+    let code = "(shop::total '((:price 3) (:price 4) (:cost 5)))";
+    let recorded = call("record", json!({"code": code, "timeout": AMPLE}));
+    let facts = &recorded["structuredContent"];
+    assert_eq!(recorded["isError"], true, "{recorded}");
+    assert_eq!(facts["outcome"]["error"]["type"], "TYPE-ERROR", "{recorded}");
+    assert_eq!(facts["definitions"], json!(["shop::total", "shop::price"]), "{recorded}");
+    let number = &facts["recording"];
+    // The first answer says where the error was, with the variables.
+    let error = &facts["answer"]["rows"][0];
+    assert_eq!((&error["kind"], &error["position"]), (&json!("signal"), &json!([10, 17, 10, 37])), "{recorded}");
+    assert!(error["value"].as_str().unwrap_or_default().contains("type-error datum nil"), "{recorded}");
+    assert!(text(&recorded).contains("SUM = 7"), "{}", text(&recorded));
+    assert!(text(&recorded).contains("[shop.lisp:10:17]"), "{}", text(&recorded));
+
+    let mut ask = |arguments: Value| {
+        let mut all = json!({"recording": number});
+        for (key, value) in arguments.as_object().expect("an object") {
+            all[key] = value.clone();
+        }
+        call("record", all)
+    };
+    let values = |answer: &Value| -> Vec<String> {
+        let rows = answer["structuredContent"]["rows"].as_array().cloned().unwrap_or_default();
+        rows.iter().map(|row| row["value"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let tree = ask(json!({}));
+    assert_eq!(values(&tree)[2..], ["=> 3", "=> 4", "=> nil"], "{tree}");
+    assert_eq!(values(&ask(json!({"query": "values", "of": "(price item)"}))), ["=> 3", "=> 4", "=> nil"]);
+    assert_eq!(values(&ask(json!({"query": "values", "of": "shop.lisp:10:24"}))).len(), 3);
+    assert_eq!(values(&ask(json!({"query": "history", "of": "sum"}))), ["0", "3", "7"]);
+    let when = ask(json!({"query": "when", "of": "(> sum 5)"}));
+    let event = when["structuredContent"]["event"].as_u64().expect("an event");
+    assert_eq!(values(&when), ["=> 7"], "{when}");
+    let at = ask(json!({"query": "event", "of": event.to_string()}));
+    assert!(text(&at).contains("within (shop::total ((:price 3) (:price 4) (:cost 5)))"), "{}", text(&at));
+    let before = ask(json!({"query": "event", "of": (event - 1).to_string()}));
+    assert_eq!(before["structuredContent"]["rows"][0]["text"], "(+ sum (price item))", "{before}");
+    // A condition that is never true, one that fails, and questions without an answer.
+    assert!(text(&ask(json!({"query": "when", "of": "(> sum 50)"}))).contains("there is no such moment"));
+    assert!(text(&ask(json!({"query": "when", "of": "(car sum)"}))).contains("The condition failed at"));
+    for (wrong, why) in [
+        (json!({"query": "history"}), "`of` is missing"),
+        (json!({"query": "history", "of": "nothing"}), "no recorded definition has a variable nothing"),
+        (json!({"query": "event", "of": "#1000000"}), "is not kept"),
+        (json!({"recording": 99}), "There is no recording 99"),
+    ] {
+        let answer = ask(wrong.clone());
+        assert_eq!(answer["isError"], true, "{wrong}: {answer}");
+        assert!(text(&answer).to_lowercase().contains(&why.to_lowercase()), "{wrong}: {}", text(&answer));
+    }
+    // The newest four are kept.
+    for _ in 0..4 {
+        assert_eq!(call("record", json!({"code": "(shop::total '())", "timeout": AMPLE}))["isError"], false);
+    }
+    let gone = call("record", json!({"recording": number}));
+    assert!(text(&gone).contains("There is no recording"), "{}", text(&gone));
+
+    // The image is as it was: nothing was sold, and the functions are plain.
+    let now = call("evaluate-lisp", json!({"code": "(list shop::*sold* (shop::total '((:price 1))))"}));
+    assert!(text(&now).starts_with("=> (0 1)"), "{}", text(&now));
+    drop(agent);
+    world.finish();
+}
+
+#[test]
+fn nobody_is_asked_and_the_copy_is_confined() {
+    let world = Installation::new();
+    let victim = world.write("precious.txt", "precious");
+    world.configure("[approval]\neval = \"deny\"\n");
+    let mut agent = world.mcp();
+    let mut call = |arguments: Value| agent.request("tools/call", json!({"name": "record", "arguments": arguments}));
+    let plain = call(json!({"code": "(list (+ 1 2))", "timeout": AMPLE}));
+    assert!(plain["isError"] == false && text(&plain).starts_with("=> (3)"), "{plain}");
+    assert!(text(&plain).contains("No definition was recorded"), "{}", text(&plain));
+    let number = &plain["structuredContent"]["recording"];
+    let values = call(json!({"recording": number, "query": "values", "of": "(+ 1 2)"}));
+    assert_eq!(values["structuredContent"]["rows"][0]["value"], "=> 3", "{values}");
+    let delete = format!("(delete-file {:?})", victim.display().to_string());
+    let refused = call(json!({"code": delete, "timeout": AMPLE}));
+    assert!(refused["isError"] == true && text(&refused).contains("is confined"), "{refused}");
+    assert_eq!(std::fs::read_to_string(&victim).expect("the file"), "precious");
+    let endless = call(json!({"code": "(loop)", "timeout": 2}));
+    assert!(text(&endless).contains("[ERROR] TIMEOUT"), "{endless}");
+    drop(agent);
+    world.finish();
+}
+
+#[test]
+fn an_editor_records_the_form_at_a_place() {
+    let world = Installation::new();
+    let source = format!("{FILE}\n(total '((:price 3) (:price 4)))\n");
+    let path = world.write("shop.lisp", &source);
+    let uri = world.uri("shop.lisp");
+    let mut editor = world.lsp();
+    editor.notify(
+        "textDocument/didOpen",
+        json!({"textDocument": {"uri": uri, "languageId": "commonlisp", "version": 1, "text": source}}),
+    );
+    let mut command = |name: &str, argument: Value| {
+        editor.request("workspace/executeCommand", json!({"command": name, "arguments": [argument]}))
+    };
+    let load = format!("(load {:?})", path.display().to_string());
+    command("consort.eval", json!({"code": load}));
+    let recorded = command("consort.record", json!({"uri": uri, "position": {"line": 11, "character": 3}}));
+    let facts = &recorded["recording"];
+    assert_eq!(facts["outcome"]["values"], json!(["7"]), "{recorded}");
+    let rows = facts["answer"]["rows"].as_array().expect("rows");
+    let texts: Vec<&str> = rows.iter().filter_map(|row| row["text"].as_str()).collect();
+    let total = "(shop::total ((:price 3) (:price 4)))";
+    assert_eq!(texts, ["the form", total, "(shop::price (:price 3))", "(shop::price (:price 4))"], "{recorded}");
+    assert_eq!(rows[0]["position"], json!([12, 1, 12, 33]), "{recorded}");
+    assert_eq!(rows[0]["file"], json!(path), "{recorded}");
+    let asked = json!({"recording": facts["recording"], "query": "history", "of": "sum"});
+    let history = command("consort.recordingQuery", asked);
+    let became: Vec<&str> =
+        history["answer"]["rows"].as_array().expect("rows").iter().filter_map(|row| row["value"].as_str()).collect();
+    assert_eq!(became, ["0", "3", "7"], "{history}");
+    drop(editor);
+    world.finish();
+}
