@@ -136,6 +136,14 @@ const THREAD: &str = "(progn (defvar cl-user::*worker*
     (sb-thread:make-thread (lambda () (list (restart-case (error \"No price.\") (use-other (value) (list :used value))))) :name \"worker\"))
   :started)";
 
+/// Waits until an editor is told that an error ended the thread of `THREAD`.
+async fn ended_by_an_error(editor: &mut Editor) {
+    let told = |params: &Value| {
+        params["message"].as_str().is_some_and(|text| text.contains("ended the Lisp thread \"worker\""))
+    };
+    editor.wait_for("window/showMessage", told).await;
+}
+
 /// A thread that an evaluation started stops, and the editor's own session goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_of_an_evaluation_stops() {
@@ -162,11 +170,7 @@ async fn an_error_of_a_thread_is_asked_about_and_reported() {
     let text = question["params"]["message"].as_str().unwrap();
     assert!(text.contains("SIMPLE-ERROR: No price. (in the thread worker)"), "{text}");
     editor.reply(&question, json!({"title": "Report"})).await;
-    editor
-        .wait_for("window/showMessage", |params| {
-            params["message"].as_str().is_some_and(|text| text.contains("ended the Lisp thread \"worker\""))
-        })
-        .await;
+    ended_by_an_error(&mut editor).await;
     assert_eq!(editor.eval("(values (sb-thread:join-thread cl-user::*worker* :default :ended))").await, [":ENDED"]);
     assert!(!editor.has("consort/stopped", |_| true));
     world.end().await;
@@ -180,9 +184,11 @@ async fn the_threads_of_an_editor_that_left_are_ended_after_a_while() {
     let mut leaving = editor(&world, "stop").await;
     assert_eq!(leaving.eval(THREAD).await, [":STARTED"]);
     let told = leaving.wait_for("consort/stopped", |_| true).await;
+    // It is there before the thread ends, so that it is told of the error.
+    let mut other = editor(&world, "stop").await;
     leaving.leave().await;
     soon(world.session.stop_left(told["stop"].as_u64().unwrap())).await;
-    let mut other = editor(&world, "stop").await;
+    ended_by_an_error(&mut other).await;
     assert_eq!(other.eval("(values (sb-thread:join-thread cl-user::*worker* :default :ended))").await, [":ENDED"]);
     world.end().await;
 }
