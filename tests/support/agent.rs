@@ -9,6 +9,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::jitter::jitter;
 use crate::patience::{PATIENCE, alone, soon};
 use crate::unread::Unread;
 
@@ -67,6 +68,7 @@ impl Agent {
 
     /// Send a message as it is.
     pub async fn send(&mut self, message: &Value) {
+        jitter().await;
         self.unread.sent(message);
         self.write.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }

@@ -8,6 +8,7 @@ pub mod deaf;
 pub mod environment;
 pub mod frontends;
 pub mod installation;
+pub mod jitter;
 pub mod lone_image;
 pub mod lsp;
 pub mod patience;

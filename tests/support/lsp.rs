@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::jitter::jitter;
 use crate::patience::{PATIENCE, alone, soon};
 use crate::unread::Unread;
 
@@ -260,6 +261,7 @@ impl Editor {
 
     /// Send a message as it is.
     pub async fn send(&mut self, message: &Value) {
+        jitter().await;
         self.unread.sent(message);
         let body = message.to_string();
         let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());

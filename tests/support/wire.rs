@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::jitter::blocking_jitter;
 use crate::patience::{PATIENCE, alone};
 
 /// The framing of messages on the wire.
@@ -93,6 +94,7 @@ impl Rpc {
     }
 
     fn send(&mut self, message: &Value) {
+        blocking_jitter();
         let body = message.to_string();
         match self.framing {
             Framing::Headers => self.send_raw(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes()),
