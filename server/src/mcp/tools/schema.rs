@@ -66,8 +66,23 @@ fn tidy(schema: &mut JsonObject) {
         if let [Value::Object(only)] = choices.as_slice() {
             let only = only.clone();
             schema.remove("anyOf");
-            schema.extend(only);
+            for (name, value) in only {
+                // A field's own description says more than that of its type.
+                schema.entry(name).or_insert(value);
+            }
         }
+    }
+    constants(schema);
+}
+
+/// Lists names that have a documentation each (`oneOf` of `const`) as names.
+fn constants(schema: &mut JsonObject) {
+    let Some(Value::Array(choices)) = schema.get("oneOf") else { return };
+    let names: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();
+    if let Some(names) = names.filter(|names| names.iter().all(Value::is_string)) {
+        schema.remove("oneOf");
+        schema.insert("enum".into(), Value::Array(names));
+        schema.insert("type".into(), "string".into());
     }
 }
 
