@@ -1,11 +1,14 @@
 //! `consort stop`.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 
 use consort::host::control::{Request, ask};
 use consort::host::election::{ConnectError, Place};
 use consort::host::hello::{Hello, Protocol};
+use consort::host::workspace;
+use consort::shown::line;
 use serde_json::Value;
 
 use super::WorkspaceArg;
@@ -19,6 +22,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let workspace = args.workspace.find()?;
+    if args.workspace.workspace.is_none() {
+        is_of_here(&workspace)?;
+    }
     let hello = Hello { any_version: true, ..Hello::new(Protocol::Control) };
     let place = Place::of(&workspace)?;
     let connected = match place.connect(&hello) {
@@ -42,6 +48,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     print(&format!("The host of {} (process {pid}) and its image have ended{clients}.\n", workspace.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails when the current directory is in another folder of the editor whose host `workspace` has:
+/// ending that one would end the work in its own workspace too.
+fn is_of_here(workspace: &Path) -> Result<(), Failure> {
+    let here = workspace::find_own(Path::new("."))
+        .map_err(|error| Failure::cannot(format!("the current directory cannot be used: {error}")))?;
+    if here == workspace {
+        return Ok(());
+    }
+    let [workspace, here] = [workspace, &here].map(|path| line(&path.display().to_string()));
+    Err(Failure::cannot(format!(
+        "{here} is served by the host of {workspace}, for an editor with both folders. Run `consort stop` in \
+         {workspace} to end it"
+    )))
 }
 
 /// Whether the host with this process id is the workspace's no more.
