@@ -116,9 +116,14 @@ impl Runtime {
 
     /// Has the image started, if nothing has needed it yet.
     pub(crate) fn need(&self) {
-        if !self.needed.send_replace(true) {
-            self.enter(Phase::Starting("starting".into(), None));
-        }
+        self.needed.send_if_modified(|needed| {
+            // The phase comes first: the supervisor, which goes on at once, may enter the next one.
+            let first = !std::mem::replace(needed, true);
+            if first && matches!(&*self.phase.borrow(), Phase::Idle) {
+                self.enter(Phase::Starting("starting".into(), None));
+            }
+            first
+        });
     }
 
     /// Resolves when something needs the image.
@@ -226,4 +231,43 @@ pub(crate) async fn lost(runtime: &Runtime, instance: &Instance) -> ImageError {
     });
     let reason = instance.ending().unwrap_or_else(|| "The Lisp image was ended.".into());
     ImageError::Lost { reason: format!("{reason} {outlook}").trim_end().to_owned() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn runtime() -> Arc<Runtime> {
+        let (events, _) = mpsc::unbounded_channel();
+        let place = PathBuf::from("/nowhere");
+        Arc::new(Runtime::new(crate::config::Config::default().lisp, place.clone(), place.clone(), place, events))
+    }
+
+    fn state(runtime: &Runtime) -> ImageState {
+        runtime.state.borrow().clone()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_needs_the_image_does_not_undo_what_the_supervisor_found() {
+        for _ in 0..2_000 {
+            let runtime = runtime();
+            let waiting = runtime.clone();
+            let supervisor = tokio::spawn(async move {
+                waiting.is_needed().await;
+                waiting.enter(Phase::Dead("No Lisp.".into(), true));
+            });
+            runtime.need();
+            supervisor.await.unwrap();
+            assert_eq!(state(&runtime), ImageState::Dead { reason: "No Lisp.".into(), is_final: true });
+        }
+    }
+
+    #[tokio::test]
+    async fn an_image_that_was_ended_before_it_was_needed_is_not_starting() {
+        let runtime = runtime();
+        runtime.enter(Phase::Dead("Consort is leaving.".into(), true));
+        runtime.need();
+        assert!(matches!(state(&runtime), ImageState::Dead { .. }));
+    }
 }
