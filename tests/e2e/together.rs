@@ -83,7 +83,7 @@ async fn a_definition_knows_who_made_it() {
     .await;
     let session = &world.session;
     let mut editor = Editor::start(session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics", "window/showMessage"]);
+    editor.ignore(&["window/showMessage"]);
     let mut agent = Agent::named(session, "agent", json!({})).await;
     let code = "(defpackage :app (:use :cl)) (in-package :app) (defun process (x) x) (progn (defvar *level* 1))";
     agent.call("evaluate-lisp", json!({"code": code})).await;
@@ -140,10 +140,8 @@ async fn a_definition_knows_who_made_it() {
 async fn a_subscriber_is_told_when_a_resource_is_another() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
     // Updates are joined or not by the time between the changes.
-    agent.ignore(&["notifications/resources/updated"]);
     agent.call("evaluate-lisp", json!({"code": "(defun watched (x) x)"})).await;
     for uri in ["consort://log", "consort://symbol/cl-user%3A%3Awatched", "consort://diagnostics"] {
         let answer = agent.request("resources/subscribe", json!({"uri": uri})).await;
@@ -166,7 +164,6 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
 
     // The revision without a handshake listens.
     let mut modern = Agent::modern(&world.session, "modern", json!({}));
-    modern.ignore(&["notifications/resources/updated"]);
     let listening = modern
         .ask(
             "subscriptions/listen",
@@ -201,7 +198,6 @@ async fn an_agent_sees_the_editors_text_and_place() {
     ])
     .await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
 
     let all = agent.call("diagnostics", json!({})).await;
@@ -273,7 +269,6 @@ async fn what_one_door_defines_the_other_has_unasked() {
     let world = World::configured(&[], config).await;
     world.is_ready().await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
     let uri = world.uri("a.lisp");
     let hover = json!({"textDocument": {"uri": uri}, "position": {"line": 0, "character": 16}});

@@ -22,9 +22,7 @@ async fn world(files: &[(&str, &str)]) -> World {
 }
 
 async fn editor(world: &World) -> Editor {
-    let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
-    editor
+    Editor::start(&world.session, json!({})).await
 }
 
 /// Open a document, and see it arrive.

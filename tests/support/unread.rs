@@ -7,9 +7,9 @@ use std::time::Instant;
 use serde_json::Value;
 
 /// Kinds that every test ignores: requests that the client answers by itself, log messages, and
-/// messages that come or not by the time that the work takes: progress, states of the image, and
-/// the end of requests to which nobody needs an answer any more.
-const ALWAYS_IGNORED: [&str; 13] = [
+/// messages that come or not by the time that the work takes: diagnostics, progress, states of the
+/// image, and the end of requests to which nobody needs an answer any more.
+const ALWAYS_IGNORED: [&str; 15] = [
     "$/cancelRequest",
     "$/progress",
     "client/registerCapability",
@@ -17,6 +17,8 @@ const ALWAYS_IGNORED: [&str; 13] = [
     "notifications/cancelled",
     "notifications/message",
     "notifications/progress",
+    "notifications/resources/updated",
+    "textDocument/publishDiagnostics",
     "window/logMessage",
     "window/workDoneProgress/create",
     "workspace/codeLens/refresh",

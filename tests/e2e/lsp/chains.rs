@@ -118,7 +118,6 @@ async fn an_edit_is_answered_by_the_chain_and_confirmed_by_a_whole_check() {
     let counts = comes("a comparison", async || Some(status(&world).await).filter(|counts| counts.agreed > 0)).await;
     assert_eq!((counts.differed, counts.whole, counts.failed), (0, 0, 0), "{counts:?}");
     assert!(counts.answered >= 3 && counts.memory > 0, "{counts:?}");
-    editor.ignore(&["textDocument/publishDiagnostics"]);
 
     // The image changes: what the chain knew is no more.
     editor.eval("(defun no-such-function ())").await;
@@ -154,7 +153,6 @@ async fn when_the_chain_is_killed_a_whole_check_answers() {
     gone(&all).await;
     let counts = status(&world).await;
     assert_eq!((counts.standing, counts.failed, counts.answered), (0, 1, 0), "{counts:?}");
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     editor.leave().await;
     world.end().await;
 }

@@ -124,7 +124,6 @@ async fn code_in_a_document_is_read_in_its_package_and_found_there() {
     let text = "(defpackage :d (:use :cl))\n(in-package :d)\n\n  (defun here () 1)\n";
     let world = World::ready(&[("d.lisp", text)]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     editor.eval("(defpackage :d (:use :cl))").await;
     editor.open(&world.uri("d.lisp"), text).await;
     let argument =

@@ -36,7 +36,6 @@ async fn findings_are_published_moved_withdrawn_and_cleared() {
 async fn a_document_that_is_opened_again_is_not_taken_for_the_one_before() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     let document = json!({"textDocument": {"uri": uri}});
     for round in 0..20 {
@@ -123,7 +122,8 @@ async fn positions_count_in_the_agreed_unit() {
         // Put the `)` after the space, in the client's own unit: it closes nothing.
         editor.change(&uri, 2, [0, start, 0, start], ")").await;
         let (_, found) = editor.diagnostics(&uri, |version, lines| version == 2 && !lines.is_empty()).await;
-        assert!(found[0].starts_with(&format!("0:{start}-0:{end} ")), "{agreed}: {found:?}");
+        // The compiler's findings may be among them.
+        assert!(found.contains(&format!("0:{start}-0:{end} unbalanced-close")), "{agreed}: {found:?}");
     }
     world.end().await;
 }

@@ -26,7 +26,6 @@ async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     // While there is no image, the structure is still checked. The new image checks it again,
     // before or after the test ends.
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     editor.open(&world.uri("x.lisp"), "(a").await;
     editor.diagnostics(&world.uri("x.lisp"), |_, lines| lines.len() == 1).await;
 
@@ -47,7 +46,7 @@ async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
 async fn pulled_diagnostics_wait_for_the_image_that_replaces_a_lost_one() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics", "window/showMessage"]);
+    editor.ignore(&["window/showMessage"]);
     let uri = world.uri("pulled.lisp");
     editor.open(&uri, "").await;
     for round in 1..=4 {

@@ -37,7 +37,6 @@ fn flat(result: &Value) -> String {
 async fn the_form_at_the_cursor_is_expanded_in_its_lexical_environment() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, TEXT).await;
     let result = editor.command("consort.macroexpand", json!({"uri": uri, "position": at(6, 13)})).await.unwrap();
@@ -79,7 +78,6 @@ async fn the_form_at_the_cursor_is_expanded_in_its_lexical_environment() {
 async fn what_cannot_be_expanded_is_told_as_data() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(loop for)\n(list 1)\n(no-such:thing)\n").await;
     let failed = editor.command("consort.macroexpand", json!({"uri": uri, "position": at(0, 3)})).await.unwrap();
@@ -106,7 +104,6 @@ async fn what_cannot_be_expanded_is_told_as_data() {
 async fn an_expansion_takes_the_place_of_its_form() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, TEXT).await;
     let params = json!({
@@ -144,7 +141,6 @@ async fn an_expansion_takes_the_place_of_its_form() {
 async fn what_is_written_down_is_the_same_when_it_is_read() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(loop for i below 3 collect (loop repeat 2 sum i))\n").await;
     let argument = json!({"uri": uri, "position": at(0, 0), "how": "full", "inPlace": true});
@@ -160,7 +156,6 @@ async fn what_is_written_down_is_the_same_when_it_is_read() {
 async fn a_light_bulb_shines_on_macro_calls_only() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(when a b)\n(list 1)\n(let ((a 1)) a)\n").await;
     for (line, trigger, expected) in [(0, 2, 3), (1, 2, 0), (1, 1, 0), (2, 1, 0), (2, 2, 0)] {

@@ -69,7 +69,6 @@ async fn hierarchies_are_told_with_and_without_an_image_and_while_it_loops() {
     let world = World::with(&files).await;
     let mut editor = Editor::connect(&world.session);
     let agreed = editor.initialize(json!({"capabilities": {}})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     for name in ["callHierarchyProvider", "typeHierarchyProvider", "linkedEditingRangeProvider"] {
         assert_eq!(agreed["capabilities"][name], true, "{name}: {agreed}");
     }
@@ -82,7 +81,6 @@ async fn hierarchies_are_told_with_and_without_an_image_and_while_it_loops() {
 
     let world = World::ready(&files).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     for (name, text) in [("lib.lisp", LIB), ("user.lisp", USER)] {
         editor.open(&world.uri(name), text).await;
         let loaded = editor.command("consort.evalBuffer", json!({"uri": world.uri(name)})).await.unwrap();
@@ -103,7 +101,6 @@ async fn a_name_has_its_references_by_kind_its_page_and_its_linked_places() {
     let text = "(in-package :cl-user)\n(defun g (x)\n  (let ((*my-unit* 2)) (setf *my-unit* x)))\n'(~a)\n";
     let world = World::ready(&[("a.lisp", text), ("b.asd", "(defsystem \"b\" :components ((:file \"a\")))")]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, text).await;
     let asked = |kinds: Value| json!({"uri": uri, "position": at(2, 10), "kinds": kinds});

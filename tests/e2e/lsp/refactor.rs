@@ -49,7 +49,6 @@ async fn a_refactoring_is_compiled_before_the_editor_gets_it() {
     });
     let mut editor = Editor::start(&world.session, json!({"textDocument": {"codeAction": support}})).await;
     let uri = world.uri("a.lisp");
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     editor.open(&uri, TEXT).await;
     let offered = actions(&mut editor, &uri, (1, 17), (1, 34), "refactor.extract").await;
     assert_eq!(offered.len(), 2, "{offered:?}");

@@ -20,7 +20,6 @@ async fn ask(editor: &mut Editor, method: &str, uri: &str, mut params: Value) ->
 async fn the_text_answers_without_an_image() {
     let world = World::with(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, TEXT).await;
     let symbols = ask(&mut editor, "documentSymbol", &uri, json!({})).await;
@@ -66,7 +65,6 @@ async fn the_text_answers_without_an_image() {
 async fn bodies_of_live_macros_are_indented_as_bodies() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     editor.eval("(defmacro cl-user::around (a b &body body) (list* 'progn a b body))").await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(in-package :cl-user)\n(around 1 2\n(print 3))\n(list 1\n2)\n").await;
@@ -87,7 +85,6 @@ async fn what_stands_in_a_document_is_evaluated_and_remembered_to_stand_there() 
     let world = World::ready(&[("a.lisp", TEXT)]).await;
     let mut editor =
         Editor::start(&world.session, json!({"workspace": {"workspaceEdit": {"documentChanges": true}}})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, TEXT).await;
     let form = json!({"uri": uri, "position": at(2, 3), "topLevel": true});
@@ -130,7 +127,6 @@ async fn a_file_with_unsaved_changes_is_edited_through_its_editor() {
     let world = World::with(&[("a.lisp", "(a)\n(é)\n")]).await;
     let mut editor =
         Editor::start(&world.session, json!({"workspace": {"workspaceEdit": {"documentChanges": true}}})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(a)\n(é)\n").await;
     let clean = world.session.source_file("a.lisp").await.unwrap();

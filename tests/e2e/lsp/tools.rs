@@ -22,7 +22,6 @@ const ROVE: &str = include_str!("../../../lisp/tests/stand-ins.lisp");
 async fn a_form_is_profiled_where_it_stands() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, CODE).await;
     editor.eval(CODE.rsplit_once("(burn").unwrap().0).await;
@@ -45,7 +44,6 @@ async fn a_form_is_profiled_where_it_stands() {
 async fn names_are_described_and_disassembled_where_they_stand() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("a.lisp");
     editor.open(&uri, CODE).await;
     editor.eval(CODE.rsplit_once("(burn").unwrap().0).await;
@@ -94,7 +92,7 @@ async fn tests_are_run_from_their_lenses() {
     let world = World::ready(&[("stand-ins.lisp", ROVE), ("tests.lisp", text)]).await;
     let settings = json!({"capabilities": {}, "initializationOptions": {"lenses": {"references": true}}});
     let mut editor = Editor::connect(&world.session);
-    editor.ignore(&["textDocument/publishDiagnostics", "window/showMessage"]);
+    editor.ignore(&["window/showMessage"]);
     editor.initialize(settings).await;
     let load = format!("(progn (load {:?}) (load {:?}) 1)", world.path("stand-ins.lisp"), world.path("tests.lisp"));
     assert_eq!(editor.eval(&load).await, ["1"]);
@@ -150,7 +148,6 @@ async fn lenses_follow_the_settings() {
         [(json!({"tests": false}), 0), (json!({"tests": true}), 1), (json!({"tests": true, "references": true}), 2)]
     {
         let mut editor = Editor::connect(&world.session);
-        editor.ignore(&["textDocument/publishDiagnostics"]);
         editor.initialize(json!({"capabilities": {}, "initializationOptions": {"lenses": lenses}})).await;
         editor.open(&uri, "(test one 1)\n(defun f () 1)\n(print 1)\n").await;
         let found = editor.request("textDocument/codeLens", json!({"textDocument": {"uri": uri}})).await.unwrap();

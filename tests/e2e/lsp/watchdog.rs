@@ -70,7 +70,7 @@ async fn status_is_told_while_the_session_is_stuck() {
 async fn hostile_texts_are_answered() {
     let world = World::with(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics", "window/showMessage"]);
+    editor.ignore(&["window/showMessage"]);
     const N: usize = 20_000;
     let texts = [
         format!("({})", "a ".repeat(N)),
@@ -103,7 +103,6 @@ async fn hostile_texts_are_answered() {
 async fn what_is_not_told_of_a_large_text_is_said_once() {
     let world = World::with(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let uri = world.uri("large.lisp");
     editor.open(&uri, &"(defun f (x) x)\n".repeat(300_000)).await;
     for _ in 0..2 {

@@ -106,7 +106,6 @@ fn covers(span: &[String], file: &str, offset: usize) -> bool {
 async fn a_hundred_symbols_of_cl_ppcre() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let loaded = editor.command("consort.loadSystem", json!({"system": "cl-ppcre"})).await.unwrap();
     assert_eq!(loaded["loaded"], true, "{loaded}");
     let outcome = editor.command("consort.eval", json!({"code": ORACLE})).await.unwrap();

@@ -50,7 +50,6 @@ async fn zoo() -> (World, Editor) {
     let world = World::ready(&files).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
     // The tests with this system are about lookups.
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let loaded = editor.command("consort.loadSystem", json!({"system": "zoo"})).await.unwrap();
     assert_eq!(loaded["loaded"], true, "{loaded}");
     (world, editor)
@@ -312,7 +311,6 @@ async fn workspace_symbols_and_source_locations() {
 async fn nothing_leaves_the_markdown_of_a_hover() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let nasty: Vec<String> = serde_json::from_str(include_str!("../../fixtures/nasty.json")).expect("strings");
     for (index, text) in nasty.iter().enumerate() {
         let codes = text.chars().map(|char| (char as u32).to_string()).collect::<Vec<_>>().join(" ");

@@ -32,7 +32,7 @@ async fn without_an_image() {
     config.lisp.command = vec!["/nonexistent/sbcl".into()];
     let world = World::configured(&[], config).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics", "window/showMessage"]);
+    editor.ignore(&["window/showMessage"]);
     editor.open(&world.uri("helpers.lisp"), HELPERS).await;
     asked_of_texts(&mut editor, &world).await;
     world.end().await;
@@ -42,7 +42,6 @@ async fn without_an_image() {
 async fn while_lisp_loops_the_image_answers_too() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    editor.ignore(&["textDocument/publishDiagnostics"]);
     let id = editor.ask_command("consort.eval", json!({"code": "(princ 1) (loop)", "outputToken": 1})).await;
     editor.wait_for("consort/output", |_| true).await;
     editor.open(&world.uri("helpers.lisp"), HELPERS).await;
