@@ -14,25 +14,32 @@
 
 (defconstant +nowhere+ (- (ash 1 40)) "Where an activation is that came to no probe yet, in an event.")
 
-(defstruct (activation (:constructor make-activation (number unit parent depth arguments begin)))
+(defstruct (activation (:constructor make-activation
+                           (number unit parent depth arguments begin
+                            &aux (from (and parent (activation-at parent)))
+                                 (from-variables (and parent (activation-variables parent))))))
   "The call NUMBER, of UNIT's function, which its PARENT made; BEGIN is its first event. AT says where
   it is: the number of the probe it came to last, or, when that form had its value, -1 minus that.
-  VARIABLES are the last that were seen."
+  VARIABLES are the last that were seen. FROM and FROM-VARIABLES are the parent's at the call."
   (number 0 :type index :read-only t) (unit nil :read-only t) (parent nil :read-only t)
   (depth 0 :type index :read-only t) (arguments '() :type list :read-only t) (begin 0 :type index :read-only t)
   (at nil :type (or null fixnum)) (variables '() :type list)
+  (from nil :type (or null fixnum) :read-only t) (from-variables '() :type list :read-only t)
   (outcome :open :type (member :open :returned :left)) (results '() :type list))
 
 (defstruct (event-log (:constructor make-event-log (&optional (size +events-kept+) (octets-limit +octets-kept+))))
   "EVENTS is a ring of four objects an event: what it is, its ACTIVATION, what was kept of its value,
   and of the variables. COUNT is the number of all events, FIRST that of the oldest kept. COUNTED is
   *KEPT-OCTETS* as it was at the last event; what was kept since then counts for the next. OUTSIDE
-  is true from when an error came to handlers that are not the program's until it goes on."
+  is true from when an error came to handlers that are not the program's until it goes on.
+  SIGNALLED is the condition that was signalled last, while the program runs, and SIGNALLED-AT its
+  event. FAILED is the event of the error that nothing handled."
   (size 0 :type index :read-only t) (octets-limit 0 :type index :read-only t)
   (events (make-array (* 4 size) :initial-element 0) :type simple-vector :read-only t)
   (octets (make-array size :element-type '(unsigned-byte 32) :initial-element 0) :type (simple-array (unsigned-byte 32) (*)) :read-only t)
   (count 0 :type index) (first 0 :type index) (total 0 :type index) (counted *kept-octets* :type fixnum)
   (calls 0 :type index) (skipped 0 :type index) (outside nil)
+  (signalled nil) (signalled-at nil :type (or null index)) (failed nil :type (or null index))
   (current nil :type (or null activation)))
 
 (define-global *event-log* nil "The log of the program that is recorded in this process, a copy of the image; NIL elsewhere.")
@@ -132,7 +139,7 @@
     (let* ((kept (loop for argument in arguments repeat +kept-parts+ collect (keep argument)))
            (activation (make-activation (event-log-calls log) unit parent (if parent (1+ (activation-depth parent)) 0)
                                         kept (event-log-count log))))
-      (note-octets (+ 112 (* 16 (length kept))))
+      (note-octets (+ 128 (* 16 (length kept))))
       (incf (event-log-calls log))
       (setf (event-log-current log) activation)
       (record-event log :call -1 activation kept '())
@@ -165,8 +172,10 @@
   part of."
   (let* ((log *event-log*) (activation (and log (event-log-current log))))
     (when (and activation *signals-noted* (not (event-log-outside log)) (in-user-code-p) (not (typep condition 'sb-ext:compiler-note)))
-      (record-event log :signal (or (activation-at activation) +nowhere+) activation
-                    (cons (signalled-class condition) (keep condition)) (activation-variables activation))))
+      (setf (event-log-signalled-at log)
+            (record-event log :signal (or (activation-at activation) +nowhere+) activation
+                          (cons (signalled-class condition) (keep condition)) (activation-variables activation))
+            (event-log-signalled log) condition)))
   nil)
 
 (defun signalled-class (condition)
@@ -181,9 +190,16 @@
                          (sb-ext:*invoke-debugger-hook*
                            (lambda (condition hook)
                              (let ((*signals-noted* nil)) (funcall debugger condition hook)))))
-                    (handler-bind ((serious-condition (lambda (condition) (declare (ignore condition)) (setf (event-log-outside log) t))))
-                      (record-call nil '() function)))
-    (setf *event-log* nil)))
+                    (handler-bind ((serious-condition (lambda (condition) (note-unhandled log condition))))
+                      ;; A program that returns went on after what nothing handled.
+                      (multiple-value-prog1 (record-call nil '() function)
+                        (setf (event-log-failed log) nil))))
+    (setf *event-log* nil (event-log-signalled log) nil)))
+
+(defun note-unhandled (log condition)
+  "Note that CONDITION came to handlers that are not the program's."
+  (setf (event-log-outside log) t
+        (event-log-failed log) (and (eq condition (event-log-signalled log)) (event-log-signalled-at log))))
 
 ;;; Reading
 

@@ -217,11 +217,17 @@
     (if unit (unit-package unit) (user-package))))
 
 (defun read-condition-form (text variables package)
+  "As READ-OVER-VARIABLES, and the form must have a variable."
+  (multiple-value-bind (form used) (read-over-variables "condition" text variables package)
+    (unless used (refuse-question "The condition ~A has no variable of the recorded definitions" text))
+    (values form used)))
+
+(defun read-over-variables (what text variables package)
   "The form that TEXT, read in PACKAGE, is, and those of VARIABLES that it has. A name is that of a
-  variable, whatever package it is of, if there is one of the name."
+  variable, whatever package it is of, if there is one of the name. Refusals call the form WHAT."
   (let* ((forms (handler-case (forms-of-text text package)
-                  (error (condition) (refuse-question "The condition cannot be read: ~A" condition)))))
-    (unless (= (length forms) 1) (refuse-question "The condition must be one form, ~S has ~D" text (length forms)))
+                  (error (condition) (refuse-question "The ~A cannot be read: ~A" what condition)))))
+    (unless (= (length forms) 1) (refuse-question "The ~A must be one form, ~S has ~D" what text (length forms)))
     (let ((used '()) (left 10000))
       (labels ((standard-p (symbol) (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))))
                (own-symbol (symbol)
@@ -230,18 +236,17 @@
                    (when variable (pushnew variable used))
                    (or variable symbol)))
                (own (part)
-                 (cond ((minusp (decf left)) (refuse-question "The condition is too long"))
+                 (cond ((minusp (decf left)) (refuse-question "The ~A is too long" what))
                        ((consp part)
                         (cons (if (symbolp (car part)) (car part) (own (car part))) ; an operator, or none of ours
                               (own-rest (cdr part))))
                        ((and part (symbolp part)) (own-symbol part))
                        (t part)))
                (own-rest (tail)
-                 (cond ((minusp (decf left)) (refuse-question "The condition is too long"))
+                 (cond ((minusp (decf left)) (refuse-question "The ~A is too long" what))
                        ((consp tail) (cons (own (car tail)) (own-rest (cdr tail))))
                        (t tail))))
         (let ((form (own (first forms))))
-          (unless used (refuse-question "The condition ~A has no variable of the recorded definitions" text))
           (values form used))))))
 
 (defun query-when (log params)
@@ -330,7 +335,9 @@
                                                  'vector))))
 
 (defparameter *recording-queries*
-  '(("tree" . query-tree) ("values" . query-values) ("history" . query-history) ("when" . query-when) ("error" . query-error) ("event" . query-event)))
+  '(("tree" . query-tree) ("values" . query-values) ("history" . query-history) ("when" . query-when) ("error" . query-error) ("event" . query-event)
+    ("begin" . query-begin) ("frames" . query-frames) ("parts" . query-parts) ("evaluate" . query-evaluate) ("text" . query-text)
+    ("breakpoints" . query-breakpoints) ("step" . query-step)))
 
 (defun answer-recording-query (log params)
   "The JSON of the answer to the question of PARAMS; an object with `problem` where there is none."

@@ -30,7 +30,7 @@ use crate::image::Image;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
-use crate::image::api::record::{RecordParams, RecordingQuery};
+use crate::image::api::record::{RecordParams, RecordingQuestion};
 use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
 use crate::image::runtime::{Phase, Runtime};
@@ -39,7 +39,7 @@ use crate::model::evaluation::{EvalError, EvalOutcome};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::frozen::{Failure, Frozen};
 use crate::model::image::{ImageError, Progress};
-use crate::model::recording::{Recording, RecordingAnswer};
+use crate::model::recording::Recording;
 use crate::model::trial::Trial;
 pub use chain::{Chain, ChainAnswer, ChainEdit, ChainEnd};
 use copy::Priority;
@@ -199,8 +199,20 @@ impl Checker {
     ///
     /// # Errors
     /// The recording is gone (`stale`), or has no answer to this (`no-answer`).
-    pub async fn ask_recording(&self, number: u64, query: RecordingQuery) -> Result<RecordingAnswer, ImageError> {
-        recordings::ask(&self.shared, number, query).await
+    pub async fn ask_recording<Q: RecordingQuestion>(
+        &self,
+        number: u64,
+        question: &Q,
+    ) -> Result<Q::Answer, ImageError> {
+        recordings::ask(&self.shared, number, question).await
+    }
+
+    /// Returns the error that a recording ended with.
+    ///
+    /// # Errors
+    /// The recording is gone (`stale`).
+    pub fn recorded_error(&self, number: u64) -> Result<Option<EvalError>, ImageError> {
+        recordings::error(&self.shared, number)
     }
 
     /// Runs an operation in a throw-away copy, as [`Checker::evaluate`].

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -15,10 +16,11 @@ use super::copy::{Running, run_on};
 use super::evaluation::{ended, meaning};
 use super::job::CheckJob;
 use super::turn::Queue;
-use crate::image::api::record::{RecordParams, RecordingQuery};
+use crate::image::api::record::{RecordParams, RecordingQuestion};
 use crate::image::link::lock;
+use crate::model::evaluation::EvalError;
 use crate::model::image::ImageError;
-use crate::model::recording::{Recording, RecordingAnswer};
+use crate::model::recording::Recording;
 use crate::steady::{sleep, timeout};
 
 /// The recordings that are kept, the newest.
@@ -42,14 +44,16 @@ pub(super) struct Recordings {
 /// A recording that is kept.
 struct Kept {
     number: u64,
+    /// The error that the form or the test ended with.
+    error: Option<EvalError>,
     asks: mpsc::Sender<Ask>,
     end: CancellationToken,
 }
 
-/// A question to a recording.
+/// A question to a recording, as JSON.
 struct Ask {
-    query: RecordingQuery,
-    reply: oneshot::Sender<Result<RecordingAnswer, ImageError>>,
+    question: Vec<u8>,
+    reply: oneshot::Sender<Result<Value, ImageError>>,
 }
 
 fn gone(number: u64) -> ImageError {
@@ -66,12 +70,12 @@ impl Recordings {
     }
 
     /// Returns the number and the questions of a new recording; the oldest makes room.
-    fn add(&self) -> (u64, mpsc::Receiver<Ask>, CancellationToken) {
+    fn add(&self, error: Option<EvalError>) -> (u64, mpsc::Receiver<Ask>, CancellationToken) {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (asks, asked) = mpsc::channel(WAITING);
         let end = CancellationToken::new();
         let mut kept = lock(&self.kept);
-        kept.push(Kept { number, asks, end: end.clone() });
+        kept.push(Kept { number, error, asks, end: end.clone() });
         let excess = kept.len().saturating_sub(RECORDINGS);
         kept.drain(..excess).for_each(|oldest| oldest.end.cancel());
         (number, asked, end)
@@ -106,7 +110,7 @@ pub(super) async fn record(shared: &Arc<Shared>, params: RecordParams) -> Result
         return Ok(lost(ended("COPY-LOST", "The copy of the image that recorded was lost.".into())));
     };
     running.forked.release();
-    let (number, asked, end) = shared.recordings.add();
+    let (number, asked, end) = shared.recordings.add(recording.outcome.error.clone());
     recording.number = number;
     let kept = {
         let shared = shared.clone();
@@ -130,8 +134,8 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<Ask>, memory: u64
             ask = asked.recv() => ask,
             () = running.forked.ended() => None,
         };
-        let Some(Ask { query, reply }) = ask else { return };
-        let answer = answer(&mut running, &query, memory).await;
+        let Some(Ask { question, reply }) = ask else { return };
+        let answer = answer(&mut running, question, memory).await;
         let lost = answer.is_none();
         let told = answer.unwrap_or_else(|| {
             let message = "The recording was lost: its copy of the image ended, or passed a limit, before it answered. Record again.";
@@ -145,12 +149,7 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<Ask>, memory: u64
 }
 
 /// Returns the answer to a question; `None`: there will be no more answers.
-async fn answer(
-    running: &mut Running,
-    query: &RecordingQuery,
-    memory: u64,
-) -> Option<Result<RecordingAnswer, ImageError>> {
-    let mut line = serde_json::to_vec(query).ok()?;
+async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option<Result<Value, ImageError>> {
     line.push(b'\n');
     timeout(ACCEPT, running.answers.write_all(&line)).await.ok()?.ok()?;
     let job = job((), ANSWER, memory);
@@ -160,20 +159,33 @@ async fn answer(
     if told.stopped.is_some() {
         return None;
     }
-    Some(meaning::<RecordingAnswer>(told, ANSWER).map_err(|outcome| {
+    Some(meaning::<Value>(told, ANSWER).map_err(|outcome| {
         let why = outcome.error.map(|error| error.message).unwrap_or_default();
         ImageError::Unavailable(format!("The recording gave no answer: {why}"))
     }))
 }
 
 /// Asks a recording; see [`super::Checker::ask_recording`].
-pub(super) async fn ask(shared: &Shared, number: u64, query: RecordingQuery) -> Result<RecordingAnswer, ImageError> {
+pub(super) async fn ask<Q: RecordingQuestion>(
+    shared: &Shared,
+    number: u64,
+    question: &Q,
+) -> Result<Q::Answer, ImageError> {
+    let meaningless =
+        |error| ImageError::Unavailable(format!("The recording gave an answer that means nothing: {error}"));
+    let question = serde_json::to_vec(question).map_err(meaningless)?;
     let asks = lock(&shared.recordings.kept).iter().find(|kept| kept.number == number).map(|kept| kept.asks.clone());
     let (reply, answer) = oneshot::channel();
-    asks.ok_or_else(|| gone(number))?.send(Ask { query, reply }).await.map_err(|_| gone(number))?;
+    asks.ok_or_else(|| gone(number))?.send(Ask { question, reply }).await.map_err(|_| gone(number))?;
     let answer = answer.await.map_err(|_| gone(number))??;
-    match answer.problem {
-        Some(message) => Err(ImageError::Refused { kind: "no-answer".into(), message }),
-        None => Ok(answer),
+    match answer["problem"].as_str() {
+        Some(message) => Err(ImageError::Refused { kind: "no-answer".into(), message: message.into() }),
+        None => serde_json::from_value(answer).map_err(meaningless),
     }
+}
+
+/// Returns the error that a recording ended with; see [`super::Checker::recorded_error`].
+pub(super) fn error(shared: &Shared, number: u64) -> Result<Option<EvalError>, ImageError> {
+    let kept = lock(&shared.recordings.kept);
+    kept.iter().find(|kept| kept.number == number).map(|kept| kept.error.clone()).ok_or_else(|| gone(number))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::going_on::{GoingOn, Waiting};
 use super::outgoing::Sender;
 use super::protocol::{Begin, Message, Request};
+use super::replay::Replay;
 use super::sources::Evaluated;
 use super::variables::{Thing, Things};
 use super::wanted::Wanted;
@@ -37,6 +38,8 @@ pub(super) struct Connection {
     out: Sender,
     pub(super) things: Mutex<Things>,
     pub(super) begin: Mutex<Begin>,
+    /// The recording that is stepped through, instead of the image.
+    pub(super) replay: OnceLock<Replay>,
     /// True once the client has configured itself and is told of stops.
     pub(super) ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
@@ -102,6 +105,7 @@ impl Connection {
             out,
             things: Mutex::default(),
             begin: Mutex::default(),
+            replay: OnceLock::new(),
             ready: AtomicBool::new(false),
             stops: Mutex::default(),
             texts: Mutex::default(),
@@ -201,6 +205,11 @@ impl Connection {
             body["hitBreakpointIds"] = ours.map(|hit| hit.id).collect();
         }
         self.waiting.tell(stop.number, body, &self.out);
+    }
+
+    /// Tells of where a recording is, after the answer to the request that went there.
+    pub(super) fn moment(&self, body: Value) {
+        self.waiting.tell(0, body, &self.out);
     }
 
     /// Has stops be told after the answer to a request after which a program goes on.

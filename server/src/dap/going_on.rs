@@ -10,8 +10,17 @@ use super::outgoing::Sender;
 use super::protocol::Message;
 
 /// The requests after which a program goes on. The answers say that a thread runs.
-pub(super) const REQUESTS: &[&str] =
-    &["continue", "next", "stepIn", "stepOut", "restartFrame", "consort/return", "consort/invokeRestart"];
+pub(super) const REQUESTS: &[&str] = &[
+    "continue",
+    "next",
+    "stepIn",
+    "stepOut",
+    "stepBack",
+    "reverseContinue",
+    "restartFrame",
+    "consort/return",
+    "consort/invokeRestart",
+];
 
 /// The `stopped` events that wait for answers.
 #[derive(Default)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::shown_fields::clean;
@@ -16,6 +17,12 @@ pub(super) struct Request {
     pub(super) command: String,
     #[serde(default)]
     pub(super) arguments: Value,
+}
+
+/// Reads the arguments of a request.
+pub(super) fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
+    let given = if request.arguments.is_null() { json!({}) } else { request.arguments.clone() };
+    serde_json::from_value(given).map_err(|error| format!("The arguments of `{}`: {error}", request.command))
 }
 
 /// An outgoing message without its `seq`.
@@ -67,6 +74,8 @@ pub(super) struct Begin {
     pub(super) code: Option<String>,
     /// The package in which it is read.
     pub(super) package: Option<String>,
+    /// The number of the recording to step through instead of the image.
+    pub(super) recording: Option<u64>,
 }
 
 /// The arguments of `initialize` that are used.

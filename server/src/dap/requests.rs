@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
@@ -10,10 +9,10 @@ use super::breakpoints;
 use super::connection::{Connection, IDLE_THREAD, lock, thread_of};
 use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
-    Variables,
+    Variables, arguments,
 };
 use super::variables::{self, Thing};
-use super::{completions, evaluating, going_on, input, setting, sources};
+use super::{completions, evaluating, going_on, input, recording, setting, sources};
 use crate::ide::context::Backend as _;
 use crate::model::image::ImageError;
 use crate::session::debug::{
@@ -30,6 +29,9 @@ const SETTING: Duration = Duration::from_secs(2);
 
 /// Answers a request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer {
+    if let Some(replay) = recording::replay(connection, request)? {
+        return recording::answer(connection, replay, request).await;
+    }
     if going_on::REQUESTS.contains(&request.command.as_str()) {
         // Requests begin in the order in which they came, and the lock is fair.
         let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
@@ -101,11 +103,6 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         other => Err(format!("Consort's debugger has no request `{other}`.")),
     }
-}
-
-fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
-    let given = if request.arguments.is_null() { json!({}) } else { request.arguments.clone() };
-    serde_json::from_value(given).map_err(|error| format!("The arguments of `{}`: {error}", request.command))
 }
 
 async fn step(connection: &Connection, wanted: InThread, how: &'static str) -> Answer {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, lock};
 use super::handlers::Handlers;
 use super::protocol::Request;
-use super::{breakpoints, evaluating, input, outgoing, requests};
+use super::{breakpoints, evaluating, input, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
@@ -94,6 +94,7 @@ async fn answer(connection: Arc<Connection>, request: Request) {
     drop(going_on);
     match request.command.as_str() {
         "initialize" => connection.event("initialized", json!({})),
+        "configurationDone" if connection.replay.get().is_some() => recording::begun(&connection).await,
         "configurationDone" if worked => {
             connection.tell_of_stops();
             evaluating::launch(&connection).await;

@@ -9,7 +9,7 @@ use super::protocol::SourceBreakpoint;
 use crate::session::debug::Point;
 
 /// The breakpoints of a client, and what it was told of each.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
     last: u64,
     /// By file; those at functions have an empty path.

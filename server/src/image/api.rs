@@ -11,6 +11,7 @@ pub mod name_index;
 pub mod names;
 pub mod reading;
 pub mod reload;
+pub mod replay;
 pub mod symbols;
 pub mod texts;
 

@@ -62,9 +62,6 @@ pub struct RecordedRow {
 /// The answer to a question.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordingAnswer {
-    /// The reason why there is no answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
     /// A page of the rows.
     #[serde(default)]
     pub rows: Vec<RecordedRow>,
@@ -86,4 +83,88 @@ pub struct RecordingAnswer {
     /// The first error of a condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+}
+
+/// A moment that a step through a recording comes to.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedMoment {
+    /// The event.
+    #[serde(flatten)]
+    pub row: RecordedRow,
+    /// The reason: `begin`, `end`, `step`, `breakpoint`, or `error` for the one that nothing
+    /// handled.
+    pub reason: String,
+    /// The numbers of the breakpoints that are there.
+    #[serde(default)]
+    pub ids: Vec<u64>,
+}
+
+/// A call around a moment, with the place where it is.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedCall {
+    /// The call with its arguments.
+    pub name: String,
+    /// The number of the recorded definition.
+    pub unit: Option<u64>,
+    /// The file, empty for the recorded code itself.
+    pub file: Option<PathBuf>,
+    /// As in [`RecordedRow`].
+    pub position: Option<[u32; 4]>,
+}
+
+/// The calls around a moment, innermost first, a page of them.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedCalls {
+    /// The calls.
+    pub rows: Vec<RecordedCall>,
+    /// The number of all.
+    pub total: u64,
+}
+
+/// A variable, the value of a form, or a part of a value.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedValue {
+    /// The name, the text of the form, or the label of the part.
+    pub name: String,
+    /// The value as text.
+    pub value: String,
+    /// The number of its parts.
+    pub parts: u64,
+    /// Where the value is in its scope, for one that was asked for by its name.
+    #[serde(default)]
+    pub path: Vec<u64>,
+}
+
+/// Values of a scope, or the parts of one, a page of them.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedValues {
+    /// The values.
+    pub rows: Vec<RecordedValue>,
+    /// The number of all.
+    pub total: u64,
+}
+
+/// The places of breakpoints.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedPlaces {
+    /// The place of each, or `None` where no recorded definition has a form.
+    pub places: Vec<Option<RecordedPlace>>,
+}
+
+/// A place in a recorded definition.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedPlace {
+    /// As in [`RecordedRow`].
+    pub position: [u32; 4],
+}
+
+/// The text of a recorded definition, and where it begins.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct RecordedText {
+    /// The text.
+    pub text: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1, in UTF-16 code units.
+    pub column: u32,
 }

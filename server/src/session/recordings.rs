@@ -10,9 +10,14 @@ use super::in_copy::Limits;
 use super::jobs::{Jobs, Kind};
 use super::{ClientId, Session, settle};
 use crate::ide::recording::{Question, first_question};
-use crate::image::api::record::{RecordParams, RecordingQuery};
+use crate::image::api::record::{RecordParams, RecordingQuery, RecordingQuestion};
+use crate::model::evaluation::EvalError;
 use crate::model::image::ImageError;
 use crate::model::recording::{Recording, RecordingAnswer};
+
+pub use crate::image::api::replay::{
+    RecordingPoint, ReplayBegin, ReplayBreakpoints, ReplayEvaluate, ReplayFrames, ReplayStep, ReplayText, ReplayValues,
+};
 
 /// Seconds of processor time that a copy has for questions.
 const QUESTIONS: f64 = 600.0;
@@ -82,7 +87,7 @@ impl Session {
         if recording.number == 0 {
             return Ok((recording, RecordingAnswer::default()));
         }
-        let look = self.ask_recording(recording.number, first_question(&recording)).await?;
+        let look = self.ask_recording(recording.number, &first_question(&recording)).await?;
         Ok((recording, look))
     }
 
@@ -90,8 +95,20 @@ impl Session {
     ///
     /// # Errors
     /// The recording is gone (`stale`), or has no answer to this (`no-answer`).
-    pub async fn ask_recording(&self, number: u64, query: RecordingQuery) -> Result<RecordingAnswer, ImageError> {
-        self.inner.checker.ask_recording(number, query).await
+    pub async fn ask_recording<Q: RecordingQuestion>(
+        &self,
+        number: u64,
+        question: &Q,
+    ) -> Result<Q::Answer, ImageError> {
+        self.inner.checker.ask_recording(number, question).await
+    }
+
+    /// Returns the error that a recording ended with.
+    ///
+    /// # Errors
+    /// The recording is gone (`stale`).
+    pub fn recorded_error(&self, number: u64) -> Result<Option<EvalError>, ImageError> {
+        self.inner.checker.recorded_error(number)
     }
 
     /// Makes the question about a recording that a person or an agent has written.

@@ -14,6 +14,8 @@ local workspace, file = T.workspace({
   '  (use-other (other)',
   '    :report "Use another." :interactive (lambda () (list 1))',
   '    (list :other other *package*)))',
+  '',
+  '(list (/ 5 (- 1 1)))',
 })
 
 local said, last, forget = T.notifications()
@@ -178,6 +180,37 @@ T.it('a form that fails stops, and a restart that is chosen lets it go on', func
   forget()
   require('consort.dap').restarts()
   T.eq('Consort: nothing is stopped', last_said())
+end)
+
+T.it('a recording is stepped through, back from where it failed', function()
+  vim.api.nvim_win_set_cursor(0, { 9, 5 })
+  vim.cmd('Consort record')
+  local function float()
+    for _, win in ipairs(vim.api.nvim_list_wins()) do
+      if vim.api.nvim_win_get_config(win).relative ~= '' then return win end
+    end
+  end
+  T.wait('the rows of the recording', float, function() return said end)
+  vim.api.nvim_set_current_win(float())
+  dap.current = nil
+  vim.api.nvim_feedkeys('d', 'mx', false)
+  T.wait('the session', function() return dap.current end)
+  T.eq(nil, float())
+  local session = dap.current
+  T.eq({ 'attach', 'number' }, { session.config.request, type(session.config.recording) })
+  session:ask('initialize', { adapterID = 'consort' })
+  session:ask('attach', { recording = session.config.recording })
+  session:ask('configurationDone', vim.empty_dict())
+  T.wait('the first moment', function() return session:event('stopped') end, function() return session.events end)
+  T.eq(true, session:event('capabilities').body.capabilities.supportsStepBack)
+  T.eq('exception', session:event('stopped').body.reason)
+  session.events = {}
+  session:ask('stepBack', { threadId = 1 })
+  T.wait('the moment before', function() return session:event('stopped') end, function() return session.events end)
+  T.eq('(- 1 1) => 0', session:event('stopped').body.text)
+  T.eq('Consort: (- 1 1) => 0', last_said())
+  session:request('disconnect', vim.empty_dict())
+  T.eq(0, session.process:wait(T.patience).code)
 end)
 
 for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end

@@ -84,6 +84,8 @@ function M.setup()
   dap.listeners.after.event_stopped[TYPE] = function(session, body)
     if (session.config or {}).type ~= TYPE then return end
     local what = type(body.text) == 'string' and body.text or body.description or 'stopped'
+    -- A recording does not run, and has no restarts.
+    if session.config.recording then return client_of.say(what) end
     client_of.say(what .. "  (`:lua require('consort.dap').restarts()` goes on)", vim.log.levels.WARN)
   end
   return true
@@ -93,6 +95,20 @@ end
 function M.evaluate()
   local dap = nvim_dap()
   if dap then dap.run(M.form) end
+end
+
+--- Whether `setup()` has told nvim-dap of the adapter.
+---@return boolean
+function M.is_set_up()
+  local dap = package.loaded.dap
+  return type(dap) == 'table' and type(dap.adapters) == 'table' and dap.adapters[TYPE] ~= nil
+end
+
+--- Step through a recording with nvim-dap.
+---@param number integer
+function M.step_through(number)
+  local dap = nvim_dap()
+  if dap then dap.run({ type = TYPE, request = 'attach', name = ('Lisp: recording %d'):format(number), recording = number }) end
 end
 
 --- One line for each restart: its name and its report.

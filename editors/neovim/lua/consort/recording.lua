@@ -6,6 +6,7 @@ local float = require('consort.float')
 local M = {}
 
 local HINT = '<CR> source, s moment, > < step, t calls, e error, v values, h history, w when, q closes'
+local DEBUGGER = ', d nvim-dap'
 
 ---@class consort.Recorded
 ---@field number integer
@@ -68,11 +69,17 @@ local function show(recorded, answer, head, title)
     if not event or event + by < 0 then return client_of.say('this row is no moment') end
     ask('event', { event = event + by })
   end
+  local debugger = require('consort.dap')
+  local with_debugger = debugger.is_set_up()
   float.open(lines, {
     title = title,
     row = first < math.huge and first - 1 or nil,
-    hint = HINT,
+    hint = with_debugger and HINT .. DEBUGGER or HINT,
     keys = {
+      d = with_debugger and function()
+        vim.api.nvim_win_close(0, true)
+        debugger.step_through(recorded.number)
+      end or nil,
       ['<CR>'] = function() go(row()) end,
       s = function()
         local one = row()

@@ -4,6 +4,9 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::model::recording::RecordingAnswer;
 
 /// `record`, as the session sends it.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -45,7 +48,17 @@ pub struct RecordParams {
     pub memory: u64,
 }
 
-/// A question to a recording.
+/// A question to a recording, which is sent as JSON.
+pub trait RecordingQuestion: Serialize {
+    /// The answer to it.
+    type Answer: DeserializeOwned;
+}
+
+impl RecordingQuestion for RecordingQuery {
+    type Answer = RecordingAnswer;
+}
+
+/// A question of a person or an agent to a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecordingQuery {
     /// The question: `tree`, `values`, `history`, `when`, `error` or `event`.

@@ -102,7 +102,7 @@ impl Command for RecordingQuery {
         let Asked { recording, query, of, function, event, start } = argument;
         let question = Question { query, of, function, event, start };
         let query = session.recording_query(&question).map_err(|error| to_proto::error(&error))?;
-        let answer = session.ask_recording(recording, query).await;
+        let answer = session.ask_recording(recording, &query).await;
         let answer = answer.map_err(|error| to_proto::error(&error))?;
         Ok(json!({"text": answered(&answer, session.workspace()), "answer": answer}))
     }

@@ -131,7 +131,7 @@ impl Tool for Record {
                 }
             }
             Ok(Meaning::Ask(number, question)) => {
-                let asked = async { session.ask_recording(number, session.recording_query(&question)?).await };
+                let asked = async { session.ask_recording(number, &session.recording_query(&question)?).await };
                 match asked.await {
                     Ok(answer) => {
                         let text = answered(&answer, session.workspace());

@@ -1,0 +1,94 @@
+//! Breakpoints in a recording: lines that its events are compared with. No probe is set for them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::answers::{Answer, text};
+use super::breakpoints;
+use super::connection::{Connection, lock};
+use super::protocol::{SetBreakpoints, SourceBreakpoint};
+use super::replay::Replay;
+use crate::session::debug::Point;
+use crate::session::recordings::{RecordingPoint, ReplayBreakpoints};
+
+const NO_FORM: &str = "No recorded definition has a form on this line.";
+const PLAIN: &str = "Conditions, hit counts and log messages are not looked at in a recording: the line alone counts.";
+const NO_FUNCTIONS: &str = "A recording has breakpoints on lines: set one on the first line of the function.";
+
+/// Returns the breakpoints that a recording can be asked for.
+pub(super) fn all(replay: &Replay) -> Vec<RecordingPoint> {
+    let wanted = lock(&replay.wanted);
+    wanted
+        .files
+        .iter()
+        .flat_map(|(file, points)| points.iter().filter_map(|(point, _)| recorded(file, point)))
+        .collect()
+}
+
+fn recorded(file: &Path, point: &Point) -> Option<RecordingPoint> {
+    Some(RecordingPoint { id: point.id, file: file.to_owned(), line: point.line?, column: point.column })
+}
+
+/// `setBreakpoints`.
+pub(super) async fn set(connection: &Connection, replay: &Replay, wanted: SetBreakpoints) -> Answer {
+    let file = wanted.source.and_then(|source| source.path).ok_or("There are breakpoints only in files.")?;
+    let points = lock(&replay.wanted).replace(&file, wanted.breakpoints);
+    Ok(json!({"breakpoints": places(connection, replay, &file, &points).await?}))
+}
+
+/// `setFunctionBreakpoints`: each is refused.
+pub(super) fn functions(wanted: &[SourceBreakpoint]) -> Value {
+    let refused = json!({"verified": false, "message": NO_FUNCTIONS});
+    json!({"breakpoints": vec![refused; wanted.len()]})
+}
+
+/// Takes over the breakpoints that the client set before it said that it steps through a recording.
+pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Result<(), String> {
+    // Those that are being set are waited for.
+    drop(connection.setting.lock().await);
+    let before = lock(&connection.wanted).clone();
+    breakpoints::clear(connection).await;
+    let files: Vec<(PathBuf, Vec<Point>)> = before
+        .files
+        .iter()
+        .filter(|(file, _)| !file.as_os_str().is_empty())
+        .map(|(file, points)| (file.clone(), points.iter().map(|(point, _)| point.clone()).collect()))
+        .collect();
+    *lock(&replay.wanted) = before;
+    for (file, points) in files {
+        for shown in places(connection, replay, &file, &points).await? {
+            connection.event("breakpoint", json!({"reason": "changed", "breakpoint": shown}));
+        }
+    }
+    Ok(())
+}
+
+/// What the client is told of each breakpoint of a file.
+async fn places(connection: &Connection, replay: &Replay, file: &Path, points: &[Point]) -> Result<Vec<Value>, String> {
+    let asked = ReplayBreakpoints { points: points.iter().filter_map(|point| recorded(file, point)).collect() };
+    if asked.points.len() != points.len() {
+        return Err("A breakpoint of a file has no line.".into());
+    }
+    let places = connection.session.ask_recording(replay.number, &asked).await.map_err(text)?.places;
+    let shown = |(point, place): (&Point, Option<crate::model::recording::RecordedPlace>)| {
+        let mut shown = json!({"id": point.id, "verified": place.is_some(), "source": {"path": file}});
+        let plain = point.condition.is_none() && point.hit.is_none() && point.log.is_none();
+        match place {
+            Some(place) => {
+                let [line, column, end_line, end_column] = place.position;
+                (shown["line"], shown["column"]) = (json!(line), json!(column));
+                (shown["endLine"], shown["endColumn"]) = (json!(end_line), json!(end_column));
+                if !plain {
+                    shown["message"] = json!(PLAIN);
+                }
+            }
+            None => {
+                shown["line"] = json!(point.line);
+                shown["message"] = json!(NO_FORM);
+            }
+        }
+        shown
+    };
+    Ok(points.iter().zip(places).map(shown).collect())
+}

@@ -1,0 +1,131 @@
+//! What is shown at a moment of a recording: the calls around it, their variables, the values of
+//! forms, and expressions.
+
+use serde_json::{Value, json};
+
+use super::answers::{Answer, text};
+use super::connection::{Connection, lock};
+use super::protocol::{Evaluate, InFrame, SourceOf, StackTrace, Variables};
+use super::replay::{RecordedThing, Replay};
+use crate::model::recording::{RecordedCall, RecordedValue};
+use crate::session::recordings::{ReplayEvaluate, ReplayFrames, ReplayText, ReplayValues};
+
+/// The number of frames or values of an answer, unless the client says otherwise.
+const PAGE: u64 = 200;
+const NO_FRAME: &str = "That frame is not there any more.";
+
+async fn event(replay: &Replay) -> Result<u64, String> {
+    let at = replay.at.lock().await;
+    at.as_ref().and_then(|at| at.row.event).ok_or_else(|| "The recording has no moment to show.".into())
+}
+
+/// The event and the number of a frame.
+fn frame_of(replay: &Replay, number: u64) -> Result<(u64, u64), String> {
+    match lock(&replay.things).get(number) {
+        Some(RecordedThing::Frame { event, frame }) => Ok((event, frame)),
+        _ => Err(NO_FRAME.into()),
+    }
+}
+
+/// `stackTrace`.
+pub(super) async fn stack_trace(connection: &Connection, replay: &Replay, wanted: StackTrace) -> Answer {
+    let event = event(replay).await?;
+    let start = wanted.start_frame as u64;
+    let count = if wanted.levels == 0 { PAGE } else { wanted.levels as u64 };
+    let calls = connection.session.ask_recording(replay.number, &ReplayFrames { event, start, count }).await;
+    let calls = calls.map_err(text)?;
+    let mut things = lock(&replay.things);
+    let frames: Vec<Value> = (start..)
+        .zip(&calls.rows)
+        .map(|(frame, call)| {
+            let mut shown = place(replay, call);
+            shown["id"] = json!(things.number(RecordedThing::Frame { event, frame }));
+            shown["name"] = json!(call.name);
+            shown["canRestart"] = json!(false);
+            shown
+        })
+        .collect();
+    Ok(json!({"stackFrames": frames, "totalFrames": calls.total}))
+}
+
+fn place(replay: &Replay, call: &RecordedCall) -> Value {
+    let Some([line, column, end_line, end_column]) = call.position else { return json!({"line": 0, "column": 0}) };
+    let file = call.file.as_ref().filter(|file| !file.as_os_str().is_empty());
+    let source = match file {
+        Some(file) => json!({"name": file.file_name().map(|name| name.to_string_lossy()), "path": file}),
+        None => {
+            let reference = call.unit.unwrap_or(0) + 1;
+            json!({"name": format!("recording {}", replay.number), "sourceReference": reference})
+        }
+    };
+    json!({"source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column})
+}
+
+/// `source`: a recorded text that is in no file, at the lines that places have.
+pub(super) async fn source(connection: &Connection, replay: &Replay, wanted: &SourceOf) -> Answer {
+    let unit = wanted.source_reference.saturating_sub(1);
+    let recorded = connection.session.ask_recording(replay.number, &ReplayText { unit }).await.map_err(text)?;
+    let before = "\n".repeat(recorded.line.saturating_sub(1) as usize);
+    let indent = " ".repeat(recorded.column.saturating_sub(1) as usize);
+    Ok(json!({"content": format!("{before}{indent}{}", recorded.text), "mimeType": "text/x-common-lisp"}))
+}
+
+/// `scopes`.
+pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
+    let (event, frame) = frame_of(replay, wanted.frame_id)?;
+    let mut things = lock(&replay.things);
+    let mut scope = |scope| things.number(RecordedThing::Values { event, frame, scope, path: Vec::new() });
+    let (variables, values) = (scope("variables"), scope("values"));
+    Ok(json!({"scopes": [
+        {"name": "Variables", "presentationHint": "locals", "variablesReference": variables, "expensive": false},
+        {"name": "Values", "variablesReference": values, "expensive": false},
+    ]}))
+}
+
+/// `variables`.
+pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: Variables) -> Answer {
+    let thing = lock(&replay.things).get(wanted.variables_reference);
+    let Some(RecordedThing::Values { event, frame, scope, path }) = thing else {
+        return Err("That value is not there any more.".into());
+    };
+    let mut shown = Vec::new();
+    let mut start = wanted.start as u64;
+    let end = if wanted.count == 0 { u64::MAX } else { start.saturating_add(wanted.count as u64) };
+    loop {
+        let count = end.saturating_sub(start).min(PAGE);
+        let question = ReplayValues { event, frame, scope, path: path.clone(), start, count };
+        let page = connection.session.ask_recording(replay.number, &question).await.map_err(text)?;
+        let mut things = lock(&replay.things);
+        let got = page.rows.len() as u64;
+        for (index, value) in (start..).zip(&page.rows) {
+            let inside =
+                || RecordedThing::Values { event, frame, scope, path: path.iter().copied().chain([index]).collect() };
+            let reference = if value.parts == 0 { 0 } else { things.number(inside()) };
+            let mut one = json!({"name": value.name, "value": value.value, "variablesReference": reference});
+            if scope == "variables" && path.is_empty() {
+                one["evaluateName"] = json!(value.name);
+            }
+            one["presentationHint"] = json!({"attributes": ["readOnly"]});
+            shown.push(one);
+        }
+        start += got;
+        if got == 0 || start >= page.total.min(end) {
+            return Ok(json!({ "variables": shown }));
+        }
+    }
+}
+
+/// `evaluate`: a variable by its name; unless a pointer rests on it, an expression over copies of
+/// the variables.
+pub(super) async fn evaluate(connection: &Connection, replay: &Replay, wanted: Evaluate) -> Answer {
+    let (event, frame) = match wanted.frame_id {
+        Some(number) => frame_of(replay, number)?,
+        None => (event(replay).await?, 0),
+    };
+    let question = ReplayEvaluate { event, frame, code: wanted.expression, hover: wanted.context == "hover" };
+    let value = connection.session.ask_recording(replay.number, &question).await.map_err(text)?;
+    let RecordedValue { value, parts, path, .. } = value;
+    let inside = RecordedThing::Values { event, frame, scope: "variables", path };
+    let reference = if parts == 0 { 0 } else { lock(&replay.things).number(inside) };
+    Ok(json!({"result": value, "variablesReference": reference}))
+}

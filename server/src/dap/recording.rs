@@ -1,0 +1,165 @@
+//! A debugger's view of a recording: `attach` or `launch` with `recording`, and the requests of a
+//! client that steps through it. The program does not run: each stop is an event of the recording.
+
+use serde_json::{Value, json};
+
+use super::answers::{Answer, text};
+use super::connection::Connection;
+use super::protocol::{Begin, Request, SetBreakpoints, arguments};
+use super::replay::Replay;
+use super::{recorded_points, recorded_values};
+use crate::model::image::ImageError;
+use crate::model::recording::RecordedMoment;
+use crate::session::recordings::{ReplayBegin, ReplayStep};
+
+/// The one thread.
+const THREAD: u64 = 1;
+
+/// Returns the recording that the client steps through: from the request on that names it.
+///
+/// # Errors
+/// The request names a second one, or cannot be read.
+pub(super) fn replay<'a>(connection: &'a Connection, request: &Request) -> Result<Option<&'a Replay>, String> {
+    if !matches!(request.command.as_str(), "attach" | "launch") {
+        return Ok(connection.replay.get());
+    }
+    let Some(number) = arguments::<Begin>(request)?.recording else { return Ok(None) };
+    let mut is_new = false;
+    let replay = connection.replay.get_or_init(|| {
+        is_new = true;
+        Replay::new(number)
+    });
+    if is_new { Ok(Some(replay)) } else { Err("This debugger steps through a recording already.".into()) }
+}
+
+/// Answers a request of a client that steps through a recording.
+pub(super) async fn answer(connection: &Connection, replay: &Replay, request: &Request) -> Answer {
+    match request.command.as_str() {
+        "attach" | "launch" => begin(connection, replay).await,
+        "configurationDone" | "setExceptionBreakpoints" | "cancel" => Ok(json!({})),
+        "setBreakpoints" => recorded_points::set(connection, replay, arguments(request)?).await,
+        "setFunctionBreakpoints" => Ok(recorded_points::functions(&arguments::<SetBreakpoints>(request)?.breakpoints)),
+        "threads" => Ok(json!({"threads": [{"id": THREAD, "name": format!("recording {}", replay.number)}]})),
+        "stackTrace" => recorded_values::stack_trace(connection, replay, arguments(request)?).await,
+        "scopes" => recorded_values::scopes(replay, &arguments(request)?),
+        "variables" => recorded_values::variables(connection, replay, arguments(request)?).await,
+        "source" => recorded_values::source(connection, replay, &arguments(request)?).await,
+        "evaluate" => recorded_values::evaluate(connection, replay, arguments(request)?).await,
+        "exceptionInfo" => exception(connection, replay).await,
+        "next" => step(connection, replay, "next").await,
+        "stepBack" => step(connection, replay, "back").await,
+        "stepIn" => step(connection, replay, "into").await,
+        "stepOut" => step(connection, replay, "out").await,
+        "continue" => step(connection, replay, "continue").await,
+        "reverseContinue" => step(connection, replay, "reverse").await,
+        "terminate" => {
+            connection.event("terminated", json!({}));
+            Ok(json!({}))
+        }
+        other => Err(format!(
+            "A recording is looked at and stepped through, it does not run: there is no `{other}`. Evaluate the form with the debugger for that."
+        )),
+    }
+}
+
+async fn begin(connection: &Connection, replay: &Replay) -> Answer {
+    let mut at = replay.at.lock().await;
+    match connection.session.ask_recording(replay.number, &ReplayBegin {}).await {
+        Ok(moment) => *at = Some(moment),
+        Err(error) => {
+            // Also one with nothing to step through.
+            connection.event("terminated", json!({}));
+            return Err(text(error));
+        }
+    }
+    recorded_points::take_over(connection, replay).await?;
+    let capabilities = json!({
+        "supportsStepBack": true,
+        "supportsRestartFrame": false,
+        "supportsSetVariable": false,
+        "supportsTerminateThreadsRequest": false,
+        "supportsConditionalBreakpoints": false,
+        "supportsHitConditionalBreakpoints": false,
+        "supportsLogPoints": false,
+        "supportsFunctionBreakpoints": false,
+        "supportsBreakpointLocationsRequest": false,
+        "supportsCompletionsRequest": false,
+    });
+    connection.event("capabilities", json!({ "capabilities": capabilities }));
+    Ok(json!({}))
+}
+
+/// The message of a question without an answer. The session ends if there will be no more.
+fn lost(connection: &Connection, error: ImageError) -> String {
+    let goes_on = matches!(&error, ImageError::Refused { kind, .. } if kind == "no-answer");
+    if !goes_on {
+        connection.event("terminated", json!({}));
+    }
+    text(error)
+}
+
+/// Tells the client, which has configured itself, of the first moment.
+pub(super) async fn begun(connection: &Connection) {
+    let Some(replay) = connection.replay.get() else { return };
+    if let Some(moment) = replay.at.lock().await.as_ref() {
+        tell(connection, replay, moment);
+    }
+}
+
+async fn step(connection: &Connection, replay: &Replay, how: &'static str) -> Answer {
+    let mut at = replay.at.lock().await;
+    let event = at.as_ref().and_then(|at| at.row.event).ok_or("The recording has no moment to step from.")?;
+    let step = ReplayStep { event, how, points: recorded_points::all(replay) };
+    let moment =
+        connection.session.ask_recording(replay.number, &step).await.map_err(|error| lost(connection, error))?;
+    tell(connection, replay, &moment);
+    *at = Some(moment);
+    Ok(json!({"allThreadsContinued": true}))
+}
+
+fn tell(connection: &Connection, replay: &Replay, moment: &RecordedMoment) {
+    let (reason, description) = match moment.reason.as_str() {
+        "error" => ("exception", "At the error"),
+        "breakpoint" => ("breakpoint", "At a breakpoint"),
+        "begin" => ("entry", "At the recording's begin"),
+        "end" => ("step", "At the recording's end"),
+        _ => ("step", "After a step"),
+    };
+    let mut body = json!({
+        "reason": reason, "description": format!("{description} (recording {})", replay.number),
+        "text": told(connection, replay, moment), "threadId": THREAD, "allThreadsStopped": true,
+    });
+    if reason == "breakpoint" {
+        body["hitBreakpointIds"] = json!(moment.ids);
+    }
+    connection.moment(body);
+}
+
+/// The text of a moment: the error, or the form with its value.
+fn told(connection: &Connection, replay: &Replay, moment: &RecordedMoment) -> String {
+    if moment.reason == "error"
+        && let Some((kind, message)) = error_of(connection, replay)
+    {
+        return format!("{kind}: {message}");
+    }
+    match &moment.row.value {
+        Some(value) => format!("{} {value}", moment.row.text),
+        None => moment.row.text.clone(),
+    }
+}
+
+/// The type and the text of the error that the recording ended with.
+fn error_of(connection: &Connection, replay: &Replay) -> Option<(String, String)> {
+    // A recording that is gone has its own message at the next step.
+    let error = connection.session.recorded_error(replay.number).ok().flatten()?;
+    Some((error.kind, error.message))
+}
+
+async fn exception(connection: &Connection, replay: &Replay) -> Answer {
+    let at = replay.at.lock().await;
+    let moment = at.as_ref().filter(|at| at.reason == "error").ok_or("There is no error at this moment.")?;
+    let (kind, message) =
+        error_of(connection, replay).unwrap_or_else(|| ("error".into(), moment.row.value.clone().unwrap_or_default()));
+    let details: Value = json!({"message": message, "typeName": kind});
+    Ok(json!({"exceptionId": kind, "description": message, "breakMode": "unhandled", "details": details}))
+}

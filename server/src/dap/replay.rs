@@ -1,0 +1,58 @@
+//! The state of a client that steps through a recording: where it is, and the numbers that it was
+//! given.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use super::wanted::Wanted;
+use crate::model::recording::RecordedMoment;
+
+/// The number of things that a client may have numbers of; then the oldest are forgotten.
+const LIMIT: u64 = 50_000;
+
+/// A client's way through a recording.
+#[derive(Debug)]
+pub(super) struct Replay {
+    /// The number of the recording.
+    pub(super) number: u64,
+    /// The moment that is shown; `None` until the recording has told one. Held while a request
+    /// goes to another.
+    pub(super) at: tokio::sync::Mutex<Option<RecordedMoment>>,
+    pub(super) things: Mutex<RecordedThings>,
+    pub(super) wanted: Mutex<Wanted>,
+}
+
+/// Something that a client was given a number of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RecordedThing {
+    /// A call around an event.
+    Frame { event: u64, frame: u64 },
+    /// The values of a scope, or the parts of one.
+    Values { event: u64, frame: u64, scope: &'static str, path: Vec<u64> },
+}
+
+/// The numbers of one client.
+#[derive(Debug, Default)]
+pub(super) struct RecordedThings {
+    last: u64,
+    things: HashMap<u64, RecordedThing>,
+}
+
+impl RecordedThings {
+    pub(super) fn number(&mut self, thing: RecordedThing) -> u64 {
+        self.last += 1;
+        self.things.insert(self.last, thing);
+        self.things.remove(&self.last.saturating_sub(LIMIT));
+        self.last
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<RecordedThing> {
+        self.things.get(&number).cloned()
+    }
+}
+
+impl Replay {
+    pub(super) fn new(number: u64) -> Replay {
+        Replay { number, at: tokio::sync::Mutex::default(), things: Mutex::default(), wanted: Mutex::default() }
+    }
+}

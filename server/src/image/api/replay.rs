@@ -1,0 +1,155 @@
+//! Steps through a recording: the questions of a debugger's view to it.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::record::RecordingQuestion;
+use crate::model::recording::{
+    RecordedCalls, RecordedMoment, RecordedPlaces, RecordedText, RecordedValue, RecordedValues,
+};
+
+/// Values and frames of an answer at most.
+const PAGE: u64 = 200;
+
+/// A breakpoint in a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RecordingPoint {
+    /// The number of its owner.
+    pub id: u64,
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in UTF-16 code units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+}
+
+/// A question of a debugger's view; the names are those of the wire (docs/wire.md, `record`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "query", rename_all = "lowercase")]
+enum Query<'a> {
+    Begin,
+    Step { event: u64, how: &'a str, points: &'a [RecordingPoint] },
+    Frames { event: u64, start: u64, count: u64 },
+    Parts { event: u64, frame: u64, scope: &'a str, path: &'a [u64], start: u64, count: u64 },
+    Evaluate { event: u64, frame: u64, code: &'a str, hover: bool },
+    Breakpoints { points: &'a [RecordingPoint] },
+    Text { unit: u64 },
+}
+
+macro_rules! question {
+    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),* } $answer:ty, $query:expr) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name { $($(#[$field_meta])* pub $field: $type),* }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let query: fn(&$name) -> Query<'_> = $query;
+                query(self).serialize(serializer)
+            }
+        }
+
+        impl RecordingQuestion for $name {
+            type Answer = $answer;
+        }
+    };
+}
+
+question!(
+    /// Where a person begins: the error that nothing handled, or the first event.
+    ReplayBegin {} RecordedMoment, |_| Query::Begin);
+
+question!(
+    /// Where a step comes to, or running to a breakpoint.
+    ReplayStep {
+        /// The event.
+        event: u64,
+        /// The step: `next`, `back`, `into`, `out`, `continue` or `reverse`.
+        how: &'static str,
+        /// The breakpoints.
+        points: Vec<RecordingPoint>
+    } RecordedMoment,
+    |step| Query::Step { event: step.event, how: step.how, points: &step.points });
+
+question!(
+    /// The calls around an event.
+    ReplayFrames {
+        /// The event.
+        event: u64,
+        /// The number of the first one.
+        start: u64,
+        /// The number of calls.
+        count: u64
+    } RecordedCalls,
+    |frames| Query::Frames { event: frames.event, start: frames.start, count: frames.count.min(PAGE) });
+
+question!(
+/// The values of a scope, or the parts of one.
+ReplayValues {
+    /// The event.
+    event: u64,
+    /// The frame.
+    frame: u64,
+    /// The scope: `variables` or `values`.
+    scope: &'static str,
+    /// The number of a value in the scope, and then of a part in each; empty for the scope.
+    path: Vec<u64>,
+    /// The number of the first one.
+    start: u64,
+    /// The number of values.
+    count: u64
+} RecordedValues,
+|values| Query::Parts {
+    event: values.event, frame: values.frame, scope: values.scope, path: &values.path, start: values.start,
+    count: values.count.min(PAGE),
+});
+
+question!(
+    /// The value of a variable, or of an expression over copies of the variables' values.
+    ReplayEvaluate {
+        /// The event.
+        event: u64,
+        /// The frame.
+        frame: u64,
+        /// The variable or the expression.
+        code: String,
+        /// True if only variables are read.
+        hover: bool
+    } RecordedValue,
+    |asked| Query::Evaluate { event: asked.event, frame: asked.frame, code: &asked.code, hover: asked.hover });
+
+question!(
+    /// The places of breakpoints.
+    ReplayBreakpoints {
+        /// The breakpoints.
+        points: Vec<RecordingPoint>
+    } RecordedPlaces,
+    |asked| Query::Breakpoints { points: &asked.points });
+
+question!(
+    /// The text of a recorded definition.
+    ReplayText {
+        /// The number of the definition.
+        unit: u64
+    } RecordedText,
+    |asked| Query::Text { unit: asked.unit });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn questions_have_the_names_of_the_wire() {
+        let point = RecordingPoint { id: 1, file: "/a.lisp".into(), line: 3, column: None };
+        let step = ReplayStep { event: 7, how: "back", points: vec![point] };
+        let expected = json!({
+            "query": "step", "event": 7, "how": "back", "points": [{"id": 1, "file": "/a.lisp", "line": 3}],
+        });
+        assert_eq!(serde_json::to_value(step).ok(), Some(expected));
+        assert_eq!(serde_json::to_value(ReplayBegin {}).ok(), Some(json!({"query": "begin"})));
+    }
+}
