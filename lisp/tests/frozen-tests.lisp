@@ -245,3 +245,93 @@
                (is-when code text-contains type (path outcome "error" "type"))
                (when name (is-when code string= name (first names)))
                (hang-up link)))))
+
+(defun thread-error-of (image name)
+  (await-event image "thread-error" :which (lambda (events) (find name events :key (lambda (event) (path event "thread")) :test #'string=))))
+
+(defvar *failing-threads* 0 "How many threads FROZEN-THREAD has had started: each has a name of its own.")
+
+(defun frozen-thread (image host control)
+  "Has threads started by CONTROL, code with a place for the name, until the error of one is frozen;
+  returns that event. A busy machine may not let the image be copied at once."
+  (eventually
+   (let ((name (format nil "thread ~D" (incf *failing-threads*))))
+     (failed image host (format nil control name))
+     (let ((event (thread-error-of image name)))
+       (and (path-if-any event "frozen" "pid") event)))))
+
+(deftest failures-of-threads-are-frozen
+  (with-frozen (image host)
+    (prepare image "(defun work (x) (write-string \"worked\") (list :worked (outer x 6)))" :session "others")
+    ;; A thread of a thread, when its evaluation is over and its session is closed.
+    (let* ((event (frozen-thread image host "(progn (setf *count* 0)
+                                                   (sb-thread:make-thread (lambda () (sb-thread:make-thread #'work :name ~S :arguments '(5)) :first)) 1)"))
+           (restarts (path event "frozen" "restarts"))
+           (link (connect-frozen host)))
+      (call image "close-session" "session" "s")
+      (is string= "SIMPLE-ERROR" (path event "type"))
+      (is string= "boom (5 6)" (path event "message"))
+      (is = (path event "frozen" "pid") (frozen-link-pid link))
+      (is equalp #("USE-OTHER" "FAIL-AGAIN" "ASK" "ABORT") (map 'vector (lambda (restart) (path restart "name")) restarts))
+      (is equal '("INNER" "OUTER" "WORK") (frozen-names link))
+      (is string= "5" (path (ask-frozen link "debug-locals" '("frame" 1)) "result" "locals" 0 "value" "text"))
+      (is string= "(5 6 1)" (path (ask-frozen link "debug-eval" '("frame" 1 "code" "(list x y *count*)")) "result" "values" 0 "text"))
+      ;; The thread goes on to its end.
+      (let ((used (tried link restarts "USE-OTHER" "arguments" #("(values 7)"))))
+        (is string= "ok" (path used "status"))
+        (is string= "(:WORKED (:OUTER (:USED 7) 2))" (path used "values" 0 "text"))
+        (is string= "end" (path used "stdout" "text")))
+      (is string= "again" (path (tried link restarts "FAIL-AGAIN") "error" "message"))
+      (is string= "ABORT" (path (tried link restarts "ABORT") "error" "type"))
+      (is string= ":MINE" (path (ask-frozen link "debug-return" '("frame" 2 "code" ":mine")) "result" "outcome" "values" 0 "text"))
+      (is string= "timeout" (path (ask-frozen link "debug-return" '("frame" 1 "code" "(loop)") :timeout 1) "result" "status"))
+      (is string= "1" (first-value image "*count*" :session "others"))
+      (hang-up link)
+      (eventually (not (alive-p (frozen-link-pid link)))))))
+
+(deftest frozen-failures-of-threads-are-few
+  (with-frozen (image host 64)
+    (let ((evaluations (loop repeat 2 do (failed image host "(outer 1 2)") collect (connect-frozen host))))
+      ;; Thirty that fail at once, and some that follow.
+      (failed image host "(defvar *gate* nil)")
+      (failed image host "(let ((threads (loop repeat 30 collect (sb-thread:make-thread (lambda () (loop until *gate* do (sleep 0.001)) (list (outer 1 2))) :name \"many\"))))
+                            (setf *gate* t) (dolist (thread threads) (sb-thread:join-thread thread :default nil)))")
+      (await-event image "thread-error" :which (lambda (events) (<= 30 (length events))))
+      (let* ((at-once (remove nil (map 'list (lambda (event) (path-if-any event "frozen" "pid")) (events image "thread-error"))))
+             (later (loop repeat 3 collect (path (frozen-thread image host "(sb-thread:make-thread (lambda () (list (outer 1 2))) :name ~S)") "frozen" "pid")))
+             (links (loop repeat (+ (length at-once) 3) collect (connect-frozen host))))
+        (ok (< (length at-once) 30))
+        ;; Two of threads stay, and both of evaluations.
+        (dolist (pid (append at-once (butlast later 2)))
+          (eventually (not (alive-p pid))))
+        (dolist (link (append evaluations (remove-if-not (lambda (link) (member (frozen-link-pid link) (last later 2))) links)))
+          (is string= "INNER" (first (frozen-names link))))))))
+
+(deftest threads-that-leave-no-frozen-failure
+  (with-frozen (image host)
+    (flet ((frozen-of (name code)
+             (failed image host code)
+             (path-if-any (thread-error-of image name) "frozen")))
+      (is eq nil (frozen-of "full" "(sb-thread:make-thread (lambda () (labels ((f (n) (1+ (f n)))) (f 1))) :name \"full\")"))
+      (is eq nil (frozen-of "ended" "(let ((thread (sb-thread:make-thread (lambda () (loop (sleep 1000))) :name \"ended\")))
+                                       (sb-thread:interrupt-thread thread (lambda () (error 'sb-sys:interactive-interrupt)))
+                                       (sb-thread:join-thread thread :default nil))"))
+      ;; A session that asks for none.
+      (prepare image "(sb-thread:make-thread (lambda () (outer 1 2)) :name \"plain\")" :session "others")
+      (is eq nil (path-if-any (thread-error-of image "plain") "frozen"))
+      ;; What is handled, and a stop that somebody aborted.
+      (failed image host "(sb-thread:join-thread (sb-thread:make-thread (lambda () (handler-case (outer 1 2) (error () :handled)))))")
+      (answer image (send image "eval" "session" "d" "code" "(sb-thread:make-thread (lambda () (list (outer 1 2))) :name \"stops\")" "capture_time" :false
+                                       "timeout" *patience* "stream" :false "debug" :true "threads" :true "freeze" (freeze-fields host)))
+      (call image "debug-abort" "stop" (path (await-event image "stopped") "stop"))
+      (is eq nil (path-if-any (thread-error-of image "stops") "frozen"))
+      ;; Once the editor has left, such threads are frozen.
+      (eventually
+       (let ((name (format nil "later ~D" (incf *failing-threads*))))
+         (answer image (send image "eval" "session" "d" "capture_time" :false
+                                          "code" (format nil "(progn (defvar *go*) (setf *go* nil)
+                                                                (sb-thread:make-thread (lambda () (loop until *go* do (sleep 0.001)) (list (outer 1 2))) :name ~S))" name)
+                                          "timeout" *patience* "stream" :false "debug" :true "threads" :true "freeze" (freeze-fields host)))
+         (call image "close-session" "session" "d")
+         (prepare image "(setf *go* t)" :session "others")
+         (path-if-any (thread-error-of image name) "frozen" "pid"))))))
