@@ -335,3 +335,85 @@
          (call image "close-session" "session" "d")
          (prepare image "(setf *go* t)" :session "others")
          (path-if-any (thread-error-of image name) "frozen" "pid"))))))
+
+(defun frozen-tests (image host &rest fields)
+  "Runs tests, whose errors are to be frozen; returns the answer."
+  (result-or-error (apply #'call image "run-tests" "timeout" *patience* "freeze" (freeze-fields host) fields)))
+
+(defun frozen-test (image host &rest fields)
+  "Runs a test until its error is frozen; returns its result. A busy machine may not let the image be
+  copied at once."
+  (eventually
+   (let ((test (path (apply #'frozen-tests image host fields) "tests" 0)))
+     (and (path-if-any test "frozen" "pid") test))))
+
+(defun restarts-of (test)
+  (path test "frozen" "restarts"))
+
+(deftest errors-of-tests-are-frozen
+  (call-with-frozen-host
+   (lambda (host)
+     (with-image (image :debian *fiveam*)
+       (prepare image "(asdf:load-system \"fiveam\")" :session "others")
+       (prepare image "(progn (defpackage :z (:use :cl :fiveam)) (in-package :z))")
+       (prepare image "(defun price (n) (if (numberp n) (* 2 n) (restart-case (error \"no price for ~A\" n) (cl-user::use-price (p) p))))
+(test mends (let ((name :milk)) (princ \"looking\") (is (= 4 (price name)))))
+(test logs (handler-bind ((error (lambda (c) (princ c)))) (is (= 4 (price :tea)))))
+(test takes (is (= 4 (handler-case (price :rum) (error () 4)))))
+(test expects (signals error (price :rum)))
+(test wrong (is (= 5 (price 2))))
+(test computes (is (= 4 (car (price 2)))))")
+       (let* ((test (frozen-test image host "test" "mends" "package" "z")) (link (connect-frozen host)))
+         (is string= "error" (path test "status"))
+         (is string= "no price for MILK" (path test "frozen" "error" "message"))
+         (is string= "Z::PRICE" (first (frozen-names link)))
+         (is string= ":MILK" (path (ask-frozen link "debug-locals" '("frame" 0)) "result" "locals" 0 "value" "text"))
+         (let ((used (tried link (restarts-of test) "USE-PRICE" "arguments" #("4"))))
+           (is string= "The test Z::MENDS passed: 1 check." (path used "values" 0 "text"))
+           (ok (text-contains "looking" (path used "stdout" "text"))))
+         (let ((used (tried link (restarts-of test) "USE-PRICE" "arguments" #("5"))))
+           (is string= "TEST-FAILED" (path used "error" "type"))
+           (ok (text-contains "Z::MENDS" (path used "error" "message"))))
+         (let ((used (tried link (restarts-of test) "USE-PRICE" "arguments" #("\"four\""))))
+           (is string= "TEST-ERROR" (path used "error" "type")))
+         (hang-up link))
+       ;; A handler of the test that declines does not hide its error; one that takes it does.
+       (let* ((test (frozen-test image host "test" "logs" "package" "z")) (link (connect-frozen host)))
+         (is string= "no price for TEA" (path test "frozen" "error" "message"))
+         (hang-up link))
+       (let* ((test (frozen-test image host "test" "computes" "package" "z")) (link (connect-frozen host)))
+         (is string= "TYPE-ERROR" (path test "frozen" "error" "type"))
+         (hang-up link))
+       (dolist (name '("takes" "expects" "wrong"))
+         (is-when name eq nil (path-if-any (frozen-tests image host "test" name "package" "z") "tests" 0 "frozen")))
+       ;; The first two of a run.
+       (ok (>= 2 (count-if (lambda (test) (path-if-any test "frozen" "pid")) (path (frozen-tests image host "package" "z") "tests"))))
+       ;; Without the wish for it none.
+       (is eq nil (path-if-any (tests-run image "test" "mends" "package" "z") "tests" 0 "frozen"))))
+   64))
+
+(deftest errors-of-other-frameworks-are-frozen
+  (call-with-frozen-host
+   (lambda (host)
+     (with-image (image)
+       (is equal "ok" (path (call image "load-file" "path" (concatenate 'string (namestring (directory-namestring cl-user::*tests-directory*)) "stand-ins.lisp")
+                                  "if_missing" "error") "result" "status"))
+       (prepare image "(progn (defun broken (n) (restart-case (error \"broken ~A\" n) (go-on () 1)))
+  (defpackage :p-tests (:use :cl :parachute)) (defpackage :r-tests (:use :cl :rove)))")
+       (prepare image "(in-package :p-tests) (define-test breaks (is = 1 (cl-user::broken :p)))" :session "p")
+       (prepare image "(in-package :r-tests) (deftest breaks (ok (= 1 (cl-user::broken :r))))" :session "r")
+       (loop for (package message) in '(("p-tests" "broken P") ("r-tests" "broken R"))
+             do (let* ((test (frozen-test image host "package" package)) (link (connect-frozen host)))
+                  (is string= message (path test "frozen" "error" "message"))
+                  (is string= "BROKEN" (first (frozen-names link)))
+                  (ok (text-contains "passed" (tried-value link (restarts-of test) "GO-ON")))
+                  (hang-up link)))
+       ;; A system's own test-op, of no framework.
+       (let* ((asd (write-file "plain/plain.asd" "(asdf:defsystem \"plain\" :perform (test-op (o c) (uiop:symbol-call :cl-user '#:broken :plain)))"))
+              (test (frozen-test image host "system" "plain" "framework" "asdf" "asd_files" (list asd)))
+              (link (connect-frozen host)))
+         (is string= "broken PLAIN" (path test "frozen" "error" "message"))
+         (is string= "BROKEN" (first (frozen-names link)))
+         (ok (text-contains "passed" (tried-value link (restarts-of test) "GO-ON")))
+         (hang-up link))))
+   64))

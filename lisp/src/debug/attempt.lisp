@@ -63,6 +63,22 @@
       (send-result (evaluation-id evaluation)
                    (outcome evaluation how :values values :package (or package "COMMON-LISP-USER") :timeout (attempt-seconds *attempt*))))))
 
+(defun answer-of-test (evaluation name status checks failures output)
+  "Answer this process's attempt with the end of the test NAME: STATUS, CHECKS and FAILURES as in
+  TestResult, and OUTPUT, the JSON of what it printed. EVALUATION runs the tests."
+  (let ((good (or (string= status "passed") (string= status "skipped"))))
+    (unless good
+      (setf (evaluation-error evaluation)
+            (error-facts (if (string= status "error") "TEST-ERROR" "TEST-FAILED")
+                         (format nil "~A:~{ ~A~^;~}" name (mapcar (lambda (failure) (field failure "message")) failures)))))
+    (send-result (evaluation-id evaluation)
+                 (with-field (outcome evaluation (if good :ok :error)
+                                      :values (list (clipped (format nil "The test ~A ~A~[~:;~:*: ~D check~:P~]." name
+                                                                     (if (string= status "passed") "passed" "was skipped") checks)
+                                                             0))
+                                      :package "COMMON-LISP-USER" :timeout (attempt-seconds *attempt*))
+                   "stdout" output))))
+
 (defun capture-output-of-thread (evaluation)
   "Have what a thread writes that a program started, which EVALUATION is of, be captured. In the
   image it is nobody's."

@@ -13,8 +13,8 @@
 (defconstant +thread-pause+ 1 "Seconds after the frozen failure of a thread in which another thread's error leaves none.")
 
 (define-global *frozen* '()
-  "The frozen failures that there are, newest first: conses of the process and what failed, :EVALUATION
-  or :THREAD.")
+  "The frozen failures that there are, newest first: conses of the process and what failed, :EVALUATION,
+  :THREAD or :TEST.")
 (define-global *frozen-lock* (sb-thread:make-mutex :name "consort frozen failures")
   "Held while *FROZEN* changes, a process of it is ended, or its number is given back.")
 (define-global *last-frozen-thread* (list 0)
@@ -50,7 +50,7 @@
 
 (defun kept-of-kind (kind keep)
   "How many of KEEP frozen failures may be of KIND: evaluations are not to lose all of theirs to
-  threads."
+  threads or tests."
   (if (eq kind :evaluation) keep (max 1 (floor keep 2))))
 
 (defun make-room-for (kind keep)

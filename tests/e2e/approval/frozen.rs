@@ -209,3 +209,33 @@ async fn an_error_that_ends_a_thread_is_frozen() {
     ended(pid).await;
     guarded.end().await;
 }
+
+/// The error of a test that its framework handles is frozen before that unwinds, and tried to the
+/// end of the test.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_error_of_a_test_is_frozen() {
+    let (guarded, mut agent) = begun("/nonexistent", 9).await;
+    let mut editor = guarded.editor().await;
+    let system = "(asdf:defsystem \"till\" :perform (asdf:test-op (o c) (uiop:symbol-call :cl-user '#:total '(:tea 3) '(:tea :milk))))";
+    std::fs::write(guarded.world.path("till.asd"), system).expect("it can be written");
+    // A person is asked about a load, and not about the tests of what is loaded.
+    editor.command("consort.loadSystem", json!({"system": "till"})).await.expect("it is loaded");
+    let tests = json!({"system": "till", "framework": "asdf"});
+    let answer = agent.call("run-tests", tests.clone()).await;
+    let told = text(&answer);
+    assert!(told.contains("no price for MILK") && told.contains("its stack is kept as failure 1"), "{told}");
+    assert_eq!(answer["structuredContent"]["tests"][0]["failure"], 1, "{answer}");
+    let listed = agent.call("debug", json!({})).await;
+    assert!(text(&listed).contains("Failure 1: SIMPLE-ERROR: no price for MILK\n  of the test till, "), "{listed}");
+    let locals = at(&mut agent, 1, json!({"action": "locals"})).await;
+    assert!(text(&locals).contains("\nNAME = :MILK"), "{locals}");
+    let tried = at(&mut agent, 1, json!({"action": "restart", "restart": 0, "code": "7"})).await;
+    assert!(text(&tried).contains("The test till passed") && tried["isError"] == false, "{tried}");
+    let tried = at(&mut agent, 1, json!({"action": "restart", "restart": 0, "code": "\"seven\""})).await;
+    assert!(text(&tried).contains("[ERROR] TEST-ERROR") && tried["isError"] == true, "{tried}");
+    // An editor's run too.
+    let ran = editor.command("consort.runTests", tests).await.expect("an answer");
+    assert_eq!(ran["tests"][0]["failure"], 2, "{ran}");
+    assert!(ran["text"].as_str().is_some_and(|text| text.contains("its stack is kept as failure 2")), "{ran}");
+    guarded.end().await;
+}
