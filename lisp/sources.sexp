@@ -5,7 +5,7 @@
  "json" "settings" "programs" "wire" "timers" "streams" "pristine" "backtrace" "stack-frames" "blanks" "evaluation" "workers" "locks" "dispatch" "input" "debug/stops" "user-package"
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
  "profile/stacks" "profile/sampler" "ops/profile"
- "testing/frameworks" "testing/select" "ops/run-tests" "ops/tools"
+ "testing/frameworks" "testing/select" "testing/frozen" "ops/run-tests" "ops/tools"
  "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "second-process"
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
  "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/calls" "check/parked" "ops/check"

@@ -8,8 +8,9 @@ itself, is in force and interrupts are on. REASON is why it was asked to stop: N
 was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
 it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it asks for input, as the request
 has it, or NIL; QUESTION is the line that it waits for (input.lisp). FREEZE is how an error of it is frozen, as the request has it, or NIL;
-FROZEN the JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads that its code starts stop as it does; STARTER is then, in the
-evaluation of such a thread, the name of the session whose code started it all (debug/threads.lisp)."
+FROZEN the JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads that its code starts stop as it does; FREEZE-THREADS is how an
+error that ends such a thread is frozen, or NIL. STARTER is, in the evaluation of such a thread, the name of the session whose code started it
+all (debug/threads.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -32,10 +33,12 @@ evaluation of such a thread, the name of the session whose code started it all (
   (freeze nil)
   (frozen nil)
   (threads nil)
+  (freeze-threads nil)
   (starter nil :type (or null string)))
 
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
+(define-global *attempt* nil "In a process that tries something at a frozen failure: the request (debug/attempt.lisp).")
 (defvar *user-settings* nil "The SETTINGS that the user code has that this thread runs.")
 
 (define-global *running* '() "The evaluations that run. The list is replaced under its lock, never changed, so reading needs none.")
@@ -130,28 +133,32 @@ evaluation of such a thread, the name of the session whose code started it all (
 
 (defun evaluation-debugger (condition hook)
   "Instead of the debugger: stop if the evaluation is to, else freeze the failure if it is to, report
-  CONDITION and leave the evaluation; or, in a thread that programs started, report it and end the
-  thread."
+  CONDITION and leave the evaluation; or, in a thread that programs started, freeze and report it
+  and end the thread."
   (declare (ignore hook))
   (let* ((evaluation *evaluation*)
-         (thread (or (not (in-user-code-p)) (evaluation-starter evaluation))))
+         (thread (or (not (in-user-code-p)) (evaluation-starter evaluation)))
+         (stopped nil))
     (when (in-user-code-p)
       (end-request-of-stop condition))
     (when (or thread (not (typep condition 'storage-condition)))
       (user-debugger-hook condition))
     (when (and (in-user-code-p) (evaluation-debug evaluation))
-      (stop-at-condition condition))
-    (when thread
-      (with-own-settings () (report-thread-error condition))
+      (setf stopped (stop-at-condition condition)))
+    (when (and thread (not (and *attempt* (in-user-code-p))))
+      (let ((frozen (and (in-user-code-p) (not stopped) (freeze-thread evaluation condition))))
+        (with-own-settings () (report-thread-error condition frozen)))
       (sb-thread:abort-thread))
     (when (evaluation-freeze evaluation)
-      (freeze-failure evaluation condition))
+      (setf (evaluation-frozen evaluation) (freeze-failure evaluation condition (evaluation-freeze evaluation))))
     (with-own-settings () (note-error evaluation condition))
     (throw evaluation :error)))
 
-(defun report-thread-error (condition)
+(defun report-thread-error (condition frozen)
+  "Tell of CONDITION, which ends this thread. FROZEN is the JSON of its frozen failure, or NIL."
   (handler-case
       (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed")
+                                 "frozen" (or-null frozen)
                                  "type" (condition-type condition)
                                  "message" (condition-message condition)
                                  "backtrace" (backtrace-of (if (typep condition 'storage-condition) '() (current-frames))))
@@ -273,8 +280,7 @@ evaluation of such a thread, the name of the session whose code started it all (
                                  (restart-case
                                      (with-user-streams (evaluation)
                                        (let ((sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
-                                         (when (or (evaluation-debug evaluation) (evaluation-freeze evaluation))
-                                           (setf (evaluation-abort evaluation) (find-restart 'abort)))
+                                         (setf (evaluation-abort evaluation) (find-restart 'abort))
                                          (handler-bind ((warning #'note-warning))
                                            (setf value (call-with-user-settings package (lambda () (call-user-code function))))
                                            :ok)))

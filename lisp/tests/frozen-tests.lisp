@@ -245,3 +245,175 @@
                (is-when code text-contains type (path outcome "error" "type"))
                (when name (is-when code string= name (first names)))
                (hang-up link)))))
+
+(defun thread-error-of (image name)
+  (await-event image "thread-error" :which (lambda (events) (find name events :key (lambda (event) (path event "thread")) :test #'string=))))
+
+(defvar *failing-threads* 0 "How many threads FROZEN-THREAD has had started: each has a name of its own.")
+
+(defun frozen-thread (image host control)
+  "Has threads started by CONTROL, code with a place for the name, until the error of one is frozen;
+  returns that event. A busy machine may not let the image be copied at once."
+  (eventually
+   (let ((name (format nil "thread ~D" (incf *failing-threads*))))
+     (failed image host (format nil control name))
+     (let ((event (thread-error-of image name)))
+       (and (path-if-any event "frozen" "pid") event)))))
+
+(deftest failures-of-threads-are-frozen
+  (with-frozen (image host)
+    (prepare image "(defun work (x) (write-string \"worked\") (list :worked (outer x 6)))" :session "others")
+    ;; A thread of a thread, when its evaluation is over and its session is closed.
+    (let* ((event (frozen-thread image host "(progn (setf *count* 0)
+                                                   (sb-thread:make-thread (lambda () (sb-thread:make-thread #'work :name ~S :arguments '(5)) :first)) 1)"))
+           (restarts (path event "frozen" "restarts"))
+           (link (connect-frozen host)))
+      (call image "close-session" "session" "s")
+      (is string= "SIMPLE-ERROR" (path event "type"))
+      (is string= "boom (5 6)" (path event "message"))
+      (is = (path event "frozen" "pid") (frozen-link-pid link))
+      (is equalp #("USE-OTHER" "FAIL-AGAIN" "ASK" "ABORT") (map 'vector (lambda (restart) (path restart "name")) restarts))
+      (is equal '("INNER" "OUTER" "WORK") (frozen-names link))
+      (is string= "5" (path (ask-frozen link "debug-locals" '("frame" 1)) "result" "locals" 0 "value" "text"))
+      (is string= "(5 6 1)" (path (ask-frozen link "debug-eval" '("frame" 1 "code" "(list x y *count*)")) "result" "values" 0 "text"))
+      ;; The thread goes on to its end.
+      (let ((used (tried link restarts "USE-OTHER" "arguments" #("(values 7)"))))
+        (is string= "ok" (path used "status"))
+        (is string= "(:WORKED (:OUTER (:USED 7) 2))" (path used "values" 0 "text"))
+        (is string= "end" (path used "stdout" "text")))
+      (is string= "again" (path (tried link restarts "FAIL-AGAIN") "error" "message"))
+      (is string= "ABORT" (path (tried link restarts "ABORT") "error" "type"))
+      (is string= ":MINE" (path (ask-frozen link "debug-return" '("frame" 2 "code" ":mine")) "result" "outcome" "values" 0 "text"))
+      (is string= "timeout" (path (ask-frozen link "debug-return" '("frame" 1 "code" "(loop)") :timeout 1) "result" "status"))
+      (is string= "1" (first-value image "*count*" :session "others"))
+      (hang-up link)
+      (eventually (not (alive-p (frozen-link-pid link)))))))
+
+(deftest frozen-failures-of-threads-are-few
+  (with-frozen (image host 64)
+    (let ((evaluations (loop repeat 2 do (failed image host "(outer 1 2)") collect (connect-frozen host))))
+      ;; Thirty that fail at once, and some that follow.
+      (failed image host "(defvar *gate* nil)")
+      (failed image host "(let ((threads (loop repeat 30 collect (sb-thread:make-thread (lambda () (loop until *gate* do (sleep 0.001)) (list (outer 1 2))) :name \"many\"))))
+                            (setf *gate* t) (dolist (thread threads) (sb-thread:join-thread thread :default nil)))")
+      (await-event image "thread-error" :which (lambda (events) (<= 30 (length events))))
+      (let* ((at-once (remove nil (map 'list (lambda (event) (path-if-any event "frozen" "pid")) (events image "thread-error"))))
+             (later (loop repeat 3 collect (path (frozen-thread image host "(sb-thread:make-thread (lambda () (list (outer 1 2))) :name ~S)") "frozen" "pid")))
+             (links (loop repeat (+ (length at-once) 3) collect (connect-frozen host))))
+        (ok (< (length at-once) 30))
+        ;; Two of threads stay, and both of evaluations.
+        (dolist (pid (append at-once (butlast later 2)))
+          (eventually (not (alive-p pid))))
+        (dolist (link (append evaluations (remove-if-not (lambda (link) (member (frozen-link-pid link) (last later 2))) links)))
+          (is string= "INNER" (first (frozen-names link))))))))
+
+(deftest threads-that-leave-no-frozen-failure
+  (with-frozen (image host)
+    (flet ((frozen-of (name code)
+             (failed image host code)
+             (path-if-any (thread-error-of image name) "frozen")))
+      (is eq nil (frozen-of "full" "(sb-thread:make-thread (lambda () (labels ((f (n) (1+ (f n)))) (f 1))) :name \"full\")"))
+      (is eq nil (frozen-of "ended" "(let ((thread (sb-thread:make-thread (lambda () (loop (sleep 1000))) :name \"ended\")))
+                                       (sb-thread:interrupt-thread thread (lambda () (error 'sb-sys:interactive-interrupt)))
+                                       (sb-thread:join-thread thread :default nil))"))
+      ;; A session that asks for none.
+      (prepare image "(sb-thread:make-thread (lambda () (outer 1 2)) :name \"plain\")" :session "others")
+      (is eq nil (path-if-any (thread-error-of image "plain") "frozen"))
+      ;; What is handled, and a stop that somebody aborted.
+      (failed image host "(sb-thread:join-thread (sb-thread:make-thread (lambda () (handler-case (outer 1 2) (error () :handled)))))")
+      (answer image (send image "eval" "session" "d" "code" "(sb-thread:make-thread (lambda () (list (outer 1 2))) :name \"stops\")" "capture_time" :false
+                                       "timeout" *patience* "stream" :false "debug" :true "threads" :true "freeze" (freeze-fields host)))
+      (call image "debug-abort" "stop" (path (await-event image "stopped") "stop"))
+      (is eq nil (path-if-any (thread-error-of image "stops") "frozen"))
+      ;; Once the editor has left, such threads are frozen.
+      (eventually
+       (let ((name (format nil "later ~D" (incf *failing-threads*))))
+         (answer image (send image "eval" "session" "d" "capture_time" :false
+                                          "code" (format nil "(progn (defvar *go*) (setf *go* nil)
+                                                                (sb-thread:make-thread (lambda () (loop until *go* do (sleep 0.001)) (list (outer 1 2))) :name ~S))" name)
+                                          "timeout" *patience* "stream" :false "debug" :true "threads" :true "freeze" (freeze-fields host)))
+         (call image "close-session" "session" "d")
+         (prepare image "(setf *go* t)" :session "others")
+         (path-if-any (thread-error-of image name) "frozen" "pid"))))))
+
+(defun frozen-tests (image host &rest fields)
+  "Runs tests, whose errors are to be frozen; returns the answer."
+  (result-or-error (apply #'call image "run-tests" "timeout" *patience* "freeze" (freeze-fields host) fields)))
+
+(defun frozen-test (image host &rest fields)
+  "Runs a test until its error is frozen; returns its result. A busy machine may not let the image be
+  copied at once."
+  (eventually
+   (let ((test (path (apply #'frozen-tests image host fields) "tests" 0)))
+     (and (path-if-any test "frozen" "pid") test))))
+
+(defun restarts-of (test)
+  (path test "frozen" "restarts"))
+
+(deftest errors-of-tests-are-frozen
+  (call-with-frozen-host
+   (lambda (host)
+     (with-image (image :debian *fiveam*)
+       (prepare image "(asdf:load-system \"fiveam\")" :session "others")
+       (prepare image "(progn (defpackage :z (:use :cl :fiveam)) (in-package :z))")
+       (prepare image "(defun price (n) (if (numberp n) (* 2 n) (restart-case (error \"no price for ~A\" n) (cl-user::use-price (p) p))))
+(test mends (let ((name :milk)) (princ \"looking\") (is (= 4 (price name)))))
+(test logs (handler-bind ((error (lambda (c) (princ c)))) (is (= 4 (price :tea)))))
+(test takes (is (= 4 (handler-case (price :rum) (error () 4)))))
+(test expects (signals error (price :rum)))
+(test wrong (is (= 5 (price 2))))
+(test computes (is (= 4 (car (price 2)))))")
+       (let* ((test (frozen-test image host "test" "mends" "package" "z")) (link (connect-frozen host)))
+         (is string= "error" (path test "status"))
+         (is string= "no price for MILK" (path test "frozen" "error" "message"))
+         (is string= "Z::PRICE" (first (frozen-names link)))
+         (is string= ":MILK" (path (ask-frozen link "debug-locals" '("frame" 0)) "result" "locals" 0 "value" "text"))
+         (let ((used (tried link (restarts-of test) "USE-PRICE" "arguments" #("4"))))
+           (is string= "The test Z::MENDS passed: 1 check." (path used "values" 0 "text"))
+           (ok (text-contains "looking" (path used "stdout" "text"))))
+         (let ((used (tried link (restarts-of test) "USE-PRICE" "arguments" #("5"))))
+           (is string= "TEST-FAILED" (path used "error" "type"))
+           (ok (text-contains "Z::MENDS" (path used "error" "message"))))
+         (let ((used (tried link (restarts-of test) "USE-PRICE" "arguments" #("\"four\""))))
+           (is string= "TEST-ERROR" (path used "error" "type")))
+         (hang-up link))
+       ;; A handler of the test that declines does not hide its error; one that takes it does.
+       (let* ((test (frozen-test image host "test" "logs" "package" "z")) (link (connect-frozen host)))
+         (is string= "no price for TEA" (path test "frozen" "error" "message"))
+         (hang-up link))
+       (let* ((test (frozen-test image host "test" "computes" "package" "z")) (link (connect-frozen host)))
+         (is string= "TYPE-ERROR" (path test "frozen" "error" "type"))
+         (hang-up link))
+       (dolist (name '("takes" "expects" "wrong"))
+         (is-when name eq nil (path-if-any (frozen-tests image host "test" name "package" "z") "tests" 0 "frozen")))
+       ;; The first two of a run.
+       (ok (>= 2 (count-if (lambda (test) (path-if-any test "frozen" "pid")) (path (frozen-tests image host "package" "z") "tests"))))
+       ;; Without the wish for it none.
+       (is eq nil (path-if-any (tests-run image "test" "mends" "package" "z") "tests" 0 "frozen"))))
+   64))
+
+(deftest errors-of-other-frameworks-are-frozen
+  (call-with-frozen-host
+   (lambda (host)
+     (with-image (image)
+       (is equal "ok" (path (call image "load-file" "path" (concatenate 'string (namestring (directory-namestring cl-user::*tests-directory*)) "stand-ins.lisp")
+                                  "if_missing" "error") "result" "status"))
+       (prepare image "(progn (defun broken (n) (restart-case (error \"broken ~A\" n) (go-on () 1)))
+  (defpackage :p-tests (:use :cl :parachute)) (defpackage :r-tests (:use :cl :rove)))")
+       (prepare image "(in-package :p-tests) (define-test breaks (is = 1 (cl-user::broken :p)))" :session "p")
+       (prepare image "(in-package :r-tests) (deftest breaks (ok (= 1 (cl-user::broken :r))))" :session "r")
+       (loop for (package message) in '(("p-tests" "broken P") ("r-tests" "broken R"))
+             do (let* ((test (frozen-test image host "package" package)) (link (connect-frozen host)))
+                  (is string= message (path test "frozen" "error" "message"))
+                  (is string= "BROKEN" (first (frozen-names link)))
+                  (ok (text-contains "passed" (tried-value link (restarts-of test) "GO-ON")))
+                  (hang-up link)))
+       ;; A system's own test-op, of no framework.
+       (let* ((asd (write-file "plain/plain.asd" "(asdf:defsystem \"plain\" :perform (test-op (o c) (uiop:symbol-call :cl-user '#:broken :plain)))"))
+              (test (frozen-test image host "system" "plain" "framework" "asdf" "asd_files" (list asd)))
+              (link (connect-frozen host)))
+         (is string= "broken PLAIN" (path test "frozen" "error" "message"))
+         (is string= "BROKEN" (first (frozen-names link)))
+         (ok (text-contains "passed" (tried-value link (restarts-of test) "GO-ON")))
+         (hang-up link))))
+   64))

@@ -38,6 +38,7 @@ mod source_files;
 pub mod sources;
 mod status;
 mod systems;
+mod testing;
 mod thread_stops;
 mod timestamp;
 pub mod trust;

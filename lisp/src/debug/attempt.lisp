@@ -55,6 +55,38 @@
     (setf (evaluation-error evaluation) (error-facts (string-upcase (field problem "kind")) (field problem "message")))
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
+(defun answer-of-thread (evaluation how values)
+  "Answer this process's attempt with the end of a thread that a program started, which EVALUATION is
+  of: HOW as in CALL-EVALUATING, and the JSON of its VALUES."
+  (let ((package (package-name *package*)))
+    (with-own-settings ()
+      (send-result (evaluation-id evaluation)
+                   (outcome evaluation how :values values :package (or package "COMMON-LISP-USER") :timeout (attempt-seconds *attempt*))))))
+
+(defun answer-of-test (evaluation name status checks failures output)
+  "Answer this process's attempt with the end of the test NAME: STATUS, CHECKS and FAILURES as in
+  TestResult, and OUTPUT, the JSON of what it printed. EVALUATION runs the tests."
+  (let ((good (or (string= status "passed") (string= status "skipped"))))
+    (unless good
+      (setf (evaluation-error evaluation)
+            (error-facts (if (string= status "error") "TEST-ERROR" "TEST-FAILED")
+                         (format nil "~A:~{ ~A~^;~}" name (mapcar (lambda (failure) (field failure "message")) failures)))))
+    (send-result (evaluation-id evaluation)
+                 (with-field (outcome evaluation (if good :ok :error)
+                                      :values (list (clipped (format nil "The test ~A ~A~[~:;~:*: ~D check~:P~]." name
+                                                                     (if (string= status "passed") "passed" "was skipped") checks)
+                                                             0))
+                                      :package "COMMON-LISP-USER" :timeout (attempt-seconds *attempt*))
+                   "stdout" output))))
+
+(defun capture-output-of-thread (evaluation)
+  "Have what a thread writes that a program started, which EVALUATION is of, be captured. In the
+  image it is nobody's."
+  (unless (evaluation-stdout evaluation)
+    (setf (evaluation-stdout evaluation) (make-capture)
+          (evaluation-stderr evaluation) (make-capture)
+          *running* (list evaluation))))
+
 (defun set-alarm-of-attempt (attempt evaluation)
   "Have ATTEMPT end after its time: code in a frame with the answer `timeout`, EVALUATION, which went
   on, as at its deadline, anything else without an answer."
@@ -78,7 +110,9 @@
          (*current-stop* stop)
          (*current-work* nil)
          (sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
+    (capture-output-of-thread evaluation)
     (setf *stops* (list stop)
+          *attempt* attempt
           *instead-of-link* (lambda (frame) (with-own-settings () (take-frame-of-attempt attempt evaluation frame))))
     (setf (attempt-written attempt) (characters-written evaluation))
     (set-alarm-of-attempt attempt evaluation)

@@ -1,5 +1,5 @@
-;;;; A frozen failure: a copy of the image, made in the thread whose evaluation fails, in which the
-;;;; stack lives on while the evaluation reports its error and goes on. It never runs code of the
+;;;; A frozen failure: a copy of the image, made in the thread that fails, in which the stack lives on
+;;;; while the evaluation reports its error and goes on, or the thread ends. It never runs code of the
 ;;;; user's itself: it forks an attempt for each request of the host, and so stays as it was.
 
 (in-package :consort)
@@ -10,12 +10,18 @@
 
 (defconstant +greeting-time+ 5 "Seconds that a frozen failure may take until it has connected.")
 
-(define-global *frozen-pids* '() "The processes of the frozen failures that there are, newest first.")
+(defconstant +thread-pause+ 1 "Seconds after the frozen failure of a thread in which another thread's error leaves none.")
+
+(define-global *frozen* '()
+  "The frozen failures that there are, newest first: conses of the process and what failed, :EVALUATION,
+  :THREAD or :TEST.")
 (define-global *frozen-lock* (sb-thread:make-mutex :name "consort frozen failures")
-  "Held while *FROZEN-PIDS* changes, a process of it is ended, or its number is given back.")
+  "Held while *FROZEN* changes, a process of it is ended, or its number is given back.")
+(define-global *last-frozen-thread* (list 0)
+  "A cons of when a thread's error was last frozen, in units of GET-INTERNAL-REAL-TIME.")
 
 (defun freeze-param (params)
-  "How an error of the evaluation that PARAMS ask for is frozen, or NIL."
+  "How errors of what PARAMS ask for are frozen, or NIL."
   (let ((freeze (param params "freeze" '(satisfies object-p) :default nil)))
     (when freeze
       (param freeze "socket" 'string)
@@ -34,18 +40,29 @@
        (seccomp-p)
        (plusp (landlock-abi))))
 
-(defun end-frozen (keep)
-  "End all frozen failures but the newest KEEP."
+(defun end-frozen (keep &optional kind)
+  "End all frozen failures but the newest KEEP; only those of KIND, unless that is NIL."
   (with-lock (*frozen-lock*)
-    (dolist (pid (nthcdr keep *frozen-pids*))
-      (handler-case (sb-posix:kill pid sb-posix:sigkill)
-        (sb-posix:syscall-error () nil)))))
+    (dolist (one (nthcdr keep (if kind (remove kind *frozen* :key #'cdr :test-not #'eq) *frozen*)))
+      (handler-case (sb-posix:kill (car one) sb-posix:sigkill)
+        (sb-posix:syscall-error () nil))
+      (setf *frozen* (remove one *frozen* :test #'eq)))))
+
+(defun kept-of-kind (kind keep)
+  "How many of KEEP frozen failures may be of KIND: evaluations are not to lose all of theirs to
+  threads or tests."
+  (if (eq kind :evaluation) keep (max 1 (floor keep 2))))
+
+(defun make-room-for (kind keep)
+  "End frozen failures, so that with one of KIND more there are no more than KEEP."
+  (end-frozen (1- (kept-of-kind kind keep)) kind)
+  (end-frozen (1- keep)))
 
 (defun reap-frozen (pid)
   "Wait for the frozen failure PID to end, and give its number back."
   (await-end pid)
   (with-lock (*frozen-lock*)
-    (setf *frozen-pids* (remove pid *frozen-pids*))
+    (setf *frozen* (remove pid *frozen* :key #'car))
     (wait-for-copy pid)))
 
 (defun fork-frozen ()
@@ -60,24 +77,41 @@
                                 (take-interruptions)))
       ((or copy-busy cannot-copy) () nil))))
 
-(defun freeze-failure (evaluation condition)
+(defun freeze-failure (evaluation condition freeze &optional (kind :evaluation))
   "Leave a frozen failure of EVALUATION behind, which fails with CONDITION here, if that can be done
-  at once."
+  at once: its JSON, or NIL. FREEZE is as in FREEZE-PARAM; KIND as in *FROZEN*."
   (when (may-freeze-p condition)
-    (let ((began (now-ms)) (freeze (evaluation-freeze evaluation)))
-      (end-frozen (1- (field freeze "keep")))
+    (let ((began (now-ms)))
+      (make-room-for kind (field freeze "keep"))
       (let ((pid (fork-frozen)))
         (case pid
           ((nil))
           (0 (be-frozen evaluation condition freeze))
           (t
-           (with-lock (*frozen-lock*) (push pid *frozen-pids*))
+           (with-lock (*frozen-lock*) (push (cons pid kind) *frozen*))
            (start-thread-soon "consort frozen failure" #'reap-frozen pid)
            (let ((ms (- (now-ms) began)))
              (with-own-settings ()
-               (setf (evaluation-frozen evaluation)
-                     (object "pid" pid "ms" ms
-                             "restarts" (map 'vector #'restart-json (own-restarts evaluation (compute-restarts condition)))))))))))))
+               (object "pid" pid "ms" ms
+                       "restarts" (map 'vector #'restart-json (own-restarts evaluation (compute-restarts condition))))))))))))
+
+(defun thread-turn-p ()
+  "Returns true if an error of a thread may be frozen now, once for each +THREAD-PAUSE+: a program
+  may have many threads that fail at once."
+  (let ((last (car *last-frozen-thread*)) (now (get-internal-real-time)))
+    (and (or (eql last 0) (>= (- now last) (* +thread-pause+ internal-time-units-per-second)))
+         (eql last (sb-ext:compare-and-swap (car *last-frozen-thread*) last now)))))
+
+(defun freeze-thread (evaluation condition)
+  "Leave a frozen failure behind of this thread, which CONDITION ends: its JSON, or NIL. EVALUATION
+  is the thread's, if a program started it."
+  (let ((freeze (evaluation-freeze-threads evaluation)))
+    (and freeze
+         (evaluation-starter evaluation)
+         (not (and (internal-p 'interactive-interrupt) (typep condition interactive-interrupt))) ; somebody ends it
+         (may-freeze-p condition)
+         (thread-turn-p)
+         (freeze-failure evaluation condition freeze :thread))))
 
 (defun end-frozen-before-collections ()
   "From now on, frozen failures are ended before the program has the old generations collected: the
@@ -138,7 +172,8 @@
 (defun free-lost-locks (evaluation)
   "Free those of our locks, younger than *RUNTIME-LOCKS*, that a thread may have held which is not
   here."
-  (dolist (lock (list *references-lock* *frozen-lock* (capture-lock (evaluation-stdout evaluation)) (capture-lock (evaluation-stderr evaluation))))
+  (dolist (lock (list* *references-lock* *frozen-lock*
+                       (mapcar #'capture-lock (remove nil (list (evaluation-stdout evaluation) (evaluation-stderr evaluation))))))
     (when (and (lock-held-p lock) (not (eq (sb-thread:mutex-owner lock) sb-thread:*current-thread*)))
       (free-lock lock))))
 

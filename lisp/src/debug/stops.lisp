@@ -290,11 +290,11 @@
 
 (defun stop-at-condition (condition)
   "Stop where CONDITION was signalled and nobody handled it. Returns when it is to be reported as in
-  an evaluation that does not stop."
+  an evaluation that does not stop: true if it has stopped, and was aborted."
   (let ((work *current-work*))
-    (wait-at condition (if (typep condition 'serious-condition) "error" "break"))
-    (when work ; back to the stop around this one
-      (throw work (with-own-settings () (describe-error condition))))))
+    (prog1 (wait-at condition (if (typep condition 'serious-condition) "error" "break"))
+      (when work ; back to the stop around this one
+        (throw work (with-own-settings () (describe-error condition)))))))
 
 (defconstant +pause-tries+ 20 "How often a pause looks for frames of the program before it stops without them.")
 

@@ -1,6 +1,7 @@
 ;;;; Threads that programs start stop as the evaluations do whose code started them, directly or
 ;;;; through other threads. Such a thread has an evaluation that no request asked for, as long as it
-;;;; lives; all that stops, steps and pauses finds it in *EVALUATION*.
+;;;; lives; all that stops, steps and pauses finds it in *EVALUATION*. Where it does not stop, an error
+;;;; that ends it leaves a frozen failure (debug/frozen.lisp), if one of that evaluation would.
 
 (in-package :consort)
 
@@ -9,35 +10,44 @@
 (define-global *started-threads* '()
   "The evaluations of such threads that live. The list is replaced under *RUNNING-LOCK*, never changed.")
 
+(defun threads-stop-p (evaluation)
+  "Returns true if threads that are started now by EVALUATION, which this thread is in, are to stop
+  as it does: not where code for a stop runs that does not itself stop."
+  (and (evaluation-debug evaluation)
+       (evaluation-threads evaluation)
+       (or (null *current-work*) (work-nests *current-work*))))
+
 (defun starting-evaluation ()
-  "The evaluation that this thread is in, if threads that are started now are to stop as it does;
-  NIL where code for a stop runs that does not itself stop."
+  "The evaluation that this thread is in, if threads that are started now stop, or leave frozen
+  failures."
   (let ((evaluation *evaluation*))
     (and (in-user-code-p)
-         (evaluation-debug evaluation)
-         (evaluation-threads evaluation)
          (not *in-copy*)
-         (or (null *current-work*) (work-nests *current-work*))
+         (or (threads-stop-p evaluation) (evaluation-freeze-threads evaluation))
          evaluation)))
 
 (defun evaluation-of-new-thread (evaluation)
-  "An evaluation for a thread that the code of EVALUATION starts."
-  (let ((new (make-evaluation (+ +first-thread-id+ (sb-ext:atomic-incf (car *last-started-thread*)) 1) nil)))
-    (setf (evaluation-debug new) t
-          (evaluation-threads new) t
-          (evaluation-starter new) (or (evaluation-starter evaluation) (evaluation-session evaluation)))
+  "An evaluation for a thread that the code of EVALUATION, which this thread is in, starts."
+  (let ((new (make-evaluation (+ +first-thread-id+ (sb-ext:atomic-incf (car *last-started-thread*)) 1) nil))
+        (stops (threads-stop-p evaluation)))
+    (setf (evaluation-debug new) stops
+          (evaluation-threads new) stops
+          (evaluation-freeze-threads new) (evaluation-freeze-threads evaluation)
+          (evaluation-starter new) (or (evaluation-starter evaluation) (evaluation-session evaluation) ""))
     new))
 
 (defun begin-started-thread (evaluation)
   (setf (evaluation-thread evaluation) sb-thread:*current-thread*
         (evaluation-started evaluation) (get-internal-real-time)
         (evaluation-abort evaluation) (find-restart 'abort))
-  (with-lock (*running-lock*)
-    (push evaluation *started-threads*)))
+  (when (evaluation-debug evaluation)
+    (with-lock (*running-lock*)
+      (push evaluation *started-threads*))))
 
 (defun end-started-thread (evaluation)
-  (with-lock (*running-lock*)
-    (setf *started-threads* (remove evaluation *started-threads* :test #'eq)))
+  (when (member evaluation *started-threads* :test #'eq)
+    (with-lock (*running-lock*)
+      (setf *started-threads* (remove evaluation *started-threads* :test #'eq))))
   (when (evaluation-stepper evaluation)
     (end-step evaluation)
     (settle-after-thread evaluation)))
@@ -58,13 +68,22 @@
                 (let ((*evaluation* evaluation))
                   (setf (evaluation-state evaluation) :running)
                   (return-from call-in-started-thread
-                    (with-local-interrupts (call-user-code function))))
+                    (with-local-interrupts
+                      (multiple-value-call #'returned-in-thread evaluation (call-user-code function)))))
              (setf (evaluation-state evaluation) :ended)))
+      (when *attempt* (answer-of-thread evaluation (cond ((evaluation-error evaluation) :error) ((evaluation-reason evaluation) :stopped) (t :aborted)) '()))
       (end-started-thread evaluation))
     (sb-thread:abort-thread)))
 
+(defun returned-in-thread (evaluation &rest values)
+  "VALUES, which the function of a thread returned that EVALUATION is of. In an attempt they are its
+  answer."
+  (when *attempt* (answer-of-thread evaluation :ok (values-facts values)))
+  (values-list values))
+
 (defun make-thread-that-stops (make-thread function &rest arguments)
-  "In place of MAKE-THREAD: a thread that an evaluation's code starts stops as that does."
+  "In place of MAKE-THREAD: a thread that an evaluation's code starts stops as that does, or leaves a
+  frozen failure."
   (let ((starter (starting-evaluation)))
     (if starter
         (let ((evaluation (evaluation-of-new-thread starter))

@@ -240,7 +240,8 @@ text need not be the file's."
                         (lambda (evaluation package)
                           (setf (evaluation-debug evaluation) debug
                                 (evaluation-threads evaluation) threads
-                                (evaluation-freeze evaluation) freeze)
+                                (evaluation-freeze evaluation) (and (not debug) freeze)
+                                (evaluation-freeze-threads evaluation) freeze)
                           (evaluate evaluation text :package package :origin (read-origin params) :timing timing
                                                     :timeout timeout :stream stream)))))
 

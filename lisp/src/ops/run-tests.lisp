@@ -2,21 +2,24 @@
 
 (in-package :consort)
 
-(defun run-case (case files)
-  "Run CASE; the JSON of TestResult."
+(defun run-case (case files &optional run)
+  "Run CASE; the JSON of TestResult. RUN is as in CALL-FREEZING-TEST."
   (let ((output (make-capture :limit 20000))
         (start (now-ms))
         (status "error") (checks 0) (failures '()))
     (let ((*standard-output* output) (*error-output* output) (*trace-output* output))
-      (handler-case (setf (values status checks failures) (funcall (test-case-run case)))
+      (handler-case (setf (values status checks failures) (call-freezing-test run (test-case-run case)))
         (error (condition)
           (setf failures (list (failure (concatenate 'string (condition-type condition) ": " (condition-message condition))))))))
+    (when *attempt*
+      (answer-of-test *evaluation* (shown-name (test-case-name case)) status checks failures (captured output)))
     (multiple-value-bind (file line) (test-place (test-case-name case) (append files (files-about (home case))))
       (object "name" (shown-name (test-case-name case))
               "suite" (or-null (let ((suite (first (test-case-suites case)))) (and suite (shown-name suite))))
               "status" status
               "checks" checks
               "failures" failures
+              "frozen" (or-null (and run (test-run-frozen run)))
               "file" (or-null (and file (sb-ext:native-namestring file)))
               "line" (or-null line)
               "milliseconds" (- (now-ms) start)
@@ -67,8 +70,11 @@
          (framework (param params "framework" 'string :default nil))
          (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
          (allowed (allowed-param params))
+         (freeze (freeze-param params))
+         (run (and freeze (make-test-run evaluation freeze)))
          (results '())
          (kind nil))
+    (setf (evaluation-freeze-threads evaluation) freeze)
     (let ((how (call-evaluating
                 (lambda ()
                   (let* ((systems (and system (load-tests (evaluation-id evaluation) (string-downcase system) asd-files allowed)))
@@ -79,7 +85,7 @@
                             for case in cases
                             for done from 0
                             do (funcall tell done total case)
-                               (push (run-case case files) results)))))
+                               (push (run-case case files run) results)))))
                 evaluation :timeout timeout)))
       (append (outcome evaluation how :package (package-of-settings *user-settings*) :timeout timeout)
               (list "framework" (or-null kind) "tests" (reverse results))))))

@@ -245,7 +245,7 @@ impl Checker {
         frozen::freeze(&self.shared, keep)
     }
 
-    /// Keeps the frozen failure of an evaluation of `session` that ended with `error`; returns its
+    /// Keeps the frozen failure of `session`, or of what else ended with `error`; returns its
     /// number. `memory`: bytes that each attempt at it may have for itself.
     pub fn keep_failure(&self, frozen: &Frozen, session: &str, error: Option<&EvalError>, memory: u64) -> u64 {
         frozen::keep(&self.shared, frozen, session, error, memory)

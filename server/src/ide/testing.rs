@@ -96,6 +96,9 @@ fn facts(test: &TestOutcome) -> Value {
         facts["file"] = json!(file);
         facts["line"] = json!(line);
     }
+    if let Some(frozen) = test.frozen.as_ref().map(|kept| &kept.frozen).filter(|frozen| frozen.number > 0) {
+        facts["failure"] = json!(frozen.number);
+    }
     if !test.output.text.is_empty() {
         facts["output"] = json!(clip(&test.output.text, OUTPUT).text);
     }
@@ -140,6 +143,9 @@ pub fn render(facts: &Tested) -> String {
                     let _ = write!(block, "\n    {field}: {value}");
                 }
             }
+        }
+        if let Some(number) = test["failure"].as_u64() {
+            let _ = write!(block, "\n  its stack is kept as failure {number}");
         }
         if let Some(output) = test["output"].as_str() {
             let _ = write!(block, "\n  output:\n    {}", output.trim().replace('\n', "\n    "));
@@ -213,8 +219,9 @@ pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::image::api::testing::CheckFailure;
-    use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
+    use crate::image::api::testing::{CheckFailure, FrozenTest};
+    use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
+    use crate::model::frozen::Frozen;
 
     fn answer() -> RunTestsOutcome {
         let test = |name: &str, status: &str| TestOutcome {
@@ -227,6 +234,7 @@ mod tests {
             line: Some(8),
             milliseconds: 1.26,
             output: Clipped::default(),
+            frozen: None,
         };
         let mut wrong = test("T::WRONG", "failed");
         wrong.output.text = "looking\n".into();
@@ -236,6 +244,8 @@ mod tests {
             expected: Some("5".into()),
             actual: Some("4".into()),
         });
+        let frozen = Frozen { pid: 7, number: 3, restarts: Vec::new() };
+        wrong.frozen = Some(FrozenTest { frozen, error: EvalError::new("SIMPLE-ERROR", "no") });
         RunTestsOutcome {
             outcome: EvalOutcome::empty(EvalStatus::Ok, None),
             framework: Some("fiveam".into()),
@@ -254,6 +264,7 @@ mod tests {
           (PRICE 2) evaluated to 4 which is not = to 5
             expected: 5
             actual: 4
+          its stack is kept as failure 3
           output:
             looking
 

@@ -80,12 +80,13 @@ pub struct EvalParams {
     /// True to have threads that the code starts stop too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub threads: bool,
-    /// How an error is frozen; `None`: it is only reported.
+    /// How an error is frozen, of the evaluation unless it stops, and of threads that its code
+    /// starts; `None`: it is only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,
 }
 
-/// How the error of an evaluation is frozen.
+/// How an error is frozen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Freeze {
     /// The socket to which the frozen failure connects.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::model::frozen::Frozen;
 use crate::model::input::{InputTarget, InputWanted};
 use crate::model::stack_frame::StackFrame;
 
@@ -161,6 +162,9 @@ pub(crate) struct ThreadErrorFrame {
     /// The stack frames.
     #[serde(default)]
     pub(crate) backtrace: Vec<StackFrame>,
+    /// The frozen failure.
+    #[serde(default)]
+    pub(crate) frozen: Option<Frozen>,
 }
 
 /// `heap`.

@@ -275,9 +275,9 @@ fn listener(
         Volunteered::Trace(TraceFrame { session, text }) => {
             let _ = events.send(ImageEvent::Trace { session, text }); // the session may have ended
         }
-        Volunteered::ThreadError(ThreadErrorFrame { thread, kind, message, backtrace }) => {
+        Volunteered::ThreadError(ThreadErrorFrame { thread, kind, message, backtrace, frozen }) => {
             if lock(&rate).take().is_some() {
-                let _ = events.send(ImageEvent::ThreadError { thread, kind, message, backtrace }); // the session may have ended
+                let _ = events.send(ImageEvent::ThreadError { thread, kind, message, backtrace, frozen }); // the session may have ended
             }
         }
         Volunteered::Stop(event) => {

@@ -1,4 +1,5 @@
-//! Frozen failures: copies of the image in which the stack of an evaluation that failed lives on.
+//! Frozen failures: copies of the image in which the stack of an evaluation, or of a thread, that
+//! failed lives on.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ pub struct Restart {
     pub arguments: bool,
 }
 
-/// The frozen failure of an evaluation, as its outcome tells it.
+/// A frozen failure, as the image tells of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
     /// The process.
@@ -33,7 +34,7 @@ pub struct Failure {
     pub number: u64,
     /// The process.
     pub pid: u32,
-    /// The evaluation's session.
+    /// The evaluation's session, or what else failed: `the thread "worker"`.
     pub session: String,
     /// The condition's type.
     #[serde(rename = "type")]

@@ -1,6 +1,7 @@
 //! The image as the layers above see it: its state, its unsolicited events, and the reason why a
 //! call had no answer.
 
+use super::frozen::Frozen;
 use super::input::InputWanted;
 use super::stack_frame::StackFrame;
 
@@ -85,6 +86,8 @@ pub enum ImageEvent {
         message: String,
         /// The stack frames.
         backtrace: Vec<StackFrame>,
+        /// The frozen failure.
+        frozen: Option<Frozen>,
     },
 }
 

@@ -179,3 +179,63 @@ async fn frozen_failures_end_with_the_image_and_where_nobody_wants_them() {
     assert!(answer["structuredContent"].get("failure").is_none() && !text(&answer).contains("[restarts]"), "{answer}");
     guarded.end().await;
 }
+
+/// The error of a thread that an agent's code started is told with its number, and tried to the end
+/// of the thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_that_ends_a_thread_is_frozen() {
+    let (guarded, mut agent) = begun("/nonexistent", 9).await;
+    let mut editor = guarded.editor().await;
+    let code = "(sb-thread:join-thread
+      (sb-thread:make-thread (lambda () (total '(:tea 3) '(:tea :milk))) :name \"till\") :default :gone)";
+    let answer = agent.call("evaluate-lisp", json!({"code": code})).await;
+    assert!(text(&answer).contains("=> :GONE"), "{answer}");
+    kept_are(&guarded, &[1]).await;
+    let told = |params: &Value| {
+        params["message"].as_str().is_some_and(|text| {
+            text.contains("ended the Lisp thread \"till\"") && text.ends_with("(its stack is kept as failure 1)")
+        })
+    };
+    editor.wait_for("window/showMessage", told).await;
+    let listed = agent.call("debug", json!({})).await;
+    let listed = text(&listed);
+    assert!(listed.contains("Failure 1: SIMPLE-ERROR: no price for MILK\n  of the thread \"till\", "), "{listed}");
+    let locals = at(&mut agent, 1, json!({"action": "locals"})).await;
+    assert!(text(&locals).contains("\nNAME = :MILK"), "{locals}");
+    let tried = at(&mut agent, 1, json!({"action": "restart", "restart": 0, "code": "7"})).await;
+    assert!(text(&tried).ends_with("=> (:TOTAL 10 1)") && tried["isError"] == false, "{tried}");
+    let pid = guarded.world.session.failures()[0].pid;
+    guarded.world.image.restart().await.expect("a new image");
+    ended(pid).await;
+    guarded.end().await;
+}
+
+/// The error of a test that its framework handles is frozen before that unwinds, and tried to the
+/// end of the test.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_error_of_a_test_is_frozen() {
+    let (guarded, mut agent) = begun("/nonexistent", 9).await;
+    let mut editor = guarded.editor().await;
+    let system = "(asdf:defsystem \"till\" :perform (asdf:test-op (o c) (uiop:symbol-call :cl-user '#:total '(:tea 3) '(:tea :milk))))";
+    std::fs::write(guarded.world.path("till.asd"), system).expect("it can be written");
+    // A person is asked about a load, and not about the tests of what is loaded.
+    editor.command("consort.loadSystem", json!({"system": "till"})).await.expect("it is loaded");
+    let tests = json!({"system": "till", "framework": "asdf"});
+    let answer = agent.call("run-tests", tests.clone()).await;
+    let told = text(&answer);
+    assert!(told.contains("no price for MILK") && told.contains("its stack is kept as failure 1"), "{told}");
+    assert_eq!(answer["structuredContent"]["tests"][0]["failure"], 1, "{answer}");
+    let listed = agent.call("debug", json!({})).await;
+    assert!(text(&listed).contains("Failure 1: SIMPLE-ERROR: no price for MILK\n  of the test till, "), "{listed}");
+    let locals = at(&mut agent, 1, json!({"action": "locals"})).await;
+    assert!(text(&locals).contains("\nNAME = :MILK"), "{locals}");
+    let tried = at(&mut agent, 1, json!({"action": "restart", "restart": 0, "code": "7"})).await;
+    assert!(text(&tried).contains("The test till passed") && tried["isError"] == false, "{tried}");
+    let tried = at(&mut agent, 1, json!({"action": "restart", "restart": 0, "code": "\"seven\""})).await;
+    assert!(text(&tried).contains("[ERROR] TEST-ERROR") && tried["isError"] == true, "{tried}");
+    // An editor's run too.
+    let ran = editor.command("consort.runTests", tests).await.expect("an answer");
+    assert_eq!(ran["tests"][0]["failure"], 2, "{ran}");
+    assert!(ran["text"].as_str().is_some_and(|text| text.contains("its stack is kept as failure 2")), "{ran}");
+    guarded.end().await;
+}

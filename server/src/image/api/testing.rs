@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Operation;
 use super::reload::Allowed;
-use crate::model::evaluation::{Clipped, EvalOutcome};
+use super::{Freeze, Operation};
+use crate::model::evaluation::{Clipped, EvalError, EvalOutcome};
+use crate::model::frozen::Frozen;
 
 /// `run-tests`: every given parameter narrows the selection.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -33,6 +34,9 @@ pub struct RunTestsParams {
     /// The contents that may be loaded; `None`: the files as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
+    /// How the errors of the first failing tests are frozen; `None`: they are only reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freeze: Option<Freeze>,
 }
 
 /// A check that failed.
@@ -77,6 +81,19 @@ pub struct TestOutcome {
     /// The test's output.
     #[serde(default)]
     pub output: Clipped,
+    /// The frozen failure of the error that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<FrozenTest>,
+}
+
+/// The frozen failure of a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrozenTest {
+    /// The frozen failure.
+    #[serde(flatten)]
+    pub frozen: Frozen,
+    /// The error that ended the test.
+    pub error: EvalError,
 }
 
 /// The answer to `run-tests`.

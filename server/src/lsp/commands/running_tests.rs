@@ -41,7 +41,9 @@ impl Command for RunTests {
         let Argument { system, suite, test, package, framework, timeout } = argument;
         let timeout = seconds(RunTests::NAME, timeout)?.unwrap_or(DEADLINE);
         let asd_files = connection.session.asd_files();
-        let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files, allowed: None };
+        let allowed = None;
+        let params =
+            RunTestsParams { system, suite, test, package, framework, timeout, asd_files, allowed, freeze: None };
         run(connection, params, token, false).await
     }
 }
@@ -92,10 +94,8 @@ async fn run(
     show: bool,
 ) -> Result<Value> {
     let bar = connection.bars.begin(token, connection.negotiated().progress, "Running tests", true);
-    let within = std::time::Duration::from_secs_f64(params.timeout);
     let (progress, steps) = mpsc::unbounded_channel();
-    let answer =
-        connection.session.run(connection.client, "running tests".into(), |_| params, Some(within), Some(progress));
+    let answer = connection.session.run_tests(connection.client, params, Some(progress));
     let answer = bar.follow(steps, answer).await?;
     let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
     Ok(told(connection, &facts, show))

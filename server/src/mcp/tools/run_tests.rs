@@ -1,7 +1,5 @@
 //! `run-tests`: the tests of FiveAM, Parachute, Rove and ASDF, with separate outcomes.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -90,14 +88,23 @@ impl Tool for RunTests {
         let named = package.clone();
         let asd_files = call.session.asd_files();
         let files = asd_files.clone();
-        let params = RunTestsParams { system, suite, test, package, framework, timeout, asd_files: files, allowed };
+        let params = RunTestsParams {
+            system,
+            suite,
+            test,
+            package,
+            framework,
+            timeout,
+            asd_files: files,
+            allowed,
+            freeze: None,
+        };
         let answer = if in_copy::in_copy(place) {
             let bounded = |_, timeout| RunTestsParams { timeout, ..params };
             let work = call.session.run_in_copy(call.client, "running tests", timeout, bounded);
             call.progress.during(work, None).await
         } else {
-            let within = Some(Duration::from_secs_f64(timeout));
-            let work = call.session.run(call.client, "running tests".into(), |_| params, within, None);
+            let work = call.session.run_tests(call.client, params, None);
             call.progress.during(work, None).await
         };
         match answer {

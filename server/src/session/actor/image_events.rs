@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::Actor;
+use crate::model::evaluation::EvalError;
 use crate::model::image::{ImageEvent, ImageState};
 use crate::model::input::InputAnswer;
 use crate::model::stack_frame;
@@ -68,8 +69,17 @@ impl Actor {
                 }
             }
             ImageEvent::InputOver { question } => self.tell_all(&Feedback::InputOver { question }),
-            ImageEvent::ThreadError { thread, kind, message, backtrace } => {
-                let text = format!("An error ended the Lisp thread {thread:?}: {kind}: {message}");
+            ImageEvent::ThreadError { thread, kind, message, backtrace, frozen } => {
+                let mut text = format!("An error ended the Lisp thread {thread:?}: {kind}: {message}");
+                if let Some(frozen) = frozen {
+                    let error = EvalError::new(&kind, message);
+                    let memory = self.config.check.memory;
+                    let whose = format!("the thread {thread:?}");
+                    let number = self.checker.keep_failure(&frozen, &whose, Some(&error), memory);
+                    if number > 0 {
+                        text.push_str(&format!(" (its stack is kept as failure {number})"));
+                    }
+                }
                 self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
                 let text = format!("{text}\n{}", stack_frame::texts(backtrace).join("\n"));
                 self.tell_all(&Feedback::Log { level: Level::Warning, text });

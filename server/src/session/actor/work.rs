@@ -44,7 +44,7 @@ impl Actor {
             stream: request.output.is_some(),
             debug: request.debug && !reports,
             threads: request.debug && request.threads && !reports,
-            freeze: if request.debug && !reports { None } else { self.checker.freeze(client.config.frozen) },
+            freeze: self.checker.freeze(client.config.frozen),
         };
         let memory = client.config.check.memory;
         client.starts_threads |= params.threads;

@@ -1,0 +1,91 @@
+;;;; Frozen failures of tests. A framework handles the errors of the tests that it runs, so the stack
+;;;; is frozen when its handler is given the error, before it unwinds. Handlers of the test itself
+;;;; come before: an error that one of them takes is none of the test's.
+
+(in-package :consort)
+
+(defconstant +frozen-tests+ 2 "Tests of a run whose errors are frozen: the first ones.")
+
+(defstruct (test-run (:constructor make-test-run (evaluation freeze)))
+  "A run of tests as EVALUATION. FREEZE is as in FREEZE-PARAM; LEFT more tests may be frozen. Of the
+  test that runs now: BASE, the handlers that were there before, and FROZEN, the JSON of its frozen
+  failure."
+  (evaluation nil :read-only t)
+  (freeze nil :read-only t)
+  (left +frozen-tests+ :type fixnum)
+  (base '() :type list)
+  (frozen nil))
+
+(defvar *test-run* nil "In a test: the TEST-RUN, if its error is to be frozen.")
+
+(defun frameworks-symbol-p (symbol)
+  "Returns true if SYMBOL is of a framework, so that a function of that name is."
+  (let ((package (and (symbolp symbol) (symbol-package symbol))))
+    (and package
+         (or (eq package (find-package :fiveam))
+             (eq package (find-package :parachute))
+             (eq package (find-package :rove))
+             (eql 0 (search "ROVE/" (package-name package)))))))
+
+(defun frameworks-handler-p (handler)
+  "Returns true if HANDLER, a function, was made by a function of a framework."
+  (and (functionp handler)
+       (let ((name (%function-name handler)))
+         (frameworks-symbol-p (or (frame-symbol (list name))
+                                  (and (consp name) (ignore-errors (list-length name)) (find-if #'frameworks-symbol-p name)))))))
+
+(defun freeze-test (condition)
+  "As a handler: freeze the test that runs, which signals CONDITION, an error of its own."
+  (let ((run *test-run*))
+    (when (and run
+               (null (test-run-frozen run))
+               (plusp (test-run-left run))
+               (typep condition 'error)
+               (not (frameworks-symbol-p (class-name (class-of condition)))))
+      (let ((frozen (freeze-failure (test-run-evaluation run) condition (test-run-freeze run) :test)))
+        (when frozen
+          (with-own-settings ()
+            (setf (test-run-frozen run) (append frozen (list "error" (describe-error condition '()))))))))))
+
+(defun put-before-frameworks-handlers (base)
+  "Have FREEZE-TEST be called before each handler of a framework that is in force within BASE, under
+  the same condition."
+  (loop for clusters on handler-clusters
+        until (eq clusters base)
+        do (let ((cluster (first clusters)))
+             (when (and (find-if #'frameworks-handler-p cluster :key #'cdr)
+                        (not (find #'freeze-test cluster :key #'cdr)))
+               (setf (first clusters)
+                     (loop for (test . handler) in cluster
+                           when (frameworks-handler-p handler)
+                             collect (cons test #'freeze-test)
+                           collect (cons test handler)))))))
+
+(defun prepare-for-signal (condition)
+  "Called with each condition that a test signals, before its handlers; see *BREAK-ON-SIGNALS*. Has
+  an error be frozen if a framework handles it. Returns NIL: nothing breaks."
+  (let ((run *test-run*))
+    (when (and run (null (test-run-frozen run)) (typep condition 'error))
+      (put-before-frameworks-handlers (test-run-base run))))
+  nil)
+
+(defun can-freeze-tests-p ()
+  "Returns true if this SBCL has what it takes to know a framework's handlers."
+  (and (internal-p 'handler-clusters) (internal-p '%function-name)))
+
+(defun call-freezing-test (run function)
+  "Call FUNCTION, which runs one test of RUN, NIL or a TEST-RUN. Returns its values; then
+  TEST-RUN-FROZEN of RUN has the JSON of the frozen failure, or NIL."
+  (cond ((null run) (funcall function))
+        (t
+         (setf (test-run-frozen run) nil)
+         (let ((*test-run* run))
+           (handler-bind ((error #'freeze-test)) ; one that no framework handles
+             (unwind-protect
+                  (if (and (null *break-on-signals*) (plusp (test-run-left run)) (can-freeze-tests-p))
+                      (let ((*break-on-signals* '(satisfies prepare-for-signal)))
+                        (setf (test-run-base run) handler-clusters)
+                        (funcall function))
+                      (funcall function))
+               (setf (test-run-base run) '())
+               (when (test-run-frozen run) (decf (test-run-left run)))))))))
