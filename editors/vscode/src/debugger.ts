@@ -151,7 +151,9 @@ export class Debugger implements vscode.Disposable {
     await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), FORM, { suppressSaveBeforeStart: true })
   }
 
-  private follow(session: vscode.DebugSession): vscode.DebugAdapterTracker {
+  private follow(session: vscode.DebugSession): vscode.DebugAdapterTracker | undefined {
+    // A recording that is stepped through has no restarts, and hears of no other stop.
+    if (session.configuration['recording'] !== undefined) return undefined
     this.sessions.set(session.id, session)
     if (session.configuration['automatic'] === true) this.attached = session
     const ended = (): void => {

@@ -224,6 +224,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('referencesByKind', () => referencesByKind(server))
   command('profile', () => profiles.profileForm())
   command('recordForm', () => recordings.recordForm())
+  command('stepRecording', () => recordings.stepThroughLast())
   command('goToDefinition', async () => {
     const editor = vscode.window.activeTextEditor
     const range = editor?.document.getWordRangeAtPosition(editor.selection.active)

@@ -1,5 +1,5 @@
 // Recordings: the form at the cursor runs once in a copy of the image; what it did is a list of
-// rows, of which each leads to its source, and which asks further.
+// rows, of which each leads to its source, and which asks further. The debugger steps through it.
 import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import { lispEditor } from './evaluate.js'
@@ -10,9 +10,12 @@ import { complain, type Server } from './server.js'
 interface Item extends vscode.QuickPickItem {
   row?: RecordedRow
   ask?: { query: string; prompt?: string }
+  /** The debugger steps through the recording. */
+  through?: boolean
 }
 
 const MOMENT: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon('eye'), tooltip: 'This moment: variables and values' }
+const THROUGH: Item = { label: 'Step through it', description: 'in the debugger, forwards and backwards', iconPath: new vscode.ThemeIcon('debug-step-back'), through: true }
 const QUESTIONS: Item[] = [
   { label: 'Calls', iconPath: new vscode.ThemeIcon('list-tree'), ask: { query: 'tree' } },
   { label: 'The last error', iconPath: new vscode.ThemeIcon('error'), ask: { query: 'error' } },
@@ -22,6 +25,9 @@ const QUESTIONS: Item[] = [
 ]
 
 export class Recordings {
+  /** The number of the newest recording. */
+  private last: number | undefined
+
   constructor(private readonly server: Server) {}
 
   async recordForm(): Promise<void> {
@@ -34,12 +40,25 @@ export class Recordings {
         (_, token) => this.server.run<RecordAnswer>('record', argument, undefined, token),
       )
       if (recording.recording === 0) throw new Error(text)
+      this.last = recording.recording
       const { error, values } = recording.outcome
       const outcome = error == null ? `⇒ ${values.join(', ')}` : `${error.type}: ${error.message}`
       await this.show(recording.recording, recording.answer, outcome)
     } catch (error) {
       complain(error)
     }
+  }
+
+  /** The command: the debugger steps through the newest recording. */
+  async stepThroughLast(): Promise<void> {
+    if (this.last === undefined) void vscode.window.showInformationMessage('Consort: nothing was recorded yet. "Consort: Record the Form" does it.')
+    else await this.stepThrough(this.last)
+  }
+
+  private async stepThrough(recording: number): Promise<void> {
+    const folder = this.server.folder
+    const configuration = { type: 'consort', request: 'attach', name: `Recording ${recording}`, recording }
+    await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), configuration, { suppressSaveBeforeStart: true })
   }
 
   /** Show an answer until a row leads to its source or nothing is chosen. */
@@ -52,6 +71,9 @@ export class Recordings {
       if (typeof chosen === 'number') {
         answer = await this.ask(recording, { query: 'event', event: chosen })
         title = `moment ${chosen}`
+      } else if (chosen.through === true) {
+        await this.stepThrough(recording)
+        return
       } else if (chosen.ask !== undefined) {
         const { query, prompt } = chosen.ask
         const of = prompt === undefined ? undefined : await vscode.window.showInputBox({ title, prompt })
@@ -80,7 +102,7 @@ export class Recordings {
       pick.title = label(title)
       pick.placeholder = answer.total === 0 ? 'There is no such moment among the events that are kept' : 'Enter goes to the source'
       pick.matchOnDescription = true
-      pick.items = [...answer.rows.map(itemOf), ...steps(answer), { label: 'Ask', kind: vscode.QuickPickItemKind.Separator }, ...QUESTIONS]
+      pick.items = [...answer.rows.map(itemOf), ...steps(answer), THROUGH, { label: 'Ask', kind: vscode.QuickPickItemKind.Separator }, ...QUESTIONS]
       let result: Item | number | undefined
       pick.onDidTriggerItemButton(({ item }) => {
         result = item.row?.event
