@@ -5,6 +5,7 @@
 mod cache;
 mod checks;
 mod dap;
+mod dap_frozen;
 mod dap_threads;
 mod debugging;
 mod evaluation;

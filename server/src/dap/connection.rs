@@ -37,6 +37,8 @@ pub(super) struct Connection {
     out: Sender,
     pub(super) things: Mutex<Things>,
     pub(super) begin: Mutex<Begin>,
+    /// The frozen failure that the client looks at, in place of the image.
+    pub(super) failure: Mutex<Option<u64>>,
     /// True once the client has configured itself and is told of stops.
     pub(super) ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
@@ -102,6 +104,7 @@ impl Connection {
             out,
             things: Mutex::default(),
             begin: Mutex::default(),
+            failure: Mutex::default(),
             ready: AtomicBool::new(false),
             stops: Mutex::default(),
             texts: Mutex::default(),

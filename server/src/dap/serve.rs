@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, lock};
 use super::handlers::Handlers;
 use super::protocol::Request;
-use super::{breakpoints, evaluating, input, outgoing, requests};
+use super::{breakpoints, evaluating, frozen, input, outgoing, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
@@ -95,6 +95,10 @@ async fn answer(connection: Arc<Connection>, request: Request) {
     match request.command.as_str() {
         "initialize" => connection.event("initialized", json!({})),
         "configurationDone" if worked => {
+            let failure = *lock(&connection.failure);
+            if let Some(failure) = failure {
+                return frozen::tell(&connection, failure);
+            }
             connection.tell_of_stops();
             evaluating::launch(&connection).await;
         }
