@@ -176,7 +176,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
 
 /// Evaluates the code that `attach` or `launch` came with.
 pub(super) async fn launch(connection: &Connection) {
-    let Begin { code, package, .. } = std::mem::take(&mut *lock(&connection.begin));
+    let Begin { code, package } = std::mem::take(&mut *lock(&connection.begin));
     let Some(code) = code else { return };
     let (category, shown) = match begin(connection, None, Begun { code, package, stops: true, threads: true }).await {
         Ok(outcome) => match &outcome.error {

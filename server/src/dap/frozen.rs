@@ -10,17 +10,26 @@ use super::requests::{arguments, exception, page_of_frames, restarts, scopes};
 use super::variables::{Thing, restarts as shown_restarts};
 use crate::ide::context::Backend as _;
 use crate::ide::failures;
-use crate::image::api::Operation;
-use crate::image::api::debug::Tried;
-use crate::model::frozen::Failure;
+use crate::model::image::ImageError;
 use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn};
-use crate::session::failures::STOP;
+use crate::session::failures::{Failure, STOP, Tried};
 
 /// The number of the one thread.
 const THREAD: u64 = 1;
 
+/// Answers a request, if it is about a frozen failure: it is `attach` with `failure`, or was sent
+/// after that.
+pub(super) async fn answer(connection: &Connection, request: &Request) -> Option<Answer> {
+    let wanted = matches!(request.command.as_str(), "attach" | "launch").then(|| request.arguments["failure"].as_u64());
+    if let Some(wanted) = wanted.flatten() {
+        return Some(attach(connection, wanted));
+    }
+    let failure = *lock(&connection.failure);
+    Some(answer_at(connection, failure?, request).await)
+}
+
 /// Begins the view of the frozen failure of this number.
-pub(super) fn attach(connection: &Connection, number: u64) -> Answer {
+fn attach(connection: &Connection, number: u64) -> Answer {
     let failure = kept(connection, number)?;
     *lock(&connection.failure) = Some(failure.number);
     Ok(json!({}))
@@ -47,7 +56,7 @@ pub(super) fn tell(connection: &Connection, number: u64) {
 }
 
 /// Answers a request of a client that looks at the frozen failure of this number.
-pub(super) async fn answer(connection: &Connection, number: u64, request: &Request) -> Answer {
+async fn answer_at(connection: &Connection, number: u64, request: &Request) -> Answer {
     let at = connection.session.at_failure(number);
     match request.command.as_str() {
         "threads" => {
@@ -70,12 +79,13 @@ pub(super) async fn answer(connection: &Connection, number: u64, request: &Reque
         "consort/restarts" => Ok(restarts(&kept(connection, number)?.restarts)),
         "consort/invokeRestart" => {
             let InvokeRestart { index, name, arguments, input, .. } = arguments(request)?;
-            tried(connection, number, DebugRestart { stop: STOP, index, name, arguments, input }).await
+            let restart = DebugRestart { stop: STOP, index, name, arguments, input };
+            tried(connection, connection.session.try_at_failure(number, restart).await)
         }
         "consort/return" => {
             let ReturnFrom { frame_id, code } = arguments(request)?;
             let (stop, frame) = connection.frame_of(frame_id)?;
-            tried(connection, number, DebugReturn { stop, frame, code }).await
+            tried(connection, connection.session.try_at_failure(number, DebugReturn { stop, frame, code }).await)
         }
         "setBreakpoints" | "setFunctionBreakpoints" => Ok(unset(&arguments(request)?)),
         "breakpointLocations" => Ok(json!({"breakpoints": []})),
@@ -139,10 +149,9 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
     Ok(json!({"result": result, "variablesReference": 0}))
 }
 
-/// Tries what would leave the stop: the answer, also in the console, is what would have come.
-async fn tried<O: Operation>(connection: &Connection, number: u64, operation: O) -> Answer {
-    let tried: Tried = connection.session.try_at_failure(number, operation).await.map_err(text)?;
-    let (told, _, failed) = failures::outcome(tried);
+/// The answer to what was tried, also in the console: what would have come.
+fn tried(connection: &Connection, outcome: Result<Tried, ImageError>) -> Answer {
+    let (told, _, failed) = failures::outcome(outcome.map_err(text)?);
     connection.say(&format!("{told}\n"));
     Ok(json!({"tried": {"result": told, "failed": failed}}))
 }

@@ -67,8 +67,6 @@ pub(super) struct Begin {
     pub(super) code: Option<String>,
     /// The package in which it is read.
     pub(super) package: Option<String>,
-    /// The frozen failure to look at, in place of the image.
-    pub(super) failure: Option<u64>,
 }
 
 /// The arguments of `initialize` that are used.

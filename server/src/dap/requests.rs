@@ -13,7 +13,7 @@ use super::protocol::{
     Variables,
 };
 use super::variables::{self, Thing};
-use super::{completions, evaluating, frozen, going_on, input, setting, sources};
+use super::{completions, evaluating, going_on, input, setting, sources};
 use crate::ide::context::Backend;
 use crate::model::image::ImageError;
 use crate::session::debug::{
@@ -34,21 +34,13 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         // Requests begin in the order in which they came, and the lock is fair.
         let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
     }
-    let failure = *lock(&connection.failure);
-    if let Some(failure) = failure {
-        return frozen::answer(connection, failure, request).await;
-    }
     match request.command.as_str() {
         "initialize" => {
             input::accept(connection, arguments(request)?);
             Ok(protocol::capabilities())
         }
         "attach" | "launch" => {
-            let begin = arguments::<Begin>(request)?;
-            if let Some(failure) = begin.failure {
-                return frozen::attach(connection, failure);
-            }
-            *lock(&connection.begin) = begin;
+            *lock(&connection.begin) = arguments::<Begin>(request)?;
             // A console completes names.
             connection.session.keep_names();
             Ok(json!({}))

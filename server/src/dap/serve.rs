@@ -88,7 +88,10 @@ where
 
 async fn answer(connection: Arc<Connection>, request: Request) {
     let going_on = connection.going_on(&request.command);
-    let result = requests::answer(&connection, &request).await;
+    let result = match frozen::answer(&connection, &request).await {
+        Some(result) => result,
+        None => requests::answer(&connection, &request).await,
+    };
     let worked = result.is_ok();
     connection.respond(&request, result);
     drop(going_on);
