@@ -5,6 +5,7 @@
 mod cache;
 mod checks;
 mod dap;
+mod dap_frozen;
 mod dap_recording;
 mod dap_threads;
 mod debugging;

@@ -76,7 +76,7 @@ export class Debugger implements vscode.Disposable {
   private async attach(thread: number): Promise<void> {
     // Leaving the debugger interrupts evaluations, and no thread of a program.
     if (thread < PROGRAM_THREADS) this.own.add(thread)
-    if (this.sessions.size > 0) return
+    if (this.follows()) return
     const folder = this.server.folder
     await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), AUTOMATIC, { suppressSaveBeforeStart: true })
   }
@@ -94,10 +94,15 @@ export class Debugger implements vscode.Disposable {
     }, MOMENT)
   }
 
+  /** Whether a session follows the image: one at a frozen failure is told of nothing else. */
+  private follows(): boolean {
+    return [...this.sessions.values()].some(({ configuration }) => configuration['failure'] === undefined)
+  }
+
   /** The session has ended: with it what this editor's evaluations wait for. */
   private async left(session: vscode.DebugSession): Promise<void> {
     if (this.attached === session) this.attached = undefined
-    if (this.own.size === 0 || this.sessions.size > 0) return
+    if (this.own.size === 0 || this.follows()) return
     this.own.clear()
     await this.server.ask('interrupt', {})
   }
@@ -235,9 +240,11 @@ export class Debugger implements vscode.Disposable {
     }
     const session = this.sessions.get(stop.session)
     if (session === undefined || !this.stops.has(stop)) throw new Error('That stop was left.')
-    await session.customRequest('consort/invokeRestart', {
+    const answer = (await session.customRequest('consort/invokeRestart', {
       threadId: stop.thread, index: restart.index, ...(restart.name === null ? {} : { name: restart.name }), ...(given.length === 0 ? {} : { arguments: given }),
-    })
+    })) as { tried?: { result: string } } | undefined
+    // At a frozen failure nothing goes on: the answer is what would have come.
+    if (answer?.tried !== undefined) void vscode.window.showInformationMessage(plain(answer.tried.result))
   }
 }
 

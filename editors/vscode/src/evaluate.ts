@@ -7,6 +7,7 @@ import { offerPackage } from './missing_package.js'
 import type { Results } from './results.js'
 import { complain, isLisp, Refused, type Server } from './server.js'
 import { label } from './format.js'
+import { tellOfError } from './frozen.js'
 
 export type What = 'form' | 'top-level' | 'region' | 'buffer' | 'to-cursor'
 
@@ -68,7 +69,7 @@ export class Evaluator {
   }
 
   private report(result: EvalResult): void {
-    if (result.error !== null) complain(new Error(`${result.error.type}: ${result.error.message}`))
+    if (result.error !== null) void tellOfError(this.server, `${result.error.type}: ${result.error.message}`, result.failure?.number).catch(complain)
   }
 
   /**

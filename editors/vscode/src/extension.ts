@@ -9,6 +9,7 @@ import { DifferenceMarks } from './differences.js'
 import { Evaluator, lispEditor, rangeOf, type What } from './evaluate.js'
 import { label, reportText } from './format.js'
 import type { Sourced } from './frames.js'
+import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, LispError, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
@@ -207,7 +208,10 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     try {
       const report = await server.run<TestReport>('runTestAtPoint', place)
       if (report.success) vscode.window.setStatusBarMessage(`$(pass) ${report.passed} passed`, 5000)
-      else await documents.open('report/test.txt', report.text, { language: 'plaintext' })
+      else {
+        await documents.open('report/test.txt', report.text, { language: 'plaintext' })
+        void tellOfTests(server, report).catch(complain)
+      }
     } catch (error) {
       complain(error)
     }
@@ -225,6 +229,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('profile', () => profiles.profileForm())
   command('recordForm', () => recordings.recordForm())
   command('stepRecording', () => recordings.stepThroughLast())
+  command('failures', (failure?: unknown) => failures(server, failure).catch(complain))
   command('goToDefinition', async () => {
     const editor = vscode.window.activeTextEditor
     const range = editor?.document.getWordRangeAtPosition(editor.selection.active)

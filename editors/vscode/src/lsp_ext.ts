@@ -55,6 +55,8 @@ export interface EvalResult {
   error: LispError | null
   timing: Timing | null
   package: string
+  /** The frozen failure of the error. */
+  failure?: { number: number }
   /** The range of the form that was evaluated, for the commands that find it themselves. */
   range?: Range
 }
@@ -89,6 +91,15 @@ export interface Status {
   image: ImageState & { facts?: { systems?: string[]; dynamic_usage?: number } | null }
   clients: { frontend: string; name: string }[]
   work: string[]
+}
+
+/** A frozen failure, in the answer of `consort.status`. */
+export interface Failure {
+  failure: number
+  session: string
+  type: string
+  message: string
+  seconds: number
 }
 
 /** The request `consort/approve`: an agent's call waits for a person. */
@@ -230,6 +241,8 @@ export interface TestOutcome {
   /** From 1. */
   line?: number | null
   failures: { message: string; expected?: string | null; actual?: string | null }[]
+  /** The number of the frozen failure. */
+  failure?: number
   output?: string | null
 }
 

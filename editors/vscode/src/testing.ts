@@ -1,8 +1,9 @@
 // The test explorer: a row for each system of the workspace, and below it what its tests said when
 // they ran.
 import * as vscode from 'vscode'
+import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
-import { isLisp, type Server } from './server.js'
+import { complain, isLisp, type Server } from './server.js'
 import { workspaceSystems } from './trees.js'
 
 export class Tests implements vscode.Disposable {
@@ -88,6 +89,7 @@ export class Tests implements vscode.Disposable {
         const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
         run.appendOutput(`${report.text}\n`.replace(/\r?\n/g, '\r\n'))
+        void tellOfTests(this.server, report).catch(complain)
         for (const outcome of report.tests) this.record(controller, run, system, outcome)
         if (item.parent === undefined && report.tests.length === 0) {
           if (report.success) run.passed(item)

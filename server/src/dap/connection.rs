@@ -40,6 +40,8 @@ pub(super) struct Connection {
     pub(super) begin: Mutex<Begin>,
     /// The recording that is stepped through, instead of the image.
     pub(super) replay: OnceLock<Replay>,
+    /// The frozen failure that the client looks at, in place of the image.
+    pub(super) failure: Mutex<Option<u64>>,
     /// True once the client has configured itself and is told of stops.
     pub(super) ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
@@ -106,6 +108,7 @@ impl Connection {
             things: Mutex::default(),
             begin: Mutex::default(),
             replay: OnceLock::new(),
+            failure: Mutex::default(),
             ready: AtomicBool::new(false),
             stops: Mutex::default(),
             texts: Mutex::default(),

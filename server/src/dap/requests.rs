@@ -13,11 +13,11 @@ use super::protocol::{
 };
 use super::variables::{self, Thing};
 use super::{completions, evaluating, going_on, input, recording, setting, sources};
-use crate::ide::context::Backend as _;
+use crate::ide::context::Backend;
 use crate::model::image::ImageError;
 use crate::session::debug::{
-    DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame, DebugReturn,
-    DebugStep, Done, Inspect, Stop,
+    Condition, DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
+    DebugReturn, DebugStep, Done, Inspect, Restart,
 };
 
 /// The number of frames or variables of an answer, unless the client says otherwise.
@@ -69,7 +69,10 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "completions" => completions::complete(connection, arguments(request)?).await,
         "consort/answerInput" => input::answer(connection, arguments(request)?),
-        "exceptionInfo" => Ok(exception(&connection.stop_in(arguments::<InThread>(request)?.thread_id)?)),
+        "exceptionInfo" => {
+            let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
+            Ok(exception(stop.condition.as_ref(), &stop.restarts))
+        }
         "continue" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
             left(connection.session.at_stop(DebugContinue { stop: stop.number }).await)?;
@@ -92,8 +95,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "consort/restarts" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
-            let restart = |(index, restart): (usize, &crate::session::debug::Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments});
-            Ok(json!({"restarts": stop.restarts.iter().enumerate().map(restart).collect::<Vec<_>>()}))
+            Ok(restarts(&stop.restarts))
         }
         "consort/invokeRestart" => {
             let wanted: InvokeRestart = arguments(request)?;
@@ -103,6 +105,12 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         other => Err(format!("Consort's debugger has no request `{other}`.")),
     }
+}
+
+/// The answer to `consort/restarts`.
+pub(super) fn restarts(restarts: &[Restart]) -> Value {
+    let restart = |(index, restart): (usize, &Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments});
+    json!({"restarts": restarts.iter().enumerate().map(restart).collect::<Vec<_>>()})
 }
 
 async fn step(connection: &Connection, wanted: InThread, how: &'static str) -> Answer {
@@ -134,9 +142,19 @@ async fn threads(connection: &Connection) -> Answer {
 
 async fn stack_trace(connection: &Connection, wanted: StackTrace) -> Answer {
     let stop = connection.stop_in(wanted.thread_id)?.number;
+    page_of_frames(connection, &connection.session, stop, &wanted).await
+}
+
+/// A page of the frames of a stop in `backend`.
+pub(super) async fn page_of_frames(
+    connection: &Connection,
+    backend: &impl Backend,
+    stop: u64,
+    wanted: &StackTrace,
+) -> Answer {
     let count = if wanted.levels == 0 { PAGE } else { wanted.levels.min(MOST) };
     let page = DebugFrames { stop, start: wanted.start_frame, count };
-    let page = connection.session.query(page).await.map_err(text)?;
+    let page = backend.query(page).await.map_err(text)?;
     let texts = connection.texts();
     let mut frames = Vec::new();
     for frame in &page.frames {
@@ -152,7 +170,7 @@ async fn stack_trace(connection: &Connection, wanted: StackTrace) -> Answer {
     Ok(json!({"stackFrames": frames, "totalFrames": page.total}))
 }
 
-fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
+pub(super) fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
     let (stop, frame) = connection.frame_of(wanted.frame_id)?;
     let mut things = lock(&connection.things);
     let locals = things.number(Thing::Locals { stop, frame });
@@ -177,7 +195,7 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
         Some(Thing::Restarts { stop }) => {
             let stops = connection.stops();
             let stop = stops.iter().find(|each| each.number == stop).ok_or("That stop was left.")?;
-            variables::restarts(stop)
+            variables::restarts(&stop.restarts)
         }
         Some(Thing::Parts { reference, start }) => {
             let start = start.saturating_add(wanted.start);
@@ -206,12 +224,12 @@ fn source(connection: &Connection, wanted: &SourceOf) -> Answer {
     Ok(json!({"content": text.text, "mimeType": "text/x-common-lisp"}))
 }
 
-fn exception(stop: &Stop) -> Value {
-    let restarts: String = stop.restarts.iter().enumerate().fold(String::new(), |list, (index, restart)| {
+pub(super) fn exception(condition: Option<&Condition>, restarts: &[Restart]) -> Value {
+    let restarts: String = restarts.iter().enumerate().fold(String::new(), |list, (index, restart)| {
         let name = restart.name.as_deref().unwrap_or("");
         format!("{list}\n{index}: [{name}] {}", restart.report)
     });
-    let (kind, message) = match &stop.condition {
+    let (kind, message) = match condition {
         Some(condition) => (condition.kind.as_str(), condition.message.as_str()),
         None => ("pause", "The program was paused."),
     };

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, lock};
 use super::handlers::Handlers;
 use super::protocol::Request;
-use super::{breakpoints, evaluating, input, outgoing, recording, requests};
+use super::{breakpoints, evaluating, frozen, input, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
@@ -88,7 +88,10 @@ where
 
 async fn answer(connection: Arc<Connection>, request: Request) {
     let going_on = connection.going_on(&request.command);
-    let result = requests::answer(&connection, &request).await;
+    let result = match frozen::answer(&connection, &request).await {
+        Some(result) => result,
+        None => requests::answer(&connection, &request).await,
+    };
     let worked = result.is_ok();
     connection.respond(&request, result);
     drop(going_on);
@@ -96,6 +99,10 @@ async fn answer(connection: Arc<Connection>, request: Request) {
         "initialize" => connection.event("initialized", json!({})),
         "configurationDone" if connection.replay.get().is_some() => recording::begun(&connection).await,
         "configurationDone" if worked => {
+            let failure = *lock(&connection.failure);
+            if let Some(failure) = failure {
+                return frozen::tell(&connection, failure);
+            }
             connection.tell_of_stops();
             evaluating::launch(&connection).await;
         }

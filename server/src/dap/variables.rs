@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
-use crate::session::debug::{Local, Part, Stop, Value};
+use crate::session::debug::{Local, Part, Restart, Value};
 
 /// The number of things that a client may have numbers of; then the oldest are forgotten.
 const LIMIT: u64 = 50_000;
@@ -84,10 +84,10 @@ pub(super) fn part_name(part: &Part) -> &str {
 }
 
 /// The restarts of a stop as variables, so that every client shows them.
-pub(super) fn restarts(stop: &Stop) -> Vec<Json> {
-    let restart = |(index, restart): (usize, &crate::session::debug::Restart)| {
+pub(super) fn restarts(restarts: &[Restart]) -> Vec<Json> {
+    let restart = |(index, restart): (usize, &Restart)| {
         let name = restart.name.as_deref().unwrap_or("(no name)");
         json!({"name": format!("{index}: {name}"), "value": restart.report, "variablesReference": 0})
     };
-    stop.restarts.iter().enumerate().map(restart).collect()
+    restarts.iter().enumerate().map(restart).collect()
 }

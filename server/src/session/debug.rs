@@ -12,8 +12,9 @@ pub use crate::image::api::breakpoints::{
     Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
 };
 pub use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
-    DebugReturn, DebugSet, DebugStep, DebugStops, Done, Inspect, InspectSet, Local, Part, Place, Restart, Stop, Value,
+    Condition, DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart,
+    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, Inspect, InspectSet, Local, Part, Place,
+    Restart, Stop, Value,
 };
 pub use crate::image::{BreakpointsChanged, StopEvent};
 use crate::model::image::{ImageError, ImageState};

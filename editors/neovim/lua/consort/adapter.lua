@@ -11,11 +11,14 @@ local M = {}
 ---@field waiting table<integer, fun(error?: string, body?: table)>
 ---@field held? { [1]: string, [2]: table, [3]: function }[] requests before the configuration
 ---@field buffered string
+---@field failure? integer the frozen failure that it is at, in place of the image
 local Adapter = {}
 Adapter.__index = Adapter
 
 ---@type table<string, consort.Adapter>
 local adapters = {}
+---@type table<consort.Adapter, true> those at frozen failures
+local frozen = {}
 ---@type table<string, fun(adapter: consort.Adapter, body: table)[]>
 local listeners = {}
 
@@ -62,13 +65,19 @@ end
 function Adapter:receive(message)
   if message.type == 'event' then
     if message.event == 'initialized' then
-      self:send('attach', {}, function() end)
+      self:send('attach', { failure = self.failure }, function(error)
+        if not error then return end
+        client_of.fail(error)
+        self:leave()
+      end)
       self:send('configurationDone', {}, function()
         local held = self.held or {}
         self.held = nil
         for _, one in ipairs(held) do self:send(unpack(one)) end
       end)
     end
+    -- Breakpoints are those of the image.
+    if self.failure and message.event ~= 'stopped' then return end
     return tell(self, message.event, message.body or {})
   end
   local callback = self.waiting[message.request_seq]
@@ -88,7 +97,11 @@ function Adapter:read(data)
   end
 end
 
+--- Disconnect.
+function Adapter:leave() self.process:write(nil) end
+
 function Adapter:ended()
+  frozen[self] = nil
   if adapters[self.root] == self then adapters[self.root] = nil end
   local waiting = self.waiting
   self.waiting, self.held = {}, nil
@@ -96,10 +109,12 @@ function Adapter:ended()
   tell(self, 'exited', {})
 end
 
-local function start(root)
+---@param root string
+---@param failure? integer
+local function start(root, failure)
   local program = client_of.program()
   if not program then return end
-  local adapter = setmetatable({ root = root, seq = 0, waiting = {}, held = {}, buffered = '' }, Adapter)
+  local adapter = setmetatable({ root = root, seq = 0, waiting = {}, held = {}, buffered = '', failure = failure }, Adapter)
   adapter.process = vim.system({ program, 'dap', '--workspace', root }, {
     cwd = root,
     stdin = true,
@@ -107,7 +122,7 @@ local function start(root)
       if data then adapter:read(data) end
     end),
   }, vim.schedule_wrap(function() adapter:ended() end))
-  adapters[root] = adapter
+  if failure then frozen[adapter] = true else adapters[root] = adapter end
   adapter:send('initialize', { adapterID = 'consort', clientID = 'neovim', linesStartAt1 = true, columnsStartAt1 = true }, function() end)
   return adapter
 end
@@ -123,7 +138,13 @@ function M.of(client)
   return adapters[root] or start(root)
 end
 
---- The adapters that run.
+--- A new adapter at a frozen failure. It ends when it is left.
+---@param client vim.lsp.Client
+---@param number integer
+---@return consort.Adapter?
+function M.failure(client, number) return start(client.root_dir or vim.fn.getcwd(), number) end
+
+--- The adapters that run at the image.
 ---@return consort.Adapter[]
 function M.running() return vim.tbl_values(adapters) end
 
@@ -131,7 +152,8 @@ vim.api.nvim_create_autocmd('VimLeavePre', {
   group = vim.api.nvim_create_augroup('consort.adapter', {}),
   desc = 'End of the debuggers',
   callback = function()
-    for _, adapter in pairs(adapters) do adapter.process:write(nil) end
+    for _, adapter in pairs(adapters) do adapter:leave() end
+    for adapter in pairs(frozen) do adapter:leave() end
   end,
 })
 

@@ -97,7 +97,10 @@ end
 
 --- Have a stop that is still there do something.
 local function at_stop(stop, command, arguments)
-  stop.adapter:request(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }))
+  stop.adapter:ask(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }), function(answer)
+    -- At a frozen failure nothing goes on: the answer is what would have come.
+    if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', hint = 'q closes' }) end
+  end)
 end
 
 ---@param title string
@@ -221,12 +224,19 @@ local function return_from(stop)
   local frame = frame_here(stop)
   if not frame then return end
   ask(('Return from %s the value of: '):format(shown.line(frame.name)), function(code)
-    stop.adapter:request('consort/return', { frameId = frame.id, code = code })
+    at_stop(stop, 'consort/return', { frameId = frame.id, code = code })
   end)
+end
+
+--- Abort the stop; a frozen failure is left as it is.
+local function abort(stop)
+  if stop.adapter.failure then return stop.adapter:leave() end
+  at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
 end
 
 --- Abort the stops of a thread, the innermost one first, until none is left.
 local function quit(stop)
+  if stop.adapter.failure then return abort(stop) end
   stop.quitting = true
   at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
 end
@@ -269,7 +279,7 @@ local function keys(stop)
   map('s', 'step into', function() at_stop(stop, 'stepIn') end)
   map('x', 'step over', function() at_stop(stop, 'next') end)
   map('o', 'step out', function() at_stop(stop, 'stepOut') end)
-  map('a', 'abort', function() at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } }) end)
+  map('a', 'abort', function() abort(stop) end)
   map('q', 'quit', function() quit(stop) end)
   map('n', 'next frame', function() move(stop, 1) end)
   map('p', 'frame before', function() move(stop, -1) end)
@@ -282,7 +292,7 @@ local function window(stop)
     vim.bo[stop.buf].bufhidden = 'hide'
     vim.bo[stop.buf].modifiable = false
     vim.bo[stop.buf].filetype = 'consort-debugger'
-    pcall(vim.api.nvim_buf_set_name, stop.buf, ('consort://debugger/%d'):format(stop.thread))
+    pcall(vim.api.nvim_buf_set_name, stop.buf, stop.adapter.failure and ('consort://failure/%d'):format(stop.adapter.failure) or ('consort://debugger/%d'):format(stop.thread))
     keys(stop)
   end
   local win = vim.fn.bufwinid(stop.buf)
@@ -343,7 +353,7 @@ adapters.on('stopped', function(adapter, body)
   stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')
   if body.reason == 'exception' and body.text then stop.text = body.text end
   if stop.quitting then return quit(stop) end
-  if awaited[stop.thread] or stop.buf then
+  if awaited[stop.thread] or stop.buf or adapter.failure then
     awaited[stop.thread] = nil
     show(stop)
   end
@@ -377,6 +387,16 @@ function M.on_stopped(_, params, context)
   local stop = find(adapter, params.thread)
   if stop then return show(stop) end
   awaited[params.thread] = true
+end
+
+--- Look into a frozen failure.
+---@param client vim.lsp.Client
+---@param number integer
+function M.look(client, number)
+  for _, stop in ipairs(stops) do
+    if stop.adapter.failure == number then return show(stop) end
+  end
+  adapters.failure(client, number)
 end
 
 --- Go to the debugger: the newest stop of the workspace.

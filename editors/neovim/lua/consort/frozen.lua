@@ -1,0 +1,25 @@
+--- Frozen failures: errors that were reported, with the stack kept in a copy of the image. Each
+--- opens in the debugger's buffer.
+local client_of = require('consort.client')
+local shown = require('consort.shown')
+
+local M = {}
+
+--- Look into a failure by its number, or into one that is chosen, newest first.
+---@param number? string
+function M.open(number)
+  local client = client_of.need()
+  if not client then return end
+  local wanted = tonumber(number or '')
+  if wanted then return require('consort.debugger').look(client, wanted) end
+  client_of.execute('status', {}, function(status)
+    local failures = vim.iter(status.failures or {}):rev():totable()
+    if #failures == 0 then return client_of.say('no failure is kept') end
+    local function line(one) return shown.line(('%d: %s: %s  (%s, %d s ago)'):format(one.failure, one.type, one.message, one.session, one.seconds)) end
+    vim.ui.select(failures, { prompt = 'Failures whose stack is kept', format_item = line }, function(one)
+      if one then require('consort.debugger').look(client, one.failure) end
+    end)
+  end)
+end
+
+return M

@@ -1,0 +1,40 @@
+// Frozen failures: errors that were reported, with the stack kept in a copy of the image. Each is
+// looked into in the debugger's views.
+import * as vscode from 'vscode'
+import { label, plain } from './format.js'
+import type { Failure, TestReport } from './lsp_ext.js'
+import { complain, type Server } from './server.js'
+
+const LOOK = 'Look into It'
+
+/** Tells of an error, with a button that opens its frozen failure, if there is one. */
+export async function tellOfError(server: Server, text: string, failure: number | undefined): Promise<void> {
+  if (failure === undefined) return complain(new Error(text))
+  if ((await vscode.window.showErrorMessage(`Consort: ${plain(text)}`, LOOK)) === LOOK) await lookInto(server, failure)
+}
+
+/** Tells of the first test that has a frozen failure, with a button that opens it. */
+export async function tellOfTests(server: Server, report: TestReport): Promise<void> {
+  const test = report.tests.find(({ failure }) => failure !== undefined)
+  if (test?.failure === undefined) return
+  const text = `${test.name}: ${test.failures[0]?.message ?? 'an error'}`
+  if ((await vscode.window.showWarningMessage(`Consort: ${plain(text)}`, LOOK)) === LOOK) await lookInto(server, test.failure)
+}
+
+/** Opens a frozen failure in the debugger. */
+export async function lookInto(server: Server, failure: number): Promise<void> {
+  const configuration = { type: 'consort', request: 'attach', name: `Failure ${failure}`, failure }
+  await vscode.debug.startDebugging(server.folder && vscode.workspace.getWorkspaceFolder(server.folder), configuration, { suppressSaveBeforeStart: true })
+}
+
+/** The command: opens a frozen failure, or one that is chosen from all, newest first. */
+export async function failures(server: Server, failure?: unknown): Promise<void> {
+  if (typeof failure === 'number') return lookInto(server, failure)
+  const { failures: kept = [] } = await server.run<{ failures?: Failure[] }>('status', {})
+  if (kept.length === 0) return void vscode.window.showInformationMessage('Consort: no failure is kept.')
+  const items = kept.reverse().map(({ failure, session, type, message, seconds }) => ({
+    label: label(`${failure}: ${type}: ${message}`), description: label(`${session}, ${seconds} s ago`), failure,
+  }))
+  const chosen = await vscode.window.showQuickPick(items, { title: 'Failures whose stack is kept', matchOnDescription: true })
+  if (chosen !== undefined) await lookInto(server, chosen.failure)
+}

@@ -1,0 +1,167 @@
+//! A debugger's view of a frozen failure: `attach` with `failure`. There is one thread, which is
+//! stopped for good: it is looked at, code runs in its frames, and restarts are tried in copies.
+
+use serde_json::{Value, json};
+
+use super::answers::{Answer, MOST, text, trouble};
+use super::connection::{Connection, lock};
+use super::protocol::{Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments};
+use super::requests::{exception, page_of_frames, restarts, scopes};
+use super::variables::{Thing, restarts as shown_restarts};
+use crate::ide::context::Backend as _;
+use crate::ide::failures;
+use crate::model::image::ImageError;
+use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn};
+use crate::session::failures::{Failure, STOP, Tried};
+
+/// The number of the one thread.
+const THREAD: u64 = 1;
+
+/// Answers a request, if it is about a frozen failure: it is `attach` with `failure`, or was sent
+/// after that.
+pub(super) async fn answer(connection: &Connection, request: &Request) -> Option<Answer> {
+    let wanted = matches!(request.command.as_str(), "attach" | "launch").then(|| request.arguments["failure"].as_u64());
+    if let Some(wanted) = wanted.flatten() {
+        return Some(attach(connection, wanted));
+    }
+    let failure = *lock(&connection.failure);
+    Some(answer_at(connection, failure?, request).await)
+}
+
+/// Begins the view of the frozen failure of this number.
+fn attach(connection: &Connection, number: u64) -> Answer {
+    if connection.replay.get().is_some() {
+        return Err("This debugger steps through a recording already.".into());
+    }
+    let failure = kept(connection, number)?;
+    *lock(&connection.failure) = Some(failure.number);
+    Ok(json!({}))
+}
+
+fn kept(connection: &Connection, number: u64) -> Result<Failure, String> {
+    let kept = connection.session.failures().into_iter().find(|failure| failure.number == number);
+    kept.ok_or_else(|| {
+        format!(
+            "There is no frozen failure {number} (any more): the newest are kept for ten minutes, and only while there is \
+             memory for them. Let it fail again for a new one."
+        )
+    })
+}
+
+/// Tells of the one stop that there is.
+pub(super) fn tell(connection: &Connection, number: u64) {
+    let Ok(failure) = kept(connection, number) else { return connection.event("terminated", json!({})) };
+    let body = json!({
+        "reason": "exception", "threadId": THREAD, "allThreadsStopped": true,
+        "description": format!("Frozen failure {number}"), "text": format!("{}: {}", failure.kind, failure.message),
+    });
+    connection.event("stopped", body);
+}
+
+/// Answers a request of a client that looks at the frozen failure of this number.
+async fn answer_at(connection: &Connection, number: u64, request: &Request) -> Answer {
+    let at = connection.session.at_failure(number);
+    match request.command.as_str() {
+        "threads" => {
+            let failure = kept(connection, number)?;
+            let name = format!("failure {number} of {}", failure.session);
+            Ok(json!({"threads": [{"id": THREAD, "name": name}]}))
+        }
+        "stackTrace" => {
+            let wanted: StackTrace = arguments(request)?;
+            page_of_frames(connection, &at, STOP, &wanted).await
+        }
+        "scopes" => scopes(connection, &arguments::<InFrame>(request)?),
+        "variables" => variables(connection, number, &arguments(request)?).await,
+        "evaluate" => evaluate(connection, number, arguments(request)?).await,
+        "exceptionInfo" => {
+            let failure = kept(connection, number)?;
+            let condition = Condition { kind: failure.kind, message: failure.message };
+            Ok(exception(Some(&condition), &failure.restarts))
+        }
+        "consort/restarts" => Ok(restarts(&kept(connection, number)?.restarts)),
+        "consort/invokeRestart" => {
+            let InvokeRestart { index, name, arguments, input, .. } = arguments(request)?;
+            let restart = DebugRestart { stop: STOP, index, name, arguments, input };
+            tried(connection, connection.session.try_at_failure(number, restart).await)
+        }
+        "consort/return" => {
+            let ReturnFrom { frame_id, code } = arguments(request)?;
+            let (stop, frame) = connection.frame_of(frame_id)?;
+            tried(connection, connection.session.try_at_failure(number, DebugReturn { stop, frame, code }).await)
+        }
+        "setBreakpoints" | "setFunctionBreakpoints" => Ok(unset(&arguments(request)?)),
+        "breakpointLocations" => Ok(json!({"breakpoints": []})),
+        "completions" => Ok(json!({"targets": []})),
+        "terminate" => {
+            connection.event("terminated", json!({}));
+            Ok(json!({}))
+        }
+        "initialize" | "configurationDone" | "setExceptionBreakpoints" | "cancel" => Ok(json!({})),
+        other => Err(format!(
+            "This is the frozen failure {number}: the program has gone on, and nothing goes on here (`{other}`). Look at the frames, \
+             evaluate in one, or try a restart and see what would have come; disconnecting leaves it as it is."
+        )),
+    }
+}
+
+async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> Answer {
+    let thing = lock(&connection.things).get(wanted.variables_reference);
+    let shown = match thing {
+        Some(Thing::Locals { stop, frame }) => {
+            let count = if wanted.count == 0 { MOST } else { wanted.count.min(MOST) };
+            let page = DebugLocals { stop, frame, start: wanted.start, count };
+            let mut locals = connection.session.at_failure(number).query(page).await.map_err(text)?.locals;
+            // Each request is a process of its own, and a reference counts in that alone.
+            locals.iter_mut().filter_map(|local| local.value.as_mut()).for_each(|value| value.reference = 0);
+            let mut things = lock(&connection.things);
+            locals.iter().map(|local| things.local(local)).collect()
+        }
+        Some(Thing::Restarts { .. }) => shown_restarts(&kept(connection, number)?.restarts),
+        Some(Thing::Frame { .. } | Thing::Parts { .. }) | None => {
+            return Err("That value is not there any more.".into());
+        }
+    };
+    Ok(json!({ "variables": shown }))
+}
+
+/// `evaluate`: in a frame, or in the innermost. A pointer that rests reads variables only.
+async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
+    let (stop, frame) = wanted.frame_id.map_or(Ok((STOP, 0)), |frame| connection.frame_of(frame))?;
+    if wanted.context == "hover" {
+        let locals = DebugLocals { stop, frame, start: 0, count: MOST };
+        let locals = connection.session.at_failure(number).query(locals).await.map_err(text)?.locals;
+        let name = wanted.expression.trim();
+        let local = locals.iter().find(|local| local.name.eq_ignore_ascii_case(name));
+        let value = local.and_then(|local| local.value.as_ref());
+        let value = value.ok_or_else(|| format!("No value of {name} is known here."))?;
+        return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": 0}));
+    }
+    let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
+    let done = connection.session.try_at_failure(number, code).await.map_err(text)?.done;
+    for (category, output) in [("stdout", &done.stdout.text), ("stderr", &done.stderr.text)] {
+        if !output.is_empty() {
+            connection.event("output", json!({"category": category, "output": output}));
+        }
+    }
+    if done.status != "ok" {
+        return Err(trouble(&done));
+    }
+    let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
+    let result = if shown.is_empty() { "; no values".into() } else { shown.join("\n") };
+    Ok(json!({"result": result, "variablesReference": 0}))
+}
+
+/// The answer to what was tried, also in the console: what would have come.
+fn tried(connection: &Connection, outcome: Result<Tried, ImageError>) -> Answer {
+    let (told, _, failed) = failures::outcome(outcome.map_err(text)?);
+    connection.say(&format!("{told}\n"));
+    Ok(json!({"tried": {"result": told, "failed": failed}}))
+}
+
+/// The answer to breakpoints: the image has those of other sessions, and none is set for this.
+fn unset(wanted: &SetBreakpoints) -> Value {
+    let why = "A frozen failure has no breakpoints; those of a session with the image act there.";
+    let unset: Vec<Value> = wanted.breakpoints.iter().map(|_| json!({"verified": false, "message": why})).collect();
+    json!({ "breakpoints": unset })
+}

@@ -1,0 +1,38 @@
+// An error that was reported is looked into: its frames in VS Code's debugger, and a restart that
+// is tried.
+import { once } from '../workbench.mjs'
+
+const CODE = `(defun third-of (x)
+  (restart-case (error "no third of ~a" x)
+    (use-instead (y) :report "Use another." :interactive (lambda () (list 1)) (list :third (/ y 3)))))
+(third-of 84)`
+
+export default async function ({ workbench, page, step }) {
+  const frames = page.locator('.debug-call-stack .stack-frame')
+  const console = async () => {
+    if (!(await page.locator('.repl').isVisible())) await workbench.probe.execute('workbench.debug.action.toggleRepl')
+    return page.locator('.repl .monaco-list-rows').innerText(once)
+  }
+
+  await step('a failure is looked into, and a restart is tried', async () => {
+    await workbench.scratch(CODE)
+    await workbench.evaluateBuffer('scratch.lisp')
+    await workbench.shows('scratch.lisp', 'SIMPLE-ERROR')
+    await workbench.command('Consort: Look into a Failure')
+    await workbench.choose('no third of 84')
+    await workbench.until('the call stack', async () => {
+      await page.keyboard.press('Control+Shift+d')
+      return workbench.soon(() => frames.filter({ hasText: 'THIRD-OF' }).first().isVisible())
+    })
+    await workbench.both('19-frozen-failure', () => frames.filter({ hasText: 'THIRD-OF' }).first().waitFor())
+    const button = page.locator('.notification-toast', { hasText: 'no third of 84' }).locator('.monaco-button', { hasText: '0: USE-INSTEAD' })
+    await button.click()
+    const input = workbench.quickInput().locator('input').first()
+    await input.waitFor()
+    await input.fill('84')
+    await workbench.enter('84')
+    await workbench.until('what would have come in the debug console', async () => (await console()).includes('=> (:THIRD 28)'))
+    await workbench.probe.execute('workbench.action.debug.disconnect')
+    await workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
+  }, 'status')
+}
