@@ -51,6 +51,7 @@ pub mod places;
 pub mod profile;
 pub mod ranges;
 pub mod read_file;
+pub mod recompile;
 pub mod recording;
 pub mod refactor;
 pub mod references;

@@ -12,6 +12,7 @@ mod load_system;
 mod macroexpand;
 mod names;
 mod profile;
+mod recompile;
 mod record;
 mod recording;
 mod references;
@@ -84,6 +85,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::ReloadSystem>(),
         entry::<reload::ReloadPackage>(),
         entry::<reload::UndoReload>(),
+        entry::<recompile::RecompileCallers>(),
         entry::<reload::CompileForm>(),
         entry::<reload::CompileFile>(),
         entry::<reload::LoadFile>(),

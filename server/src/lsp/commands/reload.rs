@@ -32,7 +32,7 @@ async fn perform(connection: &Connection, title: &str, what: Reload, token: Opti
     }
 }
 
-fn refused(failure: reload::Failure) -> Error {
+pub(super) fn refused(failure: reload::Failure) -> Error {
     Error {
         code: ErrorCode::ServerError(failure.code.into()),
         message: failure.message.into(),
