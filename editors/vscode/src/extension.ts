@@ -26,6 +26,7 @@ import { ACTIONS, structure } from './structure.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
 import { registerIndentation } from './typing.js'
+import { undefine } from './undefine.js'
 import { Unbalanced } from './untrusted.js'
 import { Expansions, named, tell } from './views.js'
 
@@ -216,6 +217,10 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     return place && { uri: place.uri }
   })
   command('recompileCallers', () => recompile(here()))
+  command('undefine', async () => {
+    const place = here()
+    if (place !== undefined) await undefine(server, place).catch(complain)
+  })
   trace('trace', 'Trace a function')
   trace('untrace', 'Untrace a function')
   command('runTestAtPoint', async () => {

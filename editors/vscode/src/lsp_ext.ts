@@ -121,7 +121,7 @@ export interface Structure {
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
   'profileForm', 'record', 'recordingQuery', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
-  'undoReload', 'compileForm', 'recompileCallers', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
+  'undoReload', 'compileForm', 'recompileCallers', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
 export type Name = (typeof COMMANDS)[number]
@@ -255,6 +255,13 @@ export interface Recompiled {
   left: { name: string; uri: string; range: Range; reason: string }[]
   report: ReloadReport | null
   text: string
+}
+
+/** The answer of `consort.removable`. */
+export interface Removable {
+  name: string
+  method: object | null
+  parts: { key: string; text: string; lost: string | null }[]
 }
 
 /** The answer of `consort.sourceLocation`. */

@@ -75,5 +75,6 @@ pub mod trial;
 pub mod type_definition;
 pub mod type_hierarchy;
 pub mod types;
+pub mod undefine;
 pub mod undefined_variables;
 pub mod workspace_symbols;

@@ -20,6 +20,7 @@ mod reload;
 mod running_tests;
 mod source_location;
 mod structure;
+mod undefine;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -85,6 +86,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::ReloadSystem>(),
         entry::<reload::ReloadPackage>(),
         entry::<reload::UndoReload>(),
+        entry::<undefine::Removable>(),
+        entry::<undefine::Undefine>(),
         entry::<recompile::RecompileCallers>(),
         entry::<reload::CompileForm>(),
         entry::<reload::CompileFile>(),

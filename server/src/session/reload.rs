@@ -17,6 +17,7 @@ use crate::image::api::reload::{
     CompileString, CompileTexts, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction,
     UndoReload,
 };
+use crate::image::api::undefine::Undefine;
 use crate::image::api::{LoadSystemParams, Operation, Origin};
 use crate::model::check::CheckMode;
 use crate::model::image::{ImageError, Progress};
@@ -85,6 +86,8 @@ pub enum Reload {
         /// The files that may be loaded; `None`: the current ones.
         allowed: Option<Sources>,
     },
+    /// The removal of definitions.
+    Undefine(Undefine),
     /// The reversal of the last reload.
     Undo,
 }
@@ -98,6 +101,7 @@ impl Reload {
             Reload::Fasl { path, .. } => format!("loading {}", path.display()),
             Reload::Package { package, .. } => format!("reloading the package {package}"),
             Reload::System { system, .. } => format!("reloading the system {system}"),
+            Reload::Undefine(removed) => format!("removing {}", removed.of.name),
             Reload::Undo => "undoing a reload".into(),
         }
     }
@@ -184,6 +188,11 @@ impl Session {
                 change = Change::Files(Some(params));
                 let allowed = allowed.map(|sources| sources.allowed(self.workspace()));
                 run!(ReloadSystem { system, asd_files, force, allowed })
+            }
+            Reload::Undefine(operation) => {
+                // A new image has what its files define.
+                change = Change::Files(None);
+                run!(operation)
             }
             Reload::Undo => {
                 change = Change::Undo;
@@ -398,7 +407,7 @@ impl Made {
             Reload::Fasl { .. } => Made::Nothing,
             Reload::Package { .. } => Made::Files,
             Reload::System { system, .. } => Made::System(system.clone()),
-            Reload::Undo => Made::Undone,
+            Reload::Undefine(_) | Reload::Undo => Made::Undone,
         }
     }
 }

@@ -230,3 +230,35 @@ async fn the_users_of_a_macro_are_compiled_again_as_one_change() {
     editor.leave().await;
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_name_stands_for_is_removed_and_put_back() {
+    let text = "(defpackage :gone (:use :cl))\n(in-package :gone)\n(defun f (x) (car x))\n\
+                (defgeneric run (x))\n(defmethod run ((x integer)) 1)\n(defmethod run :around ((x t)) (call-next-method))";
+    let world = World::ready(&[("g.lisp", text)]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
+    let uri = world.uri("g.lisp");
+    editor.open(&uri, text).await;
+    editor.command("consort.compileFile", json!({"uri": uri})).await.unwrap();
+    let at = |line: u32, character: u32| json!({"uri": uri, "position": {"line": line, "character": character}});
+    let asked = editor.command("consort.removable", at(2, 7)).await.unwrap();
+    assert_eq!((&asked["name"], &asked["parts"][0]["text"]), (&json!("GONE::F"), &json!("function GONE::F")));
+    let remove = json!({"name": asked["name"], "parts": ["function"]});
+    let done = editor.command("consort.undefine", remove).await.unwrap();
+    assert_eq!(done["gone"], json!(["function GONE::F"]));
+    assert_eq!(editor.eval("(fboundp 'gone::f)").await, ["NIL"]);
+    let undone = editor.command("consort.undoReload", json!({})).await.unwrap();
+    assert_eq!(undone["not_undone"], json!([]));
+    assert_eq!(editor.eval("(gone::f '(1))").await, ["1"]);
+    let asked = editor.command("consort.removable", at(5, 12)).await.unwrap();
+    assert_eq!(asked["parts"][0]["text"], "method (GONE::RUN :AROUND (T))", "{asked}");
+    let remove = json!({"name": asked["name"], "method": asked["method"], "parts": ["method"]});
+    let done = editor.command("consort.undefine", remove).await.unwrap();
+    assert_eq!(done["gone"], json!(["method (GONE::RUN :AROUND (T))"]));
+    // A call of the standard.
+    let refused = editor.command("consort.removable", at(2, 15)).await.unwrap_err();
+    assert!(refused["message"].as_str().unwrap().contains("locked"), "{refused}");
+    editor.leave().await;
+    world.end().await;
+}

@@ -489,5 +489,23 @@ T.it('what uses the definition at the cursor is named, compiled or left alone', 
   vim.api.nvim_feedkeys('q', 'x', false)
 end)
 
+T.it('what a name stands for is removed after two questions, and put back', function()
+  local select, asked = vim.ui.select, {}
+  vim.ui.select = function(items, options, choose)
+    table.insert(asked, options.prompt)
+    choose(#asked == 1 and items[1] or 'remove')
+  end
+  to(4, 8)
+  vim.cmd('Consort undefine')
+  T.wait('the removal', function() return last_said():find('removed: function FIXTURE::DOUBLE', 1, true) end, last_said)
+  T.eq({ 'Remove from the image', 'Remove the function FIXTURE::DOUBLE? ' }, asked)
+  vim.ui.select = select
+  vim.cmd('Consort undo')
+  T.wait('the undo', function() return last_said():find('put back', 1, true) end, last_said)
+  vim.cmd('Consort eval (fixture::double 4)')
+  T.eq('⇒ 8', T.wait('the value', float_text, last_said))
+  vim.api.nvim_feedkeys('q', 'x', false)
+end)
+
 T.run({ vim.env.CONSORT_BIN, 'stop' }, { cwd = workspace })
 T.finish()
