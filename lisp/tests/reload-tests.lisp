@@ -51,6 +51,28 @@
       (is equal 42 (path outcome "failure" "line"))
       (ok (text-contains "NOWHERE" (path outcome "failure" "message"))))))
 
+(deftest reload-several-texts
+  (with-image (image)
+    (compile-string image "(defpackage :ht (:use :cl)) (in-package :ht) (defmacro m () 1) (defmacro n () (list 'list (m))) (defun f () (list (n) (m)))")
+    (compile-string image "(defmacro m () 2)" "package" "HT")
+    (is equal "((1) 1)" (first-value image "(ht::f)"))
+    (flet ((texts (&rest codes)
+             (outcome-of image "compile-texts" "what" "the users of m"
+                         "texts" (map 'vector (lambda (code) (object "code" code "package" "HT" "line" 1)) codes))))
+      ;; The second is compiled with what the first defines.
+      (let ((outcome (texts "(defmacro n () (list 'list (m)))" "(defun f () (list (n) (m)))")))
+        (ok (reloaded-p outcome))
+        (is equal "the users of m" (path outcome "report" "what"))
+        (ok (listed outcome "redefined" "macro HT::N"))
+        (ok (listed outcome "redefined" "function HT::F")))
+      (is equal "((2) 2)" (first-value image "(ht::f)"))
+      ;; One change.
+      (undo image)
+      (is equal "((1) 1)" (first-value image "(ht::f)"))
+      ;; A failure takes back what was loaded before it.
+      (is eq :false (path (texts "(defun f () :first)" "(defun g () (error" ) "reloaded"))
+      (is equal "((1) 1)" (first-value image "(ht::f)")))))
+
 (defparameter *source-of*
   "(defun source-of (name kind)
      (let ((source (first (sb-introspect:find-definition-sources-by-name name kind))))

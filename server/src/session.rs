@@ -28,6 +28,7 @@ mod outside_workspace;
 mod part;
 mod plan;
 mod provenance;
+pub mod recompile;
 mod record;
 pub mod recordings;
 pub mod reload;

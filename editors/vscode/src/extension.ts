@@ -12,7 +12,7 @@ import type { Sourced } from './frames.js'
 import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
 import { keySheet, type Contributions } from './keys.js'
-import type { ImageState, LispError, Name, Position, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import type { ImageState, LispError, Name, Position, Recompiled, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { openManual, referencesByKind } from './names.js'
 import { newProject } from './new_project.js'
 import { Profiles } from './profile.js'
@@ -27,6 +27,7 @@ import { ACTIONS, structure } from './structure.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
 import { registerIndentation } from './typing.js'
+import { undefine } from './undefine.js'
 import { Unbalanced } from './untrusted.js'
 import { Expansions, named, tell } from './views.js'
 
@@ -88,11 +89,27 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
         const report = await server.run<ReloadReport>(ask, what)
         vscode.window.setStatusBarMessage(`$(check) ${label(report.what)}`, 4000)
         const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings].some((list) => list.length > 0)
+        if (ask === 'compileForm' && report.stale.length > 0) void offerUsers(report.stale.length, what)
         if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report)}\n`, { language: 'plaintext' })
       } catch (error) {
         complain(error)
       }
     })
+  /** Compile what uses a definition again. */
+  const recompile = async (place: object | undefined): Promise<void> => {
+    if (place === undefined) return
+    try {
+      const done = await server.run<Recompiled>('recompileCallers', place)
+      await documents.open('report/callers.txt', `${done.text}\n`, { language: 'plaintext' })
+    } catch (error) {
+      complain(error)
+    }
+  }
+  const offerUsers = async (count: number, place: object): Promise<void> => {
+    const again = 'Compile Them'
+    const still = count === 1 ? '1 definition still holds the old code.' : `${count} definitions still hold the old code.`
+    if ((await vscode.window.showInformationMessage(still, again)) === again) await recompile(place)
+  }
   const trace = (name: 'trace' | 'untrace', title: string): void =>
     command(name, async () => {
       try {
@@ -199,6 +216,11 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   reload('compileFile', 'compileFile', () => {
     const place = here()
     return place && { uri: place.uri }
+  })
+  command('recompileCallers', () => recompile(here()))
+  command('undefine', async () => {
+    const place = here()
+    if (place !== undefined) await undefine(server, place).catch(complain)
   })
   trace('trace', 'Trace a function')
   trace('untrace', 'Untrace a function')

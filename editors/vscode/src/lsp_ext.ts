@@ -132,7 +132,7 @@ export interface Structure {
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
   'profileForm', 'record', 'recordingQuery', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
-  'undoReload', 'compileForm', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
+  'undoReload', 'compileForm', 'recompileCallers', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
 export type Name = (typeof COMMANDS)[number]
@@ -259,6 +259,22 @@ export interface ReloadReport {
   warnings: unknown[]
   output: string
   undoable: number
+}
+
+/** The answer of `consort.recompileCallers`. */
+export interface Recompiled {
+  name: string
+  compiled: { name: string; uri: string; range: Range; findings: unknown[] }[]
+  left: { name: string; uri: string; range: Range; reason: string }[]
+  report: ReloadReport | null
+  text: string
+}
+
+/** The answer of `consort.removable`. */
+export interface Removable {
+  name: string
+  method: object | null
+  parts: { key: string; text: string; lost: string | null }[]
 }
 
 /** The answer of `consort.sourceLocation`. */

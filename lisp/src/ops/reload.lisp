@@ -1,6 +1,6 @@
-;;;; Hot reload: `compile-string`, `replace-function`, `load-fasl`, `reload-package`,
-;;;; `reload-system`, `undo-reload`. Each compiles first and changes definitions after; when it
-;;;; fails, what it changed is put back. What it changed is told, and can be undone.
+;;;; Hot reload: `compile-string`, `compile-texts`, `replace-function`, `load-fasl`,
+;;;; `reload-package`, `reload-system`, `undo-reload`. Each compiles first and changes definitions
+;;;; after; when it fails, what it changed is put back. What it changed is told, and can be undone.
 
 (in-package :consort)
 
@@ -66,6 +66,25 @@
                    (call-with-scratch-directory
                     (lambda (directory)
                       (load-fasls (compile-forms-of-text code directory package file line))))
+                   '()))))
+
+;;; Several texts, as one reload
+
+(define-operation "compile-texts" :thread (id params)
+  ;; Each is loaded before the next is compiled: a later one may need what an earlier one defines.
+  (let ((texts (map 'list
+                    (lambda (text)
+                      (list (param text "code" 'string)
+                            (reload-package-param text)
+                            (param text "file" 'string :default nil)
+                            (param text "line" '(integer 1) :default 1)))
+                    (param params "texts" 'vector))))
+    (call-reload id (param params "what" 'string)
+                 (lambda ()
+                   (loop for (code package file line) in texts
+                         do (call-with-scratch-directory
+                             (lambda (directory)
+                               (load-fasls (compile-forms-of-text code directory package file line)))))
                    '()))))
 
 ;;; One function

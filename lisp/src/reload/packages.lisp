@@ -35,6 +35,12 @@
   "The parts of a package that are compared, and how.")
 
 (defun package-differs-p (before after)
+  "Returns true if a part differs, or a symbol is no longer at home anywhere; new symbols alone make
+  no difference."
+  (or (some (lambda (symbol) (null (symbol-package symbol))) (package-record-own before))
+      (parts-differ-p before after)))
+
+(defun parts-differ-p (before after)
   (loop for (part test) in *package-parts*
         for old = (funcall part before)
         for new = (funcall part after)

@@ -29,6 +29,7 @@ pub mod record;
 pub mod testing;
 pub mod tools;
 pub mod try_code;
+pub mod undefine;
 
 /// An operation of docs/wire.md: its parameters, as they are written on the wire. Each file in
 /// `api/` has one group of operations.

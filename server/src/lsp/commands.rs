@@ -12,6 +12,7 @@ mod load_system;
 mod macroexpand;
 mod names;
 mod profile;
+mod recompile;
 mod record;
 mod recording;
 mod references;
@@ -19,6 +20,7 @@ mod reload;
 mod running_tests;
 mod source_location;
 mod structure;
+mod undefine;
 
 use std::pin::Pin;
 use std::sync::LazyLock;
@@ -84,6 +86,9 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::ReloadSystem>(),
         entry::<reload::ReloadPackage>(),
         entry::<reload::UndoReload>(),
+        entry::<undefine::Removable>(),
+        entry::<undefine::Undefine>(),
+        entry::<recompile::RecompileCallers>(),
         entry::<reload::CompileForm>(),
         entry::<reload::CompileFile>(),
         entry::<reload::LoadFile>(),

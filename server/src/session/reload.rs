@@ -14,8 +14,10 @@ use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::reload::{Failure, fatal, settle};
 use crate::image::Replay;
 use crate::image::api::reload::{
-    CompileString, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction, UndoReload,
+    CompileString, CompileTexts, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction,
+    UndoReload,
 };
+use crate::image::api::undefine::Undefine;
 use crate::image::api::{LoadSystemParams, Operation, Origin};
 use crate::model::check::CheckMode;
 use crate::model::image::{ImageError, Progress};
@@ -38,6 +40,13 @@ pub enum Reload {
         file: Option<PathBuf>,
         /// The line of the first character, 1-based.
         line: usize,
+    },
+    /// Texts that were checked before, one after another, as one change.
+    Texts {
+        /// A few words for the report.
+        what: String,
+        /// The texts, with absolute files.
+        texts: Vec<CompileString>,
     },
     /// A function, by exactly one definition.
     Function {
@@ -77,6 +86,8 @@ pub enum Reload {
         /// The files that may be loaded; `None`: the current ones.
         allowed: Option<Sources>,
     },
+    /// The removal of definitions.
+    Undefine(Undefine),
     /// The reversal of the last reload.
     Undo,
 }
@@ -85,10 +96,12 @@ impl Reload {
     fn what(&self) -> String {
         match self {
             Reload::Code { .. } => "compiling code".into(),
+            Reload::Texts { what, .. } => format!("compiling {what}"),
             Reload::Function { function, .. } => format!("replacing the function {function}"),
             Reload::Fasl { path, .. } => format!("loading {}", path.display()),
             Reload::Package { package, .. } => format!("reloading the package {package}"),
             Reload::System { system, .. } => format!("reloading the system {system}"),
+            Reload::Undefine(removed) => format!("removing {}", removed.of.name),
             Reload::Undo => "undoing a reload".into(),
         }
     }
@@ -110,7 +123,7 @@ impl Session {
     ) -> Result<ReloadOutcome, Failure> {
         let what = reload.what();
         let seconds = match reload {
-            Reload::Package { .. } | Reload::System { .. } => timeout.unwrap_or(SYSTEM),
+            Reload::Package { .. } | Reload::System { .. } | Reload::Texts { .. } => timeout.unwrap_or(SYSTEM),
             _ => timeout.unwrap_or(LOAD),
         };
         let within = Some(Duration::from_secs_f64(seconds.clamp(0.1, 86_400.0)));
@@ -128,6 +141,11 @@ impl Session {
                 self.check_first(client, &code, package.as_deref(), file.as_deref(), line).await?;
                 let operation = CompileString { code, package, file, line };
                 change = Change::again("code", &operation);
+                run!(operation)
+            }
+            Reload::Texts { what, texts } => {
+                let operation = CompileTexts { what, texts };
+                change = Change::again(&operation.what, &operation);
                 run!(operation)
             }
             Reload::Function { function, code, package, file, line } => {
@@ -171,6 +189,11 @@ impl Session {
                 let allowed = allowed.map(|sources| sources.allowed(self.workspace()));
                 run!(ReloadSystem { system, asd_files, force, allowed })
             }
+            Reload::Undefine(operation) => {
+                // A new image has what its files define.
+                change = Change::Files(None);
+                run!(operation)
+            }
             Reload::Undo => {
                 change = Change::Undo;
                 run!(UndoReload {})
@@ -209,8 +232,12 @@ impl Session {
         let files = || report.files.iter().map(PathBuf::from).collect();
         match made {
             Made::Nothing => {}
-            Made::Text { code, package, origin } => {
-                provenance.made(image, &code, ProvenanceEntry { client: who, how, package, origin, file: None }).await;
+            Made::Texts(texts) => {
+                for MadeText { code, package, origin } in texts {
+                    let (client, how) = (who.clone(), how.clone());
+                    let entry = ProvenanceEntry { client, how, package, origin, file: None };
+                    provenance.made(image, &code, entry).await;
+                }
             }
             Made::Files => provenance.files(image, files(), &how, who, until).await,
             Made::System(system) => provenance.files(image, files(), &format!("{LOADING}{system}"), who, until).await,
@@ -345,33 +372,42 @@ async fn content_of(path: &Path) -> Option<String> {
 /// The part of a reload from which the provenance of its definitions is recorded.
 enum Made {
     Nothing,
-    Text { code: String, package: String, origin: Option<Origin> },
+    Texts(Vec<MadeText>),
     Files,
     System(String),
     Undone,
 }
 
+/// A text that was loaded.
+struct MadeText {
+    code: String,
+    package: String,
+    origin: Option<Origin>,
+}
+
 impl Made {
     fn of(reload: &Reload, workspace: &Path) -> Made {
-        let user = || "COMMON-LISP-USER".to_owned();
-        let origin = |file: &Option<PathBuf>, line: usize| {
-            file.as_ref().map(|file| Origin { file: workspace.join(file), line, column: 1 })
+        let text = |code: &str, package: Option<String>, file: Option<&PathBuf>, line: usize| MadeText {
+            code: code.to_owned(),
+            package: package.unwrap_or_else(|| "COMMON-LISP-USER".to_owned()),
+            origin: file.map(|file| Origin { file: workspace.join(file), line, column: 1 }),
         };
         match reload {
-            Reload::Code { code, package, file, line } => Made::Text {
-                code: code.clone(),
-                package: package.clone().unwrap_or_else(user),
-                origin: origin(file, *line),
-            },
-            Reload::Function { function, code, package, file, line } => Made::Text {
-                code: code.clone(),
-                package: package.clone().or_else(|| home_of(function)).unwrap_or_else(user),
-                origin: origin(file, *line),
-            },
+            Reload::Code { code, package, file, line } => {
+                Made::Texts(vec![text(code, package.clone(), file.as_ref(), *line)])
+            }
+            Reload::Texts { texts, .. } => {
+                let one = |one: &CompileString| text(&one.code, one.package.clone(), one.file.as_ref(), one.line);
+                Made::Texts(texts.iter().map(one).collect())
+            }
+            Reload::Function { function, code, package, file, line } => {
+                let package = package.clone().or_else(|| home_of(function));
+                Made::Texts(vec![text(code, package, file.as_ref(), *line)])
+            }
             Reload::Fasl { .. } => Made::Nothing,
             Reload::Package { .. } => Made::Files,
             Reload::System { system, .. } => Made::System(system.clone()),
-            Reload::Undo => Made::Undone,
+            Reload::Undefine(_) | Reload::Undo => Made::Undone,
         }
     }
 }

@@ -3,7 +3,7 @@
 use consort_tests::lsp::Editor;
 use consort_tests::patience::comes;
 use consort_tests::world::World;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const SYSTEM: [(&str, &str); 3] = [
     ("toy.asd", "(defsystem \"toy\" :components ((:file \"package\") (:file \"toy\")))"),
@@ -177,6 +177,87 @@ async fn a_method_is_replaced_and_put_back() {
     let undone = editor.command("consort.undoReload", json!({})).await.unwrap();
     assert_eq!(undone["not_undone"], json!([]));
     assert_eq!(editor.eval("(rep::run 1)").await, [":OLD"]);
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_users_of_a_macro_are_compiled_again_as_one_change() {
+    let text = "(defpackage :users (:use :cl))\n(in-package :users)\n(defmacro m (x) `(list ,x))\n\
+                (defun f (y) (m y))\n(defun g () (m 1))\n(defvar *v* (m 2))\n(defun takes-two () (m 1))";
+    let other = "(in-package :users)\n(defun not-loaded () (m 1))\n  (defun h (unused) (m 3))";
+    let world = World::ready(&[("m.lisp", text), ("o.lisp", other)]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
+    let uri = world.uri("m.lisp");
+    editor.open(&uri, text).await;
+    editor.command("consort.compileFile", json!({"uri": uri})).await.unwrap();
+    editor.eval("(in-package :users) (defun h (unused) (m 3))").await;
+    let now = "(list (users::f 0) (users::g) (users::h 0) users::*v*)";
+    assert_eq!(editor.eval(now).await, ["((0) (1) (3) (2))"]);
+    // The macro refuses one of its callers from now on.
+    let changed = "(defmacro users::m (x) (if (eql x 1) (error \"not one\") `(vector ,x)))";
+    editor.eval(changed).await;
+    let place = json!({"uri": uri, "position": {"line": 2, "character": 4}});
+    let done = editor.command("consort.recompileCallers", place).await.unwrap();
+    let names = |list: &str| {
+        let one = |one: &Value| one["name"].as_str().unwrap().to_owned();
+        done[list].as_array().unwrap().iter().map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(names("compiled"), ["f", "h"], "{done}");
+    assert_eq!(names("left"), ["*v*", "not-loaded", "g", "takes-two"], "{done}");
+    let reason = |at: usize| done["left"][at]["reason"].as_str().unwrap();
+    assert!(reason(0).contains("value of a variable"), "{done}");
+    assert_eq!(reason(1), "it is not loaded");
+    assert!(reason(2).contains("does not compile") && reason(2).contains("not one"), "{done}");
+    let finding = &done["compiled"][1]["findings"][0];
+    assert_eq!(
+        (&finding["code"], &finding["range"]["start"]),
+        (&json!("unused-variable"), &json!({"line": 2, "character": 12}))
+    );
+    assert_eq!(done["compiled"][1]["range"]["start"], json!({"line": 2, "character": 9}));
+    assert_eq!(done["report"]["redefined"].as_array().unwrap().len(), 2, "{done}");
+    assert!(done["text"].as_str().unwrap().contains("o.lisp:3: function h"), "{done}");
+    assert_eq!(editor.eval(now).await, ["(#(0) (1) #(3) (2))"]);
+    let undone = editor.command("consort.undoReload", json!({})).await.unwrap();
+    assert_eq!(undone["not_undone"], json!([]));
+    assert_eq!(editor.eval(now).await, ["((0) (1) (3) (2))"]);
+    let none = editor.command("consort.recompileCallers", json!({"name": "no-such-name"})).await.unwrap();
+    assert_eq!((&none["compiled"], &none["report"]), (&json!([]), &Value::Null));
+    let missing = editor.command("consort.recompileCallers", json!({})).await.unwrap_err();
+    assert_eq!(missing["code"], -32602);
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_name_stands_for_is_removed_and_put_back() {
+    let text = "(defpackage :gone (:use :cl))\n(in-package :gone)\n(defun f (x) (car x))\n\
+                (defgeneric run (x))\n(defmethod run ((x integer)) 1)\n(defmethod run :around ((x t)) (call-next-method))";
+    let world = World::ready(&[("g.lisp", text)]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["textDocument/publishDiagnostics"]);
+    let uri = world.uri("g.lisp");
+    editor.open(&uri, text).await;
+    editor.command("consort.compileFile", json!({"uri": uri})).await.unwrap();
+    let at = |line: u32, character: u32| json!({"uri": uri, "position": {"line": line, "character": character}});
+    let asked = editor.command("consort.removable", at(2, 7)).await.unwrap();
+    assert_eq!((&asked["name"], &asked["parts"][0]["text"]), (&json!("GONE::F"), &json!("function GONE::F")));
+    let remove = json!({"name": asked["name"], "parts": ["function"]});
+    let done = editor.command("consort.undefine", remove).await.unwrap();
+    assert_eq!(done["gone"], json!(["function GONE::F"]));
+    assert_eq!(editor.eval("(fboundp 'gone::f)").await, ["NIL"]);
+    let undone = editor.command("consort.undoReload", json!({})).await.unwrap();
+    assert_eq!(undone["not_undone"], json!([]));
+    assert_eq!(editor.eval("(gone::f '(1))").await, ["1"]);
+    let asked = editor.command("consort.removable", at(5, 12)).await.unwrap();
+    assert_eq!(asked["parts"][0]["text"], "method (GONE::RUN :AROUND (T))", "{asked}");
+    let remove = json!({"name": asked["name"], "method": asked["method"], "parts": ["method"]});
+    let done = editor.command("consort.undefine", remove).await.unwrap();
+    assert_eq!(done["gone"], json!(["method (GONE::RUN :AROUND (T))"]));
+    // A call of the standard.
+    let refused = editor.command("consort.removable", at(2, 15)).await.unwrap_err();
+    assert!(refused["message"].as_str().unwrap().contains("locked"), "{refused}");
     editor.leave().await;
     world.end().await;
 }

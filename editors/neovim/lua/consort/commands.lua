@@ -97,7 +97,9 @@ M.table = {
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
   load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
+  callers = { about = 'compile what uses the definition again', run = of_name('views', 'callers') },
   changed = { about = 'load what changed: evaluate the forms that the image has otherwise', run = lazy('differences', 'load') },
+  undefine = { about = 'remove what the name stands for from the image', run = lazy('undefine', 'ask') },
   undo = { about = 'put back what the last reload replaced', run = plain('undoReload', function(report) return 'put back ' .. reloaded(report) end) },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {

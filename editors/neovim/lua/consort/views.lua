@@ -78,6 +78,9 @@ end
 M.describe = show_text('describe', { hint = 'q closes' })
 M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' })
 
+--- Compile what uses a definition again: one by its name, or the one at the cursor.
+M.callers = show_text('recompileCallers', { hint = 'q closes' })
+
 --- Trace a function, or no longer; without a name `untrace` is for all of them.
 ---@param on boolean
 ---@param name? string

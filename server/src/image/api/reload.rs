@@ -1,5 +1,5 @@
-//! Hot reload: `compile-string`, `replace-function`, `load-fasl`, `reload-package`,
-//! `reload-system`, `undo-reload`.
+//! Hot reload: `compile-string`, `compile-texts`, `replace-function`, `load-fasl`,
+//! `reload-package`, `reload-system`, `undo-reload`.
 
 use std::path::PathBuf;
 
@@ -21,6 +21,15 @@ pub struct CompileString {
     pub file: Option<PathBuf>,
     /// The line of the code's first character in the file, 1-based.
     pub line: usize,
+}
+
+/// `compile-texts`: compiles and loads texts one after another, as one reload.
+#[derive(Debug, Clone, Serialize)]
+pub struct CompileTexts {
+    /// A few words for the report.
+    pub what: String,
+    /// The texts, in order.
+    pub texts: Vec<CompileString>,
 }
 
 /// `replace-function`: compiles and loads exactly one definition of an existing function.
@@ -206,6 +215,7 @@ macro_rules! operation {
 
 operation!(
     "compile-string" CompileString,
+    "compile-texts" CompileTexts,
     "replace-function" ReplaceFunction,
     "load-fasl" LoadFasl,
     "reload-package" ReloadPackage,

@@ -21,7 +21,12 @@ use crate::text::position::{line_column, to_offset};
 
 /// Reloads with a progress bar. Returns the result as data, or a JSON-RPC error with the
 /// contract's error object.
-async fn perform(connection: &Connection, title: &str, what: Reload, token: Option<ProgressToken>) -> Result<Value> {
+pub(super) async fn perform(
+    connection: &Connection,
+    title: &str,
+    what: Reload,
+    token: Option<ProgressToken>,
+) -> Result<Value> {
     let bar = connection.bars.begin(token, connection.negotiated().progress, title, true);
     let (progress, steps) = mpsc::unbounded_channel();
     // The long deadline is safe: a user sees the progress and can stop it.
@@ -32,7 +37,7 @@ async fn perform(connection: &Connection, title: &str, what: Reload, token: Opti
     }
 }
 
-fn refused(failure: reload::Failure) -> Error {
+pub(super) fn refused(failure: reload::Failure) -> Error {
     Error {
         code: ErrorCode::ServerError(failure.code.into()),
         message: failure.message.into(),

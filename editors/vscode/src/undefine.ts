@@ -1,0 +1,24 @@
+// Removing what a name stands for from the image, after a question that names what goes.
+import * as vscode from 'vscode'
+import { label } from './format.js'
+import type { ReloadReport, Removable } from './lsp_ext.js'
+import type { Server } from './server.js'
+
+const REMOVE = 'Remove'
+
+/** Ask which definitions of the name at a place go, and whether they do; then remove them. */
+export async function undefine(server: Server, place: object): Promise<void> {
+  const found = await server.ask<Removable>('removable', place)
+  const items = found.parts.map((part) => ({ label: label(part.text), detail: part.lost ?? '', part }))
+  const chosen = await vscode.window.showQuickPick(items, { title: `Remove from the Image: ${label(found.name)}`, canPickMany: true })
+  if (chosen === undefined || chosen.length === 0) return
+  const lost = chosen.flatMap(({ part }) => (part.lost == null ? [] : [`${label(part.text)}: ${part.lost}.`]))
+  const detail = [...chosen.map(({ label }) => label), '', ...lost, 'The file is not changed. Undo the Last Reload puts back what can be.'].join('\n')
+  const answer = await vscode.window.showWarningMessage('Remove these from the image?', { modal: true, detail }, REMOVE)
+  if (answer !== REMOVE) return
+  const parts = chosen.map(({ part }) => part.key)
+  const argument = { name: found.name, parts, ...(found.method == null ? {} : { method: found.method }) }
+  const report = await server.run<ReloadReport>('undefine', argument)
+  const gone = report.gone.length === 0 ? 'Nothing was removed' : `Removed: ${report.gone.map((one) => label(String(one))).join(', ')}`
+  vscode.window.setStatusBarMessage(`$(check) ${gone}`, 5000)
+}

@@ -1,0 +1,24 @@
+//! What a name stands for, to be removed from the image.
+
+use super::context::Backend;
+use crate::image::api::undefine::{Removable, RemovableParts};
+pub use crate::image::api::undefine::{Undefine, WrittenMethod};
+use crate::model::image::ImageError;
+
+/// What can be removed of a name as written in a package.
+///
+/// # Errors
+/// The symbol is not there or its package is locked; the image does not answer.
+pub async fn removable<B: Backend>(
+    backend: &B,
+    name: String,
+    package: Option<String>,
+    method: Option<WrittenMethod>,
+) -> Result<RemovableParts, ImageError> {
+    backend.query(Removable { name, package, method }).await
+}
+
+/// The removal of parts of a name, by their keys.
+pub fn removal(name: String, package: Option<String>, method: Option<WrittenMethod>, parts: Vec<String>) -> Undefine {
+    Undefine { of: Removable { name, package, method }, parts }
+}

@@ -1,0 +1,72 @@
+//! `removable` and `undefine`: what of a name can be removed from the image, and removing it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Operation;
+use super::reload::ReloadOutcome;
+
+/// A method of a generic function, as its definition is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenMethod {
+    /// True for a method of the name's setf function.
+    #[serde(default)]
+    pub setf: bool,
+    /// `:around`, lower-case.
+    pub qualifiers: Vec<String>,
+    /// `circle`, `(eql :x)`, `t`: lower-case, without packages.
+    pub specializers: Vec<String>,
+}
+
+/// `removable`: what can be removed of a symbol.
+#[derive(Debug, Clone, Serialize)]
+pub struct Removable {
+    /// The name as written.
+    pub name: String,
+    /// The package in which the name is read; `None`: CL-USER.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The method that is meant, if the name is that of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<WrittenMethod>,
+}
+
+/// The answer to [`Removable`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovableParts {
+    /// The symbol with its package.
+    pub name: String,
+    /// What can be removed.
+    pub parts: Vec<RemovablePart>,
+}
+
+/// A definition that can be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovablePart {
+    /// `method`, `function`, `setf-function`, `compiler-macro`, `variable`, `class` or `symbol`.
+    pub key: String,
+    /// The definition: `function MY-APP::COMPUTE`.
+    pub text: String,
+    /// The reason why an undo does not restore it as it was.
+    pub lost: Option<String>,
+}
+
+impl Operation for Removable {
+    const NAME: &'static str = "removable";
+    type Answer = RemovableParts;
+}
+
+/// `undefine`: removes parts of a symbol, as a change that can be undone.
+#[derive(Debug, Clone, Serialize)]
+pub struct Undefine {
+    /// The symbol and the method.
+    #[serde(flatten)]
+    pub of: Removable,
+    /// The keys of the parts.
+    pub parts: Vec<String>,
+}
+
+impl Operation for Undefine {
+    const NAME: &'static str = "undefine";
+    type Answer = ReloadOutcome;
+}

@@ -1,0 +1,110 @@
+//! The forms that use a definition, compiled again: each is compiled in a copy of the image first,
+//! and those that can be are loaded as one change.
+
+use tokio::sync::mpsc;
+
+use super::reload::Reload;
+use super::{CheckRequest, ClientId, Session};
+use crate::file_uri::path_of_uri;
+use crate::ide::recompile::{User, Users};
+use crate::ide::reload::{Failure, fatal};
+use crate::image::api::reload::{CompileString, ReloadOutcome};
+use crate::model::check::CheckMode;
+use crate::model::diagnostic::Diagnostic;
+use crate::model::image::Progress;
+use crate::text::Span;
+use crate::text::position::line_column;
+
+/// The outcome of compiling the users of a definition again.
+#[derive(Debug, Default)]
+pub struct Recompiled {
+    /// The forms that were compiled and loaded, each with the compiler's findings.
+    pub compiled: Vec<(User, Vec<Diagnostic>)>,
+    /// The forms that were left alone, each with the reason.
+    pub left: Vec<(User, String)>,
+    /// The report of the change, if there was anything to load.
+    pub outcome: Option<ReloadOutcome>,
+}
+
+impl Session {
+    /// Compiles and loads forms again. `name`: the definition that they use.
+    ///
+    /// # Errors
+    /// The contract's error object; then nothing has changed, or the changes were rolled back.
+    pub async fn recompile(
+        &self,
+        client: ClientId,
+        name: &str,
+        users: Users,
+        progress: mpsc::UnboundedSender<Progress>,
+    ) -> Result<Recompiled, Failure> {
+        let mut done = Recompiled { left: users.left, ..Recompiled::default() };
+        let total = users.again.len() as u64 + 1;
+        let mut texts = Vec::new();
+        for (number, user) in users.again.into_iter().enumerate() {
+            // A bar that is gone has nobody to tell.
+            let _ = progress.send(Progress { message: user.name.clone(), done: number as u64, total: Some(total) });
+            let text = text_of(&user);
+            match self.findings(client, &text).await? {
+                Ok(found) => {
+                    let place = user.form.start - blanks(&user);
+                    let found = found.into_iter().map(|one| shifted(one, place)).collect();
+                    texts.push(text);
+                    done.compiled.push((user, found));
+                }
+                Err(why) => done.left.push((user, why)),
+            }
+        }
+        if texts.is_empty() {
+            return Ok(done);
+        }
+        let what = Reload::Texts { what: format!("the users of {name}"), texts };
+        // A person sees the progress and can stop it.
+        done.outcome = Some(self.reload(client, what, Some(86_400.0), Some(progress)).await?);
+        Ok(done)
+    }
+
+    /// The findings of a text in a copy of the image; in the inner `Err`, the reason why it does
+    /// not compile there.
+    async fn findings(
+        &self,
+        client: ClientId,
+        text: &CompileString,
+    ) -> Result<Result<Vec<Diagnostic>, String>, Failure> {
+        let request = CheckRequest {
+            text: text.code.clone(),
+            path: text.file.clone(),
+            mode: CheckMode::File,
+            package: text.package.clone(),
+            timeout: None,
+        };
+        let report = self.check(client, request).await;
+        let report = report.map_err(|error| Failure::refused(error.kind(), error.to_string()))?;
+        Ok(match fatal(&text.code, &report.diagnostics, None, text.line) {
+            Some(failure) => Err(format!("it does not compile: {}", failure.message)),
+            None => Ok(report.diagnostics),
+        })
+    }
+}
+
+/// The column of a form in its line, from 0.
+fn blanks(user: &User) -> usize {
+    line_column(user.text.document.text(), user.form.start).column - 1
+}
+
+/// A form as it is compiled, with blanks in place of what is before it in its line.
+fn text_of(user: &User) -> CompileString {
+    let text = user.text.document.text();
+    CompileString {
+        code: " ".repeat(blanks(user)) + &text.slice(user.form.start..user.form.end).to_string(),
+        package: user.package.clone(),
+        file: path_of_uri(&user.text.uri).or_else(|| Some(user.text.path.clone())),
+        line: line_column(text, user.form.start).line,
+    }
+}
+
+/// A finding of a form, by its place in the whole text.
+fn shifted(mut one: Diagnostic, by: usize) -> Diagnostic {
+    one.span = Span { start: one.span.start + by, end: one.span.end + by };
+    one
+}
