@@ -1,6 +1,7 @@
-;;;; A frozen failure: a copy of the image, made in the thread that fails, in which the stack lives on
-;;;; while the evaluation reports its error and goes on, or the thread ends. It never runs code of the
-;;;; user's itself: it forks an attempt for each request of the host, and so stays as it was.
+;;;; A frozen failure: a copy of the image, made in the thread that fails, in which the stack
+;;;; lives on while the evaluation reports its error and goes on, or the thread ends. It never
+;;;; runs code of the user's itself: it forks an attempt for each request of the host, and so
+;;;; stays as it was.
 
 (in-package :consort)
 

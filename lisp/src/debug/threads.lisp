@@ -1,7 +1,8 @@
-;;;; Threads that programs start stop as the evaluations do whose code started them, directly or
-;;;; through other threads. Such a thread has an evaluation that no request asked for, as long as it
-;;;; lives; all that stops, steps and pauses finds it in *EVALUATION*. Where it does not stop, an error
-;;;; that ends it leaves a frozen failure (debug/frozen.lisp), if one of that evaluation would.
+;;;; Threads that programs start stop as the evaluations do whose code started them, directly
+;;;; or through other threads. Such a thread has an evaluation that no request asked for, as
+;;;; long as it lives; all that stops, steps and pauses finds it in *EVALUATION*. Where it
+;;;; does not stop, an error that ends it leaves a frozen failure (debug/frozen.lisp), if one
+;;;; of that evaluation would.
 
 (in-package :consort)
 

@@ -1,6 +1,6 @@
-;;;; Frozen failures of tests. A framework handles the errors of the tests that it runs, so the stack
-;;;; is frozen when its handler is given the error, before it unwinds. Handlers of the test itself
-;;;; come before: an error that one of them takes is none of the test's.
+;;;; Frozen failures of tests. A framework handles the errors of the tests that it runs, so
+;;;; the stack is frozen when its handler is given the error, before it unwinds. Handlers of
+;;;; the test itself come before: an error that one of them takes is none of the test's.
 
 (in-package :consort)
 

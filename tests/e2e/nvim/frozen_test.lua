@@ -42,8 +42,8 @@ T.wait('the client', function() return require('consort.client').of() end)
 
 T.it('a failure is listed, and opens with its restarts and frames', function()
   vim.cmd('Consort eval buffer')
-  -- A busy machine may not let the image be copied at once, so it fails until a failure is kept. The
-  -- answer of each request is waited for before the next one is sent.
+  -- A busy machine may not let the image be copied at once, so it fails until a failure is
+  -- kept. The answer of each request is waited for before the next one is sent.
   local asked, status
   T.wait('the failure', function()
     if not asked then
