@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
 use super::connection::{Connection, lock};
-use super::protocol::{Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments};
+use super::protocol::{
+    Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments,
+};
 use super::requests::{exception, page_of_frames, restarts, scopes};
 use super::variables::{Thing, restarts as shown_restarts};
 use crate::ide::context::Backend as _;
