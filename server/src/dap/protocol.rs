@@ -19,9 +19,10 @@ pub(super) struct Request {
     pub(super) arguments: Value,
 }
 
-/// Reads the arguments of a request.
+/// Reads the arguments of a request. Clients in Lua and PHP may send an empty object as an array.
 pub(super) fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
-    let given = if request.arguments.is_null() { json!({}) } else { request.arguments.clone() };
+    let is_none = request.arguments.is_null() || request.arguments.as_array().is_some_and(Vec::is_empty);
+    let given = if is_none { json!({}) } else { request.arguments.clone() };
     serde_json::from_value(given).map_err(|error| format!("The arguments of `{}`: {error}", request.command))
 }
 
@@ -291,5 +292,8 @@ mod tests {
         let nothing: Option<Begin> =
             serde_json::from_value(json!({"type": "consort", "request": "attach", "name": "x"})).ok();
         assert!(nothing.is_some_and(|begin| begin.code.is_none()));
+        let request = json!({"seq": 1, "type": "request", "command": "attach", "arguments": []});
+        let request = serde_json::from_value::<Request>(request).ok();
+        assert!(request.is_some_and(|request| arguments::<Begin>(&request).is_ok_and(|begin| begin.code.is_none())));
     }
 }

@@ -38,7 +38,9 @@ end
 function Adapter:send(command, arguments, callback)
   self.seq = self.seq + 1
   self.waiting[self.seq] = callback
-  local text = vim.json.encode({ seq = self.seq, type = 'request', command = command, arguments = arguments or vim.empty_dict() })
+  -- An empty table would be an array.
+  if not arguments or vim.tbl_isempty(arguments) then arguments = vim.empty_dict() end
+  local text = vim.json.encode({ seq = self.seq, type = 'request', command = command, arguments = arguments })
   self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
 end
 

@@ -116,7 +116,7 @@ M.table = {
     end,
   },
   debugger = { about = 'the newest stop of a program', run = lazy('debugger', 'open') },
-  failure = { about = 'look into a failure whose stack is kept, by its number or from a list', run = of_name('frozen', 'open') },
+  failure = { about = 'look into a failure whose stack is kept', run = of_name('frozen', 'open') },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },
   restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },
   interrupt = {
