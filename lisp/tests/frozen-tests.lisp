@@ -25,9 +25,16 @@
   (object "socket" (frozen-host-path host) "token" "secret" "keep" keep "seconds" seconds "read" #()))
 
 (defun failed (image host code &key (session "s") (keep 4) (seconds *patience*))
-  "Evaluates CODE, whose failure is to be frozen; returns the outcome."
+  "Evaluates CODE, whose failure may be frozen; returns the outcome."
   (result-or-error (call image "eval" "session" session "code" code "capture_time" :false "timeout" *patience* "stream" :false
                                       "freeze" (freeze-fields host :keep keep :seconds seconds))))
+
+(defun frozen (image host code &rest options)
+  "Evaluates CODE until its failure is frozen; returns the outcome. OPTIONS are those of FAILED. A busy
+  machine may not let the image be copied at once."
+  (eventually
+   (let ((outcome (apply #'failed image host code options)))
+     (and (path-if-any outcome "frozen" "pid") outcome))))
 
 (defun read-frozen (link)
   "Returns the next line of LINK as JSON, NIL at the end."
@@ -100,7 +107,7 @@
 
 (deftest a-failure-is-frozen
   (with-frozen (image host)
-    (let* ((outcome (failed image host "(progn (princ \"begin \") (outer 5 6))"))
+    (let* ((outcome (frozen image host "(progn (princ \"begin \") (outer 5 6))"))
            (link (connect-frozen host))
            (restarts (path outcome "frozen" "restarts")))
       (is string= "SIMPLE-ERROR" (path outcome "error" "type"))
@@ -160,7 +167,7 @@
   (forks () (if (minusp (sb-alien:alien-funcall (sb-alien:extern-alien \"syscall\" (function sb-alien:long sb-alien:long sb-alien:unsigned-long sb-alien:long sb-alien:long sb-alien:long sb-alien:long))
                                                 #+x86-64 56 #-x86-64 220 sb-posix:sigchld 0 0 0 0)) :refused :forked))
   (kills () (handler-case (progn (sb-posix:kill (sb-posix:getppid) 9) :killed) (error () :refused)))))" :session "others")
-    (let* ((restarts (path (failed image host "(spins)") "frozen" "restarts"))
+    (let* ((restarts (path (frozen image host "(spins)") "frozen" "restarts"))
            (link (connect-frozen host)))
       (flet ((limited (name seconds)
                (ask-frozen link "debug-restart"
@@ -183,7 +190,7 @@
 
 (deftest frozen-failures-are-few-and-end
   (with-frozen (image host)
-    (let ((links (loop repeat 3 do (failed image host "(outer 1 2)" :keep 2) collect (connect-frozen host))))
+    (let ((links (loop repeat 3 do (frozen image host "(outer 1 2)" :keep 2) collect (connect-frozen host))))
       (eventually (not (alive-p (frozen-link-pid (first links)))))
       (is equal '("INNER" "INNER") (mapcar (lambda (link) (first (frozen-names link))) (rest links)))
       ;; A full collection would copy what they share with the image.
@@ -192,11 +199,11 @@
       (prepare image "(gc :full t)" :session "others")
       (dolist (link (rest links))
         (eventually (not (alive-p (frozen-link-pid link))))))
-    (failed image host "(outer 1 2)" :seconds 1)
+    (frozen image host "(outer 1 2)" :seconds 1)
     (let ((link (connect-frozen host)))
       (eventually (not (alive-p (frozen-link-pid link)))))
     ;; An attempt ends with the failure.
-    (failed image host "(outer 1 2)")
+    (frozen image host "(outer 1 2)")
     (let ((link (connect-frozen host)))
       (frozen-names link)
       (tell-frozen link (object "id" 1 "op" "debug-eval" "timeout" *patience* "params" (object "stop" 0 "frame" 0 "code" "(loop)")))
@@ -211,7 +218,7 @@
 (deftest a-frozen-failure-that-hangs-ends
   ;; Where nobody accepts a connection and no more may wait, the next one stands still.
   (with-frozen (image host 0)
-    (let ((pids (loop repeat 3 collect (path (failed image host "(outer 1 2)") "frozen" "pid"))))
+    (let ((pids (loop repeat 3 collect (path (frozen image host "(outer 1 2)") "frozen" "pid"))))
       (eventually (not (alive-p (third pids))))
       (ok (alive-p (first pids))))))
 
@@ -230,7 +237,7 @@
       (is eq nil (frozen-of "(error \"while a thread keeps the collector off\")"))
       (prepare image "(setf *release* t)" :session "others")
       (is eq nil (path-if-any (evaluated image "(outer 1 2)") "frozen"))
-      (ok (frozen-of "(outer 1 2)")))))
+      (ok (frozen image host "(outer 1 2)")))))
 
 (deftest failures-of-many-kinds-are-frozen
   (with-frozen (image host)
@@ -241,7 +248,7 @@
                                     ("(break \"here\")" "SIMPLE-CONDITION" nil)
                                     ("(car" "END-OF-FILE" nil)
                                     ("(labels ((f (n) (if (zerop n) (error \"deep\") (1+ (f (1- n)))))) (f 5000))" "SIMPLE-ERROR" "(LABELS F)"))
-          do (let* ((outcome (failed image host code)) (link (connect-frozen host)) (names (frozen-names link)))
+          do (let* ((outcome (frozen image host code)) (link (connect-frozen host)) (names (frozen-names link)))
                (is-when code text-contains type (path outcome "error" "type"))
                (when name (is-when code string= name (first names)))
                (hang-up link)))))
@@ -291,7 +298,7 @@
 
 (deftest frozen-failures-of-threads-are-few
   (with-frozen (image host 64)
-    (let ((evaluations (loop repeat 2 do (failed image host "(outer 1 2)") collect (connect-frozen host))))
+    (let ((evaluations (loop repeat 2 do (frozen image host "(outer 1 2)") collect (connect-frozen host))))
       ;; Thirty that fail at once, and some that follow.
       (failed image host "(defvar *gate* nil)")
       (failed image host "(let ((threads (loop repeat 30 collect (sb-thread:make-thread (lambda () (loop until *gate* do (sleep 0.001)) (list (outer 1 2))) :name \"many\"))))

@@ -9,13 +9,15 @@
 (defconstant +first-thread-id+ 1000000000 "Added to a thread's number, it is no number of a request.")
 (define-global *last-started-thread* (list 0) "A cons of the number that was given last.")
 (define-global *started-threads* '()
-  "The evaluations of such threads that live. The list is replaced under *RUNNING-LOCK*, never changed.")
+  "The evaluations of such threads that may stop, from before the thread is made. The list is replaced
+  under *RUNNING-LOCK*, never changed.")
 
 (defun threads-stop-p (evaluation)
   "Returns true if threads that are started now by EVALUATION, which this thread is in, are to stop
-  as it does: not where code for a stop runs that does not itself stop."
+  as it does: not where it is being ended, nor where code for a stop runs that does not itself stop."
   (and (evaluation-debug evaluation)
        (evaluation-threads evaluation)
+       (null (evaluation-reason evaluation))
        (or (null *current-work*) (work-nests *current-work*))))
 
 (defun starting-evaluation ()
@@ -40,15 +42,29 @@
 (defun begin-started-thread (evaluation)
   (setf (evaluation-thread evaluation) sb-thread:*current-thread*
         (evaluation-started evaluation) (get-internal-real-time)
-        (evaluation-abort evaluation) (find-restart 'abort))
+        (evaluation-abort evaluation) (find-restart 'abort)))
+
+(defun note-started-thread (evaluation starter)
+  "Has EVALUATION be known as that of a thread that may stop, which STARTER is about to make. Its
+  session may be closed at any time, which then finds it: in the list, or by what it did to STARTER."
   (when (evaluation-debug evaluation)
     (with-lock (*running-lock*)
-      (push evaluation *started-threads*))))
+      (setf *started-threads* (cons evaluation (remove-if #'never-began-p *started-threads*))))
+    (unless (threads-stop-p starter)
+      (setf (evaluation-debug evaluation) nil))))
 
-(defun end-started-thread (evaluation)
+(defun never-began-p (evaluation)
+  "Returns true if the thread of EVALUATION was ended before it began."
+  (let ((thread (evaluation-thread evaluation)))
+    (and thread (not (sb-thread:thread-alive-p thread)))))
+
+(defun forget-started-thread (evaluation)
   (when (member evaluation *started-threads* :test #'eq)
     (with-lock (*running-lock*)
-      (setf *started-threads* (remove evaluation *started-threads* :test #'eq))))
+      (setf *started-threads* (remove evaluation *started-threads* :test #'eq)))))
+
+(defun end-started-thread (evaluation)
+  (forget-started-thread evaluation)
   (when (evaluation-stepper evaluation)
     (end-step evaluation)
     (settle-after-thread evaluation)))
@@ -88,11 +104,17 @@
   (let ((starter (starting-evaluation)))
     (if starter
         (let ((evaluation (evaluation-of-new-thread starter))
-              (function (coerce function 'function))) ; an error of it is the caller's
-          (apply make-thread
-                 (lambda (&rest arguments)
-                   (call-in-started-thread evaluation (lambda () (apply function arguments))))
-                 arguments))
+              (function (coerce function 'function)) ; an error of it is the caller's
+              (thread nil))
+          (note-started-thread evaluation starter)
+          (unwind-protect
+               (setf thread (apply make-thread
+                                   (lambda (&rest arguments)
+                                     (call-in-started-thread evaluation (lambda () (apply function arguments))))
+                                   arguments))
+            (if thread
+                (setf (evaluation-thread evaluation) thread)
+                (forget-started-thread evaluation))))
         (apply make-thread function arguments))))
 
 (defun terminate-thread-that-stops (terminate-thread thread)
