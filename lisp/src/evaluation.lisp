@@ -340,7 +340,8 @@ all (debug/threads.lisp)."
             "stderr" (captured-or-nothing (evaluation-stderr evaluation))
             "warnings" (reported-warnings evaluation)
             "error" (or-null error)
-            "timing" (or-null timing)
+            ;; Of an attempt, which has a clock and a heap of its own, it would mean nothing.
+            "timing" (or-null (and (not *attempt*) timing))
             "package" package)))
 
 (defun captured-or-nothing (capture)

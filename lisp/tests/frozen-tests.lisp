@@ -26,7 +26,7 @@
 
 (defun failed (image host code &key (session "s") (keep 4) (seconds *patience*))
   "Evaluates CODE, whose failure may be frozen; returns the outcome."
-  (result-or-error (call image "eval" "session" session "code" code "capture_time" :false "timeout" *patience* "stream" :false
+  (result-or-error (call image "eval" "session" session "code" code "capture_time" :true "timeout" *patience* "stream" :false
                                       "freeze" (freeze-fields host :keep keep :seconds seconds))))
 
 (defun frozen (image host code &rest options)
@@ -133,6 +133,7 @@
       (is string= "unknown-op" (path (ask-frozen link "eval" '()) "error" "kind"))
       ;; Restarts, each in a process of its own.
       (let ((used (tried link restarts "USE-OTHER" "arguments" #("(+ 40 (incf *count*))"))))
+        (is eq nil (path-if-any used "timing"))
         (is string= "(:OUTER (:USED 42) 3)" (path used "values" 0 "text"))
         (is string= "begin end" (path used "stdout" "text")))
       (is string= "(:OUTER (:USED X) 2)" (tried-value link restarts "USE-OTHER" "arguments" #("'x")))

@@ -16,7 +16,7 @@ async fn frozen(session: &Session, code: &str) -> u64 {
             let request = EvalRequest {
                 code: code.into(),
                 package: None,
-                capture_time: false,
+                capture_time: true,
                 timeout: None,
                 origin: None,
                 output: None,

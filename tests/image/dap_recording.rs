@@ -2,7 +2,7 @@
 
 use consort::session::recordings::RecordRequest;
 use consort::session::{ClientInfo, Frontend, Session};
-use consort_tests::patience::{AMPLE, PATIENCE};
+use consort_tests::patience::{AMPLE, PATIENCE, comes};
 use serde_json::{Value, json};
 
 use crate::dap::{Client, fixture};
@@ -168,7 +168,7 @@ async fn a_recording_that_ended_well_begins_at_its_first_event_and_one_that_is_g
     assert_eq!(step(&mut client, "continue").await["text"], "(shop::price (:price 3))");
     // The image ends, and the recording with it.
     crate::support::kill(pid);
-    fixture.ready().await;
+    comes("another image", async || (fixture.ready().await != pid).then_some(())).await;
     let refused = client.refused("next", json!({"threadId": 1})).await;
     assert!(refused.contains("Record again"), "{refused}");
     client.event("terminated").await;

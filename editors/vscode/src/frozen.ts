@@ -33,7 +33,7 @@ export async function failures(server: Server, failure?: unknown): Promise<void>
   const { failures: kept = [] } = await server.run<{ failures?: Failure[] }>('status', {})
   if (kept.length === 0) return void vscode.window.showInformationMessage('Consort: no failure is kept.')
   const items = kept.reverse().map(({ failure, session, type, message, seconds }) => ({
-    label: label(`${failure}: ${type}: ${message}`), description: label(`${session}, ${seconds} s ago`), failure,
+    label: label(`${type}: ${message}`), description: label(`failure ${failure} of ${session}, ${seconds} s ago`), failure,
   }))
   const chosen = await vscode.window.showQuickPick(items, { title: 'Failures whose stack is kept', matchOnDescription: true })
   if (chosen !== undefined) await lookInto(server, chosen.failure)

@@ -6,6 +6,7 @@ const CODE = `(defun third-of (x)
   (restart-case (error "no third of ~a" x)
     (use-instead (y) :report "Use another." :interactive (lambda () (list 1)) (list :third (/ y 3)))))
 (third-of 84)`
+const ERROR = 'SIMPLE-ERROR: no third of 84'
 
 export default async function ({ workbench, page, step }) {
   const frames = page.locator('.debug-call-stack .stack-frame')
@@ -16,15 +17,21 @@ export default async function ({ workbench, page, step }) {
 
   await step('a failure is looked into, and a restart is tried', async () => {
     await workbench.scratch(CODE)
-    await workbench.evaluateBuffer('scratch.lisp')
-    await workbench.shows('scratch.lisp', 'SIMPLE-ERROR')
-    await workbench.command('Consort: Look into a Failure')
-    await workbench.choose('no third of 84')
+    // A busy machine may not let the image be copied at once.
+    await workbench.until('the failure in the list', async () => {
+      await workbench.evaluateBuffer('scratch.lisp')
+      await workbench.shows('scratch.lisp', 'SIMPLE-ERROR')
+      await workbench.command('Consort: Look into a Failure')
+      return workbench.soon(async () => (await workbench.quickInput().isVisible()) && workbench.choosable(ERROR, ERROR))
+    })
+    await workbench.enter(ERROR)
     await workbench.until('the call stack', async () => {
       await page.keyboard.press('Control+Shift+d')
       return workbench.soon(() => frames.filter({ hasText: 'THIRD-OF' }).first().isVisible())
     })
-    await workbench.both('19-frozen-failure', () => frames.filter({ hasText: 'THIRD-OF' }).first().waitFor())
+    const variable = page.locator('.debug-variables .monaco-list-row', { hasText: /X.*84/ })
+    await variable.waitFor()
+    await workbench.both('19-frozen-failure', () => variable.waitFor())
     const button = page.locator('.notification-toast', { hasText: 'no third of 84' }).locator('.monaco-button', { hasText: '0: USE-INSTEAD' })
     await button.click()
     const input = workbench.quickInput().locator('input').first()
