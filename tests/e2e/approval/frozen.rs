@@ -40,8 +40,8 @@ async fn begun(file: &str, port: u16) -> (Guarded, Agent) {
     (guarded, agent)
 }
 
-/// Evaluates code until its failure is frozen, and returns the answer. A busy machine may not let the
-/// image be copied at once.
+/// Evaluates code until its failure is frozen, and returns the answer. A busy machine may not let
+/// the image be copied at once.
 async fn frozen(agent: &mut Agent, code: &str) -> Value {
     comes("a frozen failure", async || {
         let answer = agent.call("evaluate-lisp", json!({ "code": code })).await;
