@@ -49,14 +49,9 @@
   session may be closed at any time, which then finds it: in the list, or by what it did to STARTER."
   (when (evaluation-debug evaluation)
     (with-lock (*running-lock*)
-      (setf *started-threads* (cons evaluation (remove-if #'never-began-p *started-threads*))))
+      (push evaluation *started-threads*))
     (unless (threads-stop-p starter)
       (setf (evaluation-debug evaluation) nil))))
-
-(defun never-began-p (evaluation)
-  "Returns true if the thread of EVALUATION was ended before it began."
-  (let ((thread (evaluation-thread evaluation)))
-    (and thread (not (sb-thread:thread-alive-p thread)))))
 
 (defun forget-started-thread (evaluation)
   (when (member evaluation *started-threads* :test #'eq)
