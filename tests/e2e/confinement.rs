@@ -233,7 +233,7 @@ async fn code_in_a_chain_starts_no_process_and_writes_nothing() {
         for (base, insert) in
             [(format!("{in_macro}(defun f () 1)\n"), "; end\n"), ("(defun f () 1)\n".into(), in_macro.as_str())]
         {
-            // A chain that ended is begun anew, as for an editor; one that fails, not time and again.
+            // A chain that ended is begun anew, as for an editor; one that fails, twice at most.
             let found = loop {
                 match answered(&lone, &base, insert).await {
                     Ok(found) => break found,
