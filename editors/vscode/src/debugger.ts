@@ -1,6 +1,7 @@
 // VS Code's debugger for Lisp: the program `consort dap`, what F5 evaluates, and the restarts of a
 // stop.
 import * as vscode from 'vscode'
+import { startDebugging } from './debug_session.js'
 import { lispEditor, rangeOf, type What } from './evaluate.js'
 import { plain } from './format.js'
 import { packageAt } from './reader.js'
@@ -77,8 +78,7 @@ export class Debugger implements vscode.Disposable {
     // Leaving the debugger interrupts evaluations, and no thread of a program.
     if (thread < PROGRAM_THREADS) this.own.add(thread)
     if (this.follows()) return
-    const folder = this.server.folder
-    await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), AUTOMATIC, { suppressSaveBeforeStart: true })
+    await startDebugging(this.server, AUTOMATIC)
   }
 
   /**
@@ -151,9 +151,8 @@ export class Debugger implements vscode.Disposable {
   }
 
   private async debugForm(): Promise<void> {
-    const folder = this.server.folder
-    // The text in the editor is evaluated: no file needs to be saved.
-    await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), FORM, { suppressSaveBeforeStart: true })
+    // The text in the editor is evaluated.
+    await startDebugging(this.server, FORM)
   }
 
   private follow(session: vscode.DebugSession): vscode.DebugAdapterTracker | undefined {

@@ -1,6 +1,7 @@
 // Frozen failures: errors that were reported, with the stack kept in a copy of the image. Each is
 // looked into in the debugger's views.
 import * as vscode from 'vscode'
+import { startDebugging } from './debug_session.js'
 import { label, plain } from './format.js'
 import type { Failure, TestReport } from './lsp_ext.js'
 import { complain, type Server } from './server.js'
@@ -23,8 +24,7 @@ export async function tellOfTests(server: Server, report: TestReport): Promise<v
 
 /** Opens a frozen failure in the debugger. */
 export async function lookInto(server: Server, failure: number): Promise<void> {
-  const configuration = { type: 'consort', request: 'attach', name: `Failure ${failure}`, failure }
-  await vscode.debug.startDebugging(server.folder && vscode.workspace.getWorkspaceFolder(server.folder), configuration, { suppressSaveBeforeStart: true })
+  await startDebugging(server, { type: 'consort', request: 'attach', name: `Failure ${failure}`, failure })
 }
 
 /** The command: opens a frozen failure, or one that is chosen from all, newest first. */

@@ -2,6 +2,7 @@
 // rows, of which each leads to its source, and which asks further. The debugger steps through it.
 import * as vscode from 'vscode'
 import { plain } from './convert.js'
+import { startDebugging } from './debug_session.js'
 import { lispEditor } from './evaluate.js'
 import { label } from './format.js'
 import type { RecordAnswer, RecordedRow, RecordingAnswer } from './lsp_ext.js'
@@ -56,9 +57,7 @@ export class Recordings {
   }
 
   private async stepThrough(recording: number): Promise<void> {
-    const folder = this.server.folder
-    const configuration = { type: 'consort', request: 'attach', name: `Recording ${recording}`, recording }
-    await vscode.debug.startDebugging(folder && vscode.workspace.getWorkspaceFolder(folder), configuration, { suppressSaveBeforeStart: true })
+    await startDebugging(this.server, { type: 'consort', request: 'attach', name: `Recording ${recording}`, recording })
   }
 
   /** Show an answer until a row leads to its source or nothing is chosen. */

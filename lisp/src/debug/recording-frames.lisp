@@ -15,7 +15,7 @@
   "The event that PARAMS name, which must be of a recorded definition."
   (let* ((number (param params "event" '(integer 0))) (event (event-at log number)))
     (unless (and event (activation-unit (event-activation event)))
-      (refuse-question "The event ~D is not kept: those from ~D to ~D are" number (event-log-first log) (1- (event-log-count log))))
+      (refuse-event log number))
     event))
 
 (defun place-of-activation (at)

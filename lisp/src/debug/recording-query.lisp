@@ -311,11 +311,13 @@
                for kept in (event-variables event)
                collect (row "variable" (variable-label name) (kept-text kept (unit-package unit)) nil '())))))
 
+(defun refuse-event (log number)
+  (refuse-question "The event ~D is not kept: those from ~D to ~D are" number (event-log-first log) (1- (event-log-count log))))
+
 (defun query-event (log params)
   "An event, its variables, and the value that each form of its call had last."
   (let* ((number (param params "event" '(integer 0)))
-         (event (or (event-at log number)
-                    (refuse-question "The event ~D is not kept: those from ~D to ~D are" number (event-log-first log) (1- (event-log-count log)))))
+         (event (or (event-at log number) (refuse-event log number)))
          (activation (event-activation event))
          (seen (make-hash-table :test #'equal)) (forms '()))
     (loop for earlier from (1- number) downto (max (event-log-first log) (activation-begin activation))

@@ -8,12 +8,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::answers::{Answer, MOST, text, trouble};
 use super::connection::{Connection, Running, lock};
 use super::protocol::{Begin, Evaluate, Report};
-use crate::ide::context::Backend as _;
+use crate::ide::context::Backend;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::stack_frame;
 use crate::session::EvalRequest;
-use crate::session::debug::{DebugEval, DebugLocals};
+use crate::session::debug::{DebugEval, DebugLocals, Done, Value as Inspected};
 
 /// A person sees an evaluation run and can end it.
 const A_DAY: f64 = 86_400.0;
@@ -42,7 +42,9 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
         };
     };
     if wanted.context == "hover" {
-        return hover(connection, stop, frame, wanted.expression.trim()).await;
+        let value = variable(&connection.session, stop, frame, &wanted.expression).await?;
+        let inside = lock(&connection.things).parts(&value);
+        return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}));
     }
     let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
     let cancel = connection.cancellable(number);
@@ -54,22 +56,22 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
     if done.status != "ok" {
         return Err(trouble(&done));
     }
-    let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
     let inside = done.values.first().map_or(0, |value| lock(&connection.things).parts(value));
-    Ok(
-        json!({"result": if shown.is_empty() { "; no values".into() } else { shown.join("\n") }, "variablesReference": inside}),
-    )
+    Ok(json!({"result": shown_values(&done), "variablesReference": inside}))
 }
 
 /// The value of a variable of a frame: nothing is evaluated where a pointer rests.
-async fn hover(connection: &Connection, stop: u64, frame: usize, name: &str) -> Answer {
-    let locals = DebugLocals { stop, frame, start: 0, count: MOST };
-    let locals = connection.session.query(locals).await.map_err(text)?.locals;
-    let local = locals.iter().find(|local| local.name.eq_ignore_ascii_case(name));
-    let value =
-        local.and_then(|local| local.value.as_ref()).ok_or_else(|| format!("No value of {name} is known here."))?;
-    let inside = lock(&connection.things).parts(value);
-    Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}))
+pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<Inspected, String> {
+    let locals = at.query(DebugLocals { stop, frame, start: 0, count: MOST }).await.map_err(text)?.locals;
+    let name = name.trim();
+    let local = locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name));
+    local.and_then(|local| local.value).ok_or_else(|| format!("No value of {name} is known here."))
+}
+
+/// The values of code in a frame, each in a line.
+pub(super) fn shown_values(done: &Done) -> String {
+    let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
+    if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
 }
 
 /// `consort/evaluate`: a new evaluation, with everything that is known of its end.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
 use super::connection::{Connection, lock};
+use super::evaluating::{shown_values, variable};
 use super::protocol::{
     Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments,
 };
@@ -131,12 +132,8 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
 async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
     let (stop, frame) = wanted.frame_id.map_or(Ok((STOP, 0)), |frame| connection.frame_of(frame))?;
     if wanted.context == "hover" {
-        let locals = DebugLocals { stop, frame, start: 0, count: MOST };
-        let locals = connection.session.at_failure(number).query(locals).await.map_err(text)?.locals;
-        let name = wanted.expression.trim();
-        let local = locals.iter().find(|local| local.name.eq_ignore_ascii_case(name));
-        let value = local.and_then(|local| local.value.as_ref());
-        let value = value.ok_or_else(|| format!("No value of {name} is known here."))?;
+        let at = connection.session.at_failure(number);
+        let value = variable(&at, stop, frame, &wanted.expression).await?;
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": 0}));
     }
     let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
@@ -149,9 +146,7 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
     if done.status != "ok" {
         return Err(trouble(&done));
     }
-    let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
-    let result = if shown.is_empty() { "; no values".into() } else { shown.join("\n") };
-    Ok(json!({"result": result, "variablesReference": 0}))
+    Ok(json!({"result": shown_values(&done), "variablesReference": 0}))
 }
 
 /// The answer to what was tried, also in the console: what would have come.
