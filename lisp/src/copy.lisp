@@ -36,6 +36,15 @@
 (sb-ext:defglobal *runtime-locks* (coerce (map-heap :all :type instance-widetag :test (lambda (object) (typep object 'sb-thread:mutex))) 'simple-vector)
   "Every mutex that exists before user code runs: 500 to 800 of them, whatever this version of SBCL calls them.")
 
+(defun note-locks-of-process ()
+  "Add the locks that SBCL makes anew when a process starts from a saved core, such as the one that
+  is held while a thread is made: those that were found in the core are then nobody's."
+  (let ((found (append (map 'list #'symbol-value (remove-if-not #'boundp variables-of-process))
+                       (and (internal-p 'thread-session-lock) (list (thread-session-lock thread-session))))))
+    (setf *runtime-locks* (coerce (union (remove-if-not (lambda (value) (typep value 'sb-thread:mutex)) found)
+                                         (coerce *runtime-locks* 'list))
+                                  'simple-vector))))
+
 (defun held-runtime-lock ()
   "A lock of the runtime that another thread holds, and not one that waits in a stop; NIL when there
   is none. What a stopped thread holds it held while it called user code, which may find what the
@@ -97,7 +106,7 @@
   (and #+linux t #-linux nil
        #+sb-thread t #-sb-thread nil
        (every #'internal-p '(map-heap mutex-state primitive-thread thread-next-slot thread-previous-slot all-threads avl-insert
-                             joinable-threads finalizer-thread world-lock collector-off))
+                             joinable-threads finalizer-thread world-lock collector-off variables-of-process))
        (every #'find-foreign-symbol-address '("all_threads" "gc_stop_the_world" "gc_start_the_world" "try_acquire_gc_lock" "release_gc_lock"
                                   "gc_close_thread_regions"))))
 

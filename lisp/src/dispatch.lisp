@@ -243,6 +243,7 @@
 (defun main ()
   "Serve the host over CONSORT_FD until it closes the link. Never returns."
   (look-up-foreign-addresses)
+  (note-locks-of-process)
   (setf *link* (take-link)
         *work-directory* (take-work-directory)
         *image-id* (random-id)

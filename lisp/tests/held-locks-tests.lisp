@@ -99,3 +99,17 @@
         (is equal :true (path (answer image interrupt) "result" "found"))
         (is equal "interrupted" (path (answer image holding) "result" "status"))))
     (release-in image)))
+
+(deftest a-copy-waits-for-the-locks-that-a-process-makes-anew
+  ;; A process that starts from a core does not use the locks that were saved in it.
+  (loop for (lock name) in '(("sb-thread::*make-thread-lock*" "Make-Thread Lock") ("(sb-thread::session-lock sb-thread::*session*)" "session lock"))
+        do (with-image (image)
+             (evaluated image "(defun copy () (handler-case (consort::wait-for-copy (consort::call-in-copy (lambda ()) :patience 1/5))
+                                                (consort::copy-busy (c) (consort::copy-busy-obstacle c))))")
+             (hold-in image (format nil "(sb-thread::with-recursive-lock (~A) (hold))" lock))
+             (let ((obstacle (first-value image "(copy)")))
+               (is-when lock equal t (text-contains name obstacle))
+               (is-when lock equal t (text-contains "the holder" obstacle)))
+             (release-in image)
+             (evaluated image "(sb-thread:join-thread *holder* :default nil)")
+             (is-when lock equal "0" (first-value image "(copy)")))))
