@@ -28,6 +28,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
 
 (defparameter *works-in-copy*
   '(("evaluate" settings-of-session evaluate-as-asked)
+    ("try-evaluation" settings-of-session try-evaluation)
     ("profile" settings-of-session profile-as-asked)
     ("run-tests" settings-for-tests test-as-asked)
     ("compare-expansions" settings-of-session compare-as-asked))

@@ -44,11 +44,47 @@
                (or (gethash object *identities*)
                    (setf (gethash object *identities*) (incf *identities-given*))))))))
 
+(defvar *inside-p* nil
+  "Whether what is in hash tables, structures and instances counts: in a copy, where no other thread
+  changes them.")
+(defconstant +objects-looked-into+ 100000 "Objects that are looked into for one variable.")
+(defvar *objects-left* 0 "The number of objects that are still looked into for one variable, where *INSIDE-P*.")
+(declaim (type fixnum *objects-left*))
+
+(defun values-in-slots-hash (object depth)
+  "A hash of the values in the slots of OBJECT, an instance of a class whose slots are read by no
+  code of a user's."
+  (let ((hash (identity-hash object)) (class (class-of object)))
+    (when (or (typep class 'structure-class) (eq (class-of class) (load-time-value (find-class 'standard-class))))
+      (dolist (slot (sb-mop:class-slots class))
+        (let ((name (sb-mop:slot-definition-name slot)))
+          (setf hash (mix hash (if (slot-boundp object name)
+                                   (content-hash (slot-value object name) (1- depth))
+                                   1))))))
+    hash))
+
+(defun entries-hash (table depth)
+  "A hash of the keys and values in TABLE, whatever their order."
+  (let ((sum 0))
+    (declare (type (unsigned-byte 64) sum))
+    (maphash (lambda (key value)
+               (setf sum (ldb (byte 64 0) (+ sum (mix (content-hash key (1- depth)) (content-hash value (1- depth)))))))
+             table)
+    sum))
+
+(defun looked-into-p (object)
+  "Returns true if the slots of OBJECT count."
+  (and *inside-p*
+       (typep object '(or structure-object standard-object))
+       (not (system-symbol-p (class-name (class-of object))))))
+
 (defun content-hash (object depth)
   "A hash of OBJECT that also changes when a list, string or simple vector is changed in place,
   DEPTH deep and a thousand elements wide."
   (declare (type fixnum depth))
-  (cond ((or (zerop depth) (null object)) (identity-hash object))
+  (when *inside-p* (decf *objects-left*))
+  (cond ((and (numberp object) *inside-p*) (ldb (byte 64 0) (sxhash object))) ; a slot may make it anew
+        ((or (zerop depth) (null object) (minusp *objects-left*)) (identity-hash object))
         ((consp object)
          (let ((hash (identity-hash object)))
            (loop for rest = object then (cdr rest)
@@ -65,7 +101,16 @@
                  repeat 1000
                  do (setf hash (mix hash (content-hash element (1- depth)))))
            hash))
-        ((hash-table-p object) (mix (identity-hash object) (hash-table-count object)))
+        ((and (vectorp object) *inside-p*)
+         (let ((hash (mix (identity-hash object) (length object))))
+           (loop for element across object
+                 repeat 1000
+                 do (setf hash (mix hash (content-hash element (1- depth)))))
+           hash))
+        ((hash-table-p object)
+         (mix (mix (identity-hash object) (hash-table-count object))
+              (if (and *inside-p* (not (sb-ext:hash-table-weakness object))) (entries-hash object depth) 0)))
+        ((looked-into-p object) (values-in-slots-hash object depth))
         (t (identity-hash object))))
 
 ;;; Variables that change by themselves
@@ -159,6 +204,7 @@
      (lambda (symbol)
        (unless (or (keywordp symbol) (moving-p symbol) (not (boundp symbol)))
          (let ((value (ignore-errors (sb-ext:symbol-global-value symbol)))) ; there may be none but this thread's
+           (setf *objects-left* +objects-looked-into+)
            (add (mix (symbol-hash symbol) (content-hash value (if (system-symbol-p symbol) 0 3))))))))))
 
 (define-part "properties" (omit)

@@ -76,6 +76,11 @@ impl Asker {
         self.lasting
     }
 
+    /// Returns true if the call was answered with a question before.
+    pub(super) fn is_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+
     /// Checks that a tool may perform the operation. Dropping the future withdraws the request.
     pub(super) async fn ask(
         &mut self,

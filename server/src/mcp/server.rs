@@ -438,7 +438,9 @@ fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToo
         notices.iter().map(|notice| format!("\n\n; Note: {}", notice.replace('\n', "\n; "))).collect();
     result.content = vec![ContentBlock::text(text + &notes.concat())];
     if let Some(facts) = facts {
-        facts.insert("notices".into(), notices.into());
+        let mut all = facts.remove("notices").and_then(|told| told.as_array().cloned()).unwrap_or_default();
+        all.extend(notices.into_iter().map(serde_json::Value::from));
+        facts.insert("notices".into(), all.into());
     }
     result
 }

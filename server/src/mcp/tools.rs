@@ -24,6 +24,7 @@ mod run_tests;
 mod schema;
 mod source_location;
 mod threads;
+mod tried_first;
 mod try_code;
 
 use std::borrow::Cow;
@@ -96,10 +97,9 @@ pub(crate) trait Tool {
         std::future::ready(Ok(Self::asks(input)))
     }
 
-    /// The answer of a call that would fail even with approval. Computed when approval would be
-    /// requested.
-    fn foreseen(_: &Call, _: &Self::Input) -> impl Future<Output = Option<Reply<Self::Output>>> + Send {
-        std::future::ready(None)
+    /// The outcome of the call as far as it is known before approval is requested.
+    fn foreseen(_: &Call, _: &Self::Input) -> impl Future<Output = Foreseen<Self::Output>> + Send {
+        std::future::ready(Foreseen::Nothing)
     }
 
     /// How the tool reads the code in its arguments, which a person is told with the code.
@@ -113,6 +113,16 @@ pub(crate) trait Tool {
     }
 
     fn call(call: Call, input: Self::Input) -> impl Future<Output = Reply<Self::Output>> + Send;
+}
+
+/// The outcome of a call, as far as it is known before approval is requested.
+#[derive(Debug)]
+pub(crate) enum Foreseen<T> {
+    Nothing,
+    /// The answer: the call would fail even with approval, or needs none.
+    Answer(Reply<T>),
+    /// The result of a trial in a copy of the image, for the person who is asked.
+    Tried(String),
 }
 
 /// How a tool reads code.
@@ -375,7 +385,13 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                     Some((class, _)) => call.session.would_ask(call.client, *class, T::NAME).await,
                     None => false,
                 };
-                let foreseen = if asks { T::foreseen(&call, &input).await } else { None };
+                let foreseen = if asks { T::foreseen(&call, &input).await } else { Foreseen::Nothing };
+                let (foreseen, tried) = match foreseen {
+                    Foreseen::Answer(reply) => (Some(reply), None),
+                    Foreseen::Tried(tried) => (None, Some(tried)),
+                    Foreseen::Nothing => (None, None),
+                };
+                let asked = asked.map(|(class, subject)| (class, Subject { tried, ..subject }));
                 let reads = if asks { T::reads(&input) } else { None };
                 let asked = match (asked, &reads) {
                     (Some((class, subject)), Some(reads)) if subject.code.is_some() => {

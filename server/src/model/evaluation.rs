@@ -137,3 +137,20 @@ pub struct LoadSystemOutcome {
     #[serde(flatten)]
     pub outcome: EvalOutcome,
 }
+
+/// An evaluation in a copy of the image, and what it would have changed.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct TriedEvaluation {
+    /// The outcome in the copy.
+    #[serde(flatten)]
+    pub outcome: EvalOutcome,
+    /// True if the copy was compared before and after; false if it told of no comparison.
+    #[serde(default)]
+    pub compared: bool,
+    /// The parts of the image that would have changed: `functions`, `variables`, ...
+    #[serde(default)]
+    pub changed: Vec<String>,
+    /// The messages of the first refusals of the confinement.
+    #[serde(default)]
+    pub refusals: Vec<String>,
+}

@@ -6,10 +6,11 @@ use tokio::sync::oneshot;
 
 use super::event::{Event, Start};
 use super::jobs::{Jobs, Kind};
-use super::{ClientId, Session, settle};
+use super::{ClientId, EvalRequest, Session, settle};
 use crate::config::Config;
 use crate::image::api::Operation;
-use crate::image::api::eval_copy::WorkInCopyParams;
+use crate::image::api::eval_copy::{TryEvaluationParams, WorkInCopyParams};
+use crate::model::evaluation::TriedEvaluation;
 use crate::model::image::ImageError;
 
 /// The longest time, in seconds, for which an agent holds a copy, unless the person lets
@@ -17,6 +18,9 @@ use crate::model::image::ImageError;
 const LONGEST: f64 = 600.0;
 /// Seconds that the host waits after the copy itself should have left the code.
 const GRACE: f64 = 2.0;
+
+/// Seconds that a copy has for its comparison before and after an evaluation.
+const COMPARISON: f64 = 20.0;
 
 /// The limits of an agent's work in a copy.
 pub(super) struct Limits {
@@ -78,6 +82,22 @@ impl Session {
             session.send(Event::Run { client, what, kind: Kind::Other, start });
             settle(answer).await
         }
+    }
+}
+
+impl Session {
+    /// Evaluates code in a confined copy of the image, and compares the copy before and after.
+    /// `request.timeout`: seconds.
+    pub fn try_evaluation(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+    ) -> impl Future<Output = Result<TriedEvaluation, ImageError>> + Send + use<> {
+        let EvalRequest { code, package, capture_time, timeout, .. } = request;
+        let code_timeout = timeout.unwrap_or(LONGEST);
+        let operation =
+            move |session, timeout| TryEvaluationParams { session, code, package, capture_time, code_timeout, timeout };
+        self.run_in_copy(client, "trying an evaluation", code_timeout + COMPARISON, operation)
     }
 }
 

@@ -33,13 +33,13 @@ async fn the_editor_is_asked_and_its_answer_counts() {
     assert_eq!(text(&agent.result(call).await), "=> ASKED");
 
     // Once means once.
-    let call = agent.begin("evaluate-lisp", json!({"code": "(asked 21)"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(asked 21)"})).await;
     editor.press("Deny").await;
     let result = agent.result(call).await;
     assert_eq!(result["isError"], true);
     assert!(text(&result).contains("not allowed by the person"), "{}", text(&result));
 
-    let call = agent.begin("evaluate-lisp", json!({"code": "(asked 22)"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(asked 22)"})).await;
     let question = editor.question().await;
     editor.reply(&question, Value::Null).await;
     assert!(text(&agent.result(call).await).starts_with("Refused"), "a question that is put away is a no");
@@ -69,21 +69,25 @@ async fn for_this_session_is_for_this_connection_class_and_tool() {
     let guarded = Guarded::new().await;
     let mut editor = guarded.editor().await;
     let mut agent = guarded.agent("one").await;
-    let call = agent.begin("evaluate-lisp", json!({"code": "1"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "1"})).await;
     editor.press("Allow for this session").await;
     assert_eq!(text(&agent.result(call).await), "=> 1");
-    assert_eq!(text(&agent.call("evaluate-lisp", json!({"code": "2"})).await), "=> 2");
-    assert_eq!(text(&agent.call("repl_eval", json!({"code": "3"})).await), "=> 3", "the same tool by its other name");
+    assert_eq!(text(&agent.call("evaluate-lisp", json!({"in": "image", "code": "2"})).await), "=> 2");
+    assert_eq!(
+        text(&agent.call("repl_eval", json!({"in": "image", "code": "3"})).await),
+        "=> 3",
+        "the same tool by its other name"
+    );
     assert!(!editor.was_asked().await);
 
     // Another agent, also one of the same name, is another.
     let mut other = guarded.agent("one").await;
-    let call = other.begin("evaluate-lisp", json!({"code": "4"})).await;
+    let call = other.begin("evaluate-lisp", json!({"in": "image", "code": "4"})).await;
     editor.press("Deny").await;
     assert!(text(&other.result(call).await).starts_with("Refused"));
     agent.vanish().await;
     let mut again = guarded.agent("one").await;
-    let call = again.begin("evaluate-lisp", json!({"code": "5"})).await;
+    let call = again.begin("evaluate-lisp", json!({"in": "image", "code": "5"})).await;
     editor.press("Deny").await;
     assert!(text(&again.result(call).await).starts_with("Refused"));
 
@@ -111,14 +115,14 @@ async fn of_several_editors_the_first_answer_counts_and_the_others_are_told() {
     let mut agent = guarded.agent("agent").await;
 
     let code = format!("(progn {} 1)", "nil ".repeat(2_000));
-    let call = agent.begin("evaluate-lisp", json!({"code": code})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": code})).await;
     let (shown, asked) = (plain.question().await, rich.question().await);
     assert_eq!(asked["method"], "consort/approve");
     let params = &asked["params"];
     assert_eq!(params["code"], format!(";; Package: COMMON-LISP-USER\n{code}"), "all of it");
     assert_eq!((&params["tool"], &params["class"]), (&json!("evaluate-lisp"), &json!("eval")));
     assert_eq!((&params["client"], &params["deadlineSeconds"]), (&json!("agent 1"), &json!(120.0)));
-    assert_eq!(params["arguments"], json!({"code": code}));
+    assert_eq!(params["arguments"], json!({"in": "image", "code": code}));
     let message = shown["params"]["message"].as_str().expect("a message");
     assert!(message.len() < 3_000 && message.contains("CHARACTERS ARE NOT SHOWN"), "{message}");
 
@@ -134,13 +138,13 @@ async fn of_several_editors_the_first_answer_counts_and_the_others_are_told() {
 
     // One that puts it away leaves it to the other. It is told of the answer if that comes first.
     plain.ignore(&["window/showMessage"]);
-    let call = agent.begin("evaluate-lisp", json!({"code": "2"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "2"})).await;
     let (shown, asked) = (plain.question().await, rich.question().await);
     plain.reply(&shown, Value::Null).await;
     rich.reply(&asked, json!({"decision": "allow"})).await;
     assert_eq!(text(&agent.result(call).await), "=> 2");
 
-    let call = agent.begin("evaluate-lisp", json!({"code": "3"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "3"})).await;
     let asked = rich.question().await;
     plain.press("Deny").await;
     assert!(text(&agent.result(call).await).starts_with("Refused"));
@@ -155,7 +159,7 @@ async fn an_editor_that_leaves_has_not_allowed_anything() {
     let guarded = Guarded::new().await;
     let mut editor = guarded.editor().await;
     let mut agent = guarded.agent("agent").await;
-    let call = agent.begin("evaluate-lisp", json!({"code": "1"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "1"})).await;
     editor.question().await;
     editor.vanish().await;
     assert!(text(&agent.result(call).await).starts_with("Refused"));
@@ -175,7 +179,7 @@ async fn without_an_editor_the_agents_client_asks() {
         (json!({"action": "accept", "content": {}}), "Refused"),
         (json!({"action": "accept", "content": {"decision": "allow-session"}}), "=> 1"),
     ] {
-        let call = agent.begin("evaluate-lisp", json!({"code": "1"})).await;
+        let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "1"})).await;
         let question = agent.wait_for("elicitation/create").await;
         assert!(
             question["params"]["message"].to_string().contains("AI agent agent 1 wants to evaluate code"),
@@ -186,11 +190,15 @@ async fn without_an_editor_the_agents_client_asks() {
         let result = agent.result(call).await;
         assert!(text(&result).starts_with(expected), "{answer}: {}", text(&result));
     }
-    assert_eq!(text(&agent.call("evaluate-lisp", json!({"code": "2"})).await), "=> 2", "allowed for the session");
+    assert_eq!(
+        text(&agent.call("evaluate-lisp", json!({"in": "image", "code": "2"})).await),
+        "=> 2",
+        "allowed for the session"
+    );
 
     // A client that cannot ask is told what a person can do.
     let mut mute = guarded.agent("mute").await;
-    let result = mute.call("evaluate-lisp", json!({"code": "1"})).await;
+    let result = mute.call("evaluate-lisp", json!({"in": "image", "code": "1"})).await;
     assert_eq!(result["isError"], true);
     for words in ["nobody can be asked", "open the workspace in an editor", "eval = \"allow\"", "consort stop"] {
         assert!(text(&result).contains(words), "no {words:?} in {}", text(&result));
@@ -203,20 +211,22 @@ async fn without_an_editor_the_agents_client_asks() {
 async fn the_revision_without_a_handshake_asks_by_an_input_required_result() {
     let guarded = Guarded::new().await;
     let mut agent = Agent::modern(&guarded.world.session, "modern", json!({"elicitation": {}}));
-    let asked = agent.call("evaluate-lisp", json!({"code": "(list 1 2)"})).await;
+    let asked = agent.call("evaluate-lisp", json!({"in": "image", "code": "(list 1 2)"})).await;
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let question = &asked["inputRequests"]["approval"];
     assert_eq!(question["method"], "elicitation/create");
     assert!(question["params"]["message"].to_string().contains("(list 1 2)"));
     let retry = json!({
-        "name": "evaluate-lisp", "arguments": {"code": "(list 1 2)"}, "requestState": asked["requestState"],
+        "name": "evaluate-lisp", "arguments": {"in": "image", "code": "(list 1 2)"}, "requestState": asked["requestState"],
         "inputResponses": {"approval": {"action": "accept", "content": {"decision": "allow"}}},
     });
     let id = agent.ask("tools/call", retry).await;
     assert_eq!(text(&agent.result(id).await), "=> (1 2)");
 
     let mut mute = Agent::modern(&guarded.world.session, "mute", json!({}));
-    assert!(text(&mute.call("evaluate-lisp", json!({"code": "1"})).await).contains("nobody can be asked"));
+    assert!(
+        text(&mute.call("evaluate-lisp", json!({"in": "image", "code": "1"})).await).contains("nobody can be asked")
+    );
     guarded.end().await;
 }
 
@@ -268,5 +278,45 @@ async fn an_editor_that_came_after_the_question_does_not_answer_it() {
     assert!(text(&agent.result(call).await).starts_with("Refused"));
     assert_eq!(editor.eval("(boundp '*late*)").await, ["NIL"]);
     session.detach(late);
+    guarded.end().await;
+}
+
+/// A trial in a copy comes before the question: one that changes nothing is the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_evaluation_that_changes_nothing_asks_nobody() {
+    let guarded = Guarded::new().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    editor.eval("(defparameter *prices* (let ((prices (make-hash-table))) (setf (gethash 1 prices) 10) prices))").await;
+
+    let answer = agent.call("evaluate-lisp", json!({"code": "(let ((price (gethash 1 *prices*))) (* 2 price))"})).await;
+    assert!(text(&answer).starts_with("=> 20\n\n; Note: Evaluated in a confined copy"), "{}", text(&answer));
+    let notice = answer["structuredContent"]["notices"][0].as_str().unwrap_or_default();
+    assert!(notice.contains("nobody was asked"), "{answer}");
+    let failed = agent.call("evaluate-lisp", json!({"code": "(car 1)"})).await;
+    assert!(text(&failed).starts_with("[ERROR] TYPE-ERROR"), "{}", text(&failed));
+    assert!(!editor.was_asked().await);
+
+    let file = guarded.world.path("made.txt");
+    let write = format!("(ignore-errors (close (open {:?} :direction :output)))", file.display().to_string());
+    for (code, shown) in [
+        ("(setf (gethash 1 *prices*) 11)", "Tried in a copy of the image: it changed variables"),
+        ("(defun made () 1)", "Tried in a copy of the image: it changed compiler, functions"),
+        (&write, "Tried in a copy of the image: it was refused: "),
+        ("(loop)", "Tried in a copy of the image: it had not ended after 0.5 s"),
+    ] {
+        let call = agent.begin("evaluate-lisp", json!({"code": code, "timeout": 0.5})).await;
+        let question = editor.press("Deny").await;
+        let message = question["params"]["message"].as_str().expect("a message");
+        assert!(message.contains(shown), "no {shown:?} in {message}");
+        assert_eq!(agent.result(call).await["isError"], true);
+    }
+    assert!(!file.exists());
+    assert_eq!(editor.eval("(list (gethash 1 *prices*) (fboundp 'made))").await, ["(10 NIL)"]);
+
+    let call = agent.begin("evaluate-lisp", json!({"code": "(+ 1 2)", "in": "image"})).await;
+    let question = editor.press("Allow").await;
+    assert!(!question.to_string().contains("Tried in a copy"), "{question}");
+    assert_eq!(text(&agent.result(call).await), "=> 3");
     guarded.end().await;
 }

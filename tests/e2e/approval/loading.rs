@@ -171,24 +171,24 @@ async fn a_person_is_told_the_package_and_a_readtable_of_ones_own() {
     let mut editor = guarded.editor().await;
     let mut agent = guarded.agent("agent").await;
     let message = |question: &Value| question["params"]["message"].as_str().expect("a message").to_owned();
-    let call = agent.begin("evaluate-lisp", json!({"code": "(in-package :keyword)"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(in-package :keyword)"})).await;
     let question = editor.press("Allow").await;
     assert!(message(&question).contains("\nPackage: COMMON-LISP-USER\n"), "{}", message(&question));
     assert!(!message(&question).contains("READTABLE"), "{}", message(&question));
     agent.result(call).await;
     let code =
         "(cl:progn (cl:set-macro-character #\\! #'cl:identity) (cl:setf (cl:readtable-case cl:*readtable*) :invert))";
-    let call = agent.begin("evaluate-lisp", json!({"code": code})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": code})).await;
     let question = editor.press("Allow").await;
     assert!(message(&question).contains("\nPackage: KEYWORD\n"), "{}", message(&question));
     agent.result(call).await;
 
-    let call = agent.begin("evaluate-lisp", json!({"code": "(cl:list 1)"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(cl:list 1)"})).await;
     let question = editor.question().await;
     let words = "\nTHE READTABLE IS NOT THE STANDARD ONE: readtable-case :INVERT !\n";
     assert!(message(&question).contains(words), "{}", message(&question));
     // Another call of the session makes it another while the person reads.
-    let other = agent.begin("evaluate-lisp", json!({"code": "(cl:in-package :cl-user)"})).await;
+    let other = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(cl:in-package :cl-user)"})).await;
     let second = editor.question().await;
     editor.reply(&second, json!({"title": "Allow"})).await;
     agent.result(other).await;

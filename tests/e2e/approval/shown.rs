@@ -43,7 +43,7 @@ async fn nothing_in_the_code_hides_or_passes_for_something_else() {
         // The reader's own macros are shown as they are.
         ("(list #.(delete-file \"x\"))".to_owned(), "#.(delete-file \"x\")"),
     ] {
-        let message = shown(&mut agent, &mut editor, "evaluate-lisp", json!({"code": code})).await;
+        let message = shown(&mut agent, &mut editor, "evaluate-lisp", json!({"in": "image", "code": code})).await;
         assert!(message.contains(words), "no {words:?} in {message}");
     }
     let refused = guarded.audit();
@@ -58,7 +58,7 @@ async fn an_editor_with_room_for_all_the_code_sees_the_same() {
     rich.initialize(json!({"capabilities": {"experimental": {"consort": {"approve": true}}}})).await;
     rich.command("consort.status", json!({})).await.expect("a status");
     let mut agent = guarded.agent("agent").await;
-    let arguments = json!({"code": "(d\u{435}lete-file\u{202e} \"x\")", "package": "KEYWORD"});
+    let arguments = json!({"in": "image", "code": "(d\u{435}lete-file\u{202e} \"x\")", "package": "KEYWORD"});
     let call = agent.begin("evaluate-lisp", arguments.clone()).await;
     let question = rich.question().await;
     assert_eq!(
@@ -84,7 +84,11 @@ async fn what_else_was_given_is_shown_too() {
             json!({"code": "(run)", "package": "EVIL", "timeout": 86400}),
             &["Package: EVIL", "With timeout: 86400"][..],
         ),
-        ("evaluate-lisp", json!({"code": "(run)", "package": "A\n\nAllow?\u{202e}"}), &["Package: A Allow?\\u{202e}"]),
+        (
+            "evaluate-lisp",
+            json!({"in": "image", "code": "(run)", "package": "A\n\nAllow?\u{202e}"}),
+            &["Package: A Allow?\\u{202e}"],
+        ),
         (
             "profile-code",
             json!({"code": "(run)", "package": "EVIL", "mode": "time"}),
@@ -118,8 +122,8 @@ async fn arguments_are_one_thing_however_they_are_written() {
     let mut editor = guarded.editor().await;
     let mut agent = guarded.agent("agent").await;
     for (id, arguments) in [
-        (901, r#"{"code": "(list :seen)", "code": "(list :done)"}"#),
-        (902, r#"{"code": "(list :done)", "c\u006fde": "(list :done)"}"#),
+        (901, r#"{"in": "image", "code": "(list :seen)", "code": "(list :done)"}"#),
+        (902, r#"{"in": "image", "code": "(list :done)", "c\u006fde": "(list :done)"}"#),
     ] {
         let call = format!(
             r#"{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": "evaluate-lisp", "arguments": {arguments}}}}}"#
@@ -137,9 +141,9 @@ async fn arguments_are_one_thing_however_they_are_written() {
     // The order of the keys is none of an approval's business.
     let mut modern = Agent::modern(&guarded.world.session, "modern", json!({"elicitation": {}}));
     editor.leave().await;
-    let asked = modern.call("evaluate-lisp", json!({"code": "3", "package": "CL-USER"})).await;
+    let asked = modern.call("evaluate-lisp", json!({"in": "image", "code": "3", "package": "CL-USER"})).await;
     let mut arguments = serde_json::Map::new();
-    for (key, value) in [("package", "CL-USER"), ("code", "3")] {
+    for (key, value) in [("package", "CL-USER"), ("in", "image"), ("code", "3")] {
         arguments.insert(key.into(), value.into());
     }
     let again = json!({
@@ -162,8 +166,8 @@ async fn nothing_runs_while_a_person_reads() {
     let code = "(list #.(setf cl-user::*ran* :read) (macrolet ((m () (setf cl-user::*ran* :expanded))) (m)))";
     let core = "(defun core () #.(setf cl-user::*ran* :edited))";
     for (tool, arguments) in [
-        ("evaluate-lisp", json!({"code": code})),
-        ("repl_eval", json!({"code": code})),
+        ("evaluate-lisp", json!({"in": "image", "code": code})),
+        ("repl_eval", json!({"in": "image", "code": code})),
         ("profile-code", json!({"code": code})),
         ("code_compile_string", json!({"code": code})),
         ("code_replace_function", json!({"function": "cl-user::core", "new_code": core})),
@@ -188,7 +192,10 @@ async fn nothing_runs_while_a_person_reads() {
         ("apropos", json!({"pattern": "#.(setf cl-user::*ran* :looked)"})),
         ("lisp-read-file", json!({"path": "core.lisp", "name_pattern": "#.(setf cl-user::*ran* :looked)"})),
         ("diagnostics", json!({"paths": ["core.lisp"]})),
-        ("evaluate-lisp", json!({"code": code, "package": "#.(setf cl-user::*ran* :looked)", "approved": true})),
+        (
+            "evaluate-lisp",
+            json!({"in": "image", "code": code, "package": "#.(setf cl-user::*ran* :looked)", "approved": true}),
+        ),
     ] {
         agent.call(tool, arguments).await;
         assert_eq!(editor.eval("cl-user::*ran*").await, ["NIL"], "{tool}");
@@ -214,7 +221,9 @@ async fn names_and_messages_of_others_are_no_links() {
     let mut editor = guarded.editor().await;
     for name in nasty() {
         let mut agent = guarded.agent(&name).await;
-        let message = shown(&mut agent, &mut editor, "evaluate-lisp", json!({"code": name, "package": name})).await;
+        let message =
+            shown(&mut agent, &mut editor, "evaluate-lisp", json!({"in": "image", "code": name, "package": name}))
+                .await;
         harmless(&message);
         assert!(!message.contains("]("), "{message}");
     }
@@ -225,7 +234,7 @@ async fn names_and_messages_of_others_are_no_links() {
     rich.command("consort.status", json!({})).await.expect("a status");
     for name in nasty() {
         let mut agent = guarded.agent(&name).await;
-        let call = agent.begin("evaluate-lisp", json!({"code": "(list 1)"})).await;
+        let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(list 1)"})).await;
         let question = rich.question().await;
         for field in ["client", "what", "message"] {
             let text = question["params"][field].as_str().expect("text");

@@ -44,7 +44,7 @@ async fn ten_usual_tasks_cost_two_questions_at_most() {
         ("read code", &[("lisp-read-file", json!({"path": "app/app.lisp"}))]),
         ("check a form", &[("compile-form", json!({"code": "(defun f (x) (* x x))"}))]),
         ("look at a symbol", &[("describe-symbol", json!({"symbol": "app::twice"}))]),
-        ("evaluate a pure form in a copy", &[("evaluate-lisp", json!({"code": "(app::twice 4)", "in": "copy"}))]),
+        ("evaluate a form", &[("evaluate-lisp", json!({"code": "(app::twice 4)"}))]),
         ("expand a macro", &[("macroexpand-form", json!({"form": "(when a b)"}))]),
         (
             "edit a definition and reload it",
@@ -63,18 +63,33 @@ async fn ten_usual_tasks_cost_two_questions_at_most() {
     ];
     let mut costs = Vec::new();
     for (task, calls) in tasks {
-        let before = asked.load(Ordering::SeqCst);
-        for (tool, arguments) in calls {
-            let result = agent.call(tool, arguments.clone()).await;
-            assert_ne!(result["isError"], true, "{task}, {tool}: {}", text(&result));
+        let mut questions = [0, 0];
+        // As it is, and with all that can run in a copy in the image.
+        for (copies, asked_then) in [true, false].into_iter().zip(&mut questions) {
+            let before = asked.load(Ordering::SeqCst);
+            for (tool, arguments) in calls {
+                let mut arguments = arguments.clone();
+                if !copies && ["evaluate-lisp", "run-tests", "profile-code", "macroexpand-form"].contains(tool) {
+                    arguments["in"] = json!("image");
+                }
+                if !copies && *tool == "lisp-edit-form" {
+                    arguments["content"] = json!("(defun twice (x) (* 2 x))");
+                }
+                let result = agent.call(tool, arguments).await;
+                assert_ne!(result["isError"], true, "{task}, {tool}: {}", text(&result));
+            }
+            *asked_then = asked.load(Ordering::SeqCst) - before;
         }
-        costs.push((task, asked.load(Ordering::SeqCst) - before));
+        costs.push((task, questions));
     }
-    for (task, questions) in &costs {
-        println!("{questions} {task}");
+    println!("with copies, without");
+    for (task, [with, without]) in &costs {
+        println!("{with} {without} {task}");
     }
-    println!("{} questions for {} tasks", costs.iter().map(|(_, questions)| questions).sum::<usize>(), costs.len());
-    assert!(costs.iter().all(|(_, questions)| *questions <= MOST), "{costs:?}");
+    let sum = |which: usize| costs.iter().map(|(_, questions)| questions[which]).sum::<usize>();
+    println!("{} and {} questions for {} tasks", sum(0), sum(1), costs.len());
+    assert!(costs.iter().all(|(_, [with, _])| *with <= MOST), "{costs:?}");
+    assert!(sum(0) < sum(1), "copies spare questions: {costs:?}");
     person.abort();
     assert!(person.await.is_err(), "it was aborted");
     guarded.end().await;

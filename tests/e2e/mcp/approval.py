@@ -84,9 +84,9 @@ ALLOW, SESSION, DENY = (("accept", {"decision": decision}) for decision in ["all
 async def the_person_behind_the_client_is_asked():
     before = len(audit())
     async with Agent([ALLOW, DENY, ("decline", None), ("cancel", None)]) as agent:
-        assert await agent.call("evaluate-lisp", {"code": "(+ 20 22)"}) == (False, "=> 42")
+        assert await agent.call("evaluate-lisp", {"in": "image", "code": "(+ 20 22)"}) == (False, "=> 42")
         for _ in range(3):
-            failed, answer = await agent.call("repl_eval", {"code": "(+ 1 1)"})
+            failed, answer = await agent.call("repl_eval", {"in": "image", "code": "(+ 1 1)"})
             assert failed and answer.startswith("Refused: evaluate-lisp"), answer
         assert len(agent.asked) == 4
         assert "(+ 20 22)" in agent.asked[0] and "wants to evaluate code in the image" in agent.asked[0], agent.asked
@@ -95,20 +95,31 @@ async def the_person_behind_the_client_is_asked():
 
 
 @check
+async def an_evaluation_that_changes_nothing_is_answered_from_a_copy_and_nobody_is_asked():
+    async with Agent([DENY]) as agent:
+        failed, answer = await agent.call("evaluate-lisp", {"code": "(+ 20 22)"})
+        assert not failed and answer.startswith("=> 42") and "nobody was asked" in answer, answer
+        assert agent.asked == []
+        failed, answer = await agent.call("evaluate-lisp", {"code": "(defun made-by-agent () 1)"})
+        assert failed and answer.startswith("Refused: evaluate-lisp"), answer
+        assert "Tried in a copy of the image: it changed compiler, functions" in agent.asked[0], agent.asked
+
+
+@check
 async def for_this_session_is_for_this_connection():
     async with Agent([SESSION]) as agent:
         for _ in range(3):
-            assert await agent.call("evaluate-lisp", {"code": "1"}) == (False, "=> 1")
+            assert await agent.call("evaluate-lisp", {"in": "image", "code": "1"}) == (False, "=> 1")
         async with Agent([DENY]) as other:
-            assert (await other.call("evaluate-lisp", {"code": "1"}))[0]
+            assert (await other.call("evaluate-lisp", {"in": "image", "code": "1"}))[0]
     async with Agent([DENY]) as again:
-        assert (await again.call("evaluate-lisp", {"code": "1"}))[0]
+        assert (await again.call("evaluate-lisp", {"in": "image", "code": "1"}))[0]
 
 
 @check
 async def a_client_that_cannot_ask_is_told_what_a_person_can_do():
     async with Agent() as agent:
-        failed, answer = await agent.call("evaluate-lisp", {"code": "1"})
+        failed, answer = await agent.call("evaluate-lisp", {"in": "image", "code": "1"})
         assert failed and "nobody can be asked" in answer and "eval" in answer, answer
         # Calls that need no approval ask nobody.
         assert not (await agent.call("compile-form", {"code": "(defun f (x) x)"}))[0]
@@ -162,7 +173,7 @@ async def the_http_front_end_has_the_same_gate():
                 data = [line[5:] for line in text.splitlines() if line.startswith("data:") and line[5:].strip()] or [text]
                 return answer.status, data[-1]
 
-            call = {"name": "evaluate-lisp", "arguments": {"code": "(list 7)"}}
+            call = {"name": "evaluate-lisp", "arguments": {"in": "image", "code": "(list 7)"}}
             before = len(audit())
             assert post(call, token=None)[0] == 401 and post(call, token="x" * 64)[0] == 401
             assert post(call, origin="http://evil.example")[0] == 403
@@ -176,7 +187,7 @@ async def the_http_front_end_has_the_same_gate():
                 answer = {"approval": {"action": "accept", "content": {"decision": decision}}}
                 return call | {"requestState": asked["requestState"], "inputResponses": answer} | more
 
-            refused = json.loads(post(retry("allow", arguments={"code": "(list 8)"}))[1])["result"]
+            refused = json.loads(post(retry("allow", arguments={"in": "image", "code": "(list 8)"}))[1])["result"]
             assert refused["isError"] and "the arguments are not those" in refused["content"][0]["text"], refused
             asked = json.loads(post(call)[1])["result"]
             done = json.loads(post(retry("allow-session"))[1])["result"]
@@ -198,12 +209,12 @@ async def a_workspace_or_an_agent_cannot_loosen_it():
         # For the host that is to come.
         subprocess.run([CONSORT, "stop", "--workspace", WORKSPACE], env=ENVIRONMENT, capture_output=True)
         async with Agent() as agent:
-            assert "nobody can be asked" in (await agent.call("evaluate-lisp", {"code": "1"}))[1]
+            assert "nobody can be asked" in (await agent.call("evaluate-lisp", {"in": "image", "code": "1"}))[1]
         with open(settings, "w") as file:
             file.write('[approval]\neval = "deny"\n')
         subprocess.run([CONSORT, "stop", "--workspace", WORKSPACE], env=ENVIRONMENT, capture_output=True)
         async with Agent([ALLOW]) as agent:
-            failed, answer = await agent.call("evaluate-lisp", {"code": "1"})
+            failed, answer = await agent.call("evaluate-lisp", {"in": "image", "code": "1"})
             assert failed and "the workspace's consort.toml denies" in answer and not agent.asked, answer
     finally:
         open(settings, "w").close()

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use super::Operation;
+use crate::model::evaluation::TriedEvaluation;
+
 /// `eval-in-copy`, as the session sends it.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvalInCopyParams {
@@ -22,6 +25,28 @@ pub struct EvalInCopyParams {
     /// Bytes of private memory for the copy.
     #[serde(skip)]
     pub memory: u64,
+}
+
+/// The work `try-evaluation`: an evaluation that tells what it would have changed.
+#[derive(Debug, Clone, Serialize)]
+pub struct TryEvaluationParams {
+    /// See [`EvalInCopyParams::session`].
+    pub session: String,
+    /// See [`EvalInCopyParams::code`].
+    pub code: String,
+    /// See [`EvalInCopyParams::package`].
+    pub package: Option<String>,
+    /// See [`EvalInCopyParams::capture_time`].
+    pub capture_time: bool,
+    /// Seconds after which the copy leaves the code.
+    pub code_timeout: f64,
+    /// Seconds for the code and the comparison.
+    pub timeout: f64,
+}
+
+impl Operation for TryEvaluationParams {
+    const NAME: &'static str = "try-evaluation";
+    type Answer = TriedEvaluation;
 }
 
 /// `eval-in-copy` for an operation that is otherwise one of the image's own.

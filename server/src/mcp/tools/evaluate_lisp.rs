@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::in_copy::{self, Where};
-use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
+use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool, tried_first};
 use crate::ide::evaluate::{self, Ending, Evaluation};
 use crate::model::image::{ImageError, LOST};
 use crate::session::EvalRequest;
@@ -35,6 +35,21 @@ pub(crate) struct Input {
     place: Option<Where>,
 }
 
+impl Input {
+    fn request(&self) -> EvalRequest {
+        EvalRequest {
+            code: self.code.clone(),
+            package: self.package.clone(),
+            capture_time: self.capture_time.unwrap_or(false),
+            timeout: self.timeout,
+            origin: None,
+            output: None,
+            debug: false,
+            threads: false,
+        }
+    }
+}
+
 impl Tool for EvaluateLisp {
     type Input = Input;
     type Output = Evaluation;
@@ -51,29 +66,26 @@ across calls, in the live image the user's editor shares.";
         Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
     }
 
+    async fn foreseen(call: &Call, input: &Input) -> Foreseen<Evaluation> {
+        if input.place.is_some() {
+            return Foreseen::Nothing;
+        }
+        tried_first::foresee(call, input.request()).await
+    }
+
     fn reads(input: &Input) -> Option<Reads> {
         Some(Reads::InSession(input.package.clone()))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Evaluation> {
-        let Input { code, package, capture_time, timeout, place } = input;
-        let in_copy = in_copy::in_copy(place);
+        let (package, in_copy) = (input.package.clone(), in_copy::in_copy(input.place));
         let (output, chunks) = if call.progress.is_wanted() && !in_copy {
             let (output, chunks) = mpsc::unbounded_channel();
             (Some(output), Some(chunks))
         } else {
             (None, None)
         };
-        let request = EvalRequest {
-            code,
-            package: package.clone(),
-            capture_time: capture_time.unwrap_or(false),
-            timeout,
-            origin: None,
-            output,
-            debug: false,
-            threads: false,
-        };
+        let request = EvalRequest { output, ..input.request() };
         let answer = if in_copy {
             call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
         } else {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
+use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::{chatter, reload};
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
@@ -83,9 +83,11 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
 }
 
 /// The answer of a reload of code that the compiler rejects.
-async fn foresee(call: &Call, what: Reload) -> Option<Reply<Reloaded>> {
-    let failure = call.session.foresee(call.client, &what).await.err()?;
-    Some(Reply::new(failure.render(), Reloaded::failed(&failure), true))
+async fn foresee(call: &Call, what: Reload) -> Foreseen<Reloaded> {
+    match call.session.foresee(call.client, &what).await {
+        Ok(_) => Foreseen::Nothing,
+        Err(failure) => Foreseen::Answer(Reply::new(failure.render(), Reloaded::failed(&failure), true)),
+    }
 }
 
 fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) -> Option<(Class, Subject)> {
@@ -148,7 +150,7 @@ Reports what was redefined and which callers are stale.";
         Some(Reads::InImage(input.package.clone().unwrap_or_else(|| "CL-USER".into())))
     }
 
-    async fn foreseen(call: &Call, input: &Self::Input) -> Option<Reply<Reloaded>> {
+    async fn foreseen(call: &Call, input: &Self::Input) -> Foreseen<Reloaded> {
         let (code, package) = (input.code.clone(), input.package.clone());
         let (file, line) = (input.filename.clone().map(PathBuf::from), input.position.unwrap_or(1).max(1));
         foresee(call, Reload::Code { code, package, file, line }).await
@@ -336,7 +338,7 @@ Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
         Some(Reads::InImage(package.unwrap_or_else(|| "CL-USER".into())))
     }
 
-    async fn foreseen(call: &Call, input: &Self::Input) -> Option<Reply<Reloaded>> {
+    async fn foreseen(call: &Call, input: &Self::Input) -> Foreseen<Reloaded> {
         let (function, code) = (input.function.clone(), input.new_code.clone());
         foresee(call, Reload::Function { function, code, package: input.package.clone(), file: None, line: 1 }).await
     }

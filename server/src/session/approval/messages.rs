@@ -15,6 +15,8 @@ const TAIL: usize = 8;
 const CODE: usize = 2_000;
 /// The limit of named files.
 const FILES: usize = 12;
+/// The limit of the result of a trial in characters.
+const TRIED: usize = 400;
 /// The limit of a name in characters.
 const NAME: usize = 80;
 
@@ -35,6 +37,7 @@ pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
             text.push_str(&format!("\n{line}"));
         }
     }
+    tried(request, &mut text);
     match &subject.code {
         Some(code) => {
             reading(request, &mut text);
@@ -64,6 +67,7 @@ pub fn whole(request: &ApprovalRequest) -> Option<String> {
     let subject = &request.subject;
     let code = subject.code.as_deref().or(subject.changes.as_deref())?;
     let mut notes = String::new();
+    tried(request, &mut notes);
     reading(request, &mut notes);
     others(request, &mut notes);
     if let Some(line) = lookalikes(code) {
@@ -71,6 +75,14 @@ pub fn whole(request: &ApprovalRequest) -> Option<String> {
     }
     let notes: String = notes.lines().skip(1).map(|line| format!(";; {line}\n")).collect();
     Some(notes + &safe(code))
+}
+
+/// The result of a trial in a copy of the image.
+fn tried(request: &ApprovalRequest, text: &mut String) {
+    if let Some(tried) = &request.subject.tried {
+        let tried: String = line(tried).chars().take(TRIED).collect();
+        text.push_str(&format!("\nTried in a copy of the image: {tried}"));
+    }
 }
 
 /// The package in which the code is read, and the differences from standard syntax.
@@ -96,7 +108,9 @@ fn others(request: &ApprovalRequest, text: &mut String) {
     };
     for (argument, value) in request.arguments.as_object().into_iter().flatten() {
         let package = argument == "package" && subject.reading.is_some();
-        if !value.is_null() && !shown(value) && !package {
+        // The question itself says that the image is meant.
+        let image = argument == "in" && value == "image";
+        if !value.is_null() && !shown(value) && !package && !image {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             text.push_str(&format!("\nWith {}: {}", name(argument), line(&value)));
         }

@@ -33,6 +33,8 @@ pub struct Subject {
     pub changes: Option<String>,
     /// The package and the syntax in which the code is read.
     pub reading: Option<Reading>,
+    /// The result of a trial in a copy of the image.
+    pub tried: Option<String>,
     /// A second class that the same answer covers.
     pub also: Option<Class>,
 }

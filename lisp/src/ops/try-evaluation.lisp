@@ -1,0 +1,80 @@
+;;;; Work in a copy of the image (eval-in-copy.lisp): an evaluation that also tells which parts of
+;;;; the image it would have changed and what the confinement refused it. An evaluation that would
+;;;; have changed nothing needs no approval, for the copy's answer will do.
+
+(in-package :consort)
+
+(defparameter *parts-of-process* '("files" "threads")
+  "Parts of the fingerprint that say nothing of a copy, which has neither.")
+(defconstant +refusals-told+ 3 "Refusals of the confinement that are told.")
+(defconstant +refusal-characters+ 300 "Characters of one that are told.")
+
+(define-part "session" (omit)
+  (summing (add)
+    (when *user-settings*
+      (add (readtable-hash (setting *user-settings* '*readtable*)))
+      (loop for symbol in *settings*
+            for value in (settings-values *user-settings*)
+            unless (moving-p symbol)
+              do (add (mix (symbol-hash symbol) (content-hash value 1)))))))
+
+(defun state-digests ()
+  "An alist of the parts of the image and their digests, which also tell of what is in hash tables
+  and instances. To be called in a copy."
+  (let ((*inside-p* t))
+    (loop for (name . function) in *parts*
+          unless (member name *parts-of-process* :test #'string=)
+            collect (cons name (let ((*objects-left* +objects-looked-into+)) (funcall function '()))))))
+
+(defun changed-parts (before after)
+  "The names of the parts whose digests differ, as JSON."
+  (coerce (sort (loop for (name . digest) in before
+                      unless (eql digest (cdr (assoc name after :test #'string=)))
+                        collect name)
+                #'string<)
+          'vector))
+
+(defun intern-names-in (code package)
+  "Read CODE, so that the names in it are interned before the first digest. An error in it is left
+  to the evaluation."
+  (handler-case
+      (call-with-user-settings package
+                               (lambda ()
+                                 (with-input-from-string (stream code)
+                                   (loop with *read-eval* = nil
+                                         until (eq (read stream nil stream) stream)))))
+    (error () nil)))
+
+(defvar *refusals* '() "The messages of what was refused, newest first, while an evaluation is tried.")
+
+(defun note-refusal (condition)
+  "Called with each condition that the code signals, also one that it handles; see
+  *BREAK-ON-SIGNALS*. Returns NIL: nothing breaks."
+  (when (and (typep condition 'error) (< (length *refusals*) +refusals-told+) (confinement-errno condition))
+    (with-own-settings ()
+      (let ((message (condition-message condition)))
+        (pushnew (subseq message 0 (min (length message) +refusal-characters+)) *refusals* :test #'string=))))
+  nil)
+
+(defun evaluate-noting-refusals (evaluation params package timeout)
+  "EVALUATE-AS-ASKED, with NOTE-REFUSAL called for each condition."
+  (let ((before (setting *user-settings* '*break-on-signals*)))
+    (unless before
+      (setf (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal)))
+    ;; The comparison has a time of its own.
+    (prog1 (call-with-alarm timeout
+                            (lambda ()
+                              (setf (evaluation-reason evaluation) :timeout)
+                              (stop-here evaluation))
+                            (lambda () (evaluate-as-asked evaluation params package timeout)))
+      (when (equal (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal))
+        (setf (setting *user-settings* '*break-on-signals*) before)))))
+
+(defun try-evaluation (evaluation params package timeout &aux (code-timeout (field params "code_timeout" timeout)))
+  "The JSON of TriedEvaluation for the code of PARAMS."
+  (intern-names-in (field params "code") package)
+  (let* ((*refusals* '())
+         (before (state-digests))
+         (outcome (evaluate-noting-refusals evaluation params package code-timeout))
+         (changed (changed-parts before (state-digests))))
+    (append outcome (list "compared" :true "changed" changed "refusals" (coerce (reverse *refusals*) 'vector)))))

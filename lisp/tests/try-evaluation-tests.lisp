@@ -1,0 +1,47 @@
+;;;; An evaluation that is tried in a copy first: which parts of the image it would have changed,
+;;;; and what was refused. Nothing of it is kept.
+
+(in-package :consort)
+
+(defparameter *here-already* "
+(defpackage :shop (:use :cl)) (in-package :shop)
+(defvar *prices* (make-hash-table :test 'equal)) (setf (gethash \"tea\" *prices*) 3)
+(defstruct item (name \"tea\") (weight 1.5d0)) (defvar *item* (make-item))
+(defclass cart () ((items :initform '() :accessor items))) (defvar *cart* (make-instance 'cart))
+(defvar *buffer* (make-array 4 :element-type '(unsigned-byte 8) :initial-element 0))
+(defvar *count* 0) (let ((hidden 0)) (defun hidden () hidden) (defun hide (x) (setf hidden x)))
+(defun total () (loop for price being the hash-values of *prices* sum price))
+(in-package :cl-user)")
+
+(defun tried (image code &rest params)
+  "The result of CODE tried in a copy of IMAGE, in the package SHOP."
+  (let ((lines (apply #'checked-with image "eval-in-copy" "work" "try-evaluation" "code" code "session" "main" "package" "SHOP" "confine" :true
+                      (append params '("timeout" 60)))))
+    (field (find-if (lambda (line) (field line "answer")) lines) "answer")))
+
+(deftest tried-first
+  (with-image (image)
+    (prepare image *here-already*)
+    (dolist (code '("(+ 1 2)" "(total)" "(let ((fresh-name 1)) (list fresh-name :fresh-keyword 'fresh-symbol))" "(length (apropos-list \"TOTAL\"))"
+                    "(mapcar (lambda (x) (* x 1.5d0)) '(1 2))" "(documentation 'car 'function)" "(gethash \"tea\" *prices*)" "(items *cart*)"
+                    "(car 1)" "(error \"told\")" "(print (item-weight *item*))" "(with-output-to-string (s) (describe 'total s))"
+                    "(macroexpand '(when a b))" "(setf * 7)" "(random 10)" "(with-open-file (s \"/etc/passwd\") (read-line s) t)"))
+      (let ((tried (tried image code)))
+        (is-when code equalp '(:true #() #()) (list (field tried "compared") (field tried "changed") (field tried "refusals")))))
+    (loop for (code part) in '(("(defun made () 1)" "functions") ("(defparameter *made* 1)" "variables") ("(incf *count*)" "variables")
+                               ("(setf (gethash \"tea\" *prices*) 4)" "variables") ("(setf (item-weight *item*) 2.5d0)" "variables")
+                               ("(push 1 (items *cart*))" "variables") ("(setf (aref *buffer* 1) 1)" "variables")
+                               ("(defclass made () ())" "classes") ("(defmethod items ((x integer)) x)" "methods")
+                               ("(intern \"MADE-NOW\")" "symbols") ("(push :made *features*)" "session")
+                               ("(setf *print-base* 2)" "session") ("(set-macro-character #\\! (lambda (s c) s c nil))" "session")
+                               ("(setf (get 'total 'made) t)" "properties") ("(defpackage :made)" "packages") ("(fmakunbound 'total)" "functions")
+                               ("(declaim (inline total))" "compiler"))
+          do (let ((tried (tried image code)))
+               (is-when code equal :true (field tried "compared"))
+               (is-when code equal t (and (find part (field tried "changed") :test #'string=) t))))
+    ;; Also refusals that the code handles itself.
+    (dolist (code '("(ignore-errors (open \"/tmp/made\" :direction :output))" "(sb-ext:run-program \"/bin/true\" '())"
+                    "(handler-case (sb-posix:kill (sb-posix:getppid) 0) (error () nil))"))
+      (is-when code equal t (plusp (length (field (tried image code) "refusals")))))
+    (is equal "timeout" (field (tried image "(loop)" "timeout" 1) "status"))
+    (is equal "(0 3)" (first-value image "(list shop::*count* (gethash \"tea\" shop::*prices*))"))))
