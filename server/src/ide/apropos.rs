@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::compile_form::Refusal;
 use super::context::Backend;
 use super::described;
 use crate::image::api::symbols::Apropos;
@@ -31,13 +32,13 @@ pub struct Found {
     /// `name`, `kind`, `lambda_list`, `summary`.
     symbols: Vec<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<Refusal>,
 }
 
 impl Found {
     /// The result of a search that could not be made.
-    pub fn failed(message: String) -> Found {
-        Found { error: Some(message), ..Found::default() }
+    pub fn failed(why: Refusal) -> Found {
+        Found { error: Some(why), ..Found::default() }
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::error_kind::ErrorKind;
 
 /// Why the tool did not do its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,7 +117,7 @@ impl Compilation {
     }
 
     /// A compilation that checked nothing.
-    pub fn without_work(kind: String, message: String) -> Compilation {
+    pub fn without_work(kind: ErrorKind, message: String) -> Compilation {
         Compilation {
             success: false,
             warnings: 0,
@@ -127,7 +128,7 @@ impl Compilation {
             forms: 0,
             conditions: Vec::new(),
             stopped: None,
-            error: Some(Refusal { kind, message }),
+            error: Some(Refusal { kind: kind.into(), message }),
             notices: Vec::new(),
         }
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::compile_form::Refusal;
 use super::context::{Backend, Context};
 use super::manuals::Manuals;
 use super::references::{self, Kind, Referred};
@@ -43,6 +44,8 @@ pub struct Description {
     made_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Refusal>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -52,8 +55,8 @@ fn is_zero(number: &usize) -> bool {
 
 impl Description {
     /// The description of a symbol that could not be looked up.
-    pub fn failed(message: String) -> Description {
-        Description { note: Some(message), ..Description::default() }
+    pub fn failed(why: Refusal) -> Description {
+        Description { error: Some(why), ..Description::default() }
     }
 }
 
@@ -154,6 +157,7 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
         callees: known.callees.clone().unwrap_or_default(),
         made_by: None,
         note,
+        error: None,
         symbol,
         kinds,
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::compile_form::Refusal;
 use super::context::Backend;
 use crate::image::api::names::FindName;
+use crate::model::error_kind::ErrorKind;
 use crate::model::expansion::{ExpandAnswer, ExpandError, Stage};
 use crate::text::document::Document;
 use crate::text::forms::{operator_at, package_at};
@@ -33,8 +34,8 @@ pub struct Facts {
 
 impl Facts {
     /// A result that expanded nothing.
-    pub fn without_work(kind: String, message: String) -> Facts {
-        Facts { error: Some(Refusal { kind, message }), ..Facts::default() }
+    pub fn without_work(kind: ErrorKind, message: String) -> Facts {
+        Facts { error: Some(Refusal { kind: kind.into(), message }), ..Facts::default() }
     }
 }
 
@@ -42,7 +43,7 @@ impl From<ExpandAnswer> for Facts {
     fn from(answer: ExpandAnswer) -> Facts {
         match answer {
             ExpandAnswer::Failed { error: ExpandError { stage, kind, message } } => {
-                Facts { stage: Some(stage), ..Facts::without_work(kind, message) }
+                Facts { stage: Some(stage), error: Some(Refusal { kind, message }), ..Facts::default() }
             }
             ExpandAnswer::Done(done) => Facts {
                 expanded: done.expanded,

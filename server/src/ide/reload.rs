@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::image::api::reload::{ReloadFailure, ReloadOutcome};
 use crate::model::diagnostic::{Diagnostic, Severity};
-use crate::model::image::contract_type;
+use crate::model::error_kind::ErrorKind;
 use crate::text::position::line_column;
 
 /// Names of a list that the text shows; the data has them all.
@@ -27,19 +27,19 @@ pub struct Failure {
 
 impl Failure {
     /// A failure without a location.
-    pub fn new(kind: &str, message: impl Into<String>) -> Failure {
-        Failure { code: -32000, message: message.into(), data: json!({"type": kind}) }
+    pub fn new(kind: impl Into<ErrorKind>, message: impl Into<String>) -> Failure {
+        Failure { code: -32000, message: message.into(), data: json!({"type": kind.into().of_contract()}) }
     }
 
-    /// A refusal of the image, by its kind (`package-not-found`).
-    pub fn refused(kind: &str, message: impl Into<String>) -> Failure {
-        Failure::new(&contract_type(kind), message)
+    /// The kind in its own spelling.
+    pub fn kind(&self) -> ErrorKind {
+        self.data["type"].as_str().map_or(ErrorKind::REFUSED, ErrorKind::from)
     }
 
     fn of(failure: ReloadFailure) -> Failure {
         let ReloadFailure { kind, message, file, line, column } = failure;
         if kind != "COMPILATION_ERROR" {
-            return Failure::new(&kind, message);
+            return Failure::new(kind, message);
         }
         let mut location = Map::new();
         if let Some(file) = file {
@@ -113,15 +113,15 @@ pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
         (Some(failure), _) => Failure::of(failure),
         (None, Some(error)) => {
             let kind = match error.kind.as_str() {
-                "TIMEOUT" => "TIMEOUT",
-                "INTERRUPTED" => "INTERRUPTED",
-                _ => "LOAD_ERROR",
+                "TIMEOUT" => ErrorKind::from("timeout"),
+                "INTERRUPTED" => ErrorKind::from("interrupted"),
+                _ => ErrorKind::LOAD_ERROR,
             };
             let message =
                 format!("Loading failed, and what it had changed was put back: {}: {}", error.kind, error.message);
             Failure::new(kind, message)
         }
-        (None, None) => Failure::new("LOAD_ERROR", "Loading failed, and what it had changed was put back."),
+        (None, None) => Failure::new(ErrorKind::LOAD_ERROR, "Loading failed, and what it had changed was put back."),
     };
     if !outcome.not_undone.is_empty() {
         failure.data["not_undone"] = json!(outcome.not_undone);

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::context::{Backend, Context};
 use super::places::{self, Defined};
 use crate::image::api::symbols::{Known, Symbol, Want};
-use crate::model::image::{ImageError, contract_type};
+use crate::model::error_kind::ErrorKind;
+use crate::model::image::ImageError;
 
 /// Lines of a definition that are shown.
 const SNIPPET: usize = 8;
@@ -61,7 +62,7 @@ pub fn kinds(asked: Option<&str>) -> Result<Option<&'static [&'static str]>, Str
 /// Returns every definition of a name, and the contract's answer. `kinds`: see [`kinds`].
 ///
 /// # Errors
-/// The image refuses the name or its package. Without an image the open texts are searched.
+/// The image refuses the name or its package. There is no image, and no open text defines the name.
 pub async fn find<B: Backend>(
     context: &Context<B>,
     symbol: &str,
@@ -76,13 +77,21 @@ pub async fn find<B: Backend>(
         methods: None,
     };
     let known = match context.query(question).await {
-        Ok(known) => Some(known),
+        Ok(known) => Ok(known),
         Err(error @ ImageError::Refused { .. }) => return Err(error),
-        Err(_) => None,
+        Err(error) => Err(error),
     };
     let mut texts = context.texts().await;
-    let mut defined = places::defined_anywhere(known.as_ref(), symbol, package, &mut texts).await;
-    let locations = Locations::new(symbol, known.as_ref(), &defined, kinds);
+    let mut defined = places::defined_anywhere(known.as_ref().ok(), symbol, package, &mut texts).await;
+    let (known, absent) = match known {
+        Ok(known) => (Some(known), None),
+        Err(error) if defined.is_empty() => return Err(error),
+        Err(error) => (None, Some(error)),
+    };
+    let mut locations = Locations::new(symbol, known.as_ref(), &defined, kinds);
+    if let Some(error) = absent {
+        locations.note = Some(format!("Only the open documents were searched: {error}"));
+    }
     defined.retain(|one| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str())));
     Ok((locations, defined))
 }
@@ -98,8 +107,8 @@ impl Locations {
     }
 
     /// The result of a failed call.
-    pub fn failed(symbol: &str, kind: &str, message: String) -> Locations {
-        let error = match json!({"code": -32000, "message": message, "data": {"type": contract_type(kind)}}) {
+    pub fn failed(symbol: &str, kind: impl Into<ErrorKind>, message: String) -> Locations {
+        let error = match json!({"code": -32000, "message": message, "data": {"type": kind.into().of_contract()}}) {
             Value::Object(error) => Some(error),
             _ => None,
         };
@@ -153,7 +162,7 @@ fn why(asked: &str, known: Option<&Known>, defined: &[Defined]) -> String {
         return format!("{asked} has no definition of that kind. It is defined as {}.", there.join(", "));
     }
     match known {
-        None => format!("Nothing is known of {asked}: the image does not answer, and no open document defines it."),
+        None => format!("No open document defines {asked}."),
         Some(known) if !known.elsewhere.is_empty() => {
             format!("{asked} is not defined there. Did you mean {}?", known.elsewhere.join(", "))
         }

@@ -14,7 +14,8 @@ pub use crate::image::api::debug::{
     DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Done, Place, Stop,
 };
 use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals};
-use crate::model::image::{BUSY, ImageError};
+use crate::model::error_kind::ErrorKind;
+use crate::model::image::ImageError;
 use crate::shown::{line, long_line};
 use crate::text::position::line_column;
 
@@ -220,16 +221,16 @@ impl Deed {
     /// The stop was left or has no such restart (`stale`), another one is on its stack (`busy`), or
     /// see [`Backend::query`].
     pub async fn at<B: Backend>(&self, backend: &B, number: u64) -> Result<(Stop, String), ImageError> {
-        let refused = |kind: &str, message: String| ImageError::Refused { kind: kind.into(), message };
+        let refused = |kind: ErrorKind, message: String| ImageError::Refused { kind: kind.into(), message };
         let stops = all(backend).await?;
         if let Some(inner) = stops.iter().find(|stop| stop.parent == Some(number)) {
             let message = format!("Stop {} is on the stack of stop {number}: it must be left first.", inner.number);
-            return Err(refused(BUSY, message));
+            return Err(refused(ErrorKind::BUSY, message));
         }
         let Some(stop) = stops.into_iter().find(|stop| stop.number == number) else {
             let message =
                 format!("There is no stop {number} (any more). The action `stops` lists those that there are.");
-            return Err(refused("stale", message));
+            return Err(refused(ErrorKind::STALE, message));
         };
         let doing = match self {
             Deed::Eval { frame, .. } => format!("Evaluate code in {}", function(backend, &stop, *frame).await?),
@@ -239,7 +240,10 @@ impl Deed {
             Deed::Restart { restart, .. } => match stop.restarts.get(*restart) {
                 Some(known) => format!("Invoke the restart {restart}, {},", of_restart(known)),
                 None => {
-                    return Err(refused("stale", format!("The stop {} has no restart {restart}.", stop.number)));
+                    return Err(refused(
+                        ErrorKind::STALE,
+                        format!("The stop {} has no restart {restart}.", stop.number),
+                    ));
                 }
             },
             Deed::Continue => "Have the program go on".into(),

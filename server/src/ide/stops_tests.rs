@@ -30,7 +30,7 @@ fn told(deed: &Deed, number: u64, stops: &[Value]) -> Result<String, (String, St
             assert_eq!(stop.number, number);
             Ok(told)
         }
-        Err(error) => Err((error.kind().to_owned(), error.to_string())),
+        Err(error) => Err((error.kind().to_string(), error.to_string())),
     }
 }
 

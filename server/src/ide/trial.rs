@@ -6,6 +6,7 @@ use super::clip::clip;
 use super::edit_forms::Edits;
 use super::edited_in_image::package_of;
 use super::evaluate::{Ending, Evaluation, Fault};
+use crate::model::error_kind::ErrorKind;
 use crate::model::trial::{Called, Coverage, Trial, TriedForm};
 use crate::text::made;
 
@@ -108,13 +109,13 @@ impl Tried {
     }
 
     /// A candidate that was not evaluated.
-    pub fn not_tried(label: String, kind: &str, message: String) -> Tried {
+    pub fn not_tried(label: String, kind: ErrorKind, message: String) -> Tried {
         Tried {
             label,
             passed: false,
             values: Vec::new(),
             findings: Vec::new(),
-            error: Some(Fault { kind: kind.to_uppercase(), message, backtrace: Vec::new() }),
+            error: Some(Fault { kind: kind.into(), message, backtrace: Vec::new() }),
             in_definitions: true,
             calls: Vec::new(),
             coverage: Vec::new(),

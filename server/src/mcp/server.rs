@@ -22,7 +22,7 @@ use super::kept::Kept;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
-use crate::model::image::{LOST, UNAVAILABLE};
+use crate::model::error_kind::ErrorKind;
 use crate::session::requests::{self, Lane};
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
@@ -421,15 +421,13 @@ fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToo
     let text =
         result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
     let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
+    // A contract has it in `data`, in its own spelling.
     let kind = facts
         .as_ref()
         .and_then(|facts| facts.get("error"))
-        .and_then(|error| error["type"].as_str())
-        .unwrap_or_default();
-    let told = [LOST, UNAVAILABLE].iter().any(|known| {
-        // A contract may write it as `IMAGE-LOST` or `IMAGE_LOST`.
-        kind.replace('_', "-").eq_ignore_ascii_case(known)
-    });
+        .and_then(|error| error["data"]["type"].as_str().or(error["type"].as_str()))
+        .map(ErrorKind::from);
+    let told = kind.is_some_and(|kind| [ErrorKind::LOST, ErrorKind::UNAVAILABLE].contains(&kind));
     let notices = lock(notices).take(told);
     if notices.is_empty() {
         return result;
@@ -474,8 +472,12 @@ mod tests {
 
     #[test]
     fn a_call_that_was_told_of_the_loss_itself_is_not_told_again() {
-        for kind in ["IMAGE-LOST", "IMAGE_LOST", "image-lost", "image-unavailable"] {
-            let facts = json!({"success": false, "error": {"type": kind}});
+        for error in [
+            json!({"type": "image-lost"}),
+            json!({"type": "image-unavailable"}),
+            json!({"code": -32000, "data": {"type": "IMAGE_LOST"}}),
+        ] {
+            let facts = json!({"success": false, "error": error});
             let notices = Mutex::new(Notices::default());
             lock(&notices).add("before".into());
             assert_eq!(text(&with_notices(answer(facts), &notices)), "=> 3");

@@ -27,7 +27,6 @@ mod threads;
 mod tried_first;
 mod try_code;
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -43,6 +42,8 @@ use super::arguments;
 use super::consent::{Asker, Consent};
 use super::kept::Kept;
 use super::progress::Reporter;
+use crate::ide::compile_form::Refusal;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::approval::{ApprovalRequest, Class, Grant, Subject};
 use crate::session::log::{self, LogContext, Status};
@@ -184,7 +185,7 @@ impl Call {
         if self.permit.as_ref().is_none_or(|permit| !permit.is_decided()) {
             return Ok(None);
         }
-        let refused = |why| Failure { kind: "refused".into(), message: format!("Refused: {why}.") };
+        let refused = |why| Failure { kind: ErrorKind::REFUSED, message: format!("Refused: {why}.") };
         self.allowed_sources().await.map_err(refused)
     }
 
@@ -231,7 +232,7 @@ impl<T: FromFailure> From<Failure> for Reply<T> {
 pub(crate) struct Failure {
     /// Stable for programs: `bad-arguments`, `package-not-found`, `image-lost`,
     /// `image-unavailable`, `busy`, ...
-    pub(crate) kind: Cow<'static, str>,
+    pub(crate) kind: ErrorKind,
     /// For a user or an agent, with the next step.
     pub(crate) message: String,
 }
@@ -246,10 +247,17 @@ impl Failure {
     pub(crate) fn of(error: ImageError, package: Option<&str>) -> Failure {
         let message = match package {
             // The text is the contract's.
-            Some(package) if error.kind() == "package-not-found" => format!("Package {package} not found"),
+            Some(package) if error.kind() == ErrorKind::PACKAGE_NOT_FOUND => format!("Package {package} not found"),
             _ => error.to_string(),
         };
-        Failure { kind: error.kind().to_owned().into(), message }
+        Failure { kind: error.kind(), message }
+    }
+}
+
+/// The error of the tools whose answer no contract specifies.
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Refusal { kind: failure.kind.into(), message: failure.message }
     }
 }
 
@@ -363,10 +371,10 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
             let message = other_names
                 .iter()
                 .fold(message, |message, (other, name)| message.replace(&format!("`{name}` "), &format!("`{other}` ")));
-            Failure { kind: "bad-arguments".into(), message }
+            Failure { kind: ErrorKind::BAD_ARGUMENTS, message }
         }),
     };
-    let refused = |message| Reply::from(Failure { kind: "refused".into(), message });
+    let refused = |message| Reply::from(Failure { kind: ErrorKind::REFUSED, message });
     let reply = match input {
         Err(failure) => failure.into(),
         Ok(input) => match T::asks_of(&call, &input).await {

@@ -1,6 +1,7 @@
 //! The image as the layers above see it: its state, its unsolicited events, and the reason why a
 //! call had no answer.
 
+use super::error_kind::ErrorKind;
 use super::frozen::Frozen;
 use super::input::InputWanted;
 use super::stack_frame::StackFrame;
@@ -117,29 +118,16 @@ pub enum ImageError {
     },
 }
 
-/// The kind of an error whose call found no image.
-pub const UNAVAILABLE: &str = "image-unavailable";
-/// The kind of an error whose call lost the image.
-pub const LOST: &str = "image-lost";
-/// The kind of an error whose call the image could not serve now.
-pub const BUSY: &str = "busy";
-
 impl ImageError {
     /// Returns the kind of the error, stable for programs and the same for every front end.
-    pub fn kind(&self) -> &str {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            ImageError::Unavailable(_) => UNAVAILABLE,
-            ImageError::Lost { .. } => LOST,
-            ImageError::Busy(_) => BUSY,
-            ImageError::Refused { kind, .. } => kind,
+            ImageError::Unavailable(_) => ErrorKind::UNAVAILABLE,
+            ImageError::Lost { .. } => ErrorKind::LOST,
+            ImageError::Busy(_) => ErrorKind::BUSY,
+            ImageError::Refused { kind, .. } => kind.as_str().into(),
         }
     }
-}
-
-/// Returns a kind as the contracts spell the `type` of an error: `package-not-found` is
-/// `PACKAGE_NOT_FOUND`.
-pub fn contract_type(kind: &str) -> String {
-    kind.to_uppercase().replace('-', "_")
 }
 
 /// A piece of output of a running evaluation.

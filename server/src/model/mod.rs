@@ -3,6 +3,7 @@
 pub mod check;
 pub mod diagnostic;
 pub mod diagnostic_codes;
+pub mod error_kind;
 pub mod evaluation;
 pub mod expansion;
 pub mod frozen;

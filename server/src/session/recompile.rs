@@ -79,7 +79,7 @@ impl Session {
             timeout: None,
         };
         let report = self.check(client, request).await;
-        let report = report.map_err(|error| Failure::refused(error.kind(), error.to_string()))?;
+        let report = report.map_err(|error| Failure::new(error.kind(), error.to_string()))?;
         Ok(match fatal(&text.code, &report.diagnostics, None, text.line) {
             Some(failure) => Err(format!("it does not compile: {}", failure.message)),
             None => Ok(report.diagnostics),

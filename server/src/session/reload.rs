@@ -329,7 +329,7 @@ impl Session {
                 None => Ok(()),
             },
             Err(ImageError::Refused { kind, message }) if kind == "package-not-found" => {
-                Err(Failure::refused(&kind, message))
+                Err(Failure::new(kind, message))
             }
             Err(error) => {
                 tracing::debug!(%error, "code to be loaded could not be checked in a copy first");
@@ -350,14 +350,14 @@ impl Session {
     pub(crate) async fn in_workspace(&self, path: &Path) -> Result<PathBuf, Failure> {
         let given = path.display();
         let real = tokio::fs::canonicalize(self.absolute(path)).await;
-        let real = real.map_err(|error| Failure::new("FILE_NOT_FOUND", format!("File {given} not found ({error})")))?;
+        let real = real.map_err(|error| Failure::new("file-not-found", format!("File {given} not found ({error})")))?;
         let workspace = tokio::fs::canonicalize(self.workspace()).await.unwrap_or_else(|_| self.workspace().to_owned());
         if real.starts_with(&workspace) {
             Ok(real)
         } else {
             let message =
                 format!("{given} is not in the workspace {}; only its files are loaded.", workspace.display());
-            Err(Failure::new("OUTSIDE_WORKSPACE", message))
+            Err(Failure::new("outside-workspace", message))
         }
     }
 }
@@ -463,7 +463,7 @@ fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
 }
 
 fn failure(error: ImageError) -> Failure {
-    Failure::refused(error.kind(), error.to_string())
+    Failure::new(error.kind(), error.to_string())
 }
 
 #[cfg(test)]

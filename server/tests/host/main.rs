@@ -6,6 +6,7 @@ mod command_line;
 mod folders;
 mod killed;
 mod lifetime;
+mod no_image;
 mod repl;
 mod shown;
 mod support;

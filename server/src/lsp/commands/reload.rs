@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_the_contracts_error() {
-        let error = refused(reload::Failure::refused("package-not-found", "Package X not found"));
+        let error = refused(reload::Failure::new("package-not-found", "Package X not found"));
         assert_eq!(error.code.code(), -32000);
         assert_eq!(error.message, "Package X not found");
         assert_eq!(error.data, Some(json!({"type": "PACKAGE_NOT_FOUND"})));

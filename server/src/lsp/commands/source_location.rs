@@ -40,7 +40,7 @@ impl Command for SourceLocation {
         let (facts, defined) = match source_location::find(&context, &symbol, package.as_deref(), kinds).await {
             Ok(found) => found,
             Err(ImageError::Refused { kind, message }) => {
-                let failed = Locations::failed(&symbol, &kind, message.clone());
+                let failed = Locations::failed(&symbol, kind, message.clone());
                 let data = failed.error.and_then(|mut error| error.remove("data"));
                 return Err(Error { code: ErrorCode::ServerError(-32000), message: message.into(), data });
             }

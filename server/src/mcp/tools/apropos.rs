@@ -49,6 +49,6 @@ an empty pattern and a package: all that it has.";
 
 impl FromFailure for Found {
     fn from_failure(failure: Failure) -> Self {
-        Found::failed(failure.message)
+        Found::failed(failure.into())
     }
 }

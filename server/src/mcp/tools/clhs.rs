@@ -4,8 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::compile_form::Refusal;
 use crate::ide::manuals::Manuals;
 use crate::ide::{manual_page, manual_text};
+use crate::model::error_kind::ErrorKind;
 
 /// The tool `clhs`.
 pub(crate) struct Clhs;
@@ -27,7 +29,7 @@ pub(crate) struct Found {
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<Refusal>,
 }
 
 impl Tool for Clhs {
@@ -44,7 +46,7 @@ impl Tool for Clhs {
     async fn call(call: Call, Input { symbol }: Input) -> Reply<Found> {
         let manuals = Manuals::new(&call.session.settings(call.client).await.hyperspec);
         let Some(page) = manual_page::find(&call.session, &manuals, &symbol, None).await else {
-            return Failure { kind: "not-found".into(), message: manual_page::none(&symbol) }.into();
+            return Failure { kind: ErrorKind::NOT_FOUND, message: manual_page::none(&symbol) }.into();
         };
         let text = match page.file.clone() {
             Some(file) => tokio::task::spawn_blocking(move || manual_text::read(&file)).await.ok().flatten(),
@@ -59,6 +61,6 @@ impl Tool for Clhs {
 
 impl FromFailure for Found {
     fn from_failure(failure: Failure) -> Self {
-        Found { error: Some(failure.message), ..Found::default() }
+        Found { error: Some(failure.into()), ..Found::default() }
     }
 }

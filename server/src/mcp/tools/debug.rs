@@ -12,6 +12,7 @@ use crate::ide::failures;
 use crate::ide::stops::{
     self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Deed, Done, Stack, Stop,
 };
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, ImageState};
 use crate::session::Session;
 use crate::session::approval::{Class, Subject};
@@ -74,7 +75,7 @@ enum Meaning {
 impl Input {
     fn meaning(&self) -> Result<Meaning, Failure> {
         let missing = |name: &str, what: &str| Failure {
-            kind: "bad-arguments".into(),
+            kind: ErrorKind::BAD_ARGUMENTS,
             message: format!("Bad arguments for debug: `{name}` is missing: it must be {what}."),
         };
         let action = self.action.unwrap_or_default();
@@ -89,7 +90,7 @@ impl Input {
             }
             (Some(_), Some(_)) => {
                 return Err(Failure {
-                    kind: "bad-arguments".into(),
+                    kind: ErrorKind::BAD_ARGUMENTS,
                     message: "Bad arguments for debug: give `stop` or `failure`, not both.".into(),
                 });
             }
@@ -185,7 +186,7 @@ With an error's `failure`: all tried in a copy, unasked.";
 fn is_running(session: &Session) -> Result<(), Failure> {
     match session.image_state() {
         ImageState::Ready { .. } => Ok(()),
-        _ => Err(Failure { kind: "stale".into(), message: "Nothing is stopped: no image runs.".into() }),
+        _ => Err(Failure { kind: ErrorKind::STALE, message: "Nothing is stopped: no image runs.".into() }),
     }
 }
 
@@ -216,7 +217,7 @@ async fn attempt(session: &Session, failure: u64, deed: Deed) -> Result<(String,
                 Some(Some(known)) => known.name,
                 Some(None) => {
                     let message = format!("The failure {failure} has no restart {restart}.");
-                    return Err(ImageError::Refused { kind: "stale".into(), message });
+                    return Err(ImageError::Refused { kind: ErrorKind::STALE.into(), message });
                 }
                 None => None, // it is gone, which is told below
             };
@@ -242,7 +243,7 @@ async fn act(call: &Call, number: u64, deed: Deed) -> Result<(String, Value, boo
     // numbered anew.
     if call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
         let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
-        return Err(Failure { kind: "stale".into(), message });
+        return Err(Failure { kind: ErrorKind::STALE, message });
     }
     let done = perform(session, &stop, deed).await.map_err(failed)?;
     Ok(stops::outcome(&done, "stop"))

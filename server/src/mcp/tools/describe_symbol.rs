@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::describe_symbol::{self, Description};
 use crate::ide::references;
+use crate::model::error_kind::ErrorKind;
 
 /// The tool `describe-symbol`.
 pub(crate) struct DescribeSymbol;
@@ -44,7 +45,7 @@ initargs, methods), place, what it calls, and with `callers` who calls it.";
         let Input { symbol, package, callers, kinds } = input;
         let kinds = match references::kinds(&kinds.unwrap_or_default()) {
             Ok(kinds) => kinds,
-            Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
+            Err(message) => return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into(),
         };
         let context = call.session.context(call.client).await;
         let callers = (callers == Some(true) || !kinds.is_empty()).then_some(kinds.as_slice());
@@ -58,6 +59,6 @@ initargs, methods), place, what it calls, and with `callers` who calls it.";
 
 impl FromFailure for Description {
     fn from_failure(failure: Failure) -> Self {
-        Description::failed(failure.message)
+        Description::failed(failure.into())
     }
 }

@@ -14,6 +14,7 @@ use crate::ide::diagnostics::{NOT_CHECKED, SYSTEM_NOT_LOADED};
 use crate::ide::{files, fixes};
 use crate::model::check::CheckMode;
 use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::bound_file::BoundFile;
 use crate::session::outside;
@@ -119,7 +120,7 @@ after editing.";
     async fn call(call: Call, input: Input) -> Reply<Found> {
         let wanted = match wanted(&call.session, input.path.as_deref()).await {
             Ok(wanted) => wanted,
-            Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
+            Err(message) => return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into(),
         };
         let least = input.severity.unwrap_or(Least::Warning);
         let work = check(&call.session, call.client, wanted, least);
@@ -132,8 +133,7 @@ after editing.";
 
 impl FromFailure for Found {
     fn from_failure(failure: Failure) -> Self {
-        let error = Refusal { kind: failure.kind.into_owned(), message: failure.message };
-        Found { error: Some(error), ..Found::default() }
+        Found { error: Some(failure.into()), ..Found::default() }
     }
 }
 

@@ -80,8 +80,7 @@ impl Tool for EditorContext {
 
 impl FromFailure for Context {
     fn from_failure(failure: Failure) -> Self {
-        let error = Refusal { kind: failure.kind.into_owned(), message: failure.message };
-        Context { error: Some(error), ..Context::default() }
+        Context { error: Some(failure.into()), ..Context::default() }
     }
 }
 

@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 use super::in_copy::{self, Where};
 use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool, tried_first};
 use crate::ide::evaluate::{self, Ending, Evaluation};
-use crate::model::image::{ImageError, LOST};
+use crate::model::error_kind::ErrorKind;
+use crate::model::image::ImageError;
 use crate::session::EvalRequest;
 use crate::session::approval::{Class, Subject};
 
@@ -108,7 +109,7 @@ across calls, in the live image the user's editor shares.";
 
 impl FromFailure for Evaluation {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == LOST { Ending::Lost } else { Ending::Refused };
-        Evaluation::without_work(status, failure.kind.to_uppercase(), failure.message)
+        let status = if failure.kind == ErrorKind::LOST { Ending::Lost } else { Ending::Refused };
+        Evaluation::without_work(status, failure.kind.into(), failure.message)
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::PoisonError;
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::compile_form::Refusal;
 use crate::mcp::answer::Limits;
+use crate::model::error_kind::ErrorKind;
 
 /// The default size of a page in bytes.
 const PAGE: usize = 4_000;
@@ -54,16 +55,12 @@ pub(crate) struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<JsonObject>,
+    error: Option<Refusal>,
 }
 
 impl FromFailure for Output {
     fn from_failure(failure: Failure) -> Self {
-        let error = JsonObject::from_iter([
-            ("type".to_owned(), failure.kind.into()),
-            ("message".to_owned(), failure.message.into()),
-        ]);
-        Output { error: Some(error), ..Output::default() }
+        Output { error: Some(failure.into()), ..Output::default() }
     }
 }
 
@@ -89,7 +86,7 @@ impl Tool for FullOutput {
                 "No output {} is kept any more (16, for 30 minutes). {there} Call the tool again.",
                 input.handle
             );
-            return Failure { kind: "not-found".into(), message }.into();
+            return Failure { kind: ErrorKind::NOT_FOUND, message }.into();
         };
         let limit = input.limit.unwrap_or(PAGE).min(LARGEST);
         match input.search {

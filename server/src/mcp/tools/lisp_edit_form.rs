@@ -9,7 +9,6 @@ use crate::ide::edit_form::Operation;
 use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
 use crate::ide::edited_in_image::{image_has, package_of};
 use crate::ide::reload;
-use crate::model::image::contract_type;
 use crate::session::approval::{Class, Subject};
 use crate::session::reload::Reload;
 use crate::session::{Session, SourceFile, requests};
@@ -155,7 +154,7 @@ impl Tool for LispEditForm {
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let planned = plan(&call.session, input).await;
         if let Err(failure) = &planned
-            && failure.kind == "outside-workspace"
+            && failure.kind.as_str() == "outside-workspace"
         {
             let (file, code) = (Some(input.path.clone().into()), input.content.clone());
             let asked = (Class::EditFile, Subject { what: "Edit a form".into(), file, code, ..Subject::default() });
@@ -320,7 +319,7 @@ fn facts(file: &SourceFile, edits: &Edits, changed: bool) -> Output {
 
 /// The contract's error object.
 pub(super) fn error(failure: &Failure) -> Value {
-    json!({"code": -32000, "message": failure.message, "data": {"type": contract_type(&failure.kind)}})
+    json!({"code": -32000, "message": failure.message, "data": {"type": failure.kind.of_contract()}})
 }
 
 impl FromFailure for Output {

@@ -8,7 +8,9 @@ use super::reload::lines_of;
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::chatter::Chatter;
+use crate::ide::compile_form::Refusal;
 use crate::ide::evaluate::{self, Evaluation};
+use crate::model::error_kind::ErrorKind;
 use crate::session::LoadRequest;
 use crate::session::approval::{Class, Subject};
 
@@ -27,10 +29,11 @@ pub(crate) struct Input {
 /// The subject of the approval of a load: the current contents of the files that it may load; and
 /// true if it would load nothing.
 pub(super) async fn loading(call: &Call, what: String, system: &str) -> Result<(Subject, bool), Failure> {
-    let (sources, settled) = call.session.system_sources(system, true).await.map_err(|failure| {
-        let kind = failure.data["type"].as_str().unwrap_or("refused").to_lowercase().replace('_', "-");
-        Failure { kind: kind.into(), message: failure.message }
-    })?;
+    let (sources, settled) = call
+        .session
+        .system_sources(system, true)
+        .await
+        .map_err(|failure| Failure { kind: failure.kind(), message: failure.message })?;
     let changes = call.session.changes_of(&sources).await;
     Ok((Subject { what, sources, changes, ..Subject::default() }, settled))
 }
@@ -42,17 +45,12 @@ pub(crate) struct Loaded {
     warnings: usize,
     style_warnings: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<Refusal>,
 }
 
 impl super::FromFailure for Loaded {
     fn from_failure(failure: Failure) -> Self {
-        Loaded {
-            loaded: false,
-            warnings: 0,
-            style_warnings: 0,
-            error: Some(format!("{}: {}", failure.kind, failure.message)),
-        }
+        Loaded { loaded: false, warnings: 0, style_warnings: 0, error: Some(failure.into()) }
     }
 }
 
@@ -97,7 +95,10 @@ code_reload_system.";
                     told: told.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect(),
                     ..Chatter::default()
                 });
-                let error = facts.error.as_ref().map(|error| error.message.clone());
+                let error = facts
+                    .error
+                    .as_ref()
+                    .map(|error| Refusal { kind: ErrorKind::LOAD_ERROR.into(), message: error.message.clone() });
                 let mut text = if loaded { format!("Loaded {system}.") } else { format!("Loading {system} failed.") };
                 if let Some(hint) = facts.error.as_ref().and_then(|error| asd::missing(&error.kind, &files)) {
                     text += &format!(" {hint}");

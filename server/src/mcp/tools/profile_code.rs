@@ -10,7 +10,8 @@ use super::in_copy::{self, Where};
 use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::evaluate::Ending;
 use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
-use crate::model::image::{ImageError, LOST};
+use crate::model::error_kind::ErrorKind;
+use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
 /// The default deadline of a call, in seconds.
@@ -101,7 +102,7 @@ or more.";
         }
         // The text is the contract's.
         let message = format!("[ERROR] SIMPLE-ERROR\nInvalid profiling mode: {mode:?}. Valid modes: cpu, time, alloc");
-        Some(Failure { kind: "bad-arguments".into(), message })
+        Some(Failure { kind: ErrorKind::BAD_ARGUMENTS, message })
     }
 
     async fn call(call: Call, input: Input) -> Reply<Profiled> {
@@ -148,7 +149,7 @@ or more.";
 
 impl FromFailure for Profiled {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == LOST { Ending::Lost } else { Ending::Refused };
-        Profiled::without_work(status, failure.kind.to_uppercase(), failure.message)
+        let status = if failure.kind == ErrorKind::LOST { Ending::Lost } else { Ending::Refused };
+        Profiled::without_work(status, failure.kind.into(), failure.message)
     }
 }

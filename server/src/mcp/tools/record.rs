@@ -8,6 +8,7 @@ use super::facts::Facts;
 use super::in_copy::{self, Where};
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::recording::{Kind, Question, answered, recorded};
+use crate::model::error_kind::ErrorKind;
 use crate::session::approval::{Class, Subject};
 use crate::session::recordings::RecordRequest;
 
@@ -61,7 +62,7 @@ enum Meaning {
 impl Input {
     fn meaning(self) -> Result<Meaning, Failure> {
         let bad = |why: &str| {
-            Err(Failure { kind: "bad-arguments".into(), message: format!("Bad arguments for record: {why}.") })
+            Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for record: {why}.") })
         };
         let Input { code, test, package, functions, timeout, recording, query, of, start } = self;
         let functions = functions.unwrap_or_default();

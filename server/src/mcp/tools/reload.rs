@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::{chatter, reload};
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
 use crate::session::reload::{Reload, home_of};
@@ -41,7 +42,7 @@ impl Reloaded {
 
 impl FromFailure for Reloaded {
     fn from_failure(failure: Failure) -> Self {
-        Reloaded::failed(&reload::Failure::refused(&failure.kind, failure.message))
+        Reloaded::failed(&reload::Failure::new(failure.kind, failure.message))
     }
 }
 
@@ -101,10 +102,7 @@ async fn asking_of(call: &Call, what: String, reload: &Reload) -> Result<Option<
             let changes = call.session.changes_of(&sources).await;
             Ok(Some((Class::ModifyRunningCode, Subject { what, sources, changes, ..Subject::default() })))
         }
-        Err(failure) => {
-            let kind = failure.data["type"].as_str().unwrap_or("refused").to_owned();
-            Err(Failure { kind: kind.into(), message: failure.message })
-        }
+        Err(failure) => Err(Failure { kind: failure.kind(), message: failure.message }),
     }
 }
 
@@ -191,11 +189,11 @@ impl Tool for LoadFasl {
         let asked = asking(Class::ModifyRunningCode, what, Some(&input.path), None);
         match (call.session.in_workspace(input.path.as_ref()).await, asked) {
             (Err(failure), Some(asked)) => {
-                let kind = failure.data["type"].as_str().unwrap_or("refused").to_owned();
-                if kind == "OUTSIDE_WORKSPACE" {
+                let kind = failure.kind();
+                if kind.as_str() == "outside-workspace" {
                     call.refuse(Self::NAME, asked, json!({"path": input.path}), &failure.message);
                 }
-                Err(Failure { kind: kind.into(), message: failure.message })
+                Err(Failure { kind, message: failure.message })
             }
             (_, asked) => Ok(asked),
         }
@@ -213,7 +211,7 @@ impl Tool for LoadFasl {
         let read: Result<Reload, String> = read.await;
         match read {
             Ok(what) => perform(call, what, None).await,
-            Err(why) => Failure { kind: "refused".into(), message: format!("Refused: {why}.") }.into(),
+            Err(why) => Failure { kind: ErrorKind::REFUSED, message: format!("Refused: {why}.") }.into(),
         }
     }
 }
@@ -252,7 +250,7 @@ impl Tool for ReloadPackage {
         let ReloadPackageInput { package, recursive } = input;
         match call.allowed_sources().await {
             Ok(allowed) => perform(call, Reload::Package { package, recursive, allowed }, None).await,
-            Err(why) => Failure { kind: "refused".into(), message: format!("Refused: {why}.") }.into(),
+            Err(why) => Failure { kind: ErrorKind::REFUSED, message: format!("Refused: {why}.") }.into(),
         }
     }
 }
@@ -292,7 +290,7 @@ compile.";
         let ReloadSystemInput { system, force } = input;
         match call.allowed_sources().await {
             Ok(allowed) => perform(call, Reload::System { system, force, allowed }, None).await,
-            Err(why) => Failure { kind: "refused".into(), message: format!("Refused: {why}.") }.into(),
+            Err(why) => Failure { kind: ErrorKind::REFUSED, message: format!("Refused: {why}.") }.into(),
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::lisp_edit_form::error;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::compile_form::Refusal;
 use crate::ide::context::Cursor;
 use crate::ide::rename::{self, Change, FileChanges, Options, Renaming};
+use crate::model::image::ImageState;
 use crate::session::approval::{Class, Subject};
 use crate::session::sources::Sources;
 use crate::session::{InCopy, SourceFile};
@@ -53,7 +53,7 @@ pub(crate) struct Output {
     /// True if the files have changed.
     changed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
+    error: Option<Refusal>,
 }
 
 impl JsonSchema for Output {
@@ -69,7 +69,7 @@ impl JsonSchema for Output {
 
 impl FromFailure for Output {
     fn from_failure(failure: Failure) -> Self {
-        Output { error: Some(error(&failure)), ..Output::default() }
+        Output { error: Some(failure.into()), ..Output::default() }
     }
 }
 
@@ -110,7 +110,12 @@ fn failed(kind: &'static str, message: String) -> Failure {
 }
 
 fn files(count: usize) -> String {
-    if count == 1 { "1 file".into() } else { format!("{count} files") }
+    counted(count, "file")
+}
+
+/// A number of things: `1 place`, `2 places`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What is to be done.
@@ -231,14 +236,15 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     };
     let left = match planned.left.len() {
         0 => String::new(),
-        count => format!("\n{count} unsure places, left as they are:\n{}", planned.left.join("\n")),
+        count => format!("\n{}, left as it was:\n{}", counted(count, "unsure place"), planned.left.join("\n")),
     };
     let places: usize = facts.files.iter().map(|(_, count)| count).sum();
     let what = format!(
-        "{} {} to {}: {places} places in {}",
+        "{} {} to {}: {} in {}",
         planned.kind,
         planned.old,
         planned.new,
+        counted(places, "place"),
         files(planned.files.len())
     );
     if input.dry_run == Some(true) {
@@ -271,9 +277,18 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
         done.push(file.relative.clone());
     }
     facts.changed = !done.is_empty();
-    let text =
-        format!("Renamed the {what} ({}). The image has the old name until they are loaded.{left}", done.join(", "));
+    let state = call.session.image_state();
+    let text = format!("Renamed the {what} ({}).{}{left}", done.join(", "), in_image(&state, done.len()));
     Ok(Reply::new(text, facts, false))
+}
+
+/// The old name's place in the image, for an agent; nothing if there is no image.
+fn in_image(state: &ImageState, files: usize) -> &'static str {
+    match (state, files) {
+        (ImageState::Ready { .. }, 1) => " The image has the old name until it is loaded.",
+        (ImageState::Ready { .. }, _) => " The image has the old name until they are loaded.",
+        _ => "",
+    }
 }
 
 /// The changes of a file as one: the range in bytes from the first to the last, and its new text.

@@ -9,7 +9,8 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
 use crate::ide::evaluate::Ending;
 use crate::ide::testing::{RunTestsParams, Tested, render};
-use crate::model::image::{ImageError, LOST};
+use crate::model::error_kind::ErrorKind;
+use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
 /// The default deadline of a call, in seconds.
@@ -128,7 +129,7 @@ impl Tool for RunTests {
 
 impl FromFailure for Tested {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == LOST { Ending::Lost } else { Ending::Refused };
-        Tested::without_work(status, failure.kind.to_uppercase(), failure.message)
+        let status = if failure.kind == ErrorKind::LOST { Ending::Lost } else { Ending::Refused };
+        Tested::without_work(status, failure.kind.into(), failure.message)
     }
 }

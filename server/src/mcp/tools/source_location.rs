@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::source_location::{self, Locations};
+use crate::model::error_kind::ErrorKind;
 
 /// The tool `source_location`.
 pub(crate) struct SourceLocation;
@@ -40,7 +41,7 @@ impl Tool for SourceLocation {
         let context = call.session.context(call.client).await;
         let kinds = match source_location::kinds(kind.as_deref()) {
             Ok(kinds) => kinds,
-            Err(message) => return Failure { kind: "bad-arguments".into(), message }.into(),
+            Err(message) => return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into(),
         };
         match source_location::find(&context, &symbol, package.as_deref(), kinds).await {
             Ok((facts, _)) => Reply { text: facts.render(), facts, failed: false, full: None },
@@ -51,6 +52,6 @@ impl Tool for SourceLocation {
 
 impl FromFailure for Locations {
     fn from_failure(failure: Failure) -> Self {
-        Locations::failed("", &failure.kind, failure.message)
+        Locations::failed("", failure.kind, failure.message)
     }
 }

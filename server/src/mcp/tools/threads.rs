@@ -8,6 +8,7 @@ use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::browse::KillThread;
 use crate::ide::threads;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
@@ -63,7 +64,7 @@ impl Tool for Threads {
             (Action::End, Some(number)) => end(&call, number).await,
             (_, None) => {
                 let message = "Bad arguments for threads: `number` is missing: it must be one that list gives.".into();
-                return Failure { kind: "bad-arguments".into(), message }.into();
+                return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into();
             }
         };
         match done {

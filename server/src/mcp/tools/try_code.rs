@@ -9,7 +9,10 @@ use serde_json::Value;
 
 use super::lisp_edit_form::{self, LispEditForm, One};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::compile_form::Refusal;
 use crate::ide::trial::{Tried, form_of, forms_of};
+use crate::model::error_kind::ErrorKind;
+use crate::model::image::ImageError;
 use crate::model::trial::TriedForm;
 use crate::session::approval::{Class, Subject};
 use crate::session::{ClientId, EvalRequest, Session};
@@ -68,7 +71,7 @@ pub(crate) struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
+    error: Option<Refusal>,
 }
 
 impl Input {
@@ -108,7 +111,7 @@ impl Input {
 }
 
 fn bad(why: String) -> Failure {
-    Failure { kind: "bad-arguments".into(), message: format!("Bad arguments for try-code: {why}.") }
+    Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for try-code: {why}.") }
 }
 
 impl Tool for TryCode {
@@ -173,11 +176,18 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
                 package: package.clone(),
                 ..request
             };
-            tried.push(one(&call.session, call.client, candidate, request, tests_run).await);
+            match one(&call.session, call.client, candidate, request, tests_run).await {
+                Ok(one) => tried.push(one),
+                Err((_, error)) if tried.is_empty() => return Err(error),
+                Err((label, error)) => tried.push(Tried::not_tried(label, error.kind(), error.to_string())),
+            }
         }
-        tried
+        Ok(tried)
     };
-    let candidates: Vec<Tried> = call.progress.during(all, None).await;
+    let candidates: Vec<Tried> = match call.progress.during(all, None).await {
+        Ok(candidates) => candidates,
+        Err(error) => return Failure::of(error, None).into(),
+    };
     let text: Vec<String> = candidates.iter().map(Tried::render).collect();
     Reply::new(text.join("\n\n"), Output { status: "ok", candidates, ..Output::default() }, false)
 }
@@ -187,15 +197,26 @@ fn lisp_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-async fn one(session: &Session, client: ClientId, candidate: Candidate, request: EvalRequest, tests: bool) -> Tried {
+/// Tries a candidate.
+///
+/// # Errors
+/// There is no image; with the candidate's label.
+async fn one(
+    session: &Session,
+    client: ClientId,
+    candidate: Candidate,
+    request: EvalRequest,
+    tests: bool,
+) -> Result<Tried, (String, ImageError)> {
     let label = candidate.label.clone();
     let forms = match forms(session, candidate, request.package.as_deref()).await {
         Ok(forms) => forms,
-        Err(failure) => return Tried::not_tried(label, &failure.kind, failure.message),
+        Err(failure) => return Ok(Tried::not_tried(label, failure.kind, failure.message)),
     };
     match session.try_code(client, request, forms).await {
-        Ok(trial) => Tried::of(label, trial, tests),
-        Err(error) => Tried::not_tried(label, error.kind(), error.to_string()),
+        Ok(trial) => Ok(Tried::of(label, trial, tests)),
+        Err(error @ ImageError::Unavailable(_)) => Err((label, error)),
+        Err(error) => Ok(Tried::not_tried(label, error.kind(), error.to_string())),
     }
 }
 
@@ -212,6 +233,6 @@ async fn forms(session: &Session, candidate: Candidate, package: Option<&str>) -
 
 impl FromFailure for Output {
     fn from_failure(failure: Failure) -> Self {
-        Output { status: "error", error: Some(lisp_edit_form::error(&failure)), ..Output::default() }
+        Output { status: "error", error: Some(failure.into()), ..Output::default() }
     }
 }

@@ -1,0 +1,94 @@
+//! The kind of an error, in one spelling for all front ends: lower case with hyphens
+//! (`image-unavailable`).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+
+/// The kind of an error, stable for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ErrorKind(Cow<'static, str>);
+
+impl ErrorKind {
+    /// The call found no image.
+    pub const UNAVAILABLE: ErrorKind = ErrorKind(Cow::Borrowed("image-unavailable"));
+    /// The call lost the image.
+    pub const LOST: ErrorKind = ErrorKind(Cow::Borrowed("image-lost"));
+    /// The image could not serve the call now.
+    pub const BUSY: ErrorKind = ErrorKind(Cow::Borrowed("busy"));
+    /// The arguments are wrong.
+    pub const BAD_ARGUMENTS: ErrorKind = ErrorKind(Cow::Borrowed("bad-arguments"));
+    /// A person, a setting or the tool itself refused the call.
+    pub const REFUSED: ErrorKind = ErrorKind(Cow::Borrowed("refused"));
+    /// The subject of the call does not exist.
+    pub const NOT_FOUND: ErrorKind = ErrorKind(Cow::Borrowed("not-found"));
+    /// The subject of the call is no longer there.
+    pub const STALE: ErrorKind = ErrorKind(Cow::Borrowed("stale"));
+    /// The image does not have the package of the call.
+    pub const PACKAGE_NOT_FOUND: ErrorKind = ErrorKind(Cow::Borrowed("package-not-found"));
+    /// What was loaded signalled an error.
+    pub const LOAD_ERROR: ErrorKind = ErrorKind(Cow::Borrowed("load-error"));
+    /// A file is not as it was when a person was asked, or when it was read.
+    pub const FILE_CHANGED: ErrorKind = ErrorKind(Cow::Borrowed("file-changed"));
+
+    /// Returns the kind as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the kind as the contracts of hot reload and of the file tools spell it, in
+    /// `data.type`: `PACKAGE_NOT_FOUND`.
+    pub fn of_contract(&self) -> String {
+        self.0.to_uppercase().replace('-', "_")
+    }
+}
+
+/// Accepts the contracts' spelling too.
+impl From<&str> for ErrorKind {
+    fn from(written: &str) -> Self {
+        ErrorKind(Cow::Owned(written.to_lowercase().replace('_', "-")))
+    }
+}
+
+impl From<String> for ErrorKind {
+    fn from(written: String) -> Self {
+        ErrorKind::from(written.as_str())
+    }
+}
+
+/// Compares with a kind in its own spelling.
+impl PartialEq<&str> for ErrorKind {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl From<ErrorKind> for String {
+    fn from(kind: ErrorKind) -> Self {
+        kind.0.into_owned()
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_spelling_is_read_and_one_is_written() {
+        for written in ["image-lost", "IMAGE_LOST", "IMAGE-LOST"] {
+            let kind = ErrorKind::from(written);
+            assert_eq!(
+                (&kind, kind.as_str(), kind.of_contract().as_str()),
+                (&ErrorKind::LOST, "image-lost", "IMAGE_LOST")
+            );
+        }
+    }
+}
