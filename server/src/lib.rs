@@ -35,6 +35,8 @@ mod patience;
 mod circle_tests;
 #[cfg(test)]
 mod layer_tests;
+#[cfg(test)]
+mod waiting_tests;
 
 #[cfg(test)]
 mod tests {

@@ -90,7 +90,8 @@ impl Asker {
         operation: (Class, Subject),
         arguments: Value,
     ) -> Consent {
-        let request = ApprovalRequest::new(session.workspace(), client, tool, operation, arguments, self.lasting);
+        let request =
+            ApprovalRequest::resolved(session.workspace(), client, tool, operation, arguments, self.lasting).await;
         let verdict = match session.permit(request, self.retry.take()).await {
             Verdict::ThroughAgent(question) => match self.through_agent(session, question).await {
                 Ok(verdict) => verdict,

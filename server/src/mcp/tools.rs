@@ -196,9 +196,16 @@ impl Call {
     }
 
     /// Writes to the audit log that a tool refuses an operation without a request for approval.
-    pub(crate) fn refuse(&self, tool: &'static str, asked: (Class, Subject), arguments: Value, why: &str) {
-        let request =
-            ApprovalRequest::new(self.session.workspace(), self.client, tool, asked, arguments, self.asker.lasting());
+    pub(crate) async fn refuse(&self, tool: &'static str, asked: (Class, Subject), arguments: Value, why: &str) {
+        let request = ApprovalRequest::resolved(
+            self.session.workspace(),
+            self.client,
+            tool,
+            asked,
+            arguments,
+            self.asker.lasting(),
+        )
+        .await;
         self.session.refused(request, why);
     }
 }

@@ -4,7 +4,6 @@
 //! decide.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use super::derived;
 use super::mentions::{Mentions, Target};
@@ -220,13 +219,13 @@ async fn changes<B: Backend>(
         if found.is_empty() {
             continue;
         }
-        writable(index, file)?;
+        writable(index, file).await?;
         count += found.len();
         if count > MOST {
             return Refusal::of(format!("There are more than {MOST} places. Nothing was changed."));
         }
         files.push(FileChanges {
-            uri: if file.open.is_some() && file.path == path_of(cursor) {
+            uri: if file.open.is_some() && file.path == path_of(cursor).await {
                 cursor.uri.clone()
             } else {
                 file.uri.clone()
@@ -240,13 +239,13 @@ async fn changes<B: Backend>(
     Ok(files)
 }
 
-fn path_of<B>(cursor: &Cursor<B>) -> std::path::PathBuf {
+async fn path_of<B>(cursor: &Cursor<B>) -> std::path::PathBuf {
     let path = crate::file_uri::path_of_uri(&cursor.uri).unwrap_or_default();
-    std::fs::canonicalize(&path).unwrap_or(path)
+    tokio::fs::canonicalize(&path).await.unwrap_or(path)
 }
 
 /// Refuses a file that may not be changed.
-fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
+async fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
     if let Some(root) = &index.root
         && !file.path.starts_with(root)
     {
@@ -255,8 +254,7 @@ fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
             file.path.display()
         ));
     }
-    let locked = |path: &Path| std::fs::metadata(path).is_ok_and(|facts| facts.permissions().readonly());
-    if locked(&file.path) {
+    if tokio::fs::metadata(&file.path).await.is_ok_and(|facts| facts.permissions().readonly()) {
         return Refusal::of(format!("{} is read-only, and would have to change.", file.path.display()));
     }
     Ok(())

@@ -158,7 +158,7 @@ impl Tool for LispEditForm {
         {
             let (file, code) = (Some(input.path.clone().into()), input.content.clone());
             let asked = (Class::EditFile, Subject { what: "Edit a form".into(), file, code, ..Subject::default() });
-            call.refuse(Self::NAME, asked, serde_json::to_value(input).unwrap_or_default(), &failure.message);
+            call.refuse(Self::NAME, asked, serde_json::to_value(input).unwrap_or_default(), &failure.message).await;
         }
         let (file, edits) = planned?;
         if input.dry_run == Some(true) || edits.text == file.text && !input.loads() {

@@ -191,7 +191,7 @@ impl Tool for LoadFasl {
             (Err(failure), Some(asked)) => {
                 let kind = failure.kind();
                 if kind.as_str() == "outside-workspace" {
-                    call.refuse(Self::NAME, asked, json!({"path": input.path}), &failure.message);
+                    call.refuse(Self::NAME, asked, json!({"path": input.path}), &failure.message).await;
                 }
                 Err(Failure { kind, message: failure.message })
             }

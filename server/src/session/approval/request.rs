@@ -66,8 +66,30 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
+    /// Acts as [`ApprovalRequest::new`] on a thread that may wait for the disk.
+    pub async fn resolved(
+        workspace: &Path,
+        client: ClientId,
+        tool: &'static str,
+        operation: (Class, Subject),
+        arguments: Value,
+        lasting: bool,
+    ) -> ApprovalRequest {
+        let workspace = workspace.to_owned();
+        let made = tokio::task::spawn_blocking(move || {
+            ApprovalRequest::new(&workspace, client, tool, operation, arguments, lasting)
+        });
+        match made.await {
+            Ok(request) => request,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // Only the end of the runtime cancels the task, and this one with it.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
     /// Creates a request, and resolves its file now; this is the file shown to a person. `lasting`:
-    /// the agent has a connection of its own, so that "for this session" has an end.
+    /// the agent has a connection of its own, so that "for this session" has an end. Blocks on disk
+    /// access.
     pub fn new(
         workspace: &Path,
         client: ClientId,
