@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::path_tests::{absolute, imports, paths};
+
 /// The layers without circles.
 const LAYERS: [&str; 12] =
     ["checker", "config", "dap", "framing", "host", "ide", "image", "lsp", "mcp", "model", "session", "text"];
@@ -104,50 +106,6 @@ impl Modules {
         way.pop();
         circle
     }
-}
-
-/// The trees of all `use` declarations, with whether each is public.
-fn imports(code: &str) -> Vec<(bool, &str)> {
-    let starts = code.match_indices("use ").filter(|(at, _)| {
-        let before = code[..*at].rsplit('\n').next().unwrap_or_default().trim();
-        before.is_empty() || before.starts_with("pub")
-    });
-    let tree = |at: usize| code[at + 4..].split(';').next().unwrap_or_default();
-    starts.map(|(at, _)| (code[..at].ends_with("pub ") || code[..at].ends_with(") "), tree(at))).collect()
-}
-
-/// The paths of a `use` tree: `a::{b, c::d}` has `a::b` and `a::c::d`.
-fn paths(tree: &str) -> Vec<String> {
-    let tree = tree.trim();
-    let Some((head, rest)) = tree.split_once('{') else {
-        let path = tree.split(" as ").next().unwrap_or_default();
-        return vec![path.strip_suffix("::self").unwrap_or(path).trim().to_owned()];
-    };
-    let body = rest.rsplit_once('}').map_or(rest, |(body, _)| body);
-    let (mut depth, mut parts) = (0, vec![String::new()]);
-    for char in body.chars() {
-        match char {
-            ',' if depth == 0 => parts.push(String::new()),
-            _ => parts.last_mut().unwrap().push(char),
-        }
-        depth += i32::from(char == '{') - i32::from(char == '}');
-    }
-    let joined =
-        |path: String| if path == "self" { head.trim_end_matches(':').to_owned() } else { format!("{head}{path}") };
-    parts.iter().filter(|part| !part.trim().is_empty()).flat_map(|part| paths(part)).map(joined).collect()
-}
-
-/// A path in `module`, from the crate's root.
-fn absolute(module: &str, path: &str) -> String {
-    if let Some(rest) = path.strip_prefix("crate::") {
-        return rest.to_owned();
-    }
-    let (mut base, mut rest) = (module, path.strip_prefix("self::").unwrap_or(path));
-    while let Some(behind) = rest.strip_prefix("super::") {
-        base = base.rsplit_once("::").map_or("", |(parent, _)| parent);
-        rest = behind;
-    }
-    if base.is_empty() { rest.to_owned() } else { format!("{base}::{rest}") }
 }
 
 fn add_all(modules: &mut Modules, root: &Path, below: &str) {

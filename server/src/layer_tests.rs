@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::path_tests::{named, parts};
+
 /// The layers, with the layers that each may import. `main.rs` and `lib.rs` are above all layers.
 const LAYERS: &[(&str, &[&str])] = &[
     ("bounded_file", &[]),
@@ -37,8 +39,25 @@ const HELPERS: &[&str] =
 const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];
 const MAY_NAME_PROTOCOLS: &[&str] = &["host", "lsp", "mcp"];
 
+/// The types of the image that front ends get through the layers between: the file that hands them
+/// on, the module that they are from, and the reason.
+const REEXPORTS: &[(&str, &str, &str)] = &[
+    ("ide/browse.rs", "image::api::browse", "operations that a person has the session run"),
+    ("ide/name_tools.rs", "image::api", "the trait of operations, to name one's answer"),
+    ("ide/name_tools.rs", "image::api::tools", "operations that a person has the session run"),
+    ("ide/profile.rs", "image::api::profile", "the mode of a profile, an argument as it is"),
+    ("ide/stops.rs", "image::api::debug", "stops and restarts, data as they are"),
+    ("ide/testing.rs", "image::api::testing", "the arguments of a run of tests"),
+    ("ide/undefine.rs", "image::api::undefine", "operations that a person has the session run"),
+    ("session/debug.rs", "image", "events of stops, data as they are"),
+    ("session/debug.rs", "image::api::breakpoints", "breakpoints, data as they are"),
+    ("session/debug.rs", "image::api::debug", "operations on stops that a person has the session run"),
+    ("session/failures.rs", "image::api::debug", "the answer of a trial, data as it is"),
+    ("session/recordings.rs", "image::api::replay", "questions to a recording and their answers"),
+];
+
 /// Layers above all others, which may import everything.
-const TOP: &[&str] = &["circle_tests", "cli", "lib", "layer_tests", "main", "waiting_tests"];
+const TOP: &[&str] = &["circle_tests", "cli", "lib", "layer_tests", "main", "path_tests", "waiting_tests"];
 
 /// The imports in the file `path` (relative to `src/`) with the source `text` that its layer may
 /// not have.
@@ -52,31 +71,39 @@ fn violations(path: &Path, text: &str) -> Vec<String> {
     let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == layer) else {
         return vec![format!("{name} belongs to no layer of LAYERS")];
     };
-    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    let mut wrong = Vec::new();
-    // The number of `super::` that lead from this file to the crate itself; one more in its tests.
-    let depth = path.iter().count() - usize::from(path.ends_with("mod.rs"));
-    let (main, tests) = code.split_once("mod tests {").unwrap_or((&code, ""));
-    if main.contains(&"super::".repeat(depth)) || tests.contains(&"super::".repeat(depth + 1)) {
-        wrong.push(format!("{name} leaves its layer by `super::`; use `crate::`"));
-    }
-    let mut named = BTreeSet::new();
-    for part in code.split("crate::").skip(1) {
-        if part.starts_with('{') {
-            wrong.push(format!("{name} imports several layers in one `use`, which this test cannot read"));
+    let module = path.with_extension("").to_str().unwrap().replace('/', "::");
+    let module = module.strip_suffix("::mod").unwrap_or(&module);
+    let (main, tests) = parts(text);
+    let own = named(module, &main);
+    let of_tests = named(&format!("{module}::tests"), &tests);
+    let mut wrong = BTreeSet::new();
+    for one in own.iter().chain(&of_tests) {
+        let named = one.path.split("::").next().unwrap_or_default();
+        if named == "*" {
+            wrong.insert(format!("{name} imports the crate's root whole"));
         }
-        named.insert(part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>());
+        if named == layer || !LAYERS.iter().any(|(known, _)| *known == named) {
+            continue;
+        }
+        if one.upwards {
+            wrong.insert(format!("{name} leaves its layer by `super::`; use `crate::`"));
+        } else if !HELPERS.contains(&named) && !allowed.contains(&named) {
+            wrong.insert(format!("{name} names {named}, which {layer} may not"));
+        }
     }
-    let known = named.iter().filter(|module| LAYERS.iter().any(|(known, _)| known == module) && *module != layer);
-    let free = |module: &str| HELPERS.contains(&module) || allowed.contains(&module);
-    let against =
-        known.filter(|module| !free(module)).map(|module| format!("{name} names {module}, which {layer} may not"));
-    wrong.extend(against);
+    let reexported = own.iter().filter(|one| one.public && ["ide", "session"].contains(&layer));
+    for one in reexported.filter(|one| one.path.starts_with("image::") || one.path.starts_with("checker::")) {
+        let within = one.path.rsplit_once("::").map_or("", |(within, _)| within);
+        if !REEXPORTS.iter().any(|(file, known, _)| path == Path::new(file) && *known == within) {
+            wrong.insert(format!("{name} hands {} on to the front ends, which REEXPORTS does not list", one.path));
+        }
+    }
+    let code = main + &tests;
     if !MAY_NAME_PROTOCOLS.contains(&layer) {
         let protocols = PROTOCOLS.iter().filter(|protocol| code.contains(**protocol));
         wrong.extend(protocols.map(|protocol| format!("{name} names {protocol}, which is for front ends")));
     }
-    wrong
+    wrong.into_iter().collect()
 }
 
 /// All Rust files below `root`, tests and `mod.rs` included, relative to it.
@@ -103,6 +130,17 @@ fn each_layer_imports_only_the_layers_below_it() {
 }
 
 #[test]
+fn each_entry_of_the_table_is_needed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (file, module, _) in REEXPORTS {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let own = named(&file.replace('/', "::").replace(".rs", ""), &parts(&text).0);
+        let is = |path: &str| path.rsplit_once("::").is_some_and(|(within, _)| within == *module);
+        assert!(own.iter().any(|one| one.public && is(&one.path)), "{file} hands nothing of {module} on");
+    }
+}
+
+#[test]
 fn an_import_against_the_layers_is_found() {
     for (path, code) in [
         ("lsp/hover.rs", "use crate::image::Image;"),
@@ -117,6 +155,12 @@ fn an_import_against_the_layers_is_found() {
         ("text/forms.rs", "use crate::model::diagnostic::Severity;"),
         ("lsp/hover.rs", "use super::super::image::Image;"),
         ("lsp/hover.rs", "use crate::{image, session};"),
+        ("lsp/hover.rs", "use super::{super::image::Image};"),
+        ("lsp/hover.rs", "use crate as c;\nfn f() -> c::image::Image {}"),
+        ("lsp/hover.rs", "mod tests {\n    use super::super::super::image::Image;"),
+        ("lsp/hover.rs", "use super::super::*;"),
+        ("ide/hover.rs", "pub use crate::image::api::symbols::Want;"),
+        ("session/jobs.rs", "pub type Handle = crate::image::Image;"),
         ("new_layer/x.rs", ""),
     ] {
         assert_eq!(violations(Path::new(path), code).len(), 1, "{path}: {code}");
@@ -125,6 +169,7 @@ fn an_import_against_the_layers_is_found() {
         ("lsp/hover.rs", "use crate::ide::hover;\nuse super::connection::Connection;\n// crate::image is not named"),
         ("ide/hover.rs", "use crate::image::api::symbols::Want;\nuse crate::shown;"),
         ("lsp/commands/eval.rs", "use super::super::to_proto;"),
+        ("ide/profile.rs", "pub use crate::image::api::profile::ProfileMode;"),
         ("host/serve.rs", "use crate::image::Image;\nuse tower_lsp::LspService;"),
     ] {
         assert_eq!(violations(Path::new(path), code), Vec::<String>::new(), "{path}: {code}");

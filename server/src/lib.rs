@@ -36,6 +36,8 @@ mod circle_tests;
 #[cfg(test)]
 mod layer_tests;
 #[cfg(test)]
+mod path_tests;
+#[cfg(test)]
 mod waiting_tests;
 
 #[cfg(test)]
