@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::commands::{self, Command};
-use super::read::Entry;
+use super::entry::Entry;
 use super::reading::forms;
 use super::stop;
 use super::talk::{Talk, Trouble, elements, text};

@@ -25,9 +25,9 @@ use serde_json::json;
 
 use super::super::output::{Failure, print_error};
 use super::completing::{Completed, completed};
+use super::entry::{Entry, Kind};
 use super::highlight::{coloured, harmless};
 use super::link::Link;
-use super::read::{Entry, Kind};
 use super::reading::{indentation, is_whole};
 
 /// The number of entries that the history keeps.

@@ -5,6 +5,7 @@ mod commands;
 mod completing;
 mod debugger;
 mod editor;
+mod entry;
 mod highlight;
 mod interrupts;
 mod link;
@@ -26,8 +27,9 @@ use consort::shown;
 
 use super::output::{Failure, ProgressLine};
 use super::{WorkspaceArg, packages, trust};
+use entry::Entry;
 use link::Link;
-use read::{Entry, Reader};
+use read::Reader;
 use screen::Screen;
 use talk::Talk;
 

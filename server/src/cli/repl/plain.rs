@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use super::read::{Entry, Kind};
+use super::entry::{Entry, Kind};
 use super::reading::is_whole;
 
 /// An entry up to this length is looked at after each of its lines; a longer one, which nobody
