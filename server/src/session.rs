@@ -9,6 +9,7 @@ mod actor;
 pub mod approval;
 mod backend;
 pub mod bound_file;
+pub(crate) mod calls;
 mod chains;
 mod changed_files;
 mod client;
@@ -70,7 +71,7 @@ use crate::text::position::{Position, PositionEncoding};
 pub use backend::InCopy;
 pub use client::{ClientId, ClientInfo, Frontend};
 use context::Contexts;
-use event::{Event, Place, Start};
+use event::{Event, Place, Reply, Start};
 pub use folders::OpenFolders;
 use jobs::{Jobs, Kind};
 use log::{Log, Status as Ended};
@@ -294,7 +295,7 @@ impl Session {
         client: ClientId,
         request: EvalRequest,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::EvaluateInCopy { client, request, reply }))
+        settle_job(self.ask_job(|reply| Event::EvaluateInCopy { client, request, reply }))
     }
 
     /// Evaluates definitions, then the request's code, in a confined copy of the image.
@@ -304,7 +305,7 @@ impl Session {
         request: EvalRequest,
         forms: Vec<TriedForm>,
     ) -> impl Future<Output = Result<Trial, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::TryCode { client, request, forms, reply }))
+        settle_job(self.ask_job(|reply| Event::TryCode { client, request, forms, reply }))
     }
 
     /// Checks a text: the structure with the scanner, the rest in a copy of the image. The result
@@ -314,7 +315,7 @@ impl Session {
         client: ClientId,
         request: CheckRequest,
     ) -> impl Future<Output = Result<CheckReport, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::Check { client, request, reply }))
+        settle_job(self.ask_job(|reply| Event::Check { client, request, reply }))
     }
 
     /// Expands macros in a copy of the image.
@@ -323,7 +324,7 @@ impl Session {
         client: ClientId,
         request: ExpandRequest,
     ) -> impl Future<Output = Result<ExpandAnswer, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::Expand { client, request, reply }))
+        settle_job(self.ask_job(|reply| Event::Expand { client, request, reply }))
     }
 
     /// Checks a system in a copy of the image, in which the system and its dependencies are loaded.
@@ -334,7 +335,7 @@ impl Session {
         request: CheckSystemRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<SystemReport, ImageError>> + Send + use<> {
-        settle(self.ask(|reply| Event::CheckSystem { client, request, progress, reply }))
+        settle_job(self.ask_job(|reply| Event::CheckSystem { client, request, progress, reply }))
     }
 
     /// Loads a system.
@@ -347,7 +348,7 @@ impl Session {
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let (what, name) = (format!("loading the system {}", load.system), load.system.clone());
-        let work = settle(self.ask(|reply| Event::LoadSystem { client, load, progress, reply }));
+        let work = settle_job(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
                 // There may be many files; the caller of the load does not wait for them.
@@ -406,9 +407,10 @@ impl Session {
             // A reload reports its definitions once it is known to have taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
-            self.send(Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start });
+            let event = Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start };
+            let asked = Asked { job: calls::job(|| self.send(event)), answer };
             async move {
-                let result = settle(answer).await;
+                let result = settle_job(asked).await;
                 if result.is_ok()
                     && let Some(doing) = doing
                 {
@@ -438,8 +440,8 @@ impl Session {
         self.inner.image.answer_input(question, answer);
     }
 
-    /// Interrupts the evaluations and loads of this client, or of all clients. Returns their
-    /// number.
+    /// Interrupts what this client, or all clients, asked the image or a copy to run. Returns the
+    /// number of jobs.
     pub fn interrupt(
         &self,
         client: ClientId,
@@ -477,12 +479,31 @@ impl Session {
         let _ = self.inner.events.send(event);
     }
 
+    /// Acts as [`Session::ask`]; the work is a job of the current call.
+    fn ask_job<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Asked<T> {
+        let (reply, answer) = oneshot::channel();
+        let event = event(reply);
+        Asked { job: calls::job(|| self.send(event)), answer }
+    }
+
     /// Sends an event at once; the answer comes later. Dropping the receiver cancels the work.
     fn ask<T>(&self, event: impl FnOnce(oneshot::Sender<T>) -> Event) -> oneshot::Receiver<T> {
         let (reply, answer) = oneshot::channel();
         self.send(event(reply));
         answer
     }
+}
+
+/// A job that was sent to the actor.
+struct Asked<T> {
+    job: calls::Job,
+    answer: oneshot::Receiver<Result<T, ImageError>>,
+}
+
+async fn settle_job<T>(Asked { job, answer }: Asked<T>) -> Result<T, ImageError> {
+    let result = settle(answer).await;
+    drop(job);
+    result
 }
 
 async fn settle<T>(answer: oneshot::Receiver<Result<T, ImageError>>) -> Result<T, ImageError> {

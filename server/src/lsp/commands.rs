@@ -33,7 +33,8 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::connection::{Connection, no_document};
-use super::from_proto;
+use super::{from_proto, to_proto};
+use crate::model::image::ImageError;
 use crate::session::log::{self, LogContext};
 use crate::session::path_of_uri;
 use crate::text::document::Document;
@@ -115,6 +116,29 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     ]
 });
 
+/// The commands that run code, which an interrupt ends also before their work is a job.
+static RUN_CODE: [&str; 19] = [
+    eval::Eval::NAME,
+    load_system::LoadSystem::NAME,
+    forms::EvalForm::NAME,
+    forms::EvalRegion::NAME,
+    forms::EvalBuffer::NAME,
+    forms::EvalToCursor::NAME,
+    forms::EvalToComment::NAME,
+    reload::ReplaceFunction::NAME,
+    reload::ReloadSystem::NAME,
+    reload::ReloadPackage::NAME,
+    reload::UndoReload::NAME,
+    recompile::RecompileCallers::NAME,
+    reload::CompileForm::NAME,
+    reload::CompileFile::NAME,
+    reload::LoadFile::NAME,
+    profile::ProfileForm::NAME,
+    recording::Record::NAME,
+    running_tests::RunTests::NAME,
+    running_tests::RunTestAtPoint::NAME,
+];
+
 fn entry<T: Command + 'static>() -> Entry {
     Entry {
         name: T::NAME,
@@ -145,7 +169,15 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
             };
             // The future is created inside, so that a command that sends its event at once does
             // so under its name.
-            log::named(doing, async { (entry.run)(connection, params.arguments, token).await }).await
+            let work = log::named(doing, async { (entry.run)(connection, params.arguments, token).await });
+            if !RUN_CODE.contains(&entry.name) {
+                return work.await;
+            }
+            let interrupted = |why: &str| {
+                let error = ImageError::Refused { kind: "interrupted".into(), message: why.into() };
+                Err(to_proto::error(&error))
+            };
+            connection.calls.begin().work(work).await.unwrap_or_else(interrupted)
         }
         None => {
             let known: Vec<&str> = names().collect();

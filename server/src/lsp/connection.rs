@@ -15,6 +15,7 @@ use super::tokens_delta::SentTokens;
 use super::transport::Peer;
 use super::{from_proto, to_proto};
 use crate::ide::context::Cursor;
+use crate::session::calls::Calls;
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 use crate::text::position::to_offset;
 
@@ -35,6 +36,8 @@ pub(super) struct Connection {
     pub(super) tokens: SentTokens,
     /// Size limits already reported, by document and feature.
     pub(super) limits: Mutex<HashSet<(Url, &'static str)>>,
+    /// The commands in progress, for `consort.interrupt`.
+    pub(super) calls: Calls,
     /// The task that sends new log entries to the client.
     follower: Mutex<Option<tokio::task::AbortHandle>>,
 }
@@ -47,6 +50,7 @@ impl Connection {
         feedback: mpsc::UnboundedReceiver<Feedback>,
     ) -> Connection {
         Connection {
+            calls: Calls::new(session.clone(), client),
             session,
             client,
             bars: Bars::new(peer.clone()),

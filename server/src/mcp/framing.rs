@@ -24,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::calls::Calls;
 use super::lines::{Id, Line, Lines, id_of};
 use crate::fault::{self, Call};
 
@@ -91,6 +92,8 @@ impl Shared {
 pub(crate) struct Ndjson<R> {
     lines: Lines<R>,
     shared: Arc<Shared>,
+    /// Told of each tool call in the order of the lines.
+    calls: Option<Arc<Calls>>,
     limits: Limits,
     outbox: Option<mpsc::UnboundedSender<Vec<u8>>>,
     writer: Option<tokio::task::JoinHandle<()>>,
@@ -124,6 +127,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         Ndjson {
             lines: Lines::new(read, LINE_LIMIT),
             shared,
+            calls: None,
             limits,
             outbox: Some(outbox),
             writer: Some(writer),
@@ -133,6 +137,19 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
             gone,
             hang_up: Box::pin(hang_up),
             grace: Box::pin(std::future::pending()),
+        }
+    }
+
+    /// Has `calls` told of each tool call as its line is read.
+    pub(crate) fn noting(mut self, calls: Arc<Calls>) -> Self {
+        self.calls = Some(calls);
+        self
+    }
+
+    fn answered(&self, id: &RequestId) {
+        self.shared.answered(id);
+        if let Some(calls) = &self.calls {
+            calls.forget(id);
         }
     }
 
@@ -264,13 +281,16 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
                     return None;
                 }
                 self.begun = true;
+                if let (Some(calls), ClientRequest::CallToolRequest(call)) = (&self.calls, &request.request) {
+                    calls.arrived(&request.id, &call.params);
+                }
             }
             ClientJsonRpcMessage::Notification(notification) => {
                 // The answer to a cancelled request is dropped, so its id is removed here.
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.shared.answered(id);
+                    self.answered(id);
                 }
             }
             _ => {}
@@ -364,10 +384,10 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleServer> for Ndjson<R> 
             self.write(&item)
         };
         match &item {
-            TxJsonRpcMessage::<RoleServer>::Response(response) => self.shared.answered(&response.id),
+            TxJsonRpcMessage::<RoleServer>::Response(response) => self.answered(&response.id),
             TxJsonRpcMessage::<RoleServer>::Error(error) => {
                 if let Some(id) = &error.id {
-                    self.shared.answered(id);
+                    self.answered(id);
                 }
             }
             _ => {}

@@ -10,6 +10,7 @@ pub mod http;
 
 mod answer;
 mod arguments;
+mod calls;
 mod consent;
 mod framing;
 mod http_listener;
@@ -86,6 +87,7 @@ where
     let _guard = gone.clone().drop_guard();
     let handler = server::Handler::for_connection(session, gone.clone());
     let transport = framing::Ndjson::new(read, write, framing::Limits::default(), gone, hang_up);
+    let transport = transport.noting(handler.calls());
     match rmcp::serve_server(handler, transport).await {
         Ok(running) => match running.waiting().await {
             Ok(reason) => tracing::debug!(?reason, "an MCP client left"),

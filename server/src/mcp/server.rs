@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
+use super::calls::{Arrived, Calls};
 use super::consent::Asker;
 use super::kept::Kept;
 use super::progress::Reporter;
@@ -68,6 +69,7 @@ pub(crate) struct Client {
     notices: Arc<Mutex<Notices>>,
     kept: Arc<Mutex<Kept>>,
     lane: Lane,
+    calls: Arc<Calls>,
 }
 
 /// Messages that an editor would show its user, for the client's next answer: the image died, or
@@ -101,7 +103,8 @@ impl Client {
                 }
             }
         });
-        Client { session: session.clone(), id, notices, kept: Arc::default(), lane: Lane::default() }
+        let calls = Arc::new(Calls::new(session.clone(), id));
+        Client { session: session.clone(), id, notices, kept: Arc::default(), lane: Lane::default(), calls }
     }
 }
 
@@ -199,6 +202,11 @@ impl Handler {
             name = "MCP over HTTP".to_owned();
         }
         clients.entry(name).or_insert_with_key(|name| Arc::new(Client::attach(&self.session, name))).clone()
+    }
+
+    /// Returns the record of this connection's calls.
+    pub(crate) fn calls(&self) -> Arc<Calls> {
+        self.own().calls.clone()
     }
 
     fn own(&self) -> Arc<Client> {
@@ -370,6 +378,11 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(message, None));
         };
         let client = self.client(&context);
+        let (running, interrupt) = match client.calls.begins(&context.id, &request) {
+            Some(Arrived::Runs(running)) => (Some(running), None),
+            Some(Arrived::Interrupts(interrupt)) => (None, Some(interrupt)),
+            None => (None, None),
+        };
         if self.stateless.is_none()
             && context.peer.peer_info().is_none()
             && let Some(info) = context.client_info()
@@ -383,7 +396,8 @@ impl ServerHandler for Handler {
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
         let (kept, lane) = (client.kept.clone(), client.lane.clone());
-        let call = Call { session: self.session.clone(), client: client.id, progress, asker, kept, permit: None };
+        let (session, client_id) = (self.session.clone(), client.id);
+        let call = Call { session, client: client_id, progress, asker, kept, permit: None, interrupt };
         // Status, interrupts and restarts must be answered regardless of other calls.
         let always = entry.definition.name == "image";
         let (needs_image, session) = (entry.needs_image(), self.session.clone());
@@ -392,6 +406,10 @@ impl ServerHandler for Handler {
                 session.image_started().await;
             }
             entry.call(call, request.arguments.unwrap_or_default()).await
+        };
+        let work = async move {
+            let Some(running) = running else { return work.await };
+            running.work(work).await.unwrap_or_else(|interrupted| stopped(interrupted).into())
         };
         let work = async move { if always { work.await } else { lane.of(requests::run(work)).await } };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the

@@ -46,6 +46,7 @@ use crate::ide::compile_form::Refusal;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::approval::{ApprovalRequest, Class, Grant, Subject};
+use crate::session::calls::Interrupt;
 use crate::session::log::{self, LogContext, Status};
 use crate::session::sources::Sources;
 use crate::session::{ClientId, Session};
@@ -158,6 +159,8 @@ pub(crate) struct Call {
     pub(crate) kept: Arc<Mutex<Kept>>,
     /// The grant, for a tool whose `asks` names a class: see [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
+    /// The interrupt that this call made when it arrived.
+    pub(crate) interrupt: Option<Interrupt>,
 }
 
 impl Call {

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::event::{Event, Start};
 use super::jobs::{Jobs, Kind};
-use super::{ClientId, EvalRequest, Session, settle};
+use super::{Asked, ClientId, EvalRequest, Session, calls, settle_job};
 use crate::config::Config;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{TryEvaluationParams, WorkInCopyParams};
@@ -77,10 +77,10 @@ impl Session {
                     confine: true,
                     memory,
                 };
-                jobs.start(job, reply, async move { checker.work(params).await });
+                jobs.start_stoppable(job, reply, async move { checker.work(params).await });
             }));
-            session.send(Event::Run { client, what, kind: Kind::Other, start });
-            settle(answer).await
+            let event = Event::Run { client, what, kind: Kind::Other, start };
+            settle_job(Asked { job: calls::job(|| session.send(event)), answer }).await
         }
     }
 }

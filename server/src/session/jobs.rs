@@ -10,8 +10,12 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 
 use super::ClientId;
 use super::documents::Key;
+use super::event::Reply;
 use crate::model::check::CheckReport;
 use crate::model::image::ImageError;
+
+/// The kind of the refusal of work that was interrupted.
+pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// A unit of work.
 #[derive(Debug)]
@@ -117,6 +121,27 @@ impl Jobs {
         });
     }
 
+    /// Acts as [`Jobs::start`]; an interrupt ends the work with an answer.
+    pub(super) fn start_stoppable<T: Send + 'static>(
+        &mut self,
+        mut job: Job,
+        reply: Reply<T>,
+        work: impl Future<Output = Result<T, ImageError>> + Send + 'static,
+    ) {
+        let (stop, stopped) = oneshot::channel();
+        job.stop = Some(stop);
+        self.start(job, reply, async move {
+            tokio::select! {
+                biased;
+                Ok(()) = stopped => {
+                    let message = "It was interrupted, and nothing of it is kept.".into();
+                    Err(ImageError::Refused { kind: INTERRUPTED.into(), message })
+                }
+                result = work => result,
+            }
+        });
+    }
+
     /// Starts the check of a document.
     pub(super) fn start_check(&mut self, job: Job, work: impl Future<Output = Report> + Send + 'static) -> AbortHandle {
         self.spawn(job, async move { (Some(work.await), None) })
@@ -163,10 +188,10 @@ impl Jobs {
         }
     }
 
-    /// Stops the loads of a client, or of all clients, with an answer. Returns their number.
+    /// Stops what a client, or all clients, have running, with an answer. Returns their number.
     pub(super) fn stop(&mut self, client: Option<ClientId>) -> usize {
         let stops = self.running.values_mut().filter(|(job, _)| client.is_none() || job.client == client);
-        // A load without a receiver has ended by itself.
+        // Work without a receiver has ended by itself.
         stops.filter_map(|(job, _)| job.stop.take()).filter_map(|stop| stop.send(()).ok()).count()
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::event::{Event, Start};
 use super::in_copy::Limits;
 use super::jobs::{Jobs, Kind};
-use super::{ClientId, Session, settle};
+use super::{Asked, ClientId, Session, calls, settle_job};
 use crate::ide::recording::{Question, first_question};
 use crate::image::api::record::{RecordParams, RecordingQuery, RecordingQuestion};
 use crate::model::evaluation::EvalError;
@@ -80,10 +80,10 @@ impl Session {
                 within_seconds: deadline,
                 memory,
             };
-            jobs.start(job, reply, async move { checker.record(params).await });
+            jobs.start_stoppable(job, reply, async move { checker.record(params).await });
         }));
-        self.send(Event::Run { client, what, kind: Kind::Other, start });
-        let recording = settle(answer).await?;
+        let event = Event::Run { client, what, kind: Kind::Other, start };
+        let recording = settle_job(Asked { job: calls::job(|| self.send(event)), answer }).await?;
         if recording.number == 0 {
             return Ok((recording, RecordingAnswer::default()));
         }

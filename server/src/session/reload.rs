@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::jobs::INTERRUPTED;
 use super::log;
 use super::provenance::{LOADING, ProvenanceEntry};
 use super::sources::{Sources, digest_of};
@@ -328,7 +329,7 @@ impl Session {
                 Some(failure) => settle(refused(failure)).map(|_| ()),
                 None => Ok(()),
             },
-            Err(ImageError::Refused { kind, message }) if kind == "package-not-found" => {
+            Err(ImageError::Refused { kind, message }) if kind == "package-not-found" || kind == INTERRUPTED => {
                 Err(Failure::new(kind, message))
             }
             Err(error) => {

@@ -32,14 +32,14 @@ impl Session {
         let (selected, found) = oneshot::channel();
         let uri = uri.to_owned();
         let how = super::log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
-        let answer = self.ask(|reply| Event::EvaluatePart {
+        let asked = self.ask_job(|reply| Event::EvaluatePart {
             client,
             request,
             wanted: Wanted { uri, part, how },
             selected,
             reply,
         });
-        let (session, outcome) = (self.clone(), super::settle(answer));
+        let (session, outcome) = (self.clone(), super::settle_job(asked));
         async move {
             let found = found.await.ok().flatten()?;
             let code = found.text.slice(found.span.start..found.span.end).to_string();

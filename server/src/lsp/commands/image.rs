@@ -44,8 +44,8 @@ impl Command for Interrupt {
     const EXPECTS: &'static str = r#"[] or [{"everything": bool}]"#;
 
     async fn execute(connection: &Connection, Whose { everything }: Whose, _: Option<ProgressToken>) -> Result<Value> {
-        let interrupted = connection.session.interrupt(connection.client, everything).await;
-        interrupted.map(|count| json!({"interrupted": count})).map_err(|error| to_proto::error(&error))
+        let interrupted = connection.calls.interrupt(everything);
+        interrupted.count().await.map(|count| json!({"interrupted": count})).map_err(|error| to_proto::error(&error))
     }
 }
 

@@ -47,7 +47,7 @@ interrupt, restart (last resort).";
     }
 
     async fn call(call: Call, Input { action }: Input) -> Reply<Facts> {
-        let Call { session, client, progress, .. } = call;
+        let Call { session, client, progress, interrupt, .. } = call;
         let done = |text: String, value: Value| Reply { text, facts: Facts::new(value), failed: false, full: None };
         match action {
             Action::Status => {
@@ -66,7 +66,10 @@ interrupt, restart (last resort).";
                 }
                 done(text, facts)
             }
-            Action::Interrupt => match session.interrupt(client, false).await {
+            Action::Interrupt => match match interrupt {
+                Some(interrupt) => interrupt.count().await,
+                None => session.interrupt(client, false).await,
+            } {
                 Ok(0) => done("Nothing of yours was running.".into(), json!({"interrupted": 0})),
                 Ok(count) => done(format!("Interrupted: {count}."), json!({"interrupted": count})),
                 Err(error) => Failure::of(error, None).into(),

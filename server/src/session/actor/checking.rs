@@ -151,7 +151,7 @@ impl Actor {
         // A form of an agent's is compiled, and no more.
         let rules = if request.mode == CheckMode::File { config.lint_rules.clone() } else { Vec::new() };
         let rules = self.rules(rules);
-        self.jobs.start(Job::new(client, Kind::Other, what), reply, async move {
+        self.jobs.start_stoppable(Job::new(client, Kind::Other, what), reply, async move {
             let text = request.text.clone();
             let (document, structure, expected) = compute_all(move || {
                 let document = Document::new(&text, 0);
@@ -204,13 +204,21 @@ impl Actor {
             memory: check.memory,
             request,
         };
-        self.jobs.start(Job::new(client, Kind::Other, what), reply, async move { checker.expand(params).await });
+        self.jobs.start_stoppable(
+            Job::new(client, Kind::Other, what),
+            reply,
+            async move { checker.expand(params).await },
+        );
     }
 
     pub(super) fn evaluate_in_copy(&mut self, id: ClientId, request: EvalRequest, reply: Reply<EvalOutcome>) {
         let Some((what, params)) = self.in_copy(id, request, "evaluating") else { return };
         let checker = self.checker.clone();
-        self.jobs.start(Job::new(id, Kind::Other, what), reply, async move { checker.evaluate(params).await });
+        self.jobs.start_stoppable(
+            Job::new(id, Kind::Other, what),
+            reply,
+            async move { checker.evaluate(params).await },
+        );
     }
 
     pub(super) fn try_code(&mut self, id: ClientId, request: EvalRequest, forms: Vec<TriedForm>, reply: Reply<Trial>) {
@@ -219,7 +227,11 @@ impl Actor {
         copy.deadline += copy.timeout * forms.len() as f64;
         let checker = self.checker.clone();
         let params = TryParams { copy, forms };
-        self.jobs.start(Job::new(id, Kind::Other, what), reply, async move { checker.try_code(params).await });
+        self.jobs.start_stoppable(
+            Job::new(id, Kind::Other, what),
+            reply,
+            async move { checker.try_code(params).await },
+        );
     }
 
     /// The parameters of an evaluation in a copy, with the words for the list of jobs.
@@ -260,7 +272,7 @@ impl Actor {
             request,
             progress,
         );
-        self.jobs.start(Job::new(client, Kind::Other, what), reply, work);
+        self.jobs.start_stoppable(Job::new(client, Kind::Other, what), reply, work);
     }
 }
 
