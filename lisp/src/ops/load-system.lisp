@@ -66,8 +66,9 @@
 
 (defvar *progress* nil "What is called with each action of ASDF, in the thread that loads a system for the host.")
 
-(defmethod asdf:perform :before ((operation asdf:operation) (component asdf:component))
-  (when *progress*
+;; ASDF itself has a method on its classes, which makes the directories of what is written.
+(defmethod asdf:perform :before (operation component)
+  (when (and *progress* (typep operation 'asdf:operation) (typep component 'asdf:component))
     (funcall *progress* operation component)))
 
 (defun planned-actions (system)
