@@ -32,10 +32,32 @@
 (defun note-definition (check form)
   "Remember what FORM, which the compiler comes to now, defines."
   (multiple-value-bind (name named) (defined-name form)
-    (when named
-      (dolist (key (list (list (car form) name) (list (namespace-of form) name)))
-        (unless (gethash key (check-definitions check))
-          (setf (gethash key (check-definitions check)) (check-form-start check)))))))
+    (if named
+        (dolist (key (list (list (car form) name) (list (namespace-of form) name)))
+          (unless (gethash key (check-definitions check))
+            (setf (gethash key (check-definitions check)) (check-form-start check))))
+        (dolist (definition (inner-definitions form))
+          (note-inner-definition check definition)))))
+
+(defun inner-definitions (form)
+  "The definitions among the top-level forms that are in FORM as it was read."
+  (and (consp form)
+       (loop for rest = (case (car form)
+                          ((progn locally) (cdr form))
+                          ((eval-when macrolet symbol-macrolet) (and (consp (cdr form)) (cddr form))))
+                        then (cdr rest)
+             while (consp rest)
+             append (if (nth-value 1 (defined-name (car rest)))
+                        (list (car rest))
+                        (inner-definitions (car rest))))))
+
+(defun note-inner-definition (check definition)
+  "Remember what DEFINITION, which is in the current form, defines. That the same operator defines
+  it twice is then left to the compiler."
+  (let ((key (list (namespace-of definition) (defined-name definition))))
+    (unless (or (eq (first key) :unknown) (gethash key (check-definitions check)))
+      (setf (gethash key (check-definitions check))
+            (or (car (object-span check definition)) (check-form-start check))))))
 
 (defun tell-duplicate (check form)
   "Report it if the text defined the same as FORM before, as the same kind of thing, and the
@@ -82,7 +104,8 @@
                       when start collect start)))
     (when starts
       (let ((start (reduce #'min starts)))
-        (and (/= start (check-form-start check)) (name-place check start))))))
+        ;; What is in the current form is no earlier definition.
+        (and (< start (check-form-start check)) (name-place check start))))))
 
 (defun duplicate-name (condition)
   "The name that a condition about a second definition is about."
