@@ -124,7 +124,7 @@
   (when *checks*
     (dolist (check (reverse *checks*))
       (let ((*check* check))
-        (mapc (lambda (finding) (found check finding)) (take-undefined check))
+        (mapc (lambda (finding) (found check finding)) (take-undefined check *checks*))
         (mapc (lambda (finding) (found check finding)) (take-unknown-keywords check))))
     (forget-undefined-warnings)))
 

@@ -101,17 +101,19 @@
                 collect finding)
         #'< :key #'finding-start))
 
-(defun unseen-name-p (check name)
-  "Returns true if a form of the text that could not be read seems to define NAME."
+(defun unseen-name-p (checks name)
+  "Returns true if a form that could not be read, in a text of CHECKS, seems to define NAME."
   (let ((symbol (if (consp name) (car (last name)) name)))
-    (and (symbolp symbol) (gethash (symbol-name symbol) (check-unseen-names check)))))
+    (and (symbolp symbol)
+         (some (lambda (check) (gethash (symbol-name symbol) (check-unseen-names check))) checks))))
 
-(defun take-undefined (check)
-  "The findings for the names that are still undefined, in the order of the text; forget them."
+(defun take-undefined (check checks)
+  "The findings of CHECK for the names that are still undefined, in the order of the text; forget
+  them. CHECKS: those of the compilation unit."
   (let ((uses (reverse (check-undefined check))))
     (setf (check-undefined check) '())
     (sort (loop for use in uses
                 for name = (undefined-use-name use)
-                when (and (undefined-now-p name (undefined-use-kind use)) (not (unseen-name-p check name)))
+                when (and (undefined-now-p name (undefined-use-kind use)) (not (unseen-name-p checks name)))
                   collect (undefined-use-finding use))
           #'< :key #'finding-start)))
