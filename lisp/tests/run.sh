@@ -5,7 +5,7 @@
 #
 #   lisp/tests/run.sh [SBCL [PART [NAME...]]...]
 #
-# Parts: image programs kinds loaded systems dependencies confined attacks reading copies chain
+# Parts: image programs kinds loaded systems dependencies plan confined attacks reading copies chain
 # expand real-files.
 #
 # The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are
@@ -18,7 +18,7 @@
 set -eu
 LC_ALL=C
 export LC_ALL
-parts='image programs kinds loaded systems dependencies confined attacks reading copies chain expand real-files'
+parts='image programs kinds loaded systems dependencies plan confined attacks reading copies chain expand real-files'
 name=${1:-sbcl}
 [ $# = 0 ] || shift
 # shellcheck disable=SC2086

@@ -196,10 +196,17 @@
     (funcall original condition)))
 
 ;; Files that ASDF's operations would have compiled, and that a system's own methods on them do not.
-(defvar *compile-instead* nil "A function without arguments that is called instead of compiling a file for ASDF; NIL for none.")
+(defvar *compile-instead* nil "A function without arguments that is called instead of compiling *COMPILED-COMPONENT* for ASDF; NIL for none.")
+(defvar *compiled-component* nil "See *COMPILE-INSTEAD*.")
 
+(defun visited-component ()
+  "The component on which ASDF performs an operation now, or NIL."
+  (let ((session asdf/session:*asdf-session*))
+    (and session (cdr (first (asdf/session:visiting-action-list session))))))
+
+;; What the system's own methods load meanwhile is none of its files.
 (hook 'uiop:compile-file* (original file &rest more)
-  (if *compile-instead*
+  (if (and *compile-instead* (eq *compiled-component* (visited-component)))
       (funcall *compile-instead*)
       (apply original file more)))
 

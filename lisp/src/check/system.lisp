@@ -128,31 +128,6 @@
 
 ;;; A whole system
 
-(defun parts-of-system (name)
-  "NAME and those systems it depends on that are defined with it (\"NAME/...\"), dependencies first."
-  (let ((primary (asdf:primary-system-name name)) (seen '()))
-    (labels ((walk (name)
-               (let ((name (string-downcase (if (consp name) (car (last name)) name))))
-                 (unless (or (member name seen :test #'string=)
-                             (string/= primary (asdf:primary-system-name name)))
-                   (push name seen)
-                   (let ((system (asdf:find-system name)))
-                     (mapc #'walk (remove-if-not (lambda (dependency) (typep dependency '(or string symbol)))
-                                                 (asdf:system-depends-on system)))
-                     (setf seen (append (remove name seen :test #'string=) (list name))))))))
-      (walk name))
-    seen))
-
-(defun outer-dependencies (names)
-  "Returns the dependencies of the systems NAMES but for each other."
-  (remove-duplicates
-   (loop for name in names
-         for system = (asdf:find-system name)
-         append (remove-if (lambda (dependency)
-                             (member (string-downcase (if (consp dependency) (car (last dependency)) dependency)) names :test #'string=))
-                           (append (asdf:system-defsystem-depends-on system) (asdf:system-depends-on system))))
-   :test #'equal :from-end t))
-
 (defun files-of-system (name)
   "The components of the system NAME that are Lisp source, in the order in which they are loaded."
   (remove-if-not (lambda (component) (typep component 'asdf:cl-source-file))
@@ -170,20 +145,37 @@
       (stream-error () (text :latin-1))
       (error () (text :latin-1)))))
 
-(defun run-check-as-compiled (component check)
-  "Run CHECK where ASDF has COMPONENT compiled: within its :AROUND-COMPILE and the system's own
-  methods on PERFORM, which may leave it alone. The fasl, or NIL, and whether it was compiled."
-  (let ((fasl nil) (compiled nil))
+(defun place-fasl (fasl operation component scratch)
+  "Put FASL, which may be NIL, where ASDF looks for what OPERATION makes of COMPONENT, if that is
+  below the directory SCRATCH. Its path there, or FASL."
+  (let ((expected (first (ignore-errors (asdf:output-files operation component)))))
+    (cond ((and fasl expected scratch (uiop:subpathp expected scratch) (probe-file fasl))
+           (ensure-directories-exist expected)
+           (uiop:rename-file-overwriting-target fasl expected)
+           expected)
+          (t fasl))))
+
+(defun run-check-as-compiled (component check &key (operation (asdf:make-operation 'asdf:compile-op)) scratch)
+  "Run CHECK where ASDF has COMPONENT compiled by OPERATION: within its :AROUND-COMPILE and the
+  system's own methods on PERFORM, which may leave it alone. The fasl, or NIL, whether it was
+  compiled, and in words why PERFORM failed, when that is not for what the check found. The fasl is
+  where ASDF looks for it, when that is below SCRATCH."
+  (let ((fasl nil) (compiled nil) (placed nil) (why nil))
     (flet ((compile-it ()
-             (setf compiled t
-                   fasl (run-check check))
+             (let ((made (run-check check)))
+               (setf compiled t
+                     fasl (place-fasl made operation component scratch)
+                     placed (and fasl (not (equal fasl made)))))
              (values fasl nil nil)))
       (call-silently (lambda ()
-                       (let ((*compile-instead* #'compile-it)
+                       (let ((*compile-instead* #'compile-it) (*compiled-component* component)
                              (*ask-handlers* (own-method-p 'asdf:compile-op component)))
-                         (asdf:perform (asdf:make-operation 'asdf:compile-op) component)))
-                     #'identity))       ; what is wrong with the file was found
-    (values fasl compiled)))
+                         (asdf:perform-with-restarts operation component)))
+                     (lambda (condition)
+                       ;; Without a fasl the check has told why there is none.
+                       (when (or placed (not compiled))
+                         (setf why (if condition (say condition) "it was left"))))))
+    (values fasl compiled why)))
 
 (defun own-method-p (operation component)
   "Returns true if the system of COMPONENT has a method of its own for the operation that OPERATION
@@ -255,17 +247,16 @@
         (some (lambda (action) (asdf:output-files (car action) (cdr action)))
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
-(defun load-dependency (dependency)
-  "Load what the system that is checked depends on, unless it is loaded or is for another Lisp. What
-  is loaded is not compiled again, and what the person has fasls of is not either."
-  (let ((system (asdf/find-component:resolve-dependency-spec nil dependency)))
-    (when (and system (not (asdf:component-loaded-p system)))
-      (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
-        (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system :goal-operation 'asdf:load-op)))
-          (unless (asdf:component-loaded-p other) (load-dependency other)))
-        (if (call-with-the-persons-fasls (lambda () (compiles-something-p system)))
-            (load-it)
-            (call-with-the-persons-fasls #'load-it))))))
+(defun load-dependency (system)
+  "Load SYSTEM, which the system that is checked depends on, unless it is loaded. What is loaded is
+  not compiled again, and what the person has fasls of is not either."
+  (unless (asdf:component-loaded-p system)
+    (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
+      (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system :goal-operation 'asdf:load-op)))
+        (load-dependency other))
+      (if (call-with-the-persons-fasls (lambda () (compiles-something-p system)))
+          (load-it)
+          (call-with-the-persons-fasls #'load-it)))))
 
 (defun generated-p (component)
   "Returns true if the Lisp text of COMPONENT is made of its file by another operation, as CFFI-GROVEL
@@ -273,65 +264,18 @@
   (let ((compiled (first (ignore-errors (asdf:input-files (asdf:make-operation 'asdf:compile-op) component)))))
     (and compiled (not (same-file-p compiled (asdf:component-pathname component))))))
 
+(defun persons-fasl (component)
+  "The fasl of COMPONENT where ASDF has it as the person configured it, or NIL."
+  (let ((asdf/session:*asdf-session* nil)) ; which keeps the names of files
+    (call-with-the-persons-fasls
+     (lambda ()
+       (let ((fasl (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
+         (and fasl (probe-file fasl)))))))
+
 (defun load-generated (component)
-  "Load what the person's fasls have of COMPONENT, whose text is generated; whether there was that. It is
-  not generated here: a check runs no programs."
-  (call-with-the-persons-fasls
-   (lambda ()
-     (let ((fasl (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
-       (and fasl (probe-file fasl)
-            (let ((failed nil))
-              (call-silently (lambda () (load fasl)) (lambda (condition) (declare (ignore condition)) (setf failed t)))
-              (not failed)))))))
-
-(defun check-component (component make-check problem)
-  "Check the file of COMPONENT with what MAKE-CHECK makes of its path, then load it, so that the
-  files after it see what it defines. The CHECK, or NIL when the file cannot be read, or is no Lisp
-  text. PROBLEM is called with words when loading fails."
-  (if (generated-p component)
-      (unless (load-generated component)
-        (funcall problem (asdf:system-source-file (asdf:component-system component))
-                 (format nil "The code of ~A is generated when the system ~S is loaded, and a check, which runs no programs, does not generate it. ~
-                              Load the system once. Until then it is not told what later files lack."
-                         (file-namestring (asdf:component-pathname component)) (asdf:component-name (asdf:component-system component)))
-                 "system-not-loaded")
-        nil)
-      (check-lisp-component component make-check problem)))
-
-(defun check-lisp-component (component make-check problem)
-  "As CHECK-COMPONENT, for a file of Lisp text."
-  (let* ((path (asdf:component-pathname component))
-         (check (funcall make-check path)))
-    (when check
-      (multiple-value-bind (fasl compiled) (run-check-as-compiled component check)
-        (when (or fasl (and (not compiled) (own-load-p component)))
-          (call-silently (lambda ()
-                           (if (own-load-p component)
-                               (load-by-own-method component fasl)
-                               (load (or (probe-file fasl) path))))
-                         (lambda (condition)
-                           (funcall problem path (format nil "Loading it failed: ~A" (if condition (say condition) "it was left"))
-                                  "load-failed")))))
-      check)))
-
-(defun workspace-parts (name asd-files)
-  "The systems that checking files of the loaded system NAME goes through, dependencies first: those
-  of its own definition, and those it depends on that are defined in ASD-FILES."
-  (let ((seen '()) (parts '()))
-    (labels ((ours-p (system)
-               (let ((file (asdf:system-source-file system)))
-                 (and file (some (lambda (asd) (same-file-p asd file)) asd-files))))
-             (walk (name)
-               (let ((name (string-downcase (if (consp name) (car (last name)) name))))
-                 (unless (member name seen :test #'string=)
-                   (push name seen)
-                   (let ((system (asdf:find-system name nil)))
-                     (when (and system (ours-p system))
-                       (mapc #'walk (remove-if-not (lambda (dependency) (typep dependency '(or string symbol)))
-                                                   (asdf:system-depends-on system)))
-                       (push name parts)))))))
-      (walk name))
-    (nreverse parts)))
+  "Load the person's fasl of COMPONENT, whose text is generated; whether that succeeded."
+  (call-silently (lambda () (load (persons-fasl component)) t)
+                 (constantly nil)))
 
 (defun changed-since-load-p (component)
   "Returns true if the file of COMPONENT may differ from what was loaded of it, as far as ASDF tells,
@@ -362,8 +306,7 @@
                                              (multiple-value-bind (names why) (load-definition asd) (values asd names why))
                                              (find-definition name asd-files))
     (when (and found (not asd)) (funcall at-definition found))
-    (let ((name (or name (find (pathname-name found) names :test #'string=) (first names)))
-          (checks '()))
+    (let ((name (or name (find (pathname-name found) names :test #'string=) (first names))))
       (cond ((or (null names) (not (member name names :test #'string=)))
              (funcall problem found
                       (cond (why (format nil "The system definition could not be loaded: ~A" why))
@@ -371,18 +314,7 @@
                             (t "No system is defined here.")))
              '())
             (t
-             (let ((parts (call-silently (lambda () (if wanted-p (workspace-parts name asd-files) (parts-of-system name)))
-                                         (lambda (condition) (funcall problem found (if condition (say condition) "It could not be loaded."))))))
-               (keep-loaded-systems (lambda (name) (member name parts :test #'string=)))
-               (dolist (dependency (if wanted-p '() (call-silently (lambda () (outer-dependencies parts)) (constantly '()))))
-                 (funcall step (format nil "loading ~(~A~)" dependency))
-                 (call-silently (lambda () (load-dependency dependency))
-                                (lambda (condition)
-                                  (funcall problem found (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency
-                                                                 (if condition (say condition) "loading was left"))))))
-               (dolist (part parts)
-                 (dolist (component (call-silently (lambda () (files-of-system part)) (constantly '())))
-                   (when (or (not wanted-p) (funcall wanted component))
-                     (let ((check (check-component component make-check problem)))
-                       (when check (push check checks))))))
-               (nreverse checks)))))))
+             (check-by-plan (make-system-check :definition found :make-check make-check :problem problem :step step
+                                               :part-p (if wanted-p (workspace-part-p asd-files) (part-of-definition-p name))
+                                               :wanted (and wanted-p wanted) :loaded wanted-p)
+                            name))))))

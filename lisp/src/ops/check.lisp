@@ -129,6 +129,7 @@
                      (field params "texts" #())))
          (changed (let ((changed (field params "changed"))) ; null: all of the system
                     (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
+         (met '())                      ; the paths of files that a check was made for
          (incomplete nil)               ; a file could not be loaded: what the next ones lack is no fault of theirs
          (before nil)                   ; of files checked together: the lambda lists at first
          (calls '())                    ; and of each file a list: path, withheld spans, findings about calls, newest first
@@ -151,7 +152,7 @@
                  (when (or failed (string= code "system-not-loaded")) (setf incomplete t))
                  ;; Why a file that nobody asked about does not load is its own check's to say; that
                  ;; one does not load after another did not is no news.
-                 (unless (or (and path failed (silent-p path)) (and failed (eq follows :generated)))
+                 (unless (or (and path failed (silent-p path) (member path met :test #'equal)) (and failed (eq follows :generated)))
                    (when (string= code "system-not-loaded") (setf incomplete :generated))
                    (tell-problem path words code))))
              (tell-problem (path words code)
@@ -169,6 +170,7 @@
                       (entry (list path withheld '()))
                       (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
                  (ensure-directories-exist scratch)
+                 (push path met)
                  (handler-case
                      ;; A system that is not loaded is no excuse here: it is being loaded.
                      (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name

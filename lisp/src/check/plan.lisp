@@ -1,0 +1,274 @@
+;;;; The check of a whole system goes by ASDF's own plan of loading it: the compilation of each Lisp
+;;;; file is a check, and every other action is performed as ASDF does it.
+
+(in-package :consort)
+
+(defstruct system-check
+  "The check of one system. PROBLEM, STEP and MAKE-CHECK as in CHECK-SYSTEM."
+  definition                            ; the path of its .asd file
+  make-check problem step
+  part-p                                ; of a system's name: its files are checked, those of others are loaded
+  loaded                                ; the system is loaded in this image: only what is WANTED is done again
+  wanted                                ; of a component: whether it is
+  (checks '())                          ; newest first
+  (outcomes (make-hash-table))          ; component -> how its compilation went
+  (unresolved (make-hash-table :test 'equal))) ; (component . dependency) that was told to be missing
+
+(defun tell-system-problem (state path words code)
+  (funcall (system-check-problem state) path words code))
+
+(defun words-of-failure (condition)
+  (if condition (say condition) "it was left"))
+
+;;; Systems whose files are checked
+
+(defun part-of-definition-p (name)
+  "Returns a function that tells whether a system is defined with the system NAME (\"NAME/...\")."
+  (let ((primary (asdf:primary-system-name name)))
+    (lambda (other) (string= primary (asdf:primary-system-name other)))))
+
+(defun workspace-part-p (asd-files)
+  "Returns a function that tells whether a system is defined in one of ASD-FILES."
+  (let ((known (make-hash-table :test 'equal)))
+    (lambda (name)
+      (let* ((system (asdf:registered-system name))
+             (file (and system (asdf:system-source-file system))))
+        (and file
+             (multiple-value-bind (part found) (gethash name known)
+               (if found
+                   part
+                   (setf (gethash name known) (and (some (lambda (asd) (same-file-p asd file)) asd-files) t)))))))))
+
+(defun part-p (state component)
+  (funcall (system-check-part-p state) (asdf:component-name (asdf:component-system component))))
+
+;;; Programs
+
+(defvar *run-no-programs* nil "Whether the code that a system has for its operations may run no programs, also where it is not confined.")
+
+(hook 'sb-ext:run-program (original &rest arguments)
+  (when *run-no-programs* (error "A check runs no programs."))
+  (apply original arguments))
+
+;;; The plan
+
+(defvar *system-check* nil "The SYSTEM-CHECK whose plan is made or performed, in a copy.")
+
+(defclass check-plan (asdf/plan:sequential-plan) ()
+  (:documentation "All actions of loading a system that is checked. Of each other system it has those
+  that these depend on, without what is below them."))
+
+(defmethod asdf/plan:record-dependency ((plan check-plan) (operation asdf:operation) (component asdf:component))
+  (unless (part-p *system-check* component)
+    (pushnew (cons operation component) (asdf/plan::plan-actions-r plan) :test #'equal)))
+
+;; What cannot be found is told, and the rest of the system is checked.
+(hook 'asdf/find-component:resolve-dependency-spec (original component dependency)
+  (let ((state *system-check*)
+        (component (and component (asdf:find-component nil component))))
+    (if (and state component (part-p state component))
+        (resolve-or-tell state component dependency (lambda () (funcall original component dependency)))
+        (funcall original component dependency))))
+
+(defun resolve-or-tell (state component dependency resolve)
+  "What RESOLVE returns for the DEPENDENCY of COMPONENT; NIL when it fails, which is told once."
+  (let ((key (cons component dependency)))
+    (unless (gethash key (system-check-unresolved state))
+      (call-silently resolve
+                     (lambda (condition)
+                       (setf (gethash key (system-check-unresolved state)) t)
+                       (tell-system-problem state (system-check-definition state)
+                                            (if (typep component 'asdf:system)
+                                                (unloaded-dependency-words dependency condition)
+                                                (format nil "~(~S~), which the component ~S depends on, cannot be found: ~A" dependency
+                                                        (asdf:component-name component) (words-of-failure condition)))
+                                            "system-failed"))))))
+
+(defun unloaded-dependency-words (dependency condition)
+  (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency (if condition (say condition) "loading was left")))
+
+(defun make-check-plan (state name)
+  "The plan of loading the system NAME, in which all actions of the parts that are checked are to be
+  done."
+  (let ((part-p (system-check-part-p state)))
+    (asdf/plan:make-plan 'check-plan (asdf:make-operation 'asdf:load-op) (asdf:find-system name)
+                         :forcing (asdf/forcing:make-forcing :force part-p :force-not (complement part-p)))))
+
+(defun check-by-plan (state name)
+  "Perform the plan of loading the system NAME with each Lisp file checked; the CHECKs in order."
+  (keep-loaded-systems (system-check-part-p state))
+  (let ((*system-check* state)
+        (uiop:*warnings-file-type* nil) ; a check makes no such files
+        (*package* *package*) (*readtable* *readtable*))
+    (asdf/session:with-asdf-session (:override t :override-cache t :override-forcing t)
+      (let ((plan (call-silently (lambda () (make-check-plan state name))
+                                 (lambda (condition)
+                                   (tell-system-problem state (system-check-definition state)
+                                                        (if condition (say condition) "It could not be loaded.") "system-failed"))))
+            (seen (make-hash-table :test 'equal)))
+        (when plan
+          (loop for action in (asdf/plan:plan-actions plan)
+                for (operation . component) = action
+                do (unless (shiftf (gethash action seen) t)
+                     (perform-in-check state operation component)
+                     ;; As ASDF does it: what the system's own code has loaded knows what is done.
+                     (when (asdf/action:component-operation-time operation component)
+                       (asdf/plan:mark-as-done plan operation component))))))))
+  (nreverse (system-check-checks state)))
+
+(defun perform-in-check (state operation component)
+  "Does what OPERATION is to do with COMPONENT where a system is checked."
+  (cond ((typep operation 'asdf:define-op)) ; the definition has been read
+        ((not (part-p state component))
+         (unless (system-check-loaded state) (perform-elsewhere state operation component)))
+        ((and (system-check-loaded state)
+              (not (and (typep component 'asdf:source-file) (funcall (system-check-wanted state) component)))))
+        ((not (typep component 'asdf:cl-source-file)) (perform-guarded state operation component))
+        ((typep operation 'asdf:compile-op) (compile-in-check state operation component))
+        ((typep operation 'asdf:load-op) (load-in-check state operation component))
+        ((and (generated-p component) (not (typep operation 'asdf:prepare-op)))
+         (generate-in-check state operation component))
+        (t (perform-guarded state operation component))))
+
+(defun perform-elsewhere (state operation component)
+  "Perform OPERATION on COMPONENT, which the system that is checked depends on and is of another
+  one."
+  (let* ((system (asdf:component-system component)) (name (asdf:component-name system)))
+    (unless (and (typep operation '(or asdf:prepare-op asdf:compile-op asdf:load-op)) (asdf:component-loaded-p system))
+      (funcall (system-check-step state) (format nil "loading ~A" name))
+      (let ((*system-check* nil)
+            (asdf/session:*asdf-session* nil))
+        (call-silently (lambda ()
+                         (if (typep operation 'asdf:load-op)
+                             (load-dependency system)
+                             (asdf:operate operation component)))
+                       (lambda (condition)
+                         (tell-system-problem state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed"))))
+      ;; Where what the system's own code loads depends on it, it is there.
+      (keep-loaded-systems (system-check-part-p state)))))
+
+(defun perform-guarded (state operation component)
+  "Perform OPERATION on COMPONENT as ASDF does it, unless the person has the files that it makes.
+  What follows lacks what an action that fails was to do."
+  (flet ((perform-it ()
+           (asdf:perform-with-restarts operation component)))
+    (call-silently (lambda ()
+                     (cond ((made-already-p operation component)
+                            (setf (gethash component (system-check-outcomes state)) :made
+                                  (asdf/action:component-operation-time operation component) (get-universal-time)))
+                           ((eq (gethash component (system-check-outcomes state)) :made)
+                            (call-with-the-persons-files #'perform-it))
+                           (t (perform-it))))
+                   (lambda (condition) (tell-action-problem state operation component condition)))))
+
+(defun call-with-the-persons-files (function)
+  "Call FUNCTION where ASDF has the files that it makes as the person configured it, to read them."
+  (let ((asdf/session:*asdf-session* nil)) ; which keeps the names of files
+    (call-with-the-persons-fasls function)))
+
+(defun made-already-p (operation component)
+  "Returns true if OPERATION makes files of COMPONENT, and the person has them."
+  (and (asdf:output-files operation component)
+       (call-with-the-persons-files
+        (lambda ()
+          (let ((made (mapcar #'written-time (asdf:output-files operation component)))
+                (sources (mapcar #'written-time (asdf:input-files operation component))))
+            (and (notany #'null made) (notany #'null sources)
+                 (or (null sources) (<= (reduce #'max sources) (reduce #'min made)))))))))
+
+(defun written-time (path)
+  (and path (probe-file path) (file-write-date path)))
+
+(defun tell-action-problem (state operation component condition)
+  "Tell that OPERATION on COMPONENT failed with CONDITION."
+  (let* ((refused (and condition (confinement-errno condition)))
+         (words (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
+                        (words-of-failure condition))))
+    (tell-system-problem state
+                         (if (typep component 'asdf:source-file) (asdf:component-pathname component) (system-check-definition state))
+                         (if refused (confined-message words condition) words)
+                         (if refused "system-not-loaded" "load-failed"))))
+
+(defun component-words (component)
+  "The COMPONENT, in words."
+  (format nil "the ~A ~S"
+          (typecase component (asdf:system "system") (asdf:module "module") (t "component"))
+          (asdf:component-name component)))
+
+;;; Lisp files
+
+(defun compile-in-check (state operation component)
+  "Check the file of COMPONENT where OPERATION has it compiled."
+  (setf (gethash component (system-check-outcomes state))
+        (if (generated-p component)
+            (compile-generated state operation component)
+            (check-lisp-component state operation component))))
+
+(defun generate-in-check (state operation component)
+  "Perform OPERATION, which makes the Lisp text of COMPONENT, unless the person has the fasl of it."
+  (unless (persons-fasl component)
+    (perform-without-programs state operation component)))
+
+(defun perform-without-programs (state operation component)
+  "Perform OPERATION on COMPONENT; whether that succeeded. Why it did not is an outcome: (:FAILED
+  words)."
+  (call-silently (lambda ()
+                   (let ((*run-no-programs* t))
+                     (asdf:perform-with-restarts operation component))
+                   t)
+                 (lambda (condition)
+                   (setf (gethash component (system-check-outcomes state)) (list :failed (words-of-failure condition)))
+                   nil)))
+
+(defun compile-generated (state operation component)
+  "Load what there is of COMPONENT, whose text is generated, or compile what was made here; or tell
+  that there is nothing. What there is to load then, as CHECK-LISP-COMPONENT returns it."
+  (flet ((failure () (gethash component (system-check-outcomes state))))
+    (cond ((persons-fasl component)
+           (unless (load-generated component) (tell-not-generated state component nil))
+           :nothing-to-load)
+          ((and (null (failure)) (perform-without-programs state operation component))
+           :by-asdf)
+          (t (tell-not-generated state component (second (failure)))
+             :nothing-to-load))))
+
+(defun tell-not-generated (state component why)
+  (tell-system-problem state (system-check-definition state)
+                       (format nil "The code of ~A is generated when the system ~S is loaded, and a check, which runs no programs, does not generate it~@[ (~A)~]. ~
+                                    Load the system once. Until then it is not told what later files lack."
+                               (file-namestring (asdf:component-pathname component)) (asdf:component-name (asdf:component-system component))
+                               (and why (string-right-trim "." why)))
+                       "system-not-loaded"))
+
+(defun check-lisp-component (state operation component)
+  "Check the file of COMPONENT. What there is to load of it: :NOTHING-TO-LOAD, :BY-ASDF, or a fasl
+  that is not where ASDF looks for it."
+  (let* ((path (asdf:component-pathname component))
+         (check (funcall (system-check-make-check state) path)))
+    (if (null check)
+        :nothing-to-load                ; which was told
+        (multiple-value-bind (fasl compiled why)
+            (run-check-as-compiled component check :operation operation
+                                                   :scratch (uiop:pathname-parent-directory-pathname (check-scratch check)))
+          (push check (system-check-checks state))
+          (when why
+            (tell-system-problem state path (format nil "Compiling it failed: ~A" why) "load-failed"))
+          (cond (why :nothing-to-load)
+                ((not compiled) :by-asdf) ; the system's own method did
+                ((null fasl) :nothing-to-load)
+                ((equal fasl (first (ignore-errors (asdf:output-files operation component)))) :by-asdf)
+                (t fasl))))))
+
+(defun load-in-check (state operation component)
+  "Load the file of COMPONENT as far as it was compiled, so that the files after it see what it
+  defines."
+  (let ((outcome (gethash component (system-check-outcomes state) :by-asdf)))
+    (unless (eq outcome :nothing-to-load)
+      (call-silently (lambda ()
+                       (cond ((eq outcome :by-asdf) (asdf:perform-with-restarts operation component))
+                             ((own-load-p component) (load-by-own-method component outcome))
+                             (t (load (or (probe-file outcome) (asdf:component-pathname component)))
+                                (setf (asdf/action:component-operation-time operation component) (get-universal-time)))))
+                     (lambda (condition)
+                       (tell-system-problem state (asdf:component-pathname component)
+                                            (format nil "Loading it failed: ~A" (words-of-failure condition)) "load-failed"))))))
