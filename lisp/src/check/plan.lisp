@@ -184,8 +184,8 @@
   (let* ((refused (and condition (confinement-errno condition)))
          (words (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
                         (words-of-failure condition))))
-    (tell-system-problem state
-                         (if (typep component 'asdf:source-file) (asdf:component-pathname component) (system-check-definition state))
+    ;; The host takes findings of files that are checked, and of the definition.
+    (tell-system-problem state (system-check-definition state)
                          (if refused (confined-message words condition) words)
                          (if refused "system-not-loaded" "load-failed"))))
 
