@@ -92,6 +92,18 @@
      (may-read note "the neighbour of a file in the home directory" :path (write-text (concatenate 'string home "x.lisp") "") :read '())
      (may-not-read inside "what is deeper" :path (concatenate 'string home "x.lisp") :read '())
      (sb-ext:run-program "/bin/sh" (list "-c" "rm -f caf*") :directory home)
+     ;; The home of another user, in which root works.
+     (let ((hidden (write-text (concatenate 'string home ".unheard-of") "secret")) (users *users*))
+       (sb-posix:setenv "HOME" (concatenate 'string directory "own/") 1)
+       (setf *users* (write-text (concatenate 'string directory "users")
+                                 (format nil "root:x:0:0::/:/bin/sh~%broken~%dev:x:1000:1000:Dev:~A:/bin/sh~%" (string-right-trim "/" home))))
+       (dolist (read (list (list home) (list directory) (list workspace)))
+         (may-read inside "a file of a workspace in another's home" :path file :read read)
+         (may-not-read (first secrets) "a key of the user in whose home the workspace is" :path file :read read)
+         (may-not-read hidden "a hidden file of that user" :path file :read read))
+       (setf *users* users)
+       (delete-file hidden)
+       (sb-posix:setenv "HOME" home 1))
      ;; Naming a secret does not help.
      (may-not-read (first secrets) "a key that the settings name" :path file :read (list workspace (concatenate 'string home ".ssh/"))))))
 

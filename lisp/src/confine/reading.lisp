@@ -52,11 +52,34 @@
            (string= name directory :end1 (length directory))
            (char= #\/ (char directory (1- (length directory)))))))
 
+(defvar *other-homes* '()
+  "Other users' home directories in which, or around which, a check works.")
+
+(defparameter *users* "/etc/passwd" "The file of the system's users.")
+
+(defun homes-of-users ()
+  "The native names of the users' home directories that exist. Not the root directory."
+  (handler-case
+      (with-open-file (in *users* :external-format :latin-1)
+        (loop for line = (read-line in nil)
+              for fields = (and line (uiop:split-string line :separator ":"))
+              for home = (and (nth 5 fields) (plusp (length (nth 5 fields))) (real-name (concatenate 'string (string-right-trim "/" (nth 5 fields)) "/")))
+              while line
+              when (and home (string/= home "/")) collect home))
+    ((or file-error stream-error) () '())))
+
+(defun homes-around (names)
+  "The users' home directories that have one of NAMES in them, or are in one: root may work in
+  another's home."
+  (remove-if-not (lambda (home) (some (lambda (name) (or (beneath-p name home) (beneath-p home name))) names)) (homes-of-users)))
+
 (defun home-directories ()
-  "The native names of the person's home directory: as the environment and as the system have it."
+  "The native names of the person's home directory, as the environment and as the system have it,
+  and of other users' around the workspace."
   (remove-duplicates
-   (remove nil (list (real-name (user-homedir-pathname))
-                     (let ((entry (ignore-errors (sb-posix:getpwuid (sb-posix:getuid))))) (and entry (real-name (concatenate 'string (sb-posix:passwd-dir entry) "/"))))))
+   (remove nil (list* (real-name (user-homedir-pathname))
+                      (let ((entry (ignore-errors (sb-posix:getpwuid (sb-posix:getuid))))) (and entry (real-name (concatenate 'string (sb-posix:passwd-dir entry) "/"))))
+                      *other-homes*))
    :test #'string=))
 
 (defun below-home (names)
@@ -178,7 +201,8 @@
 (defun readable-names (params)
   "The native names of all that the copy of PARAMS may read: files and directories with what is in
   them."
-  (let ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #()))))
+  (let* ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #())))
+         (*other-homes* (homes-around (remove nil told))))
     (without-inner
      (without-secrets (remove nil (append told
                                           (and (field params "scratch") (list (real-name (scratch-directory params))))
