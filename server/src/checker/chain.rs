@@ -240,7 +240,7 @@ pub(super) async fn start(shared: &Arc<Shared>, params: CheckParams) -> Result<C
     };
     let mut chain = Chain {
         limit: params.memory.saturating_add(forked.had()),
-        contents: Watch::new(forked.scratch()),
+        contents: Watch::new(forked.scratch(), Some(head)),
         forked,
         lines: Lines::new(read, LINE_LIMIT),
         orders,
@@ -357,7 +357,7 @@ impl Chain {
                 },
                 () = late => return Err(failed("it took too long")),
                 _ = self.watch.tick(), if due.is_some() => {
-                    if memory::one_exceeds(self.head, self.limit) {
+                    if memory::one_exceeds(self.head, self.limit.saturating_sub(self.contents.memory())) {
                         return Err(failed("it took too much memory"));
                     }
                     if let Some(what) = self.contents.over().await {

@@ -36,14 +36,14 @@ pub(super) fn passed_limit(
     pid_handle: Option<&PidHandle>,
     late: bool,
     within: Duration,
-    (memory, had): (u64, u64),
+    (memory, had, files): (u64, u64, u64),
     what: &str,
 ) -> Option<(Limit, String)> {
     if late {
         let seconds = within.as_secs_f64();
         return Some((Limit::Time, format!("It took longer than the {seconds} s that {what} may take.")));
     }
-    if memory::exceeds(pid_handle?.pid(), memory.saturating_add(had))? {
+    if memory::exceeds(pid_handle?.pid(), memory.saturating_add(had).saturating_sub(files))? {
         let megabytes = memory >> 20;
         return Some((Limit::Memory, format!("It took more than the {megabytes} MB of memory that {what} may take.")));
     }

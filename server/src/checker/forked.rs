@@ -190,7 +190,7 @@ impl ForkedCheck {
         };
         let pid_handle = self.pid_handle.clone();
         let deadline = Instant::now() + within.min(LONGEST);
-        let mut contents = Watch::new(scratch.path());
+        let mut contents = Watch::new(scratch.path(), pid_handle.as_deref().map(PidHandle::pid));
         let mut ticks = interval(WATCH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut passed: Option<(Limit, String)> = None;
@@ -238,7 +238,9 @@ impl ForkedCheck {
                     }
                     Some(_) => break,
                     None => {
-                        over = passed_limit(pid_handle.as_deref(), now > deadline, within, (job.memory, self.had), job.what);
+                        // Files in memory are the copy's memory too.
+                        let memory = (job.memory, self.had, contents.memory());
+                        over = passed_limit(pid_handle.as_deref(), now > deadline, within, memory, job.what);
                         if over.is_none() {
                             over = contents.over().await.map(|what| (Limit::Other, format!("The copy of the image was stopped: {what}.")));
                         }

@@ -1,30 +1,62 @@
 //! The files that code under check leaves in its scratch directory, held against limits: the
-//! directory often lies in memory, and is the same file system as the sockets of others.
+//! directory often lies in memory, and is the same file system as the sockets of others. A file
+//! that was removed takes its place for as long as a process has it open or mapped.
 
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+use super::chain::memory::processes;
 
 /// The bytes that the files of one check may take.
 const BYTES: u64 = 2 << 30;
 /// The number of files and directories of one check.
 const ENTRIES: usize = 50_000;
+/// The bytes that a removed file may have of which only a mapping is left: RLIMIT_FSIZE of a copy
+/// (lisp/src/confine/privileges.lisp).
+const MAPPED: u64 = 256 << 20;
+/// The number of a file system in memory (`statfs`).
+const TMPFS: i64 = 0x0102_1994;
 /// The interval between two looks.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// The result of one look.
+#[derive(Debug, Default)]
+struct Use {
+    /// The limit that is passed.
+    over: Option<String>,
+    /// The bytes that the files take.
+    bytes: u64,
+}
 
 /// Looks again and again at a scratch directory, off the caller's thread.
 #[derive(Debug)]
 pub(super) struct Watch {
     directory: PathBuf,
+    /// The first process that has the directory to itself.
+    head: Option<Pid>,
+    in_memory: bool,
+    /// The bytes that the last look found.
+    bytes: u64,
     next: Instant,
-    look: Option<JoinHandle<Option<String>>>,
+    look: Option<JoinHandle<Use>>,
 }
 
 impl Watch {
-    pub(super) fn new(directory: &Path) -> Watch {
-        Watch { directory: directory.to_owned(), next: Instant::now() + LOOK, look: None }
+    pub(super) fn new(directory: &Path, head: Option<Pid>) -> Watch {
+        let in_memory = is_in_memory(directory);
+        let next = Instant::now() + LOOK;
+        Watch { directory: directory.to_owned(), head, in_memory, bytes: 0, next, look: None }
+    }
+
+    /// Returns the bytes of memory that the files took at the last look: 0 on a disk.
+    pub(super) fn memory(&self) -> u64 {
+        if self.in_memory { self.bytes } else { 0 }
     }
 
     /// Returns the limit that the last look found passed, to be read after "it was stopped:". Never
@@ -33,11 +65,13 @@ impl Watch {
         match self.look.take_if(|look| look.is_finished()) {
             Some(look) => {
                 self.next = Instant::now() + LOOK;
-                look.await.ok().flatten()
+                let found = look.await.unwrap_or_default(); // fails only when the host leaves
+                self.bytes = found.bytes;
+                found.over
             }
             None if self.look.is_none() && Instant::now() >= self.next => {
-                let directory = self.directory.clone();
-                self.look = Some(tokio::task::spawn_blocking(move || passed(&directory, BYTES, ENTRIES)));
+                let (directory, head) = (self.directory.clone(), self.head);
+                self.look = Some(tokio::task::spawn_blocking(move || used(&directory, head, BYTES, ENTRIES)));
                 None
             }
             None => None,
@@ -45,15 +79,33 @@ impl Watch {
     }
 }
 
-/// Returns the limit that the contents of `root` pass. Links are not followed.
-fn passed(root: &Path, bytes: u64, entries: usize) -> Option<String> {
-    let (mut found, mut taken) = (0, 0_u64);
+#[cfg(target_os = "linux")]
+fn is_in_memory(directory: &Path) -> bool {
+    #[allow(clippy::unnecessary_cast, clippy::cast_possible_wrap)] // of other types on other machines
+    rustix::fs::statfs(directory).is_ok_and(|facts| facts.f_type as i64 == TMPFS)
+}
+
+/// See the Linux version.
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_directory: &Path) -> bool {
+    false
+}
+
+/// Returns the bytes that the contents of `root` take, with what `head` and its descendants have
+/// open of it, and the limit that they pass. Links are not followed.
+fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Use {
+    let over = |over: String, bytes| Use { over: Some(over), bytes };
+    let mut taken = head.map_or(0, |head| removed(root, head));
+    if taken > bytes {
+        return over(format!("it wrote more than {} MB", bytes >> 20), taken);
+    }
+    let mut found = 0;
     let mut waiting = vec![root.to_owned()];
     while let Some(directory) = waiting.pop() {
         let listed = match std::fs::read_dir(&directory) {
             Ok(listed) => listed,
             Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename => {
-                return Some("it made directories too deep to be looked into".into());
+                return over("it made directories too deep to be looked into".into(), taken);
             }
             // It was removed, or given a mode with which the copy cannot use it either.
             Err(_) => continue,
@@ -61,22 +113,57 @@ fn passed(root: &Path, bytes: u64, entries: usize) -> Option<String> {
         for entry in listed.flatten() {
             found += 1;
             if found > entries {
-                return Some(format!("it made more than {entries} files and directories"));
+                return over(format!("it made more than {entries} files and directories"), taken);
             }
             // The path of a file may be too long although its directory's is not.
             if let Ok(facts) = entry.metadata() {
-                use std::os::unix::fs::MetadataExt;
                 taken = taken.saturating_add(facts.blocks().saturating_mul(512));
                 if facts.is_dir() {
                     waiting.push(entry.path());
                 }
             }
             if taken > bytes {
-                return Some(format!("it wrote more than {} MB", bytes >> 20));
+                return over(format!("it wrote more than {} MB", bytes >> 20), taken);
             }
         }
     }
-    None
+    Use { over: None, bytes: taken }
+}
+
+/// Returns the bytes of the files of `root` that were removed and that `head` or a descendant still
+/// has open or mapped, each file once. The system ends their names with ` (deleted)`.
+fn removed(root: &Path, head: Pid) -> u64 {
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let (mut open, mut mapped) = (HashSet::new(), HashSet::new());
+    let mut bytes = 0_u64;
+    for process in processes(head) {
+        let place = PathBuf::from(format!("/proc/{}", process.as_raw_nonzero()));
+        // A process that has ended has nothing open.
+        for entry in std::fs::read_dir(place.join("fd")).into_iter().flatten().flatten() {
+            if !std::fs::read_link(entry.path()).is_ok_and(|name| name.starts_with(&root)) {
+                continue;
+            }
+            // The file itself, whatever has its name by now; nothing is opened.
+            if let Ok(facts) = std::fs::metadata(entry.path())
+                && facts.nlink() == 0
+                && open.insert(facts.ino())
+            {
+                bytes = bytes.saturating_add(facts.blocks().saturating_mul(512));
+            }
+        }
+        let maps = std::fs::read_to_string(place.join("maps")).unwrap_or_default();
+        mapped.extend(maps.lines().filter_map(|line| removed_mapping(line, &root)));
+    }
+    let only_mapped = mapped.difference(&open).count() as u64;
+    bytes.saturating_add(only_mapped.saturating_mul(MAPPED))
+}
+
+/// Returns the inode of a line of /proc/PID/maps that is of a removed file of `root`.
+fn removed_mapping(line: &str, root: &Path) -> Option<u64> {
+    let mut fields = line.splitn(6, ' ');
+    let inode = fields.nth(4)?.parse().ok()?;
+    let name = fields.next()?.trim_start().strip_suffix(" (deleted)")?;
+    Path::new(name).starts_with(root).then_some(inode)
 }
 
 #[cfg(test)]
@@ -91,6 +178,7 @@ mod tests {
         std::fs::create_dir_all(root.join("a/b")).unwrap();
         std::fs::write(root.join("a/b/file"), vec![b'x'; 100_000]).unwrap();
         std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
+        let passed = |root: &Path, bytes, entries| used(root, None, bytes, entries).over;
         assert_eq!(passed(&root, 1 << 20, 10), None);
         assert!(passed(&root, 50_000, 10).unwrap().contains("wrote more"));
         assert!(passed(&root, 1 << 20, 3).unwrap().contains("more than 3 files"));
@@ -103,5 +191,57 @@ mod tests {
         }
         assert!(passed(&root, 1 << 20, 1000).unwrap().contains("too deep"));
         crate::remove_tree::remove_tree(&root).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn removed_files_count_while_they_are_open_each_once() {
+        use std::io::{BufRead, Write};
+        use std::os::fd::AsFd;
+        let dir = tempfile::tempdir().unwrap();
+        let (root, beside) = (dir.path().join("scratch"), dir.path().join("beside"));
+        std::fs::create_dir(&root).unwrap();
+        let removed_file = |path: &Path| {
+            let mut file = std::fs::File::create_new(path).unwrap();
+            file.write_all(&vec![b'x'; 1 << 20]).unwrap();
+            std::fs::remove_file(path).unwrap();
+            file
+        };
+        let ours = rustix::process::getpid();
+        // This process stands for the copy, and has a file twice.
+        let file = removed_file(&root.join("removed"));
+        let again = file.as_fd().try_clone_to_owned().unwrap();
+        let others = removed_file(&beside);
+        let found = used(&root, Some(ours), 1 << 30, 10);
+        assert_eq!(found.over, None);
+        assert!((1 << 20..2 << 20).contains(&found.bytes), "{}", found.bytes);
+        assert!(used(&root, Some(ours), 1 << 19, 10).over.unwrap().contains("wrote more"));
+        assert_eq!(used(&root, None, 1 << 19, 10).over, None);
+        // Another process has it alone.
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "echo; exec sleep 3600"]).stdin(file.try_clone().unwrap());
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        // The command has it open as well.
+        drop(command);
+        drop((file, again, others));
+        let mut line = String::new();
+        std::io::BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let other = Pid::from_child(&child);
+        assert!(used(&root, Some(other), 1 << 19, 10).over.unwrap().contains("wrote more"));
+        assert_eq!(used(&root, Some(ours), 1 << 30, 10).bytes, 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_removed_file_that_is_only_mapped_counts() {
+        let root = Path::new("/run/x");
+        let line =
+            |name: &str| format!("7f0000000000-7f0000001000 r--p 00000000 00:1a 4711                       {name}");
+        assert_eq!(removed_mapping(&line("/run/x/a b (deleted)"), root), Some(4711));
+        for other in ["/run/x/a", "/run/xy/a (deleted)", "[heap]", "/usr/lib/x.so", ""] {
+            assert_eq!(removed_mapping(&line(other), root), None, "{other}");
+        }
+        assert_eq!(removed_mapping("", root), None);
     }
 }
