@@ -32,6 +32,8 @@ pub mod text;
 mod patience;
 
 #[cfg(test)]
+mod bounded_file_tests;
+#[cfg(test)]
 mod circle_tests;
 #[cfg(test)]
 mod layer_tests;

@@ -199,3 +199,28 @@ async fn a_text_without_a_file_is_unsaved() {
     assert!(told.len() == 3 && told.iter().all(|(_, unsaved)| *unsaved), "{told:?}");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_that_became_a_fifo_keeps_no_agent_waiting() {
+    let world = World::ready(&[
+        ("app.asd", "(asdf:defsystem \"app\" :serial t :components ((:file \"app\") (:file \"b\")))"),
+        ("app.lisp", "(defun app-size (x) (* 2 x))\n"),
+        ("b.lisp", "(defun b-size (x) (app-size x))\n"),
+    ])
+    .await;
+    let mut agent = Agent::named(&world.session, "an agent", json!({})).await;
+    let code = format!("(asdf:load-asd {:?}) (asdf:load-system :app) (b-size 2)", world.path("app.asd"));
+    let loaded = agent.call("evaluate-lisp", json!({"code": code})).await;
+    assert!(text(&loaded).contains("=> 4\n"), "{loaded}");
+    for name in ["app.lisp", "b.lisp"] {
+        let file = world.path(name);
+        std::fs::remove_file(&file).expect("it is there");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).expect("a FIFO");
+        // The workspace's other files are checked, and a loaded one that changed is not waited for.
+        let told = text(&agent.call("diagnostics", json!({})).await).to_owned();
+        assert!(told.starts_with("Errors: 0"), "{told}");
+        let told = text(&agent.call("diagnostics", json!({"path": [name]})).await).to_owned();
+        assert!(told.contains("there is no such file"), "{told}");
+    }
+    world.end().await;
+}

@@ -5,6 +5,8 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::bounded_file;
+
 /// The installation advice for a user without SBCL.
 const ADVICE: &str = "Install it with
     Debian, Ubuntu:  sudo apt install sbcl
@@ -88,7 +90,7 @@ fn is_executable(file: &Path) -> bool {
 /// Returns whether the file is a native executable (ELF or Mach-O) with SBCL in its name.
 fn is_sbcl(file: &Path) -> bool {
     let mut magic = [0; 4];
-    let native = fs::File::open(file).and_then(|mut open| open.read_exact(&mut magic)).is_ok()
+    let native = bounded_file::open(file).and_then(|(mut open, _)| open.read_exact(&mut magic)).is_ok()
         && matches!(magic, [0x7f, b'E', b'L', b'F'] | [0xcf, 0xfa, 0xed, 0xfe] | [0xca, 0xfe, 0xba, 0xbe]);
     native && file.file_name().is_some_and(|name| name.to_string_lossy().contains("sbcl"))
 }

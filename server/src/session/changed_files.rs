@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::loaded_texts::changes;
 use super::sources::Sources;
 use super::{CheckSystemRequest, Session};
-use crate::fault::{self, Call};
+use crate::bounded_file;
 use crate::image::api::FileText;
 use crate::image::api::contents::{LoadedFiles, LoadedSystem};
 use crate::model::image::ImageError;
@@ -54,8 +54,14 @@ impl Session {
         let mut systems = self.query_when_ready(LoadedFiles { within: workspace.join("") }).await?.systems;
         let (session, unsaved) = (self.clone(), texts.clone());
         let compared = tokio::task::spawn_blocking(move || {
+            for system in &mut systems {
+                for file in &mut system.files {
+                    file.path = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
+                }
+                // A FIFO in a file's place would keep the copy waiting to its deadline.
+                system.files.retain(|file| unsaved.contains_key(&file.path) || !is_special(&file.path));
+            }
             for file in systems.iter_mut().flat_map(|system| &mut system.files) {
-                file.path = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
                 file.changed = session.is_changed(&file.path, file.changed, unsaved.get(&file.path));
             }
             systems
@@ -78,10 +84,14 @@ impl Session {
     }
 }
 
-/// Reads a file as it is now.
+/// Returns true for what is there and is no regular file.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|facts| !facts.is_file())
+}
+
+/// Reads a source as it is now, within the limit of sources.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    fault::point(Call::Open)?;
-    std::fs::read(path)
+    bounded_file::read(path, bounded_file::SOURCE_LIMIT)
 }
 
 fn requests(

@@ -232,7 +232,13 @@ async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least:
                 file.unsaved = document.unsaved;
                 (document.document.text().clone(), items)
             }
-            (None, Some(items)) => (Rope::from_str(&decode(tokio::fs::read(&path).await.unwrap_or_default())), items),
+            (None, Some(items)) => match source(&path).await {
+                Ok(text) => (Rope::from_str(&text), items),
+                Err(error) => {
+                    file.problem = Some(error.to_string());
+                    (Rope::new(), Vec::new())
+                }
+            },
             (Some(document), None) => {
                 file.unsaved = document.unsaved;
                 match session.snapshot(document.client, &document.uri, true).await {
@@ -244,22 +250,20 @@ async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least:
                     None => continue,
                 }
             }
-            (None, None) => {
-                match bounded_file::read_aside(path.clone(), bounded_file::SOURCE_LIMIT).await.map(decode) {
-                    Ok(text) => match check_text(session, client, &path, text.clone()).await {
-                        Ok(items) => (Rope::from_str(&text), items),
-                        Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
-                        Err(error) => {
-                            file.problem = Some(error.to_string());
-                            (Rope::new(), Vec::new())
-                        }
-                    },
+            (None, None) => match source(&path).await {
+                Ok(text) => match check_text(session, client, &path, text.clone()).await {
+                    Ok(items) => (Rope::from_str(&text), items),
+                    Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
                     Err(error) => {
                         file.problem = Some(error.to_string());
                         (Rope::new(), Vec::new())
                     }
+                },
+                Err(error) => {
+                    file.problem = Some(error.to_string());
+                    (Rope::new(), Vec::new())
                 }
-            }
+            },
         };
         found.errors += items.iter().filter(|item| item.severity == Severity::Error).count();
         found.warnings += items.iter().filter(|item| item.severity == Severity::Warning).count();
@@ -271,6 +275,11 @@ async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least:
         }
     }
     Ok(found)
+}
+
+/// The text of a file as it is now.
+async fn source(path: &Path) -> std::io::Result<String> {
+    bounded_file::read_aside(path.to_owned(), bounded_file::SOURCE_LIMIT).await.map(decode)
 }
 
 async fn check_text(
