@@ -15,6 +15,7 @@ use crate::ide::diagnostics::SYSTEM_NOT_LOADED;
 use crate::ide::fixes::{self, Fix};
 use crate::model::diagnostic::Diagnostic as Finding;
 use crate::session::{OpenDocument, Snapshot};
+use crate::shown;
 use crate::text::document::Document as Text;
 use crate::text::position::to_offset;
 
@@ -50,6 +51,30 @@ fn wanted(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
 /// Returns the actions for a range of a document with state `snapshot`. `open` lists all open
 /// documents.
 pub(super) async fn offer(
+    connection: &Connection,
+    params: CodeActionParams,
+    snapshot: Snapshot,
+    open: Vec<OpenDocument>,
+) -> Vec<CodeActionOrCommand> {
+    let mut offered = unescaped(connection, params, snapshot, open).await;
+    offered.iter_mut().for_each(escape);
+    offered
+}
+
+/// Escapes what an editor shows of an action: titles have names of the text.
+fn escape(offered: &mut CodeActionOrCommand) {
+    let title = |title: &mut String| *title = shown::notification(&to_proto::label(title));
+    match offered {
+        CodeActionOrCommand::Command(command) => title(&mut command.title),
+        CodeActionOrCommand::CodeAction(action) => {
+            title(&mut action.title);
+            action.command.iter_mut().for_each(|command| title(&mut command.title));
+            action.disabled.iter_mut().for_each(|disabled| title(&mut disabled.reason));
+        }
+    }
+}
+
+async fn unescaped(
     connection: &Connection,
     params: CodeActionParams,
     snapshot: Snapshot,
@@ -194,8 +219,37 @@ fn workspace_edit(connection: &Connection, uri: &Url, fix: &Fix, open: &[OpenDoc
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_nasty_is_more_than_text_in_an_action() {
+        let nasty: Vec<String> = serde_json::from_str(include_str!("../../../tests/fixtures/nasty.json")).unwrap();
+        for nasty in &nasty {
+            let title = format!("Declare |{nasty}| ignored");
+            let shown = shown::notification(&shown::line(&title));
+            let command = Command { title: title.clone(), command: nasty.clone(), arguments: None };
+            let action = CodeAction {
+                title: title.clone(),
+                command: Some(command.clone()),
+                disabled: Some(CodeActionDisabled { reason: title.clone() }),
+                ..CodeAction::default()
+            };
+            let (mut action, mut alone) = (CodeActionOrCommand::from(action), CodeActionOrCommand::from(command));
+            escape(&mut action);
+            escape(&mut alone);
+            let CodeActionOrCommand::CodeAction(action) = action else { panic!("{action:?}") };
+            let CodeActionOrCommand::Command(alone) = alone else { panic!("{alone:?}") };
+            let inner = action.command.unwrap();
+            for title in [&action.title, &inner.title, &alone.title, &action.disabled.unwrap().reason] {
+                assert_eq!(*title, shown);
+                assert!(!title.contains("](") && !title.chars().any(char::is_control), "{title:?}");
+            }
+            // The name of a command is no text for a person.
+            assert_eq!(inner.command, *nasty);
+        }
+    }
 
     #[test]
     fn a_kind_stands_for_those_below_it() {

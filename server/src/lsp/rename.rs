@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::to_proto;
 use crate::ide::rename::{self, Change, FileChanges, Options, Refusal, Renaming};
 use crate::session::{InCopy, Level};
+use crate::shown;
 
 /// The id of the annotation of changes that a person must decide.
 const UNSURE: &str = "consort.unsure";
@@ -93,9 +94,13 @@ fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
         edits: edits.into_iter().map(one).collect(),
     });
     let annotation = ChangeAnnotation {
-        label: format!("{} may mean something else here", renaming.old),
+        label: to_proto::label(&format!("{} may mean something else here", renaming.old)),
         needs_confirmation: Some(true),
-        description: renaming.files.iter().flat_map(|file| &file.changes).find_map(|change| change.unsure.clone()),
+        description: renaming
+            .files
+            .iter()
+            .flat_map(|file| &file.changes)
+            .find_map(|change| change.unsure.as_deref().map(shown::safe)),
     };
     WorkspaceEdit {
         changes: None,

@@ -32,6 +32,7 @@ use crate::fault::{self, Call};
 use crate::framing::content_length;
 use crate::framing::json::{Frame, Frames};
 use crate::session::requests::{self, Lane};
+use crate::shown;
 
 /// The maximum number of bytes queued for a client that does not read; above it the connection is
 /// closed.
@@ -395,6 +396,11 @@ impl Handlers {
     }
 }
 
+/// The error as an editor shows it, in a notification.
+fn shown_error(error: Error) -> Error {
+    Error { message: shown::notification(&error.message).into(), ..error }
+}
+
 /// Sends exactly one answer to each request, none to a notification.
 fn answer(peer: &Peer, id: Option<Id>, method: &str, response: Option<Response>) {
     match (response, id) {
@@ -405,10 +411,13 @@ fn answer(peer: &Peer, id: Option<Id>, method: &str, response: Option<Response>)
             }
             peer.send(&Response::from_parts(id, result));
         }
-        (Some(response), _) => peer.send(&response),
+        (Some(response), _) => {
+            let (id, result) = response.into_parts();
+            peer.send(&Response::from_parts(id, result.map_err(shown_error)));
+        }
         (None, Some(id)) => {
             let error = Error { message: format!("Method not found: {method}").into(), ..Error::method_not_found() };
-            peer.send(&Response::from_error(id, error));
+            peer.send(&Response::from_error(id, shown_error(error)));
         }
         (None, None) => {}
     }

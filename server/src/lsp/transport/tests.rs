@@ -59,6 +59,7 @@ impl LanguageServer for Mock {
                 tokio::task::yield_now().await;
                 panic!("as the test asked")
             }
+            "refuse" => Err(Error::invalid_params(params.arguments[0].as_str().unwrap().to_owned())),
             "big" => Ok(Some(Value::String("x".repeat(BIG)))),
             command => Ok(Some(Value::String(command.into()))),
         }
@@ -260,4 +261,16 @@ async fn of_states_that_a_client_has_not_read_the_newest_is_kept() {
     }
     assert!(seen.contains(&json!(last)) && seen.len() < 10, "{seen:?}");
     assert_eq!(client.command(1, "fine").await["result"], "fine");
+}
+
+#[tokio::test]
+async fn an_error_that_an_editor_shows_is_only_text() {
+    let mut client = Client::start().await;
+    let nasty: Vec<String> = serde_json::from_str(include_str!("../../../../tests/fixtures/nasty.json")).unwrap();
+    for (id, nasty) in (1..).zip(&nasty) {
+        let params = json!({"command": "refuse", "arguments": [nasty]});
+        client.send(json!({"id": id, "method": "workspace/executeCommand", "params": params})).await;
+        let answer = client.receive().await;
+        assert_eq!(answer["error"]["message"], shown::notification(nasty), "{answer}");
+    }
 }
