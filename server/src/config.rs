@@ -5,11 +5,13 @@
 //! and the key, and the value of the lower level stays in force. docs/configuration.md documents
 //! every key; a test compares it with [`keys::KEYS`].
 
+mod acl;
 pub mod approval;
 pub mod dir_locals;
 mod file;
 mod indent;
 pub mod keys;
+mod own_command;
 pub mod ownership;
 mod source;
 pub mod trust;
@@ -240,16 +242,26 @@ impl Config {
             file::apply_own(&mut config, user);
         }
         let path = workspace.join(ownership::NAME);
+        let mut wanted = Vec::new();
         match ownership::read(workspace) {
             Ok(None) => {}
             // The same bytes are parsed, hashed and, if trusted, applied.
             Ok(Some(bytes)) => {
-                let wanted = file::apply(&mut config, &path, bytes, Source::Workspace);
-                match UntrustedSettings::of(&config, workspace, wanted) {
-                    Some(untrusted) if store.grants(&untrusted) => config.lisp = untrusted.lisp,
-                    untrusted => config.untrusted = untrusted,
-                }
+                wanted = file::apply(&mut config, &path, bytes, Source::Workspace);
             }
+            Err(message) => config.problems.push(Problem { file: Some(path.clone()), line: None, message }),
+        }
+        let granted = config.with_granted(&wanted);
+        // The person's own command may run programs of the workspace.
+        if let Some(runs) = own_command::of_workspace(&config.lisp.command, workspace)
+            && granted.lisp.command == config.lisp.command
+        {
+            config.lisp.command = Config::default().lisp.command;
+            wanted.extend(runs);
+        }
+        match UntrustedSettings::of(&config, granted, workspace, wanted) {
+            Ok(Some(untrusted)) if store.grants(&untrusted) => config = *untrusted.granted,
+            Ok(untrusted) => config.untrusted = untrusted,
             Err(message) => config.problems.push(Problem { file: Some(path), line: None, message }),
         }
         if let Some(message) = dir_locals::fault(workspace) {
@@ -257,6 +269,26 @@ impl Config {
             config.problems.push(Problem { file, line: None, message });
         }
         config
+    }
+
+    /// Returns these settings with the keys that need trust as `wanted` has them.
+    fn with_granted(&self, wanted: &[(String, serde_json::Value)]) -> Config {
+        let mut granted = self.clone();
+        for (name, value) in wanted {
+            // An unusable value was reported as a problem.
+            let _ = keys::grant(&mut granted, name, value);
+        }
+        granted
+    }
+
+    /// Takes the settings that need trust from `new`, when trust has changed. Those that an editor
+    /// has set otherwise than `old` stay; the start of the image is no editor's to set.
+    pub fn take_trusted(&mut self, old: &Config, new: &Config) {
+        self.lisp.clone_from(&new.lisp);
+        if self.hyperspec == old.hyperspec {
+            self.hyperspec.clone_from(&new.hyperspec);
+        }
+        self.untrusted.clone_from(&new.untrusted);
     }
 
     /// Applies an editor's settings (`{"check": {"notes": true}}`, LSP `initializationOptions` or

@@ -147,10 +147,12 @@ One JSON object a line (file, range (0-based, UTF-16), severity (1 to 4, as in L
 A workspace's consort.toml may name the program that starts Lisp (lisp.command), an init file (lisp.init_file), the heap (lisp.heap) and where \
 checks work (check.copies). That runs programs and code of the workspace as you, so it counts only once you have trusted that directory with these \
 very values. Until then Consort works with your own Lisp. When a value changes, you are asked again. A running host restarts its image.
-Exit code: 0 done, 1 there was nothing to do, 2 it could not be done.
+Where your own lisp.command is Qlot, a workspace that has .qlot is asked about in the same way.
+Exit code: 0 done, 1 there was nothing to do or the answer was no, 2 it could not be done.
 
-Show what the workspace here wants, and trust it; list what is trusted; take it back:
+Show what the workspace here wants, ask, and trust it; the same in a script; list what is trusted; take it back:
   consort trust
+  consort trust --yes
   consort trust --list
   consort trust --revoke DIR")]
     Trust(trust::Args),

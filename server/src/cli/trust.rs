@@ -1,5 +1,6 @@
 //! `consort trust`, and the notice that other commands print when a workspace is not trusted.
 
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +14,9 @@ use consort::shown;
 
 use super::output::{Failure, print, print_error};
 
+/// The longest answer that is read, in bytes.
+const ANSWER: u64 = 1_000;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The workspace's directory [default: found from the current directory upwards]
@@ -23,6 +27,9 @@ pub(crate) struct Args {
     /// Trust it no more
     #[arg(long)]
     revoke: bool,
+    /// Trust it without a question, in a script
+    #[arg(long, conflicts_with_all = ["list", "revoke"])]
+    yes: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -46,11 +53,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ))?;
         return Ok(ExitCode::FAILURE);
     };
+    // The whole of it comes before the question, and the record is of what was read then, whatever
+    // the file has by now.
+    let lines: String = untrusted.lines().iter().map(|line| format!("    {line}\n")).collect();
+    print(&format!("{shown} wants:\n{lines}This runs programs or code of the workspace as you.\n"))?;
+    if !args.yes && !agreed()? {
+        print("It is not trusted, and nothing was changed.\n")?;
+        return Ok(ExitCode::FAILURE);
+    }
     store.trust(&untrusted).map_err(|error| Failure::cannot(error.to_string()))?;
-    let lines: String = untrusted.lines().iter().map(|line| format!("    {}\n", shown::line(line))).collect();
-    print(&format!("{shown} is trusted with:\n{lines}"))?;
+    print(&format!("{shown} is trusted with this.\n"))?;
     tell_host(&workspace)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the person in the terminal.
+fn agreed() -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::cannot(
+            "nobody can be asked, since standard input is no terminal: run it in one, or with --yes if this is what you trust",
+        ));
+    }
+    print("Do you trust it? [y/N] ")?;
+    let mut answer = String::new();
+    io::stdin().lock().take(ANSWER).read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
@@ -58,7 +85,7 @@ fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
     for record in &records {
         print(&format!("{}\n", shown::line(&record.path)))?;
         for line in &record.keys {
-            print(&format!("    {}\n", shown::line(line)))?;
+            print(&format!("    {line}\n"))?;
         }
     }
     Ok(if records.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -7,6 +7,7 @@ use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::keys;
+use super::own_command;
 use super::ownership::LIMIT;
 use super::source::Source;
 use super::{Config, Problem};
@@ -16,7 +17,10 @@ use crate::bounded_file;
 /// `config.problems`.
 pub(super) fn apply_own(config: &mut Config, path: &Path) {
     match bounded_file::read(path, LIMIT) {
-        Ok(bytes) => drop(apply(config, path, bytes, Source::User)),
+        Ok(bytes) => {
+            apply(config, path, bytes, Source::User);
+            own_command::resolve(&mut config.lisp, path.parent().unwrap_or(Path::new("/")));
+        }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
         Err(error) => {
             let message = format!("cannot be read ({error}); the defaults are used");

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::acl;
 use crate::bounded_file;
 use crate::planted::is_planted;
 
@@ -36,7 +37,7 @@ pub fn fault(directory: &Path) -> Option<String> {
     match std::fs::metadata(&target) {
         Ok(facts) if !facts.is_file() => return Some("it is not a regular file".into()),
         Ok(facts) => {
-            if let Some(fault) = facts_fault(&facts, uid) {
+            if let Some(fault) = facts_fault(&facts, uid).or_else(|| acl::fault(&target, uid)) {
                 return Some(format!("it {fault}"));
             }
         }
@@ -44,7 +45,10 @@ pub fn fault(directory: &Path) -> Option<String> {
     }
     let directories = [Some(directory), target.parent().filter(|parent| *parent != directory)];
     directories.into_iter().flatten().find_map(|directory| match std::fs::metadata(directory) {
-        Ok(facts) => facts_fault(&facts, uid).map(|fault| format!("its directory {} {fault}", directory.display())),
+        Ok(facts) => {
+            let fault = facts_fault(&facts, uid).or_else(|| acl::fault(directory, uid));
+            fault.map(|fault| format!("its directory {} {fault}", directory.display()))
+        }
         Err(error) => Some(format!("its directory cannot be looked at ({error})")),
     })
 }
@@ -70,7 +74,8 @@ pub(super) fn read(directory: &Path) -> Result<Option<Vec<u8>>, String> {
     let unread = |error: io::Error| format!("is ignored: it cannot be read ({error})");
     let (open, facts) = bounded_file::open(&file).map_err(unread)?;
     // The file may have been replaced since the first check.
-    if let Some(fault) = facts_fault(&facts, rustix::process::geteuid().as_raw()) {
+    let uid = rustix::process::geteuid().as_raw();
+    if let Some(fault) = facts_fault(&facts, uid).or_else(|| acl::fault_of(&open, uid)) {
         return Err(ignored(&format!("it {fault}")));
     }
     bounded_file::contents(open, LIMIT).map(Some).map_err(unread)
@@ -205,6 +210,34 @@ mod tests {
         std::fs::remove_file(dir.path().join(NAME)).unwrap();
         symlink("nowhere", dir.path().join(NAME)).unwrap();
         assert!(read(dir.path()).unwrap_err().contains("cannot be read"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_an_access_list_lets_others_write_is_not_used() {
+        // user::rw-, user:4242:rw-, group::r--, mask::rw-, other::r-- (acl(5)).
+        let entries = [
+            (0x01_u16, 6_u16, u32::MAX),
+            (0x02, 6, 4242),
+            (0x04, 4, u32::MAX),
+            (0x10, 6, u32::MAX),
+            (0x20, 4, u32::MAX),
+        ];
+        let mut list = 2_u32.to_le_bytes().to_vec();
+        for (tag, may, id) in entries {
+            list.extend([&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat());
+        }
+        for name in [NAME, "."] {
+            let dir = workspace();
+            // A group of the user's own may write, so that the bits of the mode say nothing.
+            rustix::fs::chown(dir.path().join(name), None, Some(rustix::process::getegid())).unwrap();
+            let flags = rustix::fs::XattrFlags::empty();
+            match rustix::fs::setxattr(dir.path().join(name), "system.posix_acl_access", &list, flags) {
+                Err(rustix::io::Errno::OPNOTSUPP) => return, // a file system without access lists
+                other => other.unwrap(),
+            }
+            assert!(read(dir.path()).unwrap_err().contains("other users"), "{name}");
+        }
     }
 
     #[test]

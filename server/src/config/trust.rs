@@ -13,11 +13,14 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Config, LispConfig, keys, ownership};
+use super::{Config, keys, ownership};
 use crate::bounded_file;
 
 /// The size limit of a record, in bytes: the keys come from a file with a limit of its own.
 const RECORD: u64 = 4 * ownership::LIMIT;
+/// The limit of all keys and values as they are shown, in characters. VS Code shows 1,000
+/// characters of a notification, and the question has a sentence and the workspace besides.
+const SHOWN: usize = 500;
 /// The command that a person is advised to run.
 pub const COMMAND: &str = "consort trust";
 
@@ -30,31 +33,53 @@ pub struct UntrustedSettings {
     pub keys: Vec<(String, Value)>,
     /// The SHA-256 of the keys and their values, in hexadecimal.
     pub digest: String,
-    /// The settings of `[lisp]` after trust is granted.
-    pub lisp: LispConfig,
+    /// All settings after trust is granted.
+    pub granted: Box<Config>,
 }
 
 impl UntrustedSettings {
-    /// Returns the request for the keys of `wanted`; `None` when granting them would change
-    /// nothing.
-    pub(super) fn of(config: &Config, workspace: &Path, mut wanted: Vec<(String, Value)>) -> Option<UntrustedSettings> {
-        let mut granted = config.clone();
-        for (name, value) in &wanted {
-            // An unusable value was reported as a problem.
-            let _ = keys::grant(&mut granted, name, value);
-        }
-        if granted.lisp == config.lisp {
-            return None;
+    /// Returns the request for the keys of `wanted`, which change `config` to `granted`; `None`
+    /// when that is no change.
+    ///
+    /// # Errors
+    /// The values are too long for a person to be shown all of them, as a sentence.
+    pub(super) fn of(
+        config: &Config,
+        granted: Config,
+        workspace: &Path,
+        mut wanted: Vec<(String, Value)>,
+    ) -> Result<Option<UntrustedSettings>, String> {
+        if granted == *config {
+            return Ok(None);
         }
         wanted.sort_by(|a, b| a.0.cmp(&b.0));
         let digest = digest(&wanted);
-        Some(UntrustedSettings { workspace: workspace.into(), keys: wanted, digest, lisp: granted.lisp })
+        let untrusted =
+            UntrustedSettings { workspace: workspace.into(), keys: wanted, digest, granted: Box::new(granted) };
+        let length: usize = untrusted.lines().iter().map(|line| line.chars().count()).sum();
+        if length > SHOWN {
+            let names: Vec<&str> = untrusted.keys.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(format!(
+                "{} cannot be trusted and not used: with {length} characters, more than {SHOWN}, a person would not be shown \
+                 all of it; shorten it, or set it in your own config.toml",
+                names.join(", ")
+            ));
+        }
+        Ok(Some(untrusted))
     }
 
-    /// Returns one line for each key, as written in the file: `lisp.command =
-    /// ["qlot","exec","sbcl"]`. The lines are untrusted and must pass through `crate::shown`.
+    /// Returns one line for each key with its whole value, as written in the file: `lisp.command =
+    /// ["qlot","exec","sbcl"]`. Characters that are hidden or act on a terminal are escaped.
     pub fn lines(&self) -> Vec<String> {
-        self.keys.iter().map(|(name, value)| format!("{name} = {value}")).collect()
+        self.keys.iter().map(|(name, value)| crate::shown::safe(&format!("{name} = {value}"))).collect()
+    }
+
+    /// Returns what wants them, as the words behind "the workspace's".
+    pub fn asker(&self) -> &'static str {
+        match self.keys.iter().any(|(name, _)| keys::needs_trust(name)) {
+            true => "consort.toml",
+            false => "Qlot, which the person's own lisp.command runs,",
+        }
     }
 
     /// Returns a one-line notice for a terminal, a log and an agent that the settings are not
@@ -62,8 +87,9 @@ impl UntrustedSettings {
     pub fn notice(&self) -> String {
         let lines = self.lines().join(", ");
         format!(
-            "The workspace's consort.toml wants {}. It is not used, and the person's own Lisp is, until the person runs \
+            "The workspace's {} wants {}. It is not used, and the person's own Lisp is, until the person runs \
              `{COMMAND}` in {} or answers Trust in an editor.",
+            self.asker(),
             crate::shown::long_line(&lines),
             crate::shown::line(&self.workspace.to_string_lossy())
         )
@@ -215,9 +241,15 @@ mod tests {
     use serde_json::json;
     use std::os::unix::fs::PermissionsExt;
 
+    fn request(wanted: Vec<(String, Value)>) -> Result<Option<UntrustedSettings>, String> {
+        let config = Config::default();
+        let granted = config.with_granted(&wanted);
+        UntrustedSettings::of(&config, granted, Path::new("/some/workspace"), wanted)
+    }
+
     fn untrusted(keys: Value) -> UntrustedSettings {
         let keys = keys.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        UntrustedSettings::of(&Config::default(), Path::new("/some/workspace"), keys).unwrap()
+        request(keys).unwrap().unwrap()
     }
 
     #[test]
@@ -272,6 +304,22 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_not_asked() {
         let keys = vec![("lisp.command".to_string(), json!(["sbcl"]))];
-        assert_eq!(UntrustedSettings::of(&Config::default(), Path::new("/w"), keys), None);
+        assert_eq!(request(keys), Ok(None));
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_shown_in_full_cannot_be_trusted() {
+        let wants = |words: Vec<String>| request(vec![("lisp.command".into(), json!(words))]);
+        let words = |padding: String| vec!["sbcl".to_owned(), padding, "--eval".into(), "(evil)".into()];
+        let shown = wants(words("x".repeat(400))).unwrap().unwrap();
+        assert!(shown.lines()[0].ends_with(r#""(evil)"]"#), "{:?}", shown.lines());
+        for padding in ["harmless ".repeat(300), "\u{202e}".repeat(100), " ".repeat(500), "\n".repeat(400)] {
+            let refused = wants(words(padding)).unwrap_err();
+            assert!(refused.starts_with("lisp.command cannot be trusted"), "{refused}");
+        }
+        // Several values count together: one question shows them all.
+        let long = |name: &str| (name.to_owned(), json!("/".to_owned() + &"x".repeat(300)));
+        assert!(request(vec![long("lisp.init_file")]).is_ok());
+        assert!(request(vec![long("lisp.init_file"), long("docs.hyperspec")]).is_err());
     }
 }

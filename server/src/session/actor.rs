@@ -294,7 +294,7 @@ impl Actor {
             Event::TrustAnswered { client, digest, answer, reply } => {
                 drop(reply.send(self.trust_answered(client, &digest, answer)));
             }
-            Event::PutLisp { client, lisp, untrusted, reply } => self.put_lisp(client, *lisp, untrusted, reply),
+            Event::PutTrusted { client, config, reply } => self.put_trusted(client, &config, reply),
             Event::Answered { editor, question, answer } => self.answered(editor, question, answer),
             Event::Image(event) => self.image_event(event),
             Event::Finished(finished) => self.finished(finished),

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::config::approval::Class;
 use crate::config::trust::UntrustedSettings;
-use crate::config::{Config, LispConfig, Source};
+use crate::config::{Config, Source};
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
@@ -267,10 +267,9 @@ pub(super) enum Event {
         answer: TrustAnswer,
         reply: oneshot::Sender<Option<UntrustedSettings>>,
     },
-    PutLisp {
+    PutTrusted {
         client: ClientId,
-        lisp: Box<LispConfig>,
-        untrusted: Option<UntrustedSettings>,
+        config: Box<Config>,
         reply: Reply<()>,
     },
     // From below, and from the clock.

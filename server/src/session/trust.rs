@@ -5,7 +5,7 @@ use super::event::Event;
 pub use super::trust_prompt::{TrustAnswer, TrustPrompt};
 use super::{ClientId, Session, settle};
 use crate::config::Config;
-use crate::config::trust::{TrustStore, UntrustedSettings};
+use crate::config::trust::TrustStore;
 use crate::model::image::ImageError;
 
 impl Session {
@@ -27,11 +27,11 @@ impl Session {
             Ok(Err(error)) => return Err(format!("That the workspace is trusted could not be put on record: {error}")),
             Err(error) => return Err(error.to_string()),
         }
-        self.put_lisp(client, untrusted.lisp, None).await.map_err(|error| error.to_string())
+        self.put_trusted(client, untrusted.granted).await.map_err(|error| error.to_string())
     }
 
-    /// Handles a change of trust from a terminal: reads the settings again, and puts the Lisp
-    /// command in force.
+    /// Handles a change of trust from a terminal: reads the settings again, and puts those
+    /// that need trust in force.
     ///
     /// # Errors
     ///
@@ -39,16 +39,11 @@ impl Session {
     pub async fn trust_changed(&self, client: ClientId) -> Result<(), ImageError> {
         let workspace = self.workspace().to_owned();
         let config = tokio::task::spawn_blocking(move || Config::load(&workspace)).await;
-        let Config { lisp, untrusted, .. } = config.map_err(|error| ImageError::Unavailable(error.to_string()))?;
-        self.put_lisp(client, lisp, untrusted).await
+        let config = config.map_err(|error| ImageError::Unavailable(error.to_string()))?;
+        self.put_trusted(client, Box::new(config)).await
     }
 
-    async fn put_lisp(
-        &self,
-        client: ClientId,
-        lisp: crate::config::LispConfig,
-        untrusted: Option<UntrustedSettings>,
-    ) -> Result<(), ImageError> {
-        settle(self.ask(|reply| Event::PutLisp { client, lisp: Box::new(lisp), untrusted, reply })).await
+    async fn put_trusted(&self, client: ClientId, config: Box<Config>) -> Result<(), ImageError> {
+        settle(self.ask(|reply| Event::PutTrusted { client, config, reply })).await
     }
 }

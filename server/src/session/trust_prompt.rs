@@ -1,8 +1,13 @@
 //! The question whether a person trusts the settings of a workspace, and its answer.
 
+use std::path::Path;
+
 use super::ClientId;
 use crate::config::trust::{COMMAND, UntrustedSettings};
 use crate::shown;
+
+/// The longest path of a workspace that is shown, in characters.
+const PLACE: usize = 150;
 
 /// A question to a person: whether the workspace is trusted with the settings it requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +31,27 @@ pub enum TrustAnswer {
 
 impl TrustPrompt {
     pub(super) fn new(untrusted: &UntrustedSettings) -> TrustPrompt {
-        let lines: Vec<String> =
-            untrusted.lines().iter().map(|line| format!("    {}", shown::long_line(line))).collect();
+        // The lines are shown in full: the answer is about all of them.
+        let lines: Vec<String> = untrusted.lines().iter().map(|line| format!("    {line}")).collect();
         let message = format!(
-            "The consort.toml of {} wants:\n{}\nThis runs programs or code of the workspace as you. Do you trust it? Until then \
+            "The {} of {} wants:\n{}\nThis runs programs or code of the workspace as you. Do you trust it? Until then \
              Consort works with your own Lisp. In a terminal: `{COMMAND}`.",
-            shown::line(&untrusted.workspace.to_string_lossy()),
+            untrusted.asker(),
+            place(&untrusted.workspace),
             lines.join("\n")
         );
         TrustPrompt { message: shown::notification(&message), digest: untrusted.digest.clone() }
     }
+}
+
+/// The workspace in one line. Of a long path the end is kept, so that the question fits.
+fn place(workspace: &Path) -> String {
+    let path = shown::safe(&workspace.to_string_lossy()).replace(['\n', '\t'], " ");
+    let length = path.chars().count();
+    if length <= PLACE {
+        return path;
+    }
+    format!("...{}", path.chars().skip(length - PLACE).collect::<String>())
 }
 
 /// The state of the trust question.
@@ -44,4 +60,36 @@ pub(super) struct TrustState {
     pub(super) asked: Option<ClientId>,
     /// The question has been answered; a terminal can still change the answer.
     pub(super) answered: bool,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::config::trust::TrustStore;
+
+    /// The number of characters of a notification that VS Code shows.
+    const NOTIFICATION: usize = 1_000;
+
+    #[test]
+    fn the_longest_question_is_shown_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = dir.path().join("x".repeat(200)).join("y".repeat(200));
+        std::fs::create_dir_all(&workspace).unwrap();
+        let store = TrustStore::within(dir.path().join("trust"));
+        let load = |padding: usize| {
+            let text = format!("[lisp]\ncommand = [\"sbcl\", \"{}\", \"(evil)\"]\n", "p".repeat(padding));
+            std::fs::write(workspace.join("consort.toml"), text).unwrap();
+            Config::load_from(None, &workspace, &store)
+        };
+        let longest = (0..600).rev().find_map(|padding| load(padding).untrusted).unwrap();
+        let message = TrustPrompt::new(&longest).message;
+        assert!(message.chars().count() <= NOTIFICATION, "{}", message.chars().count());
+        assert!(message.contains(r#"","(evil)"]"#) && message.contains("yy wants:"), "{message}");
+        assert!(longest.lines()[0].chars().count() > 400);
+        let refused = load(2_500);
+        assert_eq!((refused.untrusted, refused.lisp), (None, Config::default().lisp));
+        assert!(refused.problems[0].message.contains("lisp.command cannot be trusted"), "{:?}", refused.problems);
+    }
 }

@@ -237,7 +237,7 @@ fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown()
 fn a_heap_that_cannot_be_had_is_named() {
     let fixture = Fixture::new();
     fixture.file("consort.toml", "[host]\nlinger_s = 60\n[lisp]\nheap = \"2000000GB\"\n");
-    assert_eq!(fixture.run(&["trust"]).status.code(), Some(0));
+    assert_eq!(fixture.run(&["trust", "--yes"]).status.code(), Some(0));
     let output = fixture.run(&["eval", "1"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(err(&output).contains("`lisp.heap`"), "{output:?}");

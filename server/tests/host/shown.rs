@@ -70,13 +70,14 @@ fn agents_files_keys_conditions_and_packages() {
     fixture.file("consort.toml", &format!("[check]\n{keys}"));
     let doctor = harmless(&fixture.run(&["doctor"]));
     assert!(doctor.contains("unknown key"), "{doctor}");
-    fixture.file(
-        "consort.toml",
-        &format!("[lisp]\ncommand = {}\n", json!(nasty()).to_string().replace('\u{7f}', "\\u007f")),
-    );
-    let eval = harmless(&fixture.run(&["eval", "1"]));
-    assert!(eval.contains("lisp.command = ") && eval.contains("consort trust"), "{eval}");
-    harmless(&fixture.run(&["trust"]));
-    harmless(&fixture.run(&["trust", "--list"]));
+    for two in nasty().chunks(2) {
+        let command = json!(two).to_string().replace('\u{7f}', "\\u007f");
+        fixture.file("consort.toml", &format!("[lisp]\ncommand = {command}\n"));
+        let eval = harmless(&fixture.run(&["eval", "1"]));
+        assert!(eval.contains("lisp.command = ") && eval.contains("consort trust"), "{eval}");
+        let shown = harmless(&fixture.run(&["trust", "--yes"]));
+        assert!(shown.contains("wants:\n    lisp.command = ") && shown.contains("is trusted with this"), "{shown}");
+        harmless(&fixture.run(&["trust", "--list"]));
+    }
     assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(0));
 }

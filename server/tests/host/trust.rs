@@ -139,7 +139,7 @@ fn nothing_that_a_workspace_wants_runs_before_it_is_trusted() {
         assert!(!hostile.ran(), "{wants}");
     }
     // The program would have run without trust.
-    assert_eq!(hostile.fixture.run(&["trust"]).status.code(), Some(0));
+    assert_eq!(hostile.fixture.run(&["trust", "--yes"]).status.code(), Some(0));
     let eval = hostile.fixture.run(&["eval", "1"]);
     assert!(hostile.ran() && eval.status.code() == Some(2), "{eval:?}");
 }
@@ -165,7 +165,7 @@ fn the_image_is_not_started_before_something_needs_it() {
 fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     let hostile = Hostile::new();
     let fixture = &hostile.fixture;
-    let trusted = fixture.run(&["trust"]);
+    let trusted = fixture.run(&["trust", "--yes"]);
     assert_eq!(trusted.status.code(), Some(0), "{trusted:?}");
     assert!(said(&trusted).contains("lisp.init_file = \"init.lisp\""), "{trusted:?}");
     assert!(said(&fixture.run(&["trust", "--list"])).contains("init.lisp"));
@@ -173,7 +173,7 @@ fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     let eval = fixture.run(&["eval", "(+ 1 2)"]);
     assert_eq!((text(&eval.stdout).as_str(), text(&eval.stderr).as_str()), ("=> 3\n", ""), "{eval:?}");
     assert!(hostile.ran());
-    assert_eq!(fixture.run(&["trust"]).status.code(), Some(1), "nothing is left to trust");
+    assert_eq!(fixture.run(&["trust", "--yes"]).status.code(), Some(1), "nothing is left to trust");
 
     // A host that runs is told.
     std::fs::remove_file(&hostile.mark).unwrap();
@@ -181,7 +181,7 @@ fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     assert_eq!(revoked.status.code(), Some(0), "{revoked:?}");
     assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
-    fixture.run(&["trust"]);
+    fixture.run(&["trust", "--yes"]);
     assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(hostile.ran());
 
@@ -197,6 +197,40 @@ fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     assert!(hostile.ran());
     assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(0));
     assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_terminal_is_asked_and_what_was_shown_is_what_is_trusted() {
+    let hostile = Hostile::new();
+    let fixture = &hostile.fixture;
+    // Nobody can answer: it is shown, and nothing is recorded.
+    let unasked = fixture.run(&["trust"]);
+    assert_eq!(unasked.status.code(), Some(2), "{unasked:?}");
+    assert!(
+        said(&unasked).contains("lisp.init_file = \"init.lisp\"") && said(&unasked).contains("--yes"),
+        "{unasked:?}"
+    );
+    assert_eq!(fixture.run(&["trust", "--list"]).status.code(), Some(1));
+    // A pipe is no person.
+    assert_eq!(fixture.run_with_input(&["trust"], "y\n").status.code(), Some(2));
+    assert_eq!(fixture.run(&["trust", "--list"]).status.code(), Some(1));
+
+    // A value that cannot be shown whole is not trusted at all.
+    let long = format!("[lisp]\ncommand = [\"sbcl\", \"{}\", \"--eval\", \"(evil)\"]\n", "harmless ".repeat(300));
+    hostile.wants(&long);
+    let refused = fixture.run(&["trust", "--yes"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(said(&refused).contains("lisp.command cannot be trusted"), "{refused:?}");
+    assert_eq!(fixture.run(&["trust", "--list"]).status.code(), Some(1));
+
+    // Of the longest that is taken every character is shown.
+    let padding = "harmless ".repeat(45);
+    hostile.wants(&format!("[lisp]\ncommand = [\"sbcl\", \"{padding}\", \"--eval\", \"(evil)\"]\n"));
+    let shown = format!("    lisp.command = [\"sbcl\",\"{padding}\",\"--eval\",\"(evil)\"]\n");
+    for args in [&["trust", "--yes"][..], &["trust", "--list"]] {
+        let output = fixture.run(args);
+        assert!(output.status.success() && text(&output.stdout).contains(&shown), "{output:?}");
+    }
 }
 
 #[test]
@@ -269,7 +303,7 @@ fn settings_that_others_can_write_are_ignored_and_end_the_search() {
     let workspace = fixture.workspace();
     let file = workspace.join("consort.toml");
     // Trusted once, which does not make up for who can write it.
-    fixture.run(&["trust"]);
+    fixture.run(&["trust", "--yes"]);
     let refused = |why: &str| {
         let eval = fixture.run(&["eval", "(+ 1 2)"]);
         assert_eq!(text(&eval.stdout), "=> 3\n", "{eval:?}");
@@ -338,7 +372,7 @@ fn a_link_to_settings_elsewhere_is_trusted_by_its_content() {
     symlink("elsewhere.toml", &file).unwrap();
     assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(!hostile.ran());
-    assert_eq!(fixture.run(&["trust"]).status.code(), Some(0));
+    assert_eq!(fixture.run(&["trust", "--yes"]).status.code(), Some(0));
     assert_eq!(text(&fixture.run(&["eval", "(+ 1 2)"]).stdout), "=> 3\n");
     assert!(hostile.ran());
     fixture.run(&["stop"]);

@@ -1,3 +1,4 @@
+use super::super::trust::TrustStore;
 use super::*;
 use serde_json::json;
 
@@ -51,6 +52,45 @@ fn only_the_user_says_what_checks_read() {
     }
 }
 
+/// Each key that needs trust, with a value that is not its default.
+fn trusted_keys() -> Vec<(&'static str, Value)> {
+    let other = |key: &Key| match key.name {
+        "lisp.command" => json!(["x"]),
+        "lisp.heap" => json!("64GB"),
+        "lisp.init_file" => json!("x"),
+        "lisp.end_programs" => json!(false),
+        "check.copies" => json!("process"),
+        "docs.hyperspec" => json!("/srv/hyperspec"),
+        new => panic!("say a value of {new} that is not its default"),
+    };
+    KEYS.iter().filter(|key| needs_trust(key.name)).map(|key| (key.name, other(key))).collect()
+}
+
+#[test]
+fn each_key_that_needs_trust_is_asked_about_and_in_force_once_trusted() {
+    for (name, value) in trusted_keys() {
+        let dir = tempfile::tempdir().unwrap();
+        let (table, entry) = name.split_once('.').unwrap();
+        std::fs::write(dir.path().join("consort.toml"), format!("[{table}]\n{entry} = {value}\n")).unwrap();
+        let store = TrustStore::within(dir.path().join("trust"));
+        let mut config = Config::load_from(None, dir.path(), &store);
+        let untrusted = config.untrusted.clone().unwrap_or_else(|| panic!("{name} is not asked about"));
+        assert_eq!(untrusted.lines(), [format!("{name} = {value}")]);
+        assert_eq!(Config { untrusted: None, ..config.clone() }, Config::default(), "{name}");
+        store.trust(&untrusted).unwrap();
+        let trusted = Config::load_from(None, dir.path(), &store);
+        let mut wanted = Config::default();
+        grant(&mut wanted, name, &value).unwrap();
+        assert_eq!(trusted, wanted, "{name}");
+        // A client that is connected when the person trusts the workspace, and takes it back.
+        let old = config.clone();
+        config.take_trusted(&old, &trusted);
+        assert_eq!(config, trusted, "{name}");
+        config.take_trusted(&trusted, &old);
+        assert_eq!(config, old, "{name}");
+    }
+}
+
 #[test]
 fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
     for (name, looser, stricter) in [
@@ -67,14 +107,7 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
         assert_ne!(config, Config::default(), "{name}");
         set(&mut config, name, &looser, Source::User).unwrap();
     }
-    for (name, value) in [
-        ("lisp.command", json!(["x"])),
-        ("lisp.heap", json!("64GB")),
-        ("lisp.init_file", json!("x")),
-        ("lisp.end_programs", json!(false)),
-        ("check.copies", json!("process")),
-    ] {
-        assert!(needs_trust(name));
+    for (name, value) in trusted_keys() {
         let mut config = Config::default();
         assert!(set(&mut config, name, &value, Source::Workspace).unwrap_err().contains("consort trust"));
         assert_eq!(config, Config::default());

@@ -2,7 +2,7 @@
 //! force.
 
 use super::Actor;
-use crate::config::LispConfig;
+use crate::config::Config;
 use crate::config::trust::UntrustedSettings;
 use crate::session::event::Reply;
 use crate::session::jobs::{Job, Kind};
@@ -67,24 +67,18 @@ impl Actor {
         }
     }
 
-    /// Puts the Lisp command in force after a change of the person's trust.
-    pub(super) fn put_lisp(
-        &mut self,
-        client: ClientId,
-        lisp: LispConfig,
-        untrusted: Option<UntrustedSettings>,
-        reply: Reply<()>,
-    ) {
-        let changed = self.config.lisp != lisp;
-        self.config.untrusted.clone_from(&untrusted);
-        self.config.lisp.clone_from(&lisp);
+    /// Puts the settings that need trust in force, as `new` has them, after a change of the
+    /// person's trust.
+    pub(super) fn put_trusted(&mut self, client: ClientId, new: &Config, reply: Reply<()>) {
+        let old = self.config.clone();
+        let changed = old.lisp != new.lisp;
+        self.config.take_trusted(&old, new);
         for client in self.clients.values_mut() {
-            client.config.untrusted.clone_from(&untrusted);
-            client.config.lisp.clone_from(&lisp);
+            client.config.take_trusted(&old, new);
         }
         // With untrusted settings present, an earlier answer was about other settings.
-        self.trust.answered |= untrusted.is_none();
-        self.image.configure(lisp);
+        self.trust.answered |= new.untrusted.is_none();
+        self.image.configure(new.lisp.clone());
         let started = self.state != crate::model::image::ImageState::Idle;
         let image = self.image.clone();
         let (kind, what) = match changed && started {
