@@ -40,6 +40,8 @@ mod layer_tests;
 #[cfg(test)]
 mod path_tests;
 #[cfg(test)]
+mod shown_tests;
+#[cfg(test)]
 mod waiting_tests;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use consort::text::position::{PositionEncoding, to_position};
 use ropey::Rope;
 use serde_json::{Value, json};
 
-use super::output::{Failure, ProgressLine, colour, print, print_error, width};
+use super::output::{Failure, ProgressLine, colour, print, print_as_it_is, print_error, width};
 use super::trust;
 use consort::ide::files;
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print(&format!("{}\n", run.summary))?;
     }
     for failure in &run.failures {
-        print_error(&format!("consort check: {}\n", shown::terminal(failure)))?;
+        print_error(&format!("consort check: {failure}\n"))?;
     }
     Ok(match () {
         () if !run.failures.is_empty() => ExitCode::from(2),
@@ -237,7 +237,7 @@ fn shown(path: &Path) -> String {
 fn print_json(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
     let lines: String =
         report.diagnostics.iter().map(|diagnostic| format!("{}\n", line(name, text, diagnostic))).collect();
-    Ok(print(&lines)?)
+    Ok(print_as_it_is(&lines)?)
 }
 
 /// Returns one diagnostic as JSON.
@@ -279,7 +279,7 @@ fn print_text(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
         for file in diagnostic.related.iter_mut().filter_map(|related| related.file.as_mut()) {
             *file = shown(file).into();
         }
-        print(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
+        print_as_it_is(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
     }
     if let CheckEnd::Stopped { reason } = &report.end {
         print(&format!("{}: the check was stopped: {}\n\n", shown::line(name), shown::line(reason)))?;

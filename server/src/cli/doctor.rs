@@ -15,7 +15,7 @@ use consort::shown;
 use serde_json::Value;
 
 use super::WorkspaceArg;
-use super::output::{Failure, colour, print};
+use super::output::{Failure, colour, print, print_as_it_is};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -54,7 +54,8 @@ impl Findings {
         self.bad += usize::from(mark == Mark::Bad);
         let sign = if self.colour { format!("\u{1b}[{code}m{sign}\u{1b}[0m") } else { sign.into() };
         let advice = if advice.is_empty() { String::new() } else { format!("\n{:18}{advice}", "") };
-        Ok(print(&format!("{sign} {name:<14} {}{advice}\n", shown::terminal(found)))?)
+        let text = shown::terminal(&format!("{name:<14} {found}{advice}"));
+        Ok(print_as_it_is(&format!("{sign} {text}\n"))?)
     }
 }
 

@@ -14,7 +14,7 @@ use consort::shown;
 use consort::text::document::Document;
 use ropey::Rope;
 
-use super::output::{Failure, colour, print, print_error, width};
+use super::output::{Failure, colour, print_as_it_is, print_error, print_error_as_it_is, width};
 use super::{WorkspaceArg, packages, trust};
 
 #[derive(Debug, clap::Args)]
@@ -100,18 +100,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print_error(&missing)?;
     }
     for warning in &outcome.warnings {
-        print_error(&shown::terminal(&format!("{}: {}\n", warning.kind, warning.message)))?;
+        print_error(&format!("{}: {}\n", warning.kind, warning.message))?;
     }
     if outcome.status == EvalStatus::Ok {
         let values = if args.raw { raw_values(&outcome) } else { values(&outcome) };
         // The output to a program is not escaped.
-        print(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
+        print_as_it_is(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         return Ok(ExitCode::SUCCESS);
     }
     // Code that cannot be read is shown as `consort check` shows it.
     match unread(&code, outcome.error.as_ref().map_or("", |error| &error.kind)) {
-        Some(shown) => print_error(&shown)?,
-        None => print_error(&shown::terminal(&trouble(&outcome)))?,
+        Some(shown) => print_error_as_it_is(&shown)?,
+        None => print_error(&trouble(&outcome))?,
     }
     Ok(ExitCode::FAILURE)
 }
@@ -153,7 +153,7 @@ impl Written {
         }
         let stream = if stderr { &mut self.stderr } else { &mut self.stdout };
         *stream = Stream { used: true, open: !text.ends_with('\n') };
-        if stderr { print_error(text) } else { print(text) }
+        if stderr { print_error_as_it_is(text) } else { print_as_it_is(text) }
     }
 
     /// A line of input is read: all output before it was streamed, and a person's Enter ends its

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use consort::host::log::Log;
+use consort::shown;
 use tracing_subscriber::EnvFilter;
 
 /// The log filter: CONSORT_LOG, then RUST_LOG, then `default`.
@@ -23,7 +24,11 @@ pub(crate) fn to_stderr() {
 /// Logs to standard error, with the default filter `default`.
 pub(crate) fn to_stderr_from(default: &str) {
     let colour = super::output::colour(&io::stderr());
-    tracing_subscriber::fmt().with_env_filter(filter(default)).with_writer(io::stderr).with_ansi(colour).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter(default))
+        .with_writer(move || TerminalWriter { colour })
+        .with_ansi(colour)
+        .init();
 }
 
 /// Logs to a file, panics included.
@@ -37,6 +42,42 @@ pub(crate) fn to_file(log: Log) {
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
 }
 
+/// Standard error, with the escape sequences of the log's own colours, if it has any, and no
+/// others: a line of the log has names that somebody else chose.
+struct TerminalWriter {
+    colour: bool,
+}
+
+/// The sequences that [`tracing_subscriber`] writes: dim, bold, italic, the levels' colours.
+const COLOURS: [&str; 9] =
+    ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[35m"];
+
+fn harmless(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(start) = rest.find('\x1b') {
+        shown.push_str(&shown::terminal(&rest[..start]));
+        let colour = COLOURS.iter().find(|colour| rest[start..].starts_with(**colour));
+        let length = colour.map_or(1, |colour| colour.len());
+        shown.push_str(&colour.map_or_else(|| shown::terminal("\x1b"), |colour| (*colour).to_owned()));
+        rest = &rest[start + length..];
+    }
+    shown + &shown::terminal(rest)
+}
+
+impl io::Write for TerminalWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let text = if self.colour { harmless(&text) } else { shown::terminal(&text) };
+        io::stderr().lock().write_all(text.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}
+
 struct LogWriter(Arc<Log>);
 
 impl io::Write for LogWriter {
@@ -46,5 +87,19 @@ impl io::Write for LogWriter {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_has_its_own_colours_alone() {
+        let line = "\x1b[2m12:00\x1b[0m \x1b[32m INFO\x1b[0m of /x\x1b]0;t\x07\x1b[8my\x1b[2J\u{9b}2J\n";
+        assert_eq!(
+            harmless(line),
+            "\x1b[2m12:00\x1b[0m \x1b[32m INFO\x1b[0m of /x\\u{1b}]0;t\\u{7}\\u{1b}[8my\\u{1b}[2J\\u{9b}2J\n"
+        );
     }
 }

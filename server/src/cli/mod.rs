@@ -193,7 +193,12 @@ fn given(dir: &std::path::Path) -> Result<PathBuf, Failure> {
 
 /// Runs the command line.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version.
+        Err(asked) if !asked.use_stderr() => asked.exit(),
+        Err(error) => return output::wrong_arguments(&error),
+    };
     let result = match cli.command {
         Command::Serve(args) => serve::run(&args),
         command => {

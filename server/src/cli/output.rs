@@ -28,7 +28,7 @@ impl Failure {
             // for SIGPIPE.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),
             Failure::Io(error) => {
-                eprintln!("consort: {error}");
+                eprintln!("consort: {}", shown::terminal(&error.to_string()));
                 ExitCode::from(2)
             }
             Failure::Cannot(message) => {
@@ -51,15 +51,36 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// Writes to standard output.
+/// Prints the reason why the arguments are not understood, which quotes them, and returns the exit
+/// code.
+pub(crate) fn wrong_arguments(error: &clap::Error) -> ExitCode {
+    match print_error(&error.render().to_string()) {
+        Ok(()) => ExitCode::from(2),
+        Err(error) => Failure::Io(error).report(),
+    }
+}
+
+/// Writes to standard output. A character that is hidden or acts on a terminal is escaped, whoever
+/// chose it: a directory's name too is somebody's.
 pub(crate) fn print(text: &str) -> io::Result<()> {
+    print_as_it_is(&shown::terminal(text))
+}
+
+/// Writes to standard error as [`print`] does.
+pub(crate) fn print_error(text: &str) -> io::Result<()> {
+    print_error_as_it_is(&shown::terminal(text))
+}
+
+/// Writes to standard output without escaping: colours around text that is escaped already, JSON,
+/// and a program's own output. A test has the list of its callers.
+pub(crate) fn print_as_it_is(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Writes to standard error.
-pub(crate) fn print_error(text: &str) -> io::Result<()> {
+/// Writes to standard error as [`print_as_it_is`] does.
+pub(crate) fn print_error_as_it_is(text: &str) -> io::Result<()> {
     io::stderr().lock().write_all(text.as_bytes())
 }
 
@@ -95,13 +116,13 @@ impl ProgressLine {
         if self.visible {
             let width = width().unwrap_or(80).saturating_sub(1);
             let clean: String = shown::line(message).chars().take(width).collect();
-            print_error(&format!("\r\x1b[K{clean}"))?;
+            print_error_as_it_is(&format!("\r\x1b[K{clean}"))?;
         }
         Ok(())
     }
 
     /// Erases the line.
     pub(crate) fn clear(&self) -> io::Result<()> {
-        if self.visible { print_error("\r\x1b[K") } else { Ok(()) }
+        if self.visible { print_error_as_it_is("\r\x1b[K") } else { Ok(()) }
     }
 }

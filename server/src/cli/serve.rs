@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let ready = format!(
         "Consort's host for {} is ready (process {}); Ctrl-C ends it\n",
-        workspace.display(),
+        consort::shown::line(&workspace.to_string_lossy()),
         std::process::id()
     );
     live(elected, &workspace, &runtime, args, None, || super::output::print(&ready))?;

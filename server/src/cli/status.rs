@@ -9,7 +9,7 @@ use consort::shown;
 use serde_json::{Value, json};
 
 use super::WorkspaceArg;
-use super::output::{Failure, print};
+use super::output::{Failure, print, print_as_it_is};
 
 /// The number of programs that are listed.
 const PROGRAMS: usize = 20;
@@ -29,15 +29,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let hello = Hello { any_version: true, ..Hello::new(Protocol::Control) };
     let connected = match place.connect(&hello) {
         Err(ConnectError::Absent) => {
-            let text = if args.json {
-                format!("{}\n", json!({"workspace": workspace, "running": false}))
+            if args.json {
+                print_as_it_is(&format!("{}\n", json!({"workspace": workspace, "running": false})))?;
             } else {
-                format!(
+                print(&format!(
                     "No host runs for {}. Your editor or agent starts one, as does `consort eval`.\n",
-                    workspace.display()
-                )
-            };
-            print(&text)?;
+                    shown::line(&workspace.to_string_lossy())
+                ))?;
+            }
             return Ok(ExitCode::FAILURE);
         }
         other => other?,
@@ -48,7 +47,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         fields.insert("running".into(), true.into());
         fields.insert("log".into(), json!(place.runtime.read_host_file().and_then(|host| host.log)));
     }
-    print(&if args.json { format!("{status}\n") } else { page(&status) })?;
+    if args.json {
+        print_as_it_is(&format!("{status}\n"))?
+    } else {
+        print(&page(&status))?
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let connected = match place.connect(&hello) {
         Err(ConnectError::Absent) => {
             place.runtime.tidy()?;
-            print(&format!("No host runs for {}.\n", workspace.display()))?;
+            print(&format!("No host runs for {}.\n", line(&workspace.to_string_lossy())))?;
             return Ok(ExitCode::SUCCESS);
         }
         other => other?,
@@ -46,7 +46,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(1) => "; one client was connected".into(),
         Some(count) => format!("; {count} clients were connected"),
     };
-    print(&format!("The host of {} (process {pid}) and its image have ended{clients}.\n", workspace.display()))?;
+    print(&format!(
+        "The host of {} (process {pid}) and its image have ended{clients}.\n",
+        line(&workspace.to_string_lossy())
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

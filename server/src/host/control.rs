@@ -139,7 +139,7 @@ pub fn ask(
                     if matches!(request, Request::Status) {
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                     }
-                    eprintln!("consort: {text}; waiting for it");
+                    eprintln!("consort: {}; waiting for it", crate::shown::terminal(&text));
                     told = true;
                 }
                 continue;

@@ -111,7 +111,7 @@ impl Place {
     /// See [`ConnectError`].
     #[allow(clippy::print_stderr)] // the command line's, and the client's log of the server
     pub fn connect_or_start(&self, hello: &Hello) -> Result<Connected, ConnectError> {
-        self.connect_or_start_telling(hello, |text| eprintln!("consort: {text}"))
+        self.connect_or_start_telling(hello, |text| eprintln!("consort: {}", crate::shown::terminal(text)))
     }
 
     /// [`Place::connect_or_start`]; `tell` receives messages for a person during the wait.

@@ -1,7 +1,8 @@
 //! Terminal output of names and texts that somebody else chose: no character of it acts, or is
 //! hidden.
 
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -80,4 +81,53 @@ fn agents_files_keys_conditions_and_packages() {
         harmless(&fixture.run(&["trust", "--list"]));
     }
     assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(0));
+}
+
+/// A directory's name is chosen by who made an archive or a repository.
+#[test]
+fn the_workspaces_own_name() {
+    let fixture = Fixture::new();
+    for name in nasty() {
+        let name = name.replace('/', "_");
+        let workspace = fixture.workspace().join(&name);
+        std::fs::create_dir_all(workspace.join(".git")).unwrap();
+        fixture.file(&format!("{name}/consort.toml"), "[lisp]\ninit_file = \"init.lisp\"\n");
+        for args in [
+            &["status"][..],
+            &["stop"],
+            &["stop", "--workspace", "none"],
+            &["trust"],
+            &["trust", "--yes"],
+            &["trust", "--list"],
+            &["trust", "--revoke"],
+            &["doctor"],
+            &["check", "missing.lisp"],
+            &["eval", "--workspace", &name, "1"],
+            &[&name],
+            &["status", &name],
+            &["check", "--timeout", &name, "x"],
+        ] {
+            harmless(&fixture.command(args).current_dir(&workspace).output().unwrap());
+        }
+    }
+    // The host's own words, at its start and in its log, and when another is there.
+    let name = "x\u{1b}]0;title\u{7}\u{1b}[31m";
+    let workspace = fixture.workspace().join(name);
+    std::fs::create_dir_all(workspace.join(".git")).unwrap();
+    let serve = || {
+        let mut command = fixture.command(&["serve"]);
+        command.current_dir(&workspace).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let mut host = serve().spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(host.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.contains("is ready") && ready.contains("x\\u{1b}]0;title"), "{ready}");
+    harmless(&serve().output().unwrap());
+    harmless(&fixture.command(&["status"]).current_dir(&workspace).output().unwrap());
+    let stopped = fixture.command(&["stop"]).current_dir(&workspace).output().unwrap();
+    assert!(harmless(&stopped).contains("have ended"), "{stopped:?}");
+    let log = harmless(&host.wait_with_output().unwrap());
+    assert!(log.contains("the host starts"), "{log}");
+    harmless(&Output { stdout: ready.into(), ..stopped });
 }

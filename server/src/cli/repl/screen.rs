@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use consort::shown;
 
-use super::super::output::{colour, print, print_error, width};
+use super::super::output::{colour, print_as_it_is, print_error_as_it_is, width};
 
 /// The part of an unfinished line that is kept, in characters.
 const KEPT: usize = 500;
@@ -35,9 +35,9 @@ impl Screen {
         let stream = if stderr { &mut self.err } else { &mut self.out };
         let text = if stream.terminal { shown::terminal(text) } else { text.to_owned() };
         if stderr {
-            print_error(&text)?;
+            print_error_as_it_is(&text)?;
         } else {
-            print(&text)?;
+            print_as_it_is(&text)?;
         }
         self.note(&text, stderr);
         Ok(())
@@ -96,9 +96,9 @@ impl Screen {
         self.fresh_line()?;
         let text = if self.err.terminal { shown::terminal(text) } else { text.to_owned() };
         if self.colours && self.err.terminal {
-            return print_error(&format!("\x1b[{style}m{}\x1b[0m\n", text.trim_end_matches('\n')));
+            return print_error_as_it_is(&format!("\x1b[{style}m{}\x1b[0m\n", text.trim_end_matches('\n')));
         }
-        print_error(&text)
+        print_error_as_it_is(&text)
     }
 }
 

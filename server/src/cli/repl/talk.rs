@@ -194,7 +194,7 @@ impl Talk {
         match unread(code, kind) {
             Some(shown) => {
                 self.screen.fresh_line()?;
-                super::super::output::print_error(&shown)?;
+                super::super::output::print_error_as_it_is(&shown)?;
             }
             None => self.screen.complain(&report(&body), ERROR)?,
         }

@@ -115,7 +115,7 @@ pub fn run() -> io::Result<ExitCode> {
         let place = Place::of(&root).map_err(|error| error.to_string())?;
         let connected = place
             .connect_or_start_telling(&Hello::new(Protocol::Lsp), |text| {
-                eprintln!("consort lsp: {text}");
+                eprintln!("consort lsp: {}", crate::shown::terminal(text));
                 // A client that has left is noticed below.
                 let _ = stdout.write_all(&framed(&shown(&capital(text))));
             })
@@ -125,7 +125,7 @@ pub fn run() -> io::Result<ExitCode> {
     let (place, connected) = match connected {
         Ok(connected) => connected,
         Err(message) => {
-            eprintln!("consort lsp: {message}");
+            eprintln!("consort lsp: {}", crate::shown::terminal(&message));
             stdout.write_all(&framed(&error_answer(&opening.id, -32603, &message)))?;
             return Ok(ExitCode::FAILURE);
         }
@@ -242,7 +242,8 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
             stdout.write_all(&framed(&answer))?;
         }
         if let Err(error) = framing {
-            eprintln!("consort lsp: this is not the Language Server Protocol: {error}");
+            let why = format!("this is not the Language Server Protocol: {error}");
+            eprintln!("consort lsp: {}", crate::shown::terminal(&why));
             return Ok(None);
         }
         if exit {
@@ -404,12 +405,13 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
 /// Ends the bridge; the editor must start the server again.
 #[allow(clippy::print_stderr)] // the editor's log of the server
 fn give_up(shared: &Shared, text: &str) -> io::Result<ExitCode> {
-    eprintln!("consort lsp: {text}");
+    eprintln!("consort lsp: {}", crate::shown::terminal(text));
     shared.write(&framed(&shown(text)))?;
     Ok(ExitCode::FAILURE)
 }
 
 fn shown(text: &str) -> Value {
+    let text = crate::shown::notification(text);
     json!({"jsonrpc": "2.0", "method": "window/showMessage", "params": {"type": 2, "message": text}})
 }
 

@@ -303,7 +303,7 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
             "{}. This call may still be carried out when it goes on: look before you repeat it.",
             election::not_answering(Some(pid))
         );
-        eprintln!("consort mcp: {why}");
+        eprintln!("consort mcp: {}", crate::shown::terminal(&why));
         for (id, method) in link.pending.take() {
             link.answered.insert(id.to_string());
             // Fails when the client has left.
