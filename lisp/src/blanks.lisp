@@ -3,8 +3,8 @@
 (in-package :consort)
 
 (defun skip-blanks (text start)
-  "The first position at or after START of TEXT that is neither white space nor in a comment line, as the standard readtable has
-  them; the length of TEXT when there is none."
+  "The first position at or after START of TEXT that is neither white space nor in a comment line,
+  as the standard readtable has them; the length of TEXT when there is none."
   (declare (type string text))
   (let* ((end (length text)) (position (min start end)))
     (loop

@@ -182,8 +182,8 @@
                   (error 'copy-busy :obstacle (holding-words world-lock))))))
 
 (defun be-copy (function call parent)
-  "In a process that is to be a copy of PARENT's, with interrupts off: cut its ties, call FUNCTION by
-  means of CALL, which has interrupts on, and leave."
+  "In a process that is to be a copy of PARENT's, with interrupts off: cut its ties, call FUNCTION
+  by means of CALL, which has interrupts on, and leave."
   (unwind-protect
        (progn (prepare-copy parent)
               (funcall (the function call) (lambda () (call-on-its-own function)))
@@ -191,8 +191,8 @@
     (leave 70)))
 
 (defun fork-image (patience in-copy)
-  "Copy the image: the process id of the copy. In the copy IN-COPY is called with interrupts off, and
-  0 comes back if it returns; its argument is a function that calls another with interrupts on.
+  "Copy the image: the process id of the copy. In the copy IN-COPY is called with interrupts off,
+  and 0 comes back if it returns; its argument is a function that calls another with interrupts on.
   COPY-BUSY when the image does not let itself be copied within PATIENCE seconds."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))

@@ -77,8 +77,8 @@
         (send-error id "internal" "The thread that worked on this was ended")))))
 
 (defun answer-query (id operation params)
-  "Answer a query, or say who holds the lock that it needs. A query cannot be interrupted, so it must
-  not wait for ever."
+  "Answer a query, or say who holds the lock that it needs. A query cannot be interrupted, so it
+  must not wait for ever."
   (handler-case (await-package-locks)
     (request-error (refusal)
       (send-error id (request-error-kind refusal) (request-error-message refusal))

@@ -3,14 +3,18 @@
 (in-package :consort)
 
 (defstruct (evaluation (:constructor make-evaluation (id session)))
-  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or :ENDED; it is :RUNNING exactly while the catch tag, the evaluation
-itself, is in force and interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is how much of the heap
-was in use in that last case. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends
-it all. DEADLINE is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it asks for input, as the request
-has it, or NIL; QUESTION is the line that it waits for (input.lisp). FREEZE is how an error of it is frozen, as the request has it, or NIL;
-FROZEN the JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads that its code starts stop as it does; FREEZE-THREADS is how an
-error that ends such a thread is frozen, or NIL. STARTER is, in the evaluation of such a thread, the name of the session whose code started it
-all (debug/threads.lisp)."
+  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or
+  :ENDED; it is :RUNNING exactly while the catch tag, the evaluation itself, is in force and
+  interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is
+  how much of the heap was in use in that last case. DEBUG: it stops where it would fail
+  (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends it all. DEADLINE
+  is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it
+  asks for input, as the request has it, or NIL; QUESTION is the line that it waits for
+  (input.lisp). FREEZE is how an error of it is frozen, as the request has it, or NIL; FROZEN the
+  JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads that its code starts stop as
+  it does; FREEZE-THREADS is how an error that ends such a thread is frozen, or NIL. STARTER is, in
+  the evaluation of such a thread, the name of the session whose code started it all
+  (debug/threads.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -132,9 +136,9 @@ all (debug/threads.lisp)."
         (funcall hook condition hook)))))
 
 (defun evaluation-debugger (condition hook)
-  "Instead of the debugger: stop if the evaluation is to, else freeze the failure if it is to, report
-  CONDITION and leave the evaluation; or, in a thread that programs started, freeze and report it
-  and end the thread."
+  "Instead of the debugger: stop if the evaluation is to, else freeze the failure if it is to,
+  report CONDITION and leave the evaluation; or, in a thread that programs started, freeze and
+  report it and end the thread."
   (declare (ignore hook))
   (let* ((evaluation *evaluation*)
          (thread (or (not (in-user-code-p)) (evaluation-starter evaluation)))

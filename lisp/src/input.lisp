@@ -4,7 +4,8 @@
 (in-package :consort)
 
 (defstruct (question (:constructor make-question (id)))
-  "A line that is asked for. ANSWERED is set last, by the dispatcher. TEXT is NIL for end of file, and WHY then says the cause."
+  "A line that is asked for. ANSWERED is set last, by the dispatcher. TEXT is NIL for end of file,
+  and WHY then says the cause."
   (id 0 :type fixnum :read-only t)
   (text nil :type (or null string))
   (why "" :type string)
@@ -36,7 +37,8 @@
            (sb-thread:wait-on-semaphore (question-wake question))))
 
 (defun ask-for-line (evaluation)
-  "Ask the person who started EVALUATION for a line, in its thread. The answered question. The time that they take is none of the evaluation's."
+  "Ask the person who started EVALUATION for a line, in its thread. The answered question. The time
+  that they take is none of the evaluation's."
   (let ((question (make-question (sb-ext:atomic-incf (car *last-question*))))
         (target (evaluation-asks evaluation))
         (left nil))
@@ -62,7 +64,8 @@
 (defconstant +prompt-limit+ 500 "Characters of output that a prompt shows.")
 
 (defun prompt-of (capture)
-  "The last line of what CAPTURE has kept, or the last one that is not blank: that is what the person is asked."
+  "The last line of what CAPTURE has kept, or the last one that is not blank: that is what the
+  person is asked."
   (let* ((text (string-right-trim '(#\Newline #\Return) (last-characters capture +prompt-limit+)))
          (newline (position #\Newline text :from-end t)))
     (if newline (subseq text (1+ newline)) text)))

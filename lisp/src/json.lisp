@@ -263,7 +263,8 @@
     code))
 
 (defun hex-escape (input end)
-  "The code unit of the \\uXXXX at the position, which is passed; NIL, and nothing passed, when there is none."
+  "The code unit of the \\uXXXX at the position, which is passed; NIL, and nothing passed, when
+  there is none."
   (let ((octets (json-input-octets input))
         (start (json-input-position input)))
     (when (and (<= (+ start 6) end)

@@ -293,7 +293,8 @@ KIND is one of
 (defvar *internal-packages*
   (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"
                                        "SB-PRETTY" "SB-BIGNUM" "SB-LOOP" "SB-FASL")))
-  "Packages whose functions' frames are not shown, nor those of functions internal to any other package of SBCL.")
+  "Packages whose functions' frames are not shown, nor those of functions internal to any other
+  package of SBCL.")
 
 (defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
   "Functions whose frames are shown above the place of an error only where that place called them

@@ -24,7 +24,8 @@
          for symbol = (find-symbol name "SB-EXT")
          when (and symbol (boundp symbol)) collect symbol)
    *repl-variables*)
-  "The variables that each session has its own values of. The first five are treated one by one in COPY-SETTINGS.")
+  "The variables that each session has its own values of. The first five are treated one by one in
+  COPY-SETTINGS.")
 
 ;;; CL-USER. SBCL and all of ours hold the very package, so it is neither deleted nor renamed
 ;;; (REFUSE-PACKAGE-LOSS); should it be all the same, there is another.

@@ -259,8 +259,8 @@
     (sb-posix:syscall-error (condition) (sb-posix:syscall-errno condition))))
 
 (defun call-in-new-copy (function)
-  "Returns the value of FUNCTION in a copy of this image, a readable object, by a file; NIL when the copy
-  did not end well. *SCRATCH* and *VICTIM* are its own."
+  "Returns the value of FUNCTION in a copy of this image, a readable object, by a file; NIL when the
+  copy did not end well. *SCRATCH* and *VICTIM* are its own."
   (call-with-scratch
    (lambda (directory)
      (let ((*scratch* (concatenate 'string directory "scratch/")) (*victim* (concatenate 'string directory "victim")) (*mother* (sb-posix:getpid))

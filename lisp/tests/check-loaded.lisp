@@ -18,7 +18,8 @@
            (load (compile-file file))))))))
 
 (defun findings-after (loaded text)
-  "Returns the findings of a check of TEXT, as \"CODE message\", in an image that has LOADED loaded."
+  "Returns the findings of a check of TEXT, as \"CODE message\", in an image that has LOADED
+  loaded."
   (load-text loaded)
   (multiple-value-bind (lines code signal) (check-lines (coerce text '(simple-array character (*))) :path "/nowhere/text.lisp")
     (if (and (eql code 0) (null signal))

@@ -34,7 +34,8 @@
   (format nil "~{~A~^~%~}" lines))
 
 (defun options-of (lines)
-  "The options in the lines \";;; key: value\" that LINES begin with, as an alist, and the rest of LINES."
+  "The options in the lines \";;; key: value\" that LINES begin with, as an alist, and the rest of
+  LINES."
   (loop for rest on lines
         for line = (first rest)
         for colon = (and (eql 0 (search ";;; " line)) (search ": " line))

@@ -64,8 +64,8 @@
 (defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline *patience*) more
                            (read (mapcar #'uiop:native-namestring (list (uiop:temporary-directory) *tests-directory* (merge-pathnames "../../tests/programs/" *tests-directory*))))
                            (runner 'check-in-copy) parked)
-  "Returns the messages of a copy that checks TEXT, each line read; and its exit code and signal. PARKED: it is
-  made, and warm, before it has the text."
+  "Returns the messages of a copy that checks TEXT, each line read; and its exit code and signal.
+  PARKED: it is made, and warm, before it has the text."
   (call-with-scratch
    (lambda (directory)
      (let* ((socket-name (concatenate 'string directory "s"))

@@ -30,8 +30,8 @@
                                       "freeze" (freeze-fields host :keep keep :seconds seconds))))
 
 (defun frozen (image host code &rest options)
-  "Evaluates CODE until its failure is frozen; returns the outcome. OPTIONS are those of FAILED. A busy
-  machine may not let the image be copied at once."
+  "Evaluates CODE until its failure is frozen; returns the outcome. OPTIONS are those of FAILED. A
+  busy machine may not let the image be copied at once."
   (eventually
    (let ((outcome (apply #'failed image host code options)))
      (and (path-if-any outcome "frozen" "pid") outcome))))
@@ -77,8 +77,8 @@
   (map 'list (lambda (frame) (path frame "name")) (path (ask-frozen link "debug-frames" '()) "result" "frames")))
 
 (defun tried (link restarts name &rest fields)
-  "Tries the restart NAME of RESTARTS; returns the outcome that the evaluation would have had, or the
-  answer."
+  "Tries the restart NAME of RESTARTS; returns the outcome that the evaluation would have had, or
+  the answer."
   (let* ((index (position name restarts :key (lambda (restart) (path-if-any restart "name")) :test #'equal))
          (answer (ask-frozen link "debug-restart" (list* "index" index "name" name fields) :timeout 20)))
     (or (path-if-any answer "result" "outcome") answer)))
@@ -356,8 +356,8 @@
   (result-or-error (apply #'call image "run-tests" "timeout" *patience* "freeze" (freeze-fields host) fields)))
 
 (defun frozen-test (image host &rest fields)
-  "Runs a test until its error is frozen; returns its result. A busy machine may not let the image be
-  copied at once."
+  "Runs a test until its error is frozen; returns its result. A busy machine may not let the image
+  be copied at once."
   (eventually
    (let ((test (path (apply #'frozen-tests image host fields) "tests" 0)))
      (and (path-if-any test "frozen" "pid") test))))

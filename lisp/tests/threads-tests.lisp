@@ -3,7 +3,8 @@
 (in-package :consort)
 
 (defun stopping-id (image code &key (session "s"))
-  "Sends an editor's evaluation: it stops at errors, and so do threads that it starts; returns its id."
+  "Sends an editor's evaluation: it stops at errors, and so do threads that it starts; returns its
+  id."
   (send image "eval" "session" session "code" code "capture_time" :false "timeout" *patience* "stream" :false
               "debug" :true "threads" :true))
 

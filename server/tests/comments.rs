@@ -101,6 +101,53 @@ fn comments_are_narrow_and_begin_with_their_subject() {
     }
 }
 
+/// The numbers of the lines of prose that are wider than [`WIDTH`] in a text of Markdown: not those
+/// of code, tables, headings and quotations.
+fn wide_prose(text: &str) -> Vec<usize> {
+    let (mut fenced, mut indented, mut blank) = (false, false, true);
+    let mut wide = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let start = line.trim_start();
+        if start.starts_with("```") {
+            fenced = !fenced;
+        }
+        indented = line.starts_with("    ") && (indented || blank);
+        blank = start.is_empty();
+        let other = fenced || indented || start.starts_with(['|', '#', '>', '<']);
+        if !other && line.chars().count() > WIDTH {
+            wide.push(number + 1);
+        }
+    }
+    wide
+}
+
+#[test]
+fn prose_is_narrow() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found: Vec<PathBuf> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| path.is_file());
+    for directory in ["docs", "editors"] {
+        files(&root.join(directory), &mut found);
+    }
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    assert!(found.len() > 20, "{found:?}");
+    let wide: Vec<String> = found
+        .iter()
+        .flat_map(|path| {
+            let lines = wide_prose(&std::fs::read_to_string(path).unwrap());
+            lines.into_iter().map(move |line| format!("{}:{line}", path.strip_prefix(root).unwrap().display()))
+        })
+        .collect();
+    assert!(wide.is_empty(), "prose wider than {WIDTH} columns:\n{}", wide.join("\n"));
+}
+
+#[test]
+fn wide_prose_is_seen() {
+    let long = "word ".repeat(30);
+    let text = format!("{long}\n\n- {long}\n\n    {long}\n\n```\n{long}\n```\n| {long}\n# {long}\n> {long}\n{long}\n");
+    assert_eq!(wide_prose(&text), [1, 3, 13]);
+}
+
 #[test]
 fn a_bare_beginning_is_seen() {
     let starts = language(Path::new("x.lisp"), "").unwrap().1;

@@ -19,7 +19,8 @@
               (setf (gethash name lambda-lists) (ignore-errors (sb-introspect:function-lambda-list (fdefinition name)))))))))))
 
 (defun words-of-changed-functions (before)
-  "The symbol names, in lower case, of the functions that had other lambda lists BEFORE, or were none."
+  "The symbol names, in lower case, of the functions that had other lambda lists BEFORE, or were
+  none."
   (loop for name being the hash-keys of (lambda-lists-now) using (hash-value now)
         unless (multiple-value-bind (was known) (gethash name before)
                  (and known (equal was now)))

@@ -13,7 +13,8 @@
     (duplicate-case-key-type "duplicate-case-key") (local-argument-mismatch-type "wrong-argument-count")
     (format-mismatch-type "format-arguments") (optional-and-key-type "optional-and-key")
     (argument-count-error-type "malformed-form") (lambda-list-error-type "malformed-form"))
-  "SBCL's types, as sbcl.lisp calls them, and their codes; the first that a condition is of is taken.")
+  "SBCL's types, as sbcl.lisp calls them, and their codes; the first that a condition is of is
+  taken.")
 
 (eval-when (:compile-toplevel :load-toplevel :execute)
 (defparameter *kinds*

@@ -89,8 +89,8 @@
             until (or (zerop depth) (>= position (length text)))))))
 
 (defun definition-name (text start)
-  "The name that the form at START of TEXT seems to define, as written, and its span: of (defun foo ...) \"foo\". NIL when it
-defines nothing."
+  "The name that the form at START of TEXT seems to define, as written, and its span: of (defun foo
+  ...) \"foo\". NIL when it defines nothing."
   (declare (type text text))
   (let ((length (length text)))
     (flet ((skip (p) (skip-blanks text p))

@@ -119,7 +119,8 @@
     "change in placement of raw slots" "change in the inheritance structure" "Changing meta-class of" "redefining DEFTYPE type to be a class"
     "undeclaring functions for old subclasses" "Clobbering the compiler's idea of the layout"
     "is being redefined as a macro when it was previously defined to be a function")
-  "SBCL's messages about a class or name that is not as it was. Its words are in code/class.lisp, code/defstruct.lisp, code/defmacro.lisp.")
+  "SBCL's messages about a class or name that is not as it was. Its words are in code/class.lisp,
+  code/defstruct.lisp, code/defmacro.lisp.")
 
 (defun stale-p (check code condition)
   "Returns true if CONDITION is one only because an earlier state of the text is in the image."

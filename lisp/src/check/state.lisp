@@ -122,6 +122,6 @@
       (search "no dispatch function" (finding-message finding))))
 
 (defun consequence-p (finding)
-  "Returns true if FINDING may be there only because a package or a file before was not loaded: macros,
-  types, compiler macros and syntax of it are missing."
+  "Returns true if FINDING may be there only because a package or a file before was not loaded:
+  macros, types, compiler macros and syntax of it are missing."
   (member (finding-code finding) '("read-eval" "type-conflict" "wrong-argument-count" "compiler") :test #'string=))

@@ -259,8 +259,8 @@
           (call-with-the-persons-fasls #'load-it)))))
 
 (defun generated-p (component)
-  "Returns true if the Lisp text of COMPONENT is made of its file by another operation, as CFFI-GROVEL
-  does it: the file itself is no Lisp text."
+  "Returns true if the Lisp text of COMPONENT is made of its file by another operation, as
+  CFFI-GROVEL does it: the file itself is no Lisp text."
   (let ((compiled (first (ignore-errors (asdf:input-files (asdf:make-operation 'asdf:compile-op) component)))))
     (and compiled (not (same-file-p compiled (asdf:component-pathname component))))))
 
@@ -278,8 +278,8 @@
                  (constantly nil)))
 
 (defun changed-since-load-p (component)
-  "Returns true if the file of COMPONENT may differ from what was loaded of it, as far as ASDF tells,
-  which counts seconds, and by the content that was compiled."
+  "Returns true if the file of COMPONENT may differ from what was loaded of it, as far as ASDF
+  tells, which counts seconds, and by the content that was compiled."
   (let ((loaded (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:load-op) component)))
         (written (ignore-errors (file-write-date (asdf:component-pathname component)))))
     (or (null loaded)

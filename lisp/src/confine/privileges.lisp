@@ -59,7 +59,8 @@
 
 (defparameter *secret-parts*
   '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY=")
-  "A value is a secret when one of these is in it, in small letters or large: keys, headers, connection strings.")
+  "A value is a secret when one of these is in it, in small letters or large: keys, headers,
+  connection strings.")
 
 (defparameter *token-beginnings*
   '("ghp_" "gho_" "ghs_" "ghu_" "ghr_" "github_pat_" "glpat-" "xoxb-" "xoxp-" "xapp-" "sk-" "sk_live_" "rk_live_" "AKIA" "ASIA" "AIza" "ya29." "eyJ" "npm_"

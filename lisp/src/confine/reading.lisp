@@ -21,7 +21,8 @@
   "Below a home directory.")
 
 (defparameter *lisp-dot-files* '(".sbclrc" ".swank.lisp" ".slynk.lisp" ".clinit.cl" ".eclrc" ".stumpwmrc" ".stumpwm.d/")
-  "Hidden files and directories of a home directory that are Lisp. Others of a home directory are not read because the directory that holds them is.")
+  "Hidden files and directories of a home directory that are Lisp. Others of a home directory are
+  not read because the directory that holds them is.")
 
 (defparameter *read-of-system*
   '("/usr/" "/lib/" "/lib32/" "/lib64/" "/bin/" "/opt/" "/nix/store/" "/gnu/store/" "/run/current-system/"

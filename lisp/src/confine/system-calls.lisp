@@ -59,16 +59,18 @@
     (getpid 39 172) (getppid 110 173) (getpgrp 111 nil) (getpgid 121 155) (getsid 124 156) (getpriority 140 141)
     (getuid 102 174) (geteuid 107 175) (getgid 104 176) (getegid 108 177) (getgroups 115 158) (getresuid 118 148) (getresgid 120 150)
     (capget 125 90) (uname 63 160) (sysinfo 99 179) (getrusage 98 165) (getrlimit 97 163) (setrlimit 160 164) (getrandom 318 278))
-  "Allowed whatever the arguments: name, number on x86-64, number on arm64. Links, devices, FIFOs, sockets and shared memory are not made by any.")
+  "Allowed whatever the arguments: name, number on x86-64, number on arm64. Links, devices, FIFOs,
+  sockets and shared memory are not made by any.")
 
 (defparameter *calls-that-change-files*
   '((rename 82 nil) (renameat 264 38) (unlink 87 nil) (unlinkat 263 35) (mkdir 83 nil) (mkdirat 258 34) (rmdir 84 nil))
-  "Allowed where Landlock decides on the file; so are creat by its mode and renameat2 by its flags.")
+  "Allowed where Landlock decides on the file; so are creat by its mode and renameat2 by its
+  flags.")
 
 (defparameter *unknown-calls*
   '((clone3 435 435) (openat2 437 437))
-  "Refused with ENOSYS, as calls that the kernel does not have: the C library, and code that is written
-  with care, then takes another call, which the filter can look into.")
+  "Refused with ENOSYS, as calls that the kernel does not have: the C library, and code that is
+  written with care, then takes another call, which the filter can look into.")
 
 (defconstant +last-known-call+ 470 "Calls with greater numbers are newer than these lists, and refused as unknown ones.")
 

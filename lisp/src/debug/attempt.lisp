@@ -56,8 +56,8 @@
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
 (defun answer-of-thread (evaluation how values)
-  "Answer this process's attempt with the end of a thread that a program started, which EVALUATION is
-  of: HOW as in CALL-EVALUATING, and the JSON of its VALUES."
+  "Answer this process's attempt with the end of a thread that a program started, which EVALUATION
+  is of: HOW as in CALL-EVALUATING, and the JSON of its VALUES."
   (let ((package (package-name *package*)))
     (with-own-settings ()
       (send-result (evaluation-id evaluation)
@@ -88,8 +88,8 @@
           *running* (list evaluation))))
 
 (defun set-alarm-of-attempt (attempt evaluation)
-  "Have ATTEMPT end after its time: code in a frame with the answer `timeout`, EVALUATION, which went
-  on, as at its deadline, anything else without an answer."
+  "Have ATTEMPT end after its time: code in a frame with the answer `timeout`, EVALUATION, which
+  went on, as at its deadline, anything else without an answer."
   (sb-ext:schedule-timer
    (sb-ext:make-timer (lambda ()
                         (cond (*current-work* (throw *current-work* "timeout"))
@@ -100,8 +100,8 @@
    (attempt-seconds attempt)))
 
 (defun serve-attempt (attempt condition frames more)
-  "Serve ATTEMPT at the stop that CONDITION would have been, with FRAMES, and MORE when the stack has
-  more. Never returns: what leaves the stop unwinds this."
+  "Serve ATTEMPT at the stop that CONDITION would have been, with FRAMES, and MORE when the stack
+  has more. Never returns: what leaves the stop unwinds this."
   (let* ((evaluation *evaluation*)
          (operation (gethash (attempt-operation attempt) *operations*))
          (stop (make-stop +attempted-stop+ sb-thread:*current-thread* evaluation nil

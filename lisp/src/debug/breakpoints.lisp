@@ -255,7 +255,8 @@
     name))
 
 (defun unit-of-loaded (definition)
-  "The unit of DEFINITION, a function or a method, in place: made of the text that it was loaded from. *PROBES-LOCK* is held."
+  "The unit of DEFINITION, a function or a method, in place: made of the text that it was loaded
+  from. *PROBES-LOCK* is held."
   (or (find-if (lambda (unit) (and (eq (unit-state unit) :in-place) (eq (unit-new unit) definition))) *units*)
       (multiple-value-bind (file loaded) (loaded-source definition)
         (let ((text (and file (text-of-file file nil))))

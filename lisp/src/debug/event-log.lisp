@@ -18,9 +18,10 @@
                            (number unit parent depth arguments begin
                             &aux (from (and parent (activation-at parent)))
                                  (from-variables (and parent (activation-variables parent))))))
-  "The call NUMBER, of UNIT's function, which its PARENT made; BEGIN is its first event. AT says where
-  it is: the number of the probe it came to last, or, when that form had its value, -1 minus that.
-  VARIABLES are the last that were seen. FROM and FROM-VARIABLES are the parent's at the call."
+  "The call NUMBER, of UNIT's function, which its PARENT made; BEGIN is its first event. AT says
+  where it is: the number of the probe it came to last, or, when that form had its value, -1 minus
+  that. VARIABLES are the last that were seen. FROM and FROM-VARIABLES are the parent's at the
+  call."
   (number 0 :type index :read-only t) (unit nil :read-only t) (parent nil :read-only t)
   (depth 0 :type index :read-only t) (arguments '() :type list :read-only t) (begin 0 :type index :read-only t)
   (at nil :type (or null fixnum)) (variables '() :type list)
@@ -28,12 +29,12 @@
   (outcome :open :type (member :open :returned :left)) (results '() :type list))
 
 (defstruct (event-log (:constructor make-event-log (&optional (size +events-kept+) (octets-limit +octets-kept+))))
-  "EVENTS is a ring of four objects an event: what it is, its ACTIVATION, what was kept of its value,
-  and of the variables. COUNT is the number of all events, FIRST that of the oldest kept. COUNTED is
-  *KEPT-OCTETS* as it was at the last event; what was kept since then counts for the next. OUTSIDE
-  is true from when an error came to handlers that are not the program's until it goes on.
-  SIGNALLED is the condition that was signalled last, while the program runs, and SIGNALLED-AT its
-  event. FAILED is the event of the error that nothing handled."
+  "EVENTS is a ring of four objects an event: what it is, its ACTIVATION, what was kept of its
+  value, and of the variables. COUNT is the number of all events, FIRST that of the oldest kept.
+  COUNTED is *KEPT-OCTETS* as it was at the last event; what was kept since then counts for the
+  next. OUTSIDE is true from when an error came to handlers that are not the program's until it goes
+  on. SIGNALLED is the condition that was signalled last, while the program runs, and SIGNALLED-AT
+  its event. FAILED is the event of the error that nothing handled."
   (size 0 :type index :read-only t) (octets-limit 0 :type index :read-only t)
   (events (make-array (* 4 size) :initial-element 0) :type simple-vector :read-only t)
   (octets (make-array size :element-type '(unsigned-byte 32) :initial-element 0) :type (simple-array (unsigned-byte 32) (*)) :read-only t)
@@ -204,7 +205,8 @@
 ;;; Reading
 
 (defstruct (event (:constructor make-event (number kind site-number activation kept variables)))
-  "The event NUMBER. SITE-NUMBER is that of its probe, NIL without one; of a signal as AT of an ACTIVATION."
+  "The event NUMBER. SITE-NUMBER is that of its probe, NIL without one; of a signal as AT of an
+  ACTIVATION."
   (number 0 :type index :read-only t) (kind nil :read-only t) (site-number nil :read-only t)
   (activation nil :read-only t) (kept nil :read-only t) (variables '() :type list :read-only t))
 

@@ -32,8 +32,8 @@
     freeze))
 
 (defun may-freeze-p (condition)
-  "Returns true if this thread may be copied with its stack: not where the collector is off, nor with
-  a full stack or heap, nor where what is tried could read all of the person's files."
+  "Returns true if this thread may be copied with its stack: not where the collector is off, nor
+  with a full stack or heap, nor where what is tried could read all of the person's files."
   (and (not *in-copy*)
        (can-stop-p)
        (not (typep condition 'storage-condition))
@@ -234,8 +234,8 @@
     (setf (frozen-frames frozen) (user-stack))))
 
 (defun confine-attempt (attempt frozen parent)
-  "In the process of ATTEMPT, forked by PARENT, the process of FROZEN: end with that, give the host's
-  socket up, and narrow what it may do to what any copy may."
+  "In the process of ATTEMPT, forked by PARENT, the process of FROZEN: end with that, give the
+  host's socket up, and narrow what it may do to what any copy may."
   (die-with-parent parent)
   (close-report)
   (limit-copy (attempt-seconds attempt))
@@ -244,8 +244,8 @@
 (defconstant +attempt-grace+ 1 "Seconds beyond its time after which an attempt is ended.")
 
 (defun follow-attempt (frozen request pid descriptor)
-  "Wait for the attempt PID at REQUEST, whose answer comes from DESCRIPTOR, end it, and tell the host:
-  a line that says how it ended, and its answer, if it has one, as it came."
+  "Wait for the attempt PID at REQUEST, whose answer comes from DESCRIPTOR, end it, and tell the
+  host: a line that says how it ended, and its answer, if it has one, as it came."
   (let ((octets (make-array 65536 :element-type '(unsigned-byte 8)))
         (end 0)
         (newline nil)

@@ -4,7 +4,8 @@
 (in-package :consort)
 
 (defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start origin)))
-  "A form was read from TEXT, of the evaluation ID, at START. ORIGIN: the text is a file's, and began there."
+  "A form was read from TEXT, of the evaluation ID, at START. ORIGIN: the text is a file's, and
+  began there."
   id (text "" :type simple-string) (start 0 :type index) origin)
 
 (defun evaluated-file (known)
@@ -18,7 +19,8 @@
   (loop for index from start below end sum (if (> (char-code (char text index)) #xffff) 2 1)))
 
 (defun evaluated-position (known index)
-  "The line and the column of the character INDEX of the text of KNOWN in the file, as a list: from 1, columns in UTF-16 code units."
+  "The line and the column of the character INDEX of the text of KNOWN in the file, as a list: from
+  1, columns in UTF-16 code units."
   (let* ((text (evaluated-text known))
          (line-start (position #\Newline text :end index :from-end t))
          (origin (evaluated-origin known)))

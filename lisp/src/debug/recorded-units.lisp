@@ -162,8 +162,8 @@
     (remove-if-not #'callable-name-p (nreverse found))))
 
 (defun unit-of-definition (definition directories)
-  "The unit of DEFINITION, a function or method, that is below one of DIRECTORIES; NIL where its text
-  is not known."
+  "The unit of DEFINITION, a function or method, that is below one of DIRECTORIES; NIL where its
+  text is not known."
   (handler-case
       (multiple-value-bind (file loaded) (loaded-source definition)
         (when (and file loaded
@@ -180,8 +180,8 @@
 
 (defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t))
   "Have the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, as far
-  as their texts are below DIRECTORIES, and within LIMIT and UNTIL, a time of NOW-MS. Their units, and
-  the number of names that were not looked at."
+  as their texts are below DIRECTORIES, and within LIMIT and UNTIL, a time of NOW-MS. Their units,
+  and the number of names that were not looked at."
   (let ((units '()) (seen (make-hash-table :test #'equal)) (queue (copy-list names)))
     (dolist (name queue) (setf (gethash name seen) t))
     (loop while (and queue (< (length units) limit) (or (null until) (< (now-ms) until)))

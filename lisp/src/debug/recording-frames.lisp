@@ -91,8 +91,8 @@
 ;;; Values
 
 (defun last-values (log frame before)
-  "The events of the values that the forms of FRAME had last before the event BEFORE, in the order of
-  their places."
+  "The events of the values that the forms of FRAME had last before the event BEFORE, in the order
+  of their places."
   (let ((activation (recorded-frame-activation frame)) (seen (make-hash-table :test #'equal)) (found '()))
     (loop for number from (1- before) downto (max (event-log-first log) (activation-begin activation))
           for event = (event-at log number)
@@ -111,8 +111,8 @@
     (:signal (list (list "condition" (cdr (event-kept event)) nil)))))
 
 (defun entries-of-scope (log event number scope)
-  "The entries of SCOPE, `variables` or `values`, of the frame NUMBER at EVENT, a list of (label kept
-  name), and the package that they are shown in."
+  "The entries of SCOPE, `variables` or `values`, of the frame NUMBER at EVENT, a list of (label
+  kept name), and the package that they are shown in."
   (let ((frame (nth number (frames-of-event event))))
     (unless frame (refuse-question "There is no call ~D around the event ~D" number (event-number event)))
     (values (cond ((string= scope "variables")

@@ -80,8 +80,8 @@
                       (event-number event) (place-fields (or unit (activation-unit activation)) site)))))))
 
 (defun site-of-signal (event)
-  "The unit and the innermost site that was not at its end when EVENT, a signal, came; NIL where that
-  is not known."
+  "The unit and the innermost site that was not at its end when EVENT, a signal, came; NIL where
+  that is not known."
   (let ((at (event-site-number event)))
     (cond ((= at +nowhere+) (values nil nil))
           ((minusp at) (multiple-value-bind (unit site) (site-of-number (- -1 at))
@@ -121,8 +121,8 @@
   (format nil "~{~A~^ ~}" (remove "" (uiop:split-string text :separator '(#\Space #\Newline #\Tab)) :test #'string=)))
 
 (defun sites-meant (params)
-  "The sites that PARAMS mean, which name a `text`, or a `line` and perhaps `file` and `column`, as the
-  keys of a table."
+  "The sites that PARAMS mean, which name a `text`, or a `line` and perhaps `file` and `column`, as
+  the keys of a table."
   (let* ((text (param params "text" 'string :default nil))
          (file (param params "file" 'string :default nil))
          (line (param params "line" '(integer 1) :default nil))
@@ -172,7 +172,8 @@
     (paged (nreverse rows) params)))
 
 (defun variable-of-event (event name)
-  "The kept value of the variable called NAME at EVENT, in a list, and the variable; NIL without it."
+  "The kept value of the variable called NAME at EVENT, in a list, and the variable; NIL without
+  it."
   (when (eq (event-kind event) :value)
     (let* ((site (nth-value 1 (site-of-number (event-site-number event))))
            (position (position-if (lambda (variable) (name-matches-p variable name)) (site-variables site))))

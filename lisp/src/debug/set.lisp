@@ -3,7 +3,8 @@
 (in-package :consort)
 
 (defun set-frame-variable (frame name value)
-  "Have the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the compiler relies on is kept."
+  "Have the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the
+  compiler relies on is kept."
   (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
     (cond ((null found) (refuse-setting "There is no variable ~A in this frame" name))
           ((rest found) (refuse-setting "There are several variables ~A in this frame" name))
@@ -14,7 +15,8 @@
           (t (funcall (cdr (first found)) value)))))
 
 (defun alike-p (old new)
-  "Whether code that was compiled for OLD works with NEW: numbers may be kept unboxed, by their type."
+  "Whether code that was compiled for OLD works with NEW: numbers may be kept unboxed, by their
+  type."
   (flet ((unboxed-p (value) (typep value '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64)))))
     (if (or (unboxed-p old) (unboxed-p new))
         (and (unboxed-p old) (unboxed-p new) (eq (class-of old) (class-of new)))

@@ -38,7 +38,8 @@
     best))
 
 (defun names-called-from (moment)
-  "The names of the functions that may be called next after MOMENT: by its form, or with the value of that, by the form around it."
+  "The names of the functions that may be called next after MOMENT: by its form, or with the value
+  of that, by the form around it."
   (let* ((site (moment-site moment))
          (around (site-around (moment-unit moment) site)))
     (remove-duplicates (append (and (not (moment-after moment)) (names-called-by (site-form site)))

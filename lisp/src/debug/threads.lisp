@@ -9,12 +9,13 @@
 (defconstant +first-thread-id+ 1000000000 "Added to a thread's number, it is no number of a request.")
 (define-global *last-started-thread* (list 0) "A cons of the number that was given last.")
 (define-global *started-threads* '()
-  "The evaluations of such threads that may stop, from before the thread is made. The list is replaced
-  under *RUNNING-LOCK*, never changed.")
+  "The evaluations of such threads that may stop, from before the thread is made. The list is
+  replaced under *RUNNING-LOCK*, never changed.")
 
 (defun threads-stop-p (evaluation)
   "Returns true if threads that are started now by EVALUATION, which this thread is in, are to stop
-  as it does: not where it is being ended, nor where code for a stop runs that does not itself stop."
+  as it does: not where it is being ended, nor where code for a stop runs that does not itself
+  stop."
   (and (evaluation-debug evaluation)
        (evaluation-threads evaluation)
        (null (evaluation-reason evaluation))
@@ -46,7 +47,8 @@
 
 (defun note-started-thread (evaluation starter)
   "Has EVALUATION be known as that of a thread that may stop, which STARTER is about to make. Its
-  session may be closed at any time, which then finds it: in the list, or by what it did to STARTER."
+  session may be closed at any time, which then finds it: in the list, or by what it did to
+  STARTER."
   (when (evaluation-debug evaluation)
     (with-lock (*running-lock*)
       (push evaluation *started-threads*))
@@ -94,8 +96,8 @@
   (values-list values))
 
 (defun make-thread-that-stops (make-thread function &rest arguments)
-  "In place of MAKE-THREAD: a thread that an evaluation's code starts stops as that does, or leaves a
-  frozen failure."
+  "In place of MAKE-THREAD: a thread that an evaluation's code starts stops as that does, or leaves
+  a frozen failure."
   (let ((starter (starting-evaluation)))
     (if starter
         (let ((evaluation (evaluation-of-new-thread starter))

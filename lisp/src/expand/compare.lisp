@@ -22,7 +22,8 @@
     (if (symbolp name) (string-downcase (symbol-name name)) (prin1-to-string name))))
 
 (defun compare-names (old new kind bindings)
-  "Leave the comparison unless OLD and NEW mean the same binding of KIND, or are the same name where nothing binds it."
+  "Leave the comparison unless OLD and NEW mean the same binding of KIND, or are the same name where
+  nothing binds it."
   (flet ((binding (name part)
            (find-if (lambda (binding) (and (eq (first binding) kind) (equal (funcall part binding) name))) bindings)))
     (let ((one (binding old #'second)) (other (binding new #'third)))
@@ -66,7 +67,8 @@
 ;;; Constants
 
 (defun compare-data (old new harmless)
-  "Leave the comparison unless constants OLD and NEW are alike but for the renaming. HARMLESS: SBCL keeps them to show them only."
+  "Leave the comparison unless constants OLD and NEW are alike but for the renaming. HARMLESS: SBCL
+  keeps them to show them only."
   (cond ((eql old new))
         ((and harmless (consp old) (consp new)))
         ((and (symbolp old) (symbolp new))
@@ -116,7 +118,8 @@
         (t (differ "declarations differ"))))
 
 (defun compare-specifiers (old new bindings)
-  "The specifiers of two DECLAREs, without those of SBCL's own, which show how the code was written."
+  "The specifiers of two DECLAREs, without those of SBCL's own, which show how the code was
+  written."
   (unless (and (proper-list-p old) (proper-list-p new) (= (length old) (length new))) (differ "declarations differ"))
   (loop for one in old for other in new
         do (unless (and (consp one) (consp other) (eq (first one) (first other)) (harmless-operator-p (first one)))
@@ -147,7 +150,8 @@
         (compare-body old-body new-body inside)))))
 
 (defun parameter-parts (parameter)
-  "The name that a PARAMETER of a lambda list binds, its keyword, its default and the other name, each NIL if there is none."
+  "The name that a PARAMETER of a lambda list binds, its keyword, its default and the other name,
+  each NIL if there is none."
   (if (consp parameter)
       (destructuring-bind (name &optional default supplied &rest more) parameter
         (declare (ignore more))
@@ -216,7 +220,8 @@
            (compare-code old-value new-value bindings)))
 
 (defun compare-code (old new bindings)
-  "Leave the comparison unless OLD and NEW, expanded and evaluated where BINDINGS are in force, are alike."
+  "Leave the comparison unless OLD and NEW, expanded and evaluated where BINDINGS are in force, are
+  alike."
   (cond ((and (symbolp old) (symbolp new))
          (unless (and (eq old new) (or (null old) (keywordp old)))
            (compare-names old new :variable bindings)))
@@ -262,7 +267,8 @@
         (t (compare-data old new nil))))
 
 (defun compare-special (old new bindings)
-  "Arguments of an operator that is not known here: data or forms, each that differs is compared as a form."
+  "Arguments of an operator that is not known here: data or forms, each that differs is compared as
+  a form."
   (unless (= (length old) (length new)) (differ "the expansions are of different shapes"))
   (loop for one in old for other in new
         do (unless (equal one other) (compare-code one other bindings))))

@@ -22,7 +22,8 @@
             '(and case ccase cond decf defun destructuring-bind do do* dolist dotimes ecase handler-bind handler-case ignore-errors incf lambda loop
               multiple-value-bind multiple-value-list multiple-value-setq nth-value or pop prog prog* prog1 prog2 psetf psetq push pushnew return
               rotatef setf shiftf unless when with-input-from-string with-open-file with-open-stream with-output-to-string with-slots))
-  "Macros of the standard whose expansion reads and changes nothing, with what they are where nobody redefined them.")
+  "Macros of the standard whose expansion reads and changes nothing, with what they are where nobody
+  redefined them.")
 
 (defvar *homeless* '() "Symbols of no package that stand for names that nobody has used.")
 

@@ -157,8 +157,8 @@
       (multiple-value-list (eval-in-frame (if (and forms (null (rest forms))) (first forms) `(progn ,@forms)) frame)))))
 
 (defun eval-text-at-stop (text frame &optional moment)
-  "The values of TEXT in FRAME; where a stop has none, as when nothing but the failed call is left of
-  the code, in the package that is current."
+  "The values of TEXT in FRAME; where a stop has none, as when nothing but the failed call is left
+  of the code, in the package that is current."
   (if frame
       (eval-text-in-frame text frame moment)
       (multiple-value-list (eval `(progn ,@(forms-of-text text (live-package *package*)))))))
@@ -181,8 +181,8 @@
                         (first-values values) (with-own-settings () (values-facts (first-values values))))))
 
 (defun values-and-output-json (stop function)
-  "The JSON of the values of FUNCTION and of what it prints, which is sent before, too. A thread that
-  a program started has no output of its own."
+  "The JSON of the values of FUNCTION and of what it prints, which is sent before, too. A thread
+  that a program started has no output of its own."
   (if (of-thread-p stop)
       (values-json (funcall function))
       (let* ((evaluation (stopped-evaluation stop))

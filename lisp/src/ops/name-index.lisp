@@ -22,7 +22,8 @@
           (t (char kind 0)))))
 
 (defun lambda-list-outline (list)
-  "Of a lambda list: the names of its parameters and keywords behind their markers, as words in a line; () for a required parameter that is a list."
+  "Of a lambda list: the names of its parameters and keywords behind their markers, as words in a
+  line; () for a required parameter that is a list."
   (let ((words '()) (section :required))
     (loop for rest = list then (cdr rest)
           while (consp rest)
@@ -44,7 +45,8 @@
     (format nil "~{~A~^ ~}" (remove-if (lambda (word) (find-if (lambda (char) (find char '(#\Tab #\Newline #\Space))) word)) (nreverse words)))))
 
 (defun class-outline (symbol)
-  "The slots of the class SYMBOL and behind `&initargs` its initialization arguments, as words in a line."
+  "The slots of the class SYMBOL and behind `&initargs` its initialization arguments, as words in a
+  line."
   (handler-case
       (let ((slots '()))
         (dolist (one (classes-above (find-class symbol)))
@@ -54,8 +56,9 @@
     (error () "")))
 
 (defun index-entry (symbol package external lists)
-  "SYMBOL, present in PACKAGE, as a line: E or I, three letters for what it is as a function, a variable and a class, its name, and behind tabs, as
-far as there are any, its home when that is another package, its lambda list and its slots."
+  "SYMBOL, present in PACKAGE, as a line: E or I, three letters for what it is as a function, a
+  variable and a class, its name, and behind tabs, as far as there are any, its home when that is
+  another package, its lambda list and its slots."
   (let* ((function (function-letter symbol))
          (class (class-letter symbol))
          (home (symbol-package symbol))

@@ -28,8 +28,8 @@
         finally (return names)))
 
 (defun names-of-test (case)
-  "The names of functions in the definition of the test CASE, if its file is found, else those of its
-  package."
+  "The names of functions in the definition of the test CASE, if its file is found, else those of
+  its package."
   (or (handler-case
           (multiple-value-bind (file line) (test-place (test-case-name case) (files-about (home case)))
             (let* ((text (and file (text-of-file (sb-ext:native-namestring file) nil)))

@@ -5,12 +5,13 @@
 (in-package :consort)
 
 (defstruct (file-state (:constructor make-file-state (digest facts second)))
-  "The content of a file: the SHA-256, what the system tells of the file, and the second of Unix time
-  before which that was read."
+  "The content of a file: the SHA-256, what the system tells of the file, and the second of Unix
+  time before which that was read."
   (digest "" :type string) (facts '() :type list) (second 0 :type integer))
 
 (define-global *compiled-files* (make-hash-table :test #'equal :synchronized t)
-  "From the name of a source file, or of one that defines systems, to its FILE-STATE when it was compiled or read.")
+  "From the name of a source file, or of one that defines systems, to its FILE-STATE when it was
+  compiled or read.")
 
 (defun unix-second ()
   (- (get-universal-time) +unix-epoch+))
@@ -45,7 +46,8 @@
     (and true (sb-ext:native-namestring true))))
 
 (defun call-recording-content (pathname function)
-  "Call FUNCTION, which compiles or reads the file PATHNAME; if it returns, that content is recorded."
+  "Call FUNCTION, which compiles or reads the file PATHNAME; if it returns, that content is
+  recorded."
   (let* ((name (native-true-name pathname)) (state (and name (state-of-file name))))
     (multiple-value-prog1 (funcall function)
       (when state (setf (gethash name *compiled-files*) state)))))

@@ -48,7 +48,8 @@
         when true collect (cons (namestring true) component)))
 
 (defun dependency-name (dependency)
-  "The name of the system in what DEFSYSTEM says of a dependency: \"name\", (:version \"name\" ...), (:feature ... dependency); NIL for others."
+  "The name of the system in what DEFSYSTEM says of a dependency: \"name\", (:version \"name\" ...),
+  (:feature ... dependency); NIL for others."
   (cond ((typep dependency '(or string symbol)) (and dependency (string-downcase dependency)))
         ((eq (first dependency) :version) (dependency-name (second dependency)))
         ((eq (first dependency) :feature) (dependency-name (third dependency)))))
@@ -77,8 +78,8 @@
     (reverse files)))
 
 (defun definition-changed-p (system)
-  "Returns true if the file that defines SYSTEM may be newer than its definition, or has another content
-  than what was read."
+  "Returns true if the file that defines SYSTEM may be newer than its definition, or has another
+  content than what was read."
   (let ((read (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:define-op) system)))
         (written (ignore-errors (file-write-date (asdf:system-source-file system)))))
     (or (and (realp read) written (> written read))

@@ -71,8 +71,8 @@
     (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
 
 (defun settable-variables (frame)
-  "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION gives the value, or sets it to its argument; NIL where the compiler did not keep the value.
-None without the facts."
+  "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION gives the value, or sets it to its
+  argument; NIL where the compiler did not keep the value. None without the facts."
   (handler-case
       (let ((location (frame-location frame)))
         (loop for variable across (debug-function-variables (%frame-debug-function frame))

@@ -65,8 +65,8 @@
     (and place (list (list* :object "kind" kind "name" name (append more place))))))
 
 (defun told-methods (function)
-  "The methods of the generic FUNCTION of which people are told: the user's before those of the core, and
-  none for a class of ours."
+  "The methods of the generic FUNCTION of which people are told: the user's before those of the
+  core, and none for a class of ours."
   (flet ((ours-p (method)
            (some (lambda (specializer)
                    (and (typep specializer 'class) (class-name specializer)
@@ -76,7 +76,8 @@
       (append (remove-if #'part-of-core-p methods) (remove-if-not #'part-of-core-p methods)))))
 
 (defun definitions-of-methods (name package &optional most)
-  "The JSON of the methods of the generic function NAME, of at most MOST of them; how many are left out."
+  "The JSON of the methods of the generic function NAME, of at most MOST of them; how many are left
+  out."
   (let ((function (and (fboundp name) (fdefinition name))))
     (if (typep function 'generic-function)
         (let* ((methods (told-methods function)) (count (length methods)) (shown (min count (or most count))))

@@ -4,8 +4,9 @@
 (in-package :consort)
 
 (defun parse-name (text)
-  "TEXT, as it is written or begun in a source, in its parts: the package's name (NIL without a prefix, \"KEYWORD\" for a keyword), the symbol's
-name, and whether the prefix ends in two colons. Upper-case but for what is escaped."
+  "TEXT, as it is written or begun in a source, in its parts: the package's name (NIL without a
+  prefix, \"KEYWORD\" for a keyword), the symbol's name, and whether the prefix ends in two colons.
+  Upper-case but for what is escaped."
   (let ((package nil) (internal nil) (in-bars nil)
         (part (make-string-output-stream))
         (position 0))

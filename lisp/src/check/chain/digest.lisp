@@ -23,8 +23,8 @@
               (let ((package (symbol-package symbol))) (if package (sxhash (package-name package)) 1))))
 
 (defun printed-digest (object)
-  "A digest of an object without parts that could be compared. With an address in what is printed, it is another in
-  each process, which costs time and no more."
+  "A digest of an object without parts that could be compared. With an address in what is printed,
+  it is another in each process, which costs time and no more."
   (string-digest
    (handler-case (with-standard-io-syntax
                    (let ((*print-readably* nil) (*print-level* 3) (*print-length* 8) (*print-circle* nil) (*package* (find-package :keyword)))
