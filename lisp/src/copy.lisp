@@ -39,7 +39,8 @@
 (defun note-locks-of-process ()
   "Add the locks that SBCL makes anew when a process starts from a saved core, such as the one that
   is held while a thread is made: those that were found in the core are then nobody's."
-  (let ((found (append (map 'list #'symbol-value (remove-if-not #'boundp variables-of-process))
+  (let ((found (append (and (internal-p 'variables-of-process)
+                            (map 'list #'symbol-value (remove-if-not #'boundp variables-of-process)))
                        (and (internal-p 'thread-session-lock) (list (thread-session-lock thread-session))))))
     (setf *runtime-locks* (coerce (union (remove-if-not (lambda (value) (typep value 'sb-thread:mutex)) found)
                                          (coerce *runtime-locks* 'list))

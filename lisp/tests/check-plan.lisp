@@ -164,6 +164,15 @@
             "coded.asd" "(defsystem \"coded\" :encoding :utf-8 :pathname \"src\" :components ((:module \"deep\" :pathname \"\" :components ((:file \"one\" :pathname \"first/one\")))))"
             "src/first/one.lisp" "(defpackage :coded (:use :cl)) (in-package :coded) (defun größe (unbenützt) 1)")
 
+(check-case "a method that loads another system that a later part depends on" "before" '("use.lisp unused-variable")
+            "before.asd" "(defsystem \"before\" :depends-on (\"before/a\" \"before/b\"))
+(defsystem \"before/a\" :components ((:file \"use\" :perform (prepare-op :after (o c) (asdf:load-system \"elsewhere\")))))
+(defsystem \"before/b\" :depends-on (\"elsewhere\") :components ((:file \"last\")))"
+            "elsewhere.asd" "(defsystem \"elsewhere\" :components ((:file \"there\")))"
+            "there.lisp" "(defpackage :elsewhere (:use :cl) (:export #:e)) (in-package :elsewhere) (defun e () 1)"
+            "use.lisp" "(defun use-it (x) (elsewhere:e))"
+            "last.lisp" "(defun last-it () (elsewhere:e))")
+
 (check-case "a method that loads a part by itself" "nested" '()
             "nested.asd" "(defsystem \"nested\" :serial t :depends-on (\"nested/base\") :components
  ((:module \"m\" :pathname \"\" :components ((:file \"one\")) :perform (load-op :after (o c) (asdf:load-system \"nested/base\")))

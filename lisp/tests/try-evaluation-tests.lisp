@@ -13,7 +13,7 @@
 (defun total () (loop for price being the hash-values of *prices* sum price))
 (in-package :cl-user)")
 
-(defun tried (image code &rest params)
+(defun tried-in-copy (image code &rest params)
   "The result of CODE tried in a copy of IMAGE, in the package SHOP."
   (let ((lines (apply #'checked-with image "eval-in-copy" "work" "try-evaluation" "code" code "session" "main" "package" "SHOP" "confine" :true
                       (append params '("timeout" 60)))))
@@ -26,7 +26,7 @@
                     "(mapcar (lambda (x) (* x 1.5d0)) '(1 2))" "(documentation 'car 'function)" "(gethash \"tea\" *prices*)" "(items *cart*)"
                     "(car 1)" "(error \"told\")" "(print (item-weight *item*))" "(with-output-to-string (s) (describe 'total s))"
                     "(macroexpand '(when a b))" "(setf * 7)" "(random 10)" "(with-open-file (s \"/etc/passwd\") (read-line s) t)"))
-      (let ((tried (tried image code)))
+      (let ((tried (tried-in-copy image code)))
         (is-when code equalp '(:true #() #()) (list (field tried "compared") (field tried "changed") (field tried "refusals")))))
     (loop for (code part) in '(("(defun made () 1)" "functions") ("(defparameter *made* 1)" "variables") ("(incf *count*)" "variables")
                                ("(setf (gethash \"tea\" *prices*) 4)" "variables") ("(setf (item-weight *item*) 2.5d0)" "variables")
@@ -35,13 +35,14 @@
                                ("(intern \"MADE-NOW\")" "symbols") ("(push :made *features*)" "session")
                                ("(setf *print-base* 2)" "session") ("(set-macro-character #\\! (lambda (s c) s c nil))" "session")
                                ("(setf (get 'total 'made) t)" "properties") ("(defpackage :made)" "packages") ("(fmakunbound 'total)" "functions")
-                               ("(declaim (inline total))" "compiler"))
-          do (let ((tried (tried image code)))
+                               ("(declaim (inline total))" "compiler") ("(trace total)" "process")
+                               ("(sb-posix:setenv \"MADE\" \"1\" 1)" "process") ("(sb-posix:chdir \"/\")" "process"))
+          do (let ((tried (tried-in-copy image code)))
                (is-when code equal :true (field tried "compared"))
                (is-when code equal t (and (find part (field tried "changed") :test #'string=) t))))
     ;; Also refusals that the code handles itself.
     (dolist (code '("(ignore-errors (open \"/tmp/made\" :direction :output))" "(sb-ext:run-program \"/bin/true\" '())"
                     "(handler-case (sb-posix:kill (sb-posix:getppid) 0) (error () nil))"))
-      (is-when code equal t (plusp (length (field (tried image code) "refusals")))))
-    (is equal "timeout" (field (tried image "(loop)" "timeout" 1) "status"))
+      (is-when code equal t (plusp (length (field (tried-in-copy image code) "refusals")))))
+    (is equal "timeout" (field (tried-in-copy image "(loop)" "timeout" 1) "status"))
     (is equal "(0 3)" (first-value image "(list shop::*count* (gethash \"tea\" shop::*prices*))"))))

@@ -253,11 +253,12 @@ impl Config {
         }
         let granted = config.with_granted(&wanted);
         // The person's own command may run programs of the workspace.
-        if let Some(runs) = own_command::of_workspace(&config.lisp.command, workspace)
-            && granted.lisp.command == config.lisp.command
-        {
+        if let Some(runs) = own_command::of_workspace(&config.lisp.command, workspace) {
+            if granted.lisp.command == config.lisp.command {
+                wanted.extend(runs);
+            }
+            // Whatever the workspace wants: until it is trusted, nothing of it runs.
             config.lisp.command = Config::default().lisp.command;
-            wanted.extend(runs);
         }
         match UntrustedSettings::of(&config, granted, workspace, wanted) {
             Ok(Some(untrusted)) if store.grants(&untrusted) => config = *untrusted.granted,

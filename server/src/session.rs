@@ -73,6 +73,7 @@ pub use client::{ClientId, ClientInfo, Frontend};
 use context::Contexts;
 use event::{Event, Place, Reply, Start};
 pub use folders::OpenFolders;
+pub(crate) use jobs::INTERRUPTED;
 use jobs::{Jobs, Kind};
 use log::{Log, Status as Ended};
 pub(crate) use outside_workspace::message as outside;

@@ -30,19 +30,48 @@ async fn an_interrupt_reaches_the_call_of_the_line_before() {
         let (called, _) = pair(&mut agent, "evaluate-lisp", json!({"code": "(loop)", "timeout": AMPLE})).await;
         assert!(text(&called).contains("nterrupted"), "{called}");
     }
-    let calls = [
-        ("evaluate-lisp", json!({"code": "(loop)", "in": "copy"})),
-        ("try-code", json!({"candidates": [{"name": "one", "forms": ["(defun f () (loop))"]}], "code": "(f)"})),
-        ("profile-code", json!({"code": "(loop)", "in": "copy"})),
-        ("record", json!({"code": "(loop)"})),
-    ];
-    for (tool, arguments) in calls {
-        let call = agent.begin(tool, arguments).await;
-        let interrupt = agent.begin("image", json!({"action": "interrupt"})).await;
-        let (called, interrupt) = (agent.result(call).await, agent.result(interrupt).await);
-        assert!(text(&called).contains("nterrupted"), "{tool}: {called}\n{interrupt}");
+    for (tool, arguments) in endless() {
+        let (called, _) = pair(&mut agent, tool, arguments).await;
+        assert!(text(&called).contains("nterrupted"), "{tool}: {called}");
     }
     agent.vanish().await;
+    world.end().await;
+}
+
+/// Calls that do not end by themselves.
+fn endless() -> [(&'static str, Value); 6] {
+    [
+        ("evaluate-lisp", json!({"code": "(loop)", "timeout": AMPLE})),
+        ("evaluate-lisp", json!({"code": "(loop)", "in": "copy", "timeout": 600})),
+        (
+            "try-code",
+            json!({"candidates": [{"label": "one", "code": "(defun f () (loop))"}], "code": "(f)", "timeout": 600}),
+        ),
+        ("profile-code", json!({"code": "(loop)", "in": "copy", "timeout": 600})),
+        ("record", json!({"code": "(loop)", "timeout": 600})),
+        ("compile-form", json!({"code": ENDLESS, "timeout": 600})),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupt_ends_what_runs() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    for (tool, arguments) in endless() {
+        let call = agent.begin(tool, arguments).await;
+        comes("the work to run", async || {
+            let status = editor.command("consort.status", json!({})).await.expect("a status");
+            status["work"].as_array().is_some_and(|work| !work.is_empty()).then_some(())
+        })
+        .await;
+        let interrupted = agent.call("image", json!({"action": "interrupt"})).await;
+        assert_eq!(interrupted["structuredContent"]["interrupted"], 1, "{tool}: {interrupted}");
+        let called = agent.result(call).await;
+        assert!(text(&called).contains("nterrupted"), "{tool}: {called}");
+    }
+    agent.vanish().await;
+    editor.leave().await;
     world.end().await;
 }
 
@@ -76,6 +105,18 @@ async fn an_interrupt_reaches_a_call_that_waits_for_approval() {
     assert_eq!(text(&agent.result(call).await), "Interrupted before it began.");
     editor.withdrawn(&question).await;
     assert_eq!(editor.eval("(boundp '*ran*)").await, ["NIL"]);
+
+    // The trial in a copy, after which the person would be asked.
+    let call = agent.begin("evaluate-lisp", json!({"code": "(loop)"})).await;
+    comes("the trial to run", async || {
+        let status = editor.command("consort.status", json!({})).await.expect("a status");
+        status["work"].to_string().contains("trying an evaluation").then_some(())
+    })
+    .await;
+    assert_eq!(text(&agent.call("image", json!({"action": "interrupt"})).await), "Interrupted: 1.");
+    let called = agent.result(call).await;
+    assert!(text(&called).contains("nterrupted"), "{called}");
+    assert!(!editor.was_asked().await);
     agent.vanish().await;
     editor.leave().await;
     world.end().await;

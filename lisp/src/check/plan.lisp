@@ -12,7 +12,7 @@
   wanted                                ; of a component: whether it is
   (checks '())                          ; newest first
   (outcomes (make-hash-table))          ; component -> how its compilation went
-  (unresolved (make-hash-table :test 'equal))) ; (component . dependency) that was told to be missing
+  (unresolved (make-hash-table :test 'equal))) ; (component or :SYSTEM . dependency) that was told to be missing
 
 (defun tell-system-problem (state path words code)
   (funcall (system-check-problem state) path words code))
@@ -72,7 +72,7 @@
 
 (defun resolve-or-tell (state component dependency resolve)
   "What RESOLVE returns for the DEPENDENCY of COMPONENT; NIL when it fails, which is told once."
-  (let ((key (cons component dependency)))
+  (let ((key (cons (if (typep component 'asdf:system) :system component) dependency)))
     (unless (gethash key (system-check-unresolved state))
       (call-silently resolve
                      (lambda (condition)
@@ -91,8 +91,18 @@
   "The plan of loading the system NAME, in which all actions of the parts that are checked are to be
   done."
   (let ((part-p (system-check-part-p state)))
-    (asdf/plan:make-plan 'check-plan (asdf:make-operation 'asdf:load-op) (asdf:find-system name)
-                         :forcing (asdf/forcing:make-forcing :force part-p :force-not (complement part-p)))))
+    (prog1 (asdf/plan:make-plan 'check-plan (asdf:make-operation 'asdf:load-op) (asdf:find-system name)
+                                :forcing (asdf/forcing:make-forcing :force part-p :force-not (complement part-p)))
+      (forget-actions-not-done state))))
+
+(defun forget-actions-not-done (state)
+  "Forget what planning noted of systems that are no parts: that an action of theirs is not forced
+  counts as done, and what the system's own code loads meanwhile would not be loaded."
+  (let ((visited (asdf/session:visited-actions asdf/session:*asdf-session*)))
+    (loop for action in (loop for action being the hash-keys of visited collect action)
+          for component = (cdr action)
+          unless (or (part-p state component) (asdf:component-loaded-p (asdf:component-system component)))
+            do (remhash action visited))))
 
 (defun check-by-plan (state name)
   "Perform the plan of loading the system NAME with each Lisp file checked; the CHECKs in order."
@@ -156,7 +166,8 @@
                      (cond ((made-already-p operation component)
                             (setf (gethash component (system-check-outcomes state)) :made
                                   (asdf/action:component-operation-time operation component) (get-universal-time)))
-                           ((eq (gethash component (system-check-outcomes state)) :made)
+                           ((and (eq (gethash component (system-check-outcomes state)) :made)
+                                 (null (asdf:output-files operation component))) ; it makes nothing there
                             (call-with-the-persons-files #'perform-it))
                            (t (perform-it))))
                    (lambda (condition) (tell-action-problem state operation component condition)))))

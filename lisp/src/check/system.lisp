@@ -160,12 +160,11 @@
   system's own methods on PERFORM, which may leave it alone. The fasl, or NIL, whether it was
   compiled, and in words why PERFORM failed, when that is not for what the check found. The fasl is
   where ASDF looks for it, when that is below SCRATCH."
-  (let ((fasl nil) (compiled nil) (placed nil) (why nil))
+  (let ((fasl nil) (compiled nil) (why nil))
     (flet ((compile-it ()
              (let ((made (run-check check)))
                (setf compiled t
-                     fasl (place-fasl made operation component scratch)
-                     placed (and fasl (not (equal fasl made)))))
+                     fasl (place-fasl made operation component scratch)))
              (values fasl nil nil)))
       (call-silently (lambda ()
                        (let ((*compile-instead* #'compile-it) (*compiled-component* component)
@@ -173,7 +172,7 @@
                          (asdf:perform-with-restarts operation component)))
                      (lambda (condition)
                        ;; Without a fasl the check has told why there is none.
-                       (when (or placed (not compiled))
+                       (when (or fasl (not compiled))
                          (setf why (if condition (say condition) "it was left"))))))
     (values fasl compiled why)))
 

@@ -64,10 +64,12 @@
     hash))
 
 (defun entries-hash (table depth)
-  "A hash of the keys and values in TABLE, whatever their order."
+  "A hash of the keys and values in TABLE, whatever their order; of none of them where there are too
+  many."
   (let ((sum 0))
     (declare (type (unsigned-byte 64) sum))
     (maphash (lambda (key value)
+               (when (minusp *objects-left*) (return-from entries-hash 0))
                (setf sum (ldb (byte 64 0) (+ sum (mix (content-hash key (1- depth)) (content-hash value (1- depth)))))))
              table)
     sum))

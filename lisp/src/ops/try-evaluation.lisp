@@ -18,6 +18,12 @@
             unless (moving-p symbol)
               do (add (mix (symbol-hash symbol) (content-hash value 1)))))))
 
+(define-part "process" (omit)
+  (summing (add)
+    (dolist (entry (sb-ext:posix-environ)) (add (hash-string entry)))
+    (add (hash-string (sb-posix:getcwd)))
+    (dolist (name (trace)) (add (hash-string (prin1-to-string name))))))
+
 (defun state-digests ()
   "An alist of the parts of the image and their digests, which also tell of what is in hash tables
   and instances. To be called in a copy."

@@ -151,7 +151,9 @@ fn removed(root: &Path, head: Pid) -> u64 {
                 bytes = bytes.saturating_add(facts.blocks().saturating_mul(512));
             }
         }
-        let maps = std::fs::read_to_string(place.join("maps")).unwrap_or_default();
+        // A name need not be UTF-8.
+        let maps = std::fs::read(place.join("maps")).unwrap_or_default();
+        let maps = String::from_utf8_lossy(&maps);
         mapped.extend(maps.lines().filter_map(|line| removed_mapping(line, &root)));
     }
     let only_mapped = mapped.difference(&open).count() as u64;
@@ -170,6 +172,16 @@ fn removed_mapping(line: &str, root: &Path) -> Option<u64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    /// A process that ends with the test.
+    struct Ended(std::process::Child);
+
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
 
     #[test]
     fn many_files_large_files_and_deep_directories_pass_a_limit() {
@@ -220,17 +232,15 @@ mod tests {
         // Another process has it alone.
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "echo; exec sleep 3600"]).stdin(file.try_clone().unwrap());
-        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = Ended(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
         // The command has it open as well.
         drop(command);
         drop((file, again, others));
         let mut line = String::new();
-        std::io::BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let other = Pid::from_child(&child);
+        std::io::BufReader::new(child.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let other = Pid::from_child(&child.0);
         assert!(used(&root, Some(other), 1 << 19, 10).over.unwrap().contains("wrote more"));
         assert_eq!(used(&root, Some(ours), 1 << 30, 10).bytes, 0);
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
+#[cfg(target_os = "linux")]
 const NAME: &str = "system.posix_acl_access";
 /// The largest access list that is read, in bytes.
+#[cfg(target_os = "linux")]
 const LIMIT: usize = 4096;
 const VERSION: u32 = 2;
 /// The tags of entries for a named user and a named group.
@@ -16,6 +18,7 @@ const WRITE: u16 = 0x02;
 
 /// Returns how a file can be written by others than the user and root, if so. The permission that
 /// the mask takes away counts as well: a change of the mode gives it back.
+#[cfg(target_os = "linux")]
 pub(super) fn fault(path: &Path, uid: u32) -> Option<String> {
     let mut list = [0; LIMIT];
     let read = rustix::fs::getxattr(path, NAME, &mut list);
@@ -23,12 +26,26 @@ pub(super) fn fault(path: &Path, uid: u32) -> Option<String> {
 }
 
 /// [`fault`] of an open file.
+#[cfg(target_os = "linux")]
 pub(super) fn fault_of(file: &File, uid: u32) -> Option<String> {
     let mut list = [0; LIMIT];
     let read = rustix::fs::fgetxattr(file, NAME, &mut list);
     explain(read.map(|length| &list[..length]), uid)
 }
 
+/// Other systems keep access lists otherwise.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn fault(_: &Path, _: u32) -> Option<String> {
+    None
+}
+
+/// [`fault`] of an open file.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn fault_of(_: &File, _: u32) -> Option<String> {
+    None
+}
+
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has these lists"))]
 fn explain(list: Result<&[u8], Errno>, uid: u32) -> Option<String> {
     match list {
         Ok(list) => writer(list, uid).map(|who| format!("can be written by other users ({who}, by its access list)")),

@@ -106,6 +106,13 @@ mod tests {
             let (_dir, config) = load(&own, "a.lisp", "");
             assert!(config.untrusted.is_none() && config.lisp.command.len() > 1, "there is nothing of Qlot");
         }
+        // Nor by what else the workspace wants, to be trusted or too long to be.
+        for other in [r#"["sbcl"]"#, r#"["other"]"#, &format!("[{:?}]", "x".repeat(3_000))] {
+            let (dir, _) = load("[lisp]\ncommand = [\"qlot\", \"exec\", \"sbcl\"]\n", ".qlot/setup.lisp", "");
+            let hostile = dir.path().join("clone/consort.toml");
+            std::fs::write(hostile, format!("[lisp]\ncommand = {other}\n")).unwrap();
+            assert_eq!(again(&dir).lisp.command, ["sbcl"], "{other}");
+        }
         let (_dir, config) = load("[lisp]\ncommand = [\"sbcl\"]\n", ".qlot/setup.lisp", "");
         assert_eq!(config.untrusted, None);
     }

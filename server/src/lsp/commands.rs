@@ -117,7 +117,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 });
 
 /// The commands that run code, which an interrupt ends also before their work is a job.
-static RUN_CODE: [&str; 19] = [
+static RUN_CODE: [&str; 20] = [
     eval::Eval::NAME,
     load_system::LoadSystem::NAME,
     forms::EvalForm::NAME,
@@ -137,6 +137,7 @@ static RUN_CODE: [&str; 19] = [
     recording::Record::NAME,
     running_tests::RunTests::NAME,
     running_tests::RunTestAtPoint::NAME,
+    undefine::Undefine::NAME,
 ];
 
 fn entry<T: Command + 'static>() -> Entry {

@@ -10,7 +10,7 @@ use crate::session::calls::{self, Interrupt, Running};
 use crate::session::{ClientId, Session};
 
 /// The tools that run code in the image or in a copy of it.
-const RUN_CODE: [&str; 13] = [
+const RUN_CODE: [&str; 17] = [
     "evaluate-lisp",
     "repl_eval",
     "try-code",
@@ -24,6 +24,10 @@ const RUN_CODE: [&str; 13] = [
     "code_reload_system",
     "code_replace_function",
     "code_undo",
+    "compile-form",
+    "macroexpand-form",
+    "diagnostics",
+    "debug",
 ];
 
 /// A client's calls.

@@ -15,7 +15,7 @@ use crate::model::image::ImageError;
 /// The answer to a call that an interrupt ended before any of its work.
 const NOT_BEGUN: &str = "Interrupted before it began.";
 /// The answer to a call that an interrupt ended between two of its jobs.
-const BETWEEN: &str = "Interrupted; what it had done so far is kept.";
+const BETWEEN: &str = "Interrupted between two of its steps; what it had done in the image is kept.";
 
 tokio::task_local! {
     static CALL: Arc<Progress>;
@@ -44,7 +44,7 @@ struct Progress {
 struct State {
     /// The number of the call's jobs that the actor has and that are not answered.
     jobs: usize,
-    /// The actor has had a job of this call.
+    /// The actor has had a job of this call that may have left something behind.
     begun: bool,
     interrupted: bool,
     /// The call had a further job after it was interrupted.
@@ -151,6 +151,13 @@ pub(super) fn job(send: impl FnOnce()) -> Job {
     state.begun = true;
     drop(state);
     Job(Some(call))
+}
+
+/// Notes that the jobs of the current call so far left nothing behind.
+pub(super) fn left_nothing() {
+    if let Ok(call) = CALL.try_with(Clone::clone) {
+        lock(&call.state).begun = false;
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -86,6 +86,11 @@ impl Session {
 }
 
 impl Session {
+    /// Returns whether an agent's work in a copy would begin at once.
+    pub fn is_free_for_work(&self) -> bool {
+        self.inner.checker.is_free_for_work()
+    }
+
     /// Evaluates code in a confined copy of the image, and compares the copy before and after.
     /// `request.timeout`: seconds.
     pub fn try_evaluation(
@@ -97,7 +102,12 @@ impl Session {
         let code_timeout = timeout.unwrap_or(LONGEST);
         let operation =
             move |session, timeout| TryEvaluationParams { session, code, package, capture_time, code_timeout, timeout };
-        self.run_in_copy(client, "trying an evaluation", code_timeout + COMPARISON, operation)
+        let tried = self.run_in_copy(client, "trying an evaluation", code_timeout + COMPARISON, operation);
+        async {
+            let tried = tried.await;
+            calls::left_nothing();
+            tried
+        }
     }
 }
 

@@ -10,12 +10,11 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 
 use super::ClientId;
 use super::documents::Key;
-use super::event::Reply;
 use crate::model::check::CheckReport;
 use crate::model::image::ImageError;
 
 /// The kind of the refusal of work that was interrupted.
-pub(super) const INTERRUPTED: &str = "interrupted";
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// A unit of work.
 #[derive(Debug)]
@@ -125,7 +124,7 @@ impl Jobs {
     pub(super) fn start_stoppable<T: Send + 'static>(
         &mut self,
         mut job: Job,
-        reply: Reply<T>,
+        reply: oneshot::Sender<Result<T, ImageError>>,
         work: impl Future<Output = Result<T, ImageError>> + Send + 'static,
     ) {
         let (stop, stopped) = oneshot::channel();

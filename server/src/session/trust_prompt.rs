@@ -46,7 +46,7 @@ impl TrustPrompt {
 
 /// The workspace in one line. Of a long path the end is kept, so that the question fits.
 fn place(workspace: &Path) -> String {
-    let path = shown::safe(&workspace.to_string_lossy()).replace(['\n', '\t'], " ");
+    let path = shown::notification(&workspace.to_string_lossy()).replace(['\n', '\t'], " ");
     let length = path.chars().count();
     if length <= PLACE {
         return path;
@@ -78,17 +78,19 @@ mod tests {
         let workspace = dir.path().join("x".repeat(200)).join("y".repeat(200));
         std::fs::create_dir_all(&workspace).unwrap();
         let store = TrustStore::within(dir.path().join("trust"));
-        let load = |padding: usize| {
-            let text = format!("[lisp]\ncommand = [\"sbcl\", \"{}\", \"(evil)\"]\n", "p".repeat(padding));
+        let load = |filling: &str, padding: usize| {
+            let text = format!("[lisp]\ncommand = [\"sbcl\", \"{}\", \"(evil)\"]\n", filling.repeat(padding));
             std::fs::write(workspace.join("consort.toml"), text).unwrap();
             Config::load_from(None, &workspace, &store)
         };
-        let longest = (0..600).rev().find_map(|padding| load(padding).untrusted).unwrap();
-        let message = TrustPrompt::new(&longest).message;
-        assert!(message.chars().count() <= NOTIFICATION, "{}", message.chars().count());
-        assert!(message.contains(r#"","(evil)"]"#) && message.contains("yy wants:"), "{message}");
-        assert!(longest.lines()[0].chars().count() > 400);
-        let refused = load(2_500);
+        for filling in ["p", "]("] {
+            let longest = (0..600).rev().find_map(|padding| load(filling, padding).untrusted).unwrap();
+            let message = TrustPrompt::new(&longest).message;
+            assert!(message.chars().count() <= NOTIFICATION, "{}", message.chars().count());
+            assert!(message.contains(r#"","(evil)"]"#) && message.contains("yy wants:"), "{message}");
+            assert!(crate::shown::notification(&longest.lines()[0]).chars().count() > 400);
+        }
+        let refused = load("p", 2_500);
         assert_eq!((refused.untrusted, refused.lisp), (None, Config::default().lisp));
         assert!(refused.problems[0].message.contains("lisp.command cannot be trusted"), "{:?}", refused.problems);
     }

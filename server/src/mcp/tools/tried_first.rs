@@ -1,9 +1,9 @@
 //! The trial of an evaluation in a confined copy of the image, before a person is asked about it.
 
-use super::{Call, Foreseen, Reply};
+use super::{Call, Failure, Foreseen, Reply};
 use crate::ide::evaluate::{self, Ending, Evaluation};
 use crate::model::evaluation::{EvalStatus, TriedEvaluation};
-use crate::session::EvalRequest;
+use crate::session::{EvalRequest, INTERRUPTED};
 
 /// Seconds that a trial may take while the person waits for the question.
 const TRIAL: f64 = 5.0;
@@ -14,13 +14,16 @@ was asked, and nothing of it is kept. With \"in\": \"image\" the user is asked."
 /// Tries the evaluation. Its answer is that of the call if the copy changed nothing and was
 /// refused nothing; otherwise the person is told.
 pub(super) async fn foresee(call: &Call, mut request: EvalRequest) -> Foreseen<Evaluation> {
-    if call.session.limits_reading() != Some(true) || call.asker.is_retry() {
+    // The question does not wait for other work in copies.
+    if call.session.limits_reading() != Some(true) || call.asker.is_retry() || !call.session.is_free_for_work() {
         return Foreseen::Nothing;
     }
     let most = request.timeout.unwrap_or(TRIAL).min(TRIAL);
     request.timeout = Some(most);
     match call.progress.during(call.session.try_evaluation(call.client, request), None).await {
         Ok(answer) => judged(answer, most),
+        // The call ends: nobody is asked about it any more.
+        Err(error) if error.kind() == INTERRUPTED => Foreseen::Answer(Failure::of(error, None).into()),
         Err(error) => {
             tracing::info!(%error, "an evaluation could not be tried before the question");
             Foreseen::Nothing
