@@ -118,11 +118,6 @@ impl Checker {
         Some(instance.ready.features.landlock > 0)
     }
 
-    /// Returns whether work of agents in copies could begin at once.
-    pub fn is_free_for_work(&self) -> bool {
-        self.shared.work.available_permits() > 0 && self.shared.copies.available_permits() > 0
-    }
-
     /// Checks a text in a throw-away copy. Dropping the future kills the copy.
     ///
     /// # Errors

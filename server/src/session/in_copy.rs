@@ -86,11 +86,6 @@ impl Session {
 }
 
 impl Session {
-    /// Returns whether an agent's work in a copy would begin at once.
-    pub fn is_free_for_work(&self) -> bool {
-        self.inner.checker.is_free_for_work()
-    }
-
     /// Evaluates code in a confined copy of the image, and compares the copy before and after.
     /// `request.timeout`: seconds.
     pub fn try_evaluation(

@@ -289,7 +289,11 @@ async fn an_evaluation_that_changes_nothing_asks_nobody() {
     let mut agent = guarded.agent("agent").await;
     editor.eval("(defparameter *prices* (let ((prices (make-hash-table))) (setf (gethash 1 prices) 10) prices))").await;
 
-    let answer = agent.call("evaluate-lisp", json!({"code": "(let ((price (gethash 1 *prices*))) (* 2 price))"})).await;
+    let call = agent.begin("evaluate-lisp", json!({"code": "(let ((price (gethash 1 *prices*))) (* 2 price))"})).await;
+    let answer = tokio::select! {
+        answer = agent.result(call) => answer,
+        question = editor.question() => panic!("the editor was asked: {question}"),
+    };
     assert!(text(&answer).starts_with("=> 20\n\n; Note: Evaluated in a confined copy"), "{}", text(&answer));
     let notice = answer["structuredContent"]["notices"][0].as_str().unwrap_or_default();
     assert!(notice.contains("nobody was asked"), "{answer}");

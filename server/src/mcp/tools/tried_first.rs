@@ -14,8 +14,7 @@ was asked, and nothing of it is kept. With \"in\": \"image\" the user is asked."
 /// Tries the evaluation. Its answer is that of the call if the copy changed nothing and was
 /// refused nothing; otherwise the person is told.
 pub(super) async fn foresee(call: &Call, mut request: EvalRequest) -> Foreseen<Evaluation> {
-    // The question does not wait for other work in copies.
-    if call.session.limits_reading() != Some(true) || call.asker.is_retry() || !call.session.is_free_for_work() {
+    if call.session.limits_reading() != Some(true) || call.asker.is_retry() {
         return Foreseen::Nothing;
     }
     let most = request.timeout.unwrap_or(TRIAL).min(TRIAL);
