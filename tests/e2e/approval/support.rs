@@ -65,7 +65,9 @@ impl Guarded {
     /// The decisions so far.
     pub(crate) fn audit(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.audit_file()).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
 
     pub(crate) fn audit_file(&self) -> std::path::PathBuf {
