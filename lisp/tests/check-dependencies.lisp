@@ -7,22 +7,7 @@
 
 (in-package :consort)
 
-(defun codes-told (lines)
-  "Lists of file and code of what LINES tell, sorted."
-  (sort (loop for line in lines
-              for diagnostic = (field line "diagnostic")
-              when diagnostic
-                collect (format nil "~A ~A" (file-namestring (field line "file")) (field diagnostic "code")))
-        #'string<))
-
 (defun path-code (line) (field (field line "diagnostic") "code"))
-
-(defun write-files (directory &rest files)
-  "Write FILES, names and texts, below DIRECTORY."
-  (loop for (name text) on files by #'cddr
-        for path = (merge-pathnames name directory)
-        do (ensure-directories-exist path)
-           (with-open-file (out path :direction :output) (write-string text out))))
 
 (defun check-tree (asd &optional system)
   (check-lines "" :runner 'check-system-in-copy :asd-files (list asd)

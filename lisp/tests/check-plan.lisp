@@ -8,21 +8,6 @@
 
 (in-package :consort)
 
-(defun write-files (directory &rest files)
-  "Write FILES, names and texts, below DIRECTORY."
-  (loop for (name text) on files by #'cddr
-        for path = (merge-pathnames name directory)
-        do (ensure-directories-exist path)
-           (with-open-file (out path :direction :output :if-exists :supersede :external-format :utf-8) (write-string text out))))
-
-(defun codes-told (lines)
-  "Lists of file and code of what LINES tell, sorted."
-  (sort (loop for line in lines
-              for diagnostic = (field line "diagnostic")
-              when diagnostic
-                collect (format nil "~A ~A" (file-namestring (field line "file")) (field diagnostic "code")))
-        #'string<))
-
 (defun messages-told (lines)
   (loop for line in lines
         for diagnostic = (field line "diagnostic")

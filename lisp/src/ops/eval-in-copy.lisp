@@ -66,6 +66,14 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
       (mapcar (lambda (failure) (if (refused-p failure) (add-to-message failure (refusal-words nil)) failure))
               (field test "failures" '())))))
 
+(defun call-within-time (evaluation seconds function)
+  "Call FUNCTION, which runs EVALUATION in a copy. After SECONDS the evaluation is left."
+  (call-with-alarm seconds
+                   (lambda ()
+                     (setf (evaluation-reason evaluation) :timeout)
+                     (stop-here evaluation))
+                   function))
+
 (defun outcome-in-copy (params settings function)
   "The JSON of what FUNCTION, called with a new evaluation and the seconds that it has, returns,
   with the settings that the function SETTINGS makes of the session's name; and the words about
@@ -79,12 +87,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     (handler-bind ((error (lambda (condition)
                             (when (and (confined-p params) (confinement-errno condition))
                               (setf refused (refusal-words condition))))))
-      (call-with-alarm timeout
-                       (lambda ()
-                         (setf (evaluation-reason evaluation) :timeout)
-                         (stop-here evaluation))
-                       (lambda ()
-                         (setf outcome (funcall function evaluation timeout)))))
+      (call-within-time evaluation timeout (lambda () (setf outcome (funcall function evaluation timeout)))))
     (values (cond ((eq (evaluation-reason evaluation) :timeout)
                    (with-field outcome "error" (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
                   ((and refused (evaluation-error evaluation))

@@ -97,13 +97,7 @@
            hash))
         ((stringp object) (mix (identity-hash object) (hash-string object)))
         ((numberp object) (ldb (byte 64 0) (sxhash object)))
-        ((simple-vector-p object)
-         (let ((hash (mix (identity-hash object) (length object))))
-           (loop for element across object
-                 repeat 1000
-                 do (setf hash (mix hash (content-hash element (1- depth)))))
-           hash))
-        ((and (vectorp object) *inside-p*)
+        ((or (simple-vector-p object) (and *inside-p* (vectorp object)))
          (let ((hash (mix (identity-hash object) (length object))))
            (loop for element across object
                  repeat 1000

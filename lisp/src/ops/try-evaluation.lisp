@@ -68,11 +68,7 @@
     (unless before
       (setf (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal)))
     ;; The comparison has a time of its own.
-    (prog1 (call-with-alarm timeout
-                            (lambda ()
-                              (setf (evaluation-reason evaluation) :timeout)
-                              (stop-here evaluation))
-                            (lambda () (evaluate-as-asked evaluation params package timeout)))
+    (prog1 (call-within-time evaluation timeout (lambda () (evaluate-as-asked evaluation params package timeout)))
       (when (equal (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal))
         (setf (setting *user-settings* '*break-on-signals*) before)))))
 
