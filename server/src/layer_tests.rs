@@ -66,6 +66,7 @@ const TOP: &[&str] = &[
     "main",
     "path_tests",
     "shown_tests",
+    "source_tests",
     "waiting_tests",
 ];
 

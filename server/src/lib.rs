@@ -42,6 +42,8 @@ mod path_tests;
 #[cfg(test)]
 mod shown_tests;
 #[cfg(test)]
+mod source_tests;
+#[cfg(test)]
 mod waiting_tests;
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ pub use crate::file_uri::{path_of_uri, uri_of_path};
 use crate::image::Image;
 use crate::image::api::Operation;
 use crate::model::check::CheckReport;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::expansion::{ExpandAnswer, ExpandRequest};
 use crate::model::image::{ImageError, ImageEvent, ImageState, Progress};
@@ -73,7 +74,6 @@ pub use client::{ClientId, ClientInfo, Frontend};
 use context::Contexts;
 use event::{Event, Place, Reply, Start};
 pub use folders::OpenFolders;
-pub(crate) use jobs::INTERRUPTED;
 use jobs::{Jobs, Kind};
 use log::{Log, Status as Ended};
 pub(crate) use outside_workspace::message as outside;
@@ -396,7 +396,7 @@ impl Session {
                     biased;
                     Ok(()) = stopped => {
                         let message = "It was interrupted. What it had changed in the image before is kept.".into();
-                        Err(ImageError::Refused { kind: "interrupted".into(), message })
+                        Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message })
                     }
                     answer = image.run(&operation, Some(&session), within, progress, input) => answer,
                 }

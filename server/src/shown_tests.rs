@@ -1,17 +1,14 @@
 //! Output to a terminal: all of it goes through the escaping of [`crate::shown`], but for what is
 //! listed here.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use crate::source_tests::{Allowed, hold};
 
 /// The calls that write to a terminal without escaping.
 const WRITERS: &[&str] =
     &["println!(", "print!(", "io::stdout()", "io::stderr()", "print_as_it_is(", "print_error_as_it_is("];
 
 /// The lines that may have one, each by its file and a part of the line, with the reason.
-const ALLOWED: &[(&str, &str, &str)] = &[
+const ALLOWED: &Allowed = &[
     ("cli/check.rs", "print_as_it_is(&lines)", "JSON"),
     ("cli/check.rs", "terminal.render(", "the renderer escapes, and colours"),
     ("cli/check.rs", "colour(", "a question about the stream"),
@@ -36,40 +33,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("host/bridge/mod.rs", "eprintln!(", "a sentence of Consort's own"),
 ];
 
-fn sources(below: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(below).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.to_str().is_some_and(|name| name.ends_with(".rs") && !name.ends_with("tests.rs")) {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn nothing_is_printed_that_is_not_escaped() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let (mut files, mut used, mut wrong) = (Vec::new(), BTreeSet::new(), Vec::new());
-    sources(&root, &mut files);
-    assert!(files.len() > 300, "{}", files.len());
-    for file in files {
-        let text = std::fs::read_to_string(&file).unwrap();
-        let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-        // Tests come last in a file.
-        let code = text.split_once("\nmod tests {\n").map_or(&text[..], |(code, _)| code);
-        for (number, line) in code.lines().enumerate() {
-            let is_use = line.trim_start().starts_with("//") || line.starts_with("use ");
-            if is_use || !WRITERS.iter().any(|writer| line.contains(writer)) || line.contains("shown::terminal(") {
-                continue;
-            }
-            match ALLOWED.iter().position(|(file, part, _)| *file == name && line.contains(part)) {
-                Some(entry) => drop(used.insert(entry)),
-                None => wrong.push(format!("{name}:{}: {}", number + 1, line.trim())),
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "use cli/output.rs or shown::terminal, or say here why not:\n{}", wrong.join("\n"));
-    let unused: Vec<_> = ALLOWED.iter().enumerate().filter(|(index, _)| !used.contains(index)).collect();
-    assert!(unused.is_empty(), "allowed and not there: {unused:?}");
+    let writes = |_: &str, line: &str| {
+        let other = line.starts_with("use ") || line.contains("shown::terminal(");
+        !other && WRITERS.iter().any(|writer| line.contains(writer))
+    };
+    hold(writes, 1, ALLOWED, "use cli/output.rs or shown::terminal");
 }

@@ -1,8 +1,6 @@
 //! Links of paths are resolved where a wait for the disk holds no request up, held by a test.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-use std::path::{Path, PathBuf};
+use crate::source_tests::sources;
 
 /// The layers whose code runs on the threads of requests.
 const LAYERS: [&str; 5] = ["dap", "ide", "lsp", "mcp", "session"];
@@ -28,31 +26,21 @@ fn resolved_at_once(text: &str) -> usize {
     main.matches("canonicalize(").count() - main.matches("tokio::fs::canonicalize(").count()
 }
 
-fn add_all(root: &Path, below: &Path, found: &mut Vec<(PathBuf, usize)>) {
-    for entry in std::fs::read_dir(root.join(below)).unwrap() {
-        let path = below.join(entry.unwrap().file_name());
-        let name = path.to_str().unwrap();
-        if root.join(&path).is_dir() {
-            add_all(root, &path, found);
-        } else if name.ends_with(".rs") && !name.contains("tests.rs") {
-            let count = resolved_at_once(&std::fs::read_to_string(root.join(&path)).unwrap());
-            found.extend((count > 0).then_some((path, count)));
-        }
-    }
-}
-
 #[test]
 fn paths_are_resolved_beside_the_threads_of_requests() {
     let text =
         "a.canonicalize(); std::fs::canonicalize(b); tokio::fs::canonicalize(c).await; mod tests { canonicalize() }";
     assert_eq!(resolved_at_once(text), 2);
 
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found = Vec::new();
-    LAYERS.iter().for_each(|layer| add_all(&root, Path::new(layer), &mut found));
+    let of_requests = |name: &str| name.split('/').next().is_some_and(|layer| LAYERS.contains(&layer));
+    let mut found: Vec<(String, usize)> = sources()
+        .into_iter()
+        .filter(|(name, _)| of_requests(name))
+        .map(|(name, code)| (name, resolved_at_once(&code)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
     assert!(found.len() > 5, "{found:?}");
-    let known =
-        |path: &Path| KNOWN.iter().find(|(known, ..)| path == Path::new(known)).map_or(0, |(_, count, _)| *count);
-    found.retain(|(path, count)| *count > known(path));
+    let known = |name: &str| KNOWN.iter().find(|(known, ..)| name == *known).map_or(0, |(_, count, _)| *count);
+    found.retain(|(name, count)| *count > known(name));
     assert!(found.is_empty(), "paths are resolved on a thread of requests; use `tokio::fs`: {found:?}");
 }

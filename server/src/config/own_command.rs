@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::trust::hexadecimal;
 use super::{InitFile, LispConfig};
 use crate::bounded_file;
 
@@ -40,7 +41,7 @@ pub(super) fn of_workspace(command: &[String], workspace: &Path) -> Option<Vec<(
 /// The contents of a file for a person: their SHA-256, or the reason why there is none.
 fn digest(file: &Path) -> String {
     match bounded_file::read(file, LIMIT) {
-        Ok(bytes) => Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+        Ok(bytes) => format!("sha256:{}", hexadecimal(&Sha256::digest(bytes))),
         Err(error) => format!("({})", error.kind()),
     }
 }

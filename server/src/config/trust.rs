@@ -109,7 +109,8 @@ fn digest(keys: &[(String, Value)]) -> String {
     hexadecimal(&hash.finalize())
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Returns the bytes as two digits each.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

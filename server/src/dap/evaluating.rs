@@ -9,6 +9,7 @@ use super::answers::{Answer, MOST, text, trouble};
 use super::connection::{Connection, Running, lock};
 use super::protocol::{Begin, Evaluate, Report};
 use crate::ide::context::Backend;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::stack_frame;
@@ -167,7 +168,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
                 cancelled = true;
                 let runs = lock(&connection.evaluations).front().is_some_and(|first| Arc::ptr_eq(&first.text, &turn.1));
                 if !runs {
-                    return Err(ImageError::Refused { kind: "interrupted".into(), message: CANCELLED.into() });
+                    return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message: CANCELLED.into() });
                 }
                 // The evaluation's own answer says that it was interrupted.
                 connection.session.interrupt(connection.client, false).await?;

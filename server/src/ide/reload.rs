@@ -114,7 +114,7 @@ pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
         (None, Some(error)) => {
             let kind = match error.kind.as_str() {
                 "TIMEOUT" => ErrorKind::from("timeout"),
-                "INTERRUPTED" => ErrorKind::from("interrupted"),
+                "INTERRUPTED" => ErrorKind::INTERRUPTED,
                 _ => ErrorKind::LOAD_ERROR,
             };
             let message =

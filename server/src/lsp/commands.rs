@@ -34,6 +34,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::connection::{Connection, no_document};
 use super::{from_proto, to_proto};
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::log::{self, LogContext};
 use crate::session::path_of_uri;
@@ -175,7 +176,7 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
                 return work.await;
             }
             let interrupted = |why: &str| {
-                let error = ImageError::Refused { kind: "interrupted".into(), message: why.into() };
+                let error = ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message: why.into() };
                 Err(to_proto::error(&error))
             };
             connection.calls.begin().work(work).await.unwrap_or_else(interrupted)

@@ -18,6 +18,8 @@ impl ErrorKind {
     pub const LOST: ErrorKind = ErrorKind(Cow::Borrowed("image-lost"));
     /// The image could not serve the call now.
     pub const BUSY: ErrorKind = ErrorKind(Cow::Borrowed("busy"));
+    /// The call was interrupted.
+    pub const INTERRUPTED: ErrorKind = ErrorKind(Cow::Borrowed("interrupted"));
     /// The arguments are wrong.
     pub const BAD_ARGUMENTS: ErrorKind = ErrorKind(Cow::Borrowed("bad-arguments"));
     /// A person, a setting or the tool itself refused the call.

@@ -11,10 +11,8 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use super::ClientId;
 use super::documents::Key;
 use crate::model::check::CheckReport;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
-
-/// The kind of the refusal of work that was interrupted.
-pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// A unit of work.
 #[derive(Debug)]
@@ -134,7 +132,7 @@ impl Jobs {
                 biased;
                 Ok(()) = stopped => {
                     let message = "It was interrupted, and nothing of it is kept.".into();
-                    Err(ImageError::Refused { kind: INTERRUPTED.into(), message })
+                    Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message })
                 }
                 result = work => result,
             }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::jobs::INTERRUPTED;
 use super::log;
 use super::provenance::{LOADING, ProvenanceEntry};
 use super::sources::{Sources, digest_of};
@@ -21,6 +20,7 @@ use crate::image::api::reload::{
 use crate::image::api::undefine::Undefine;
 use crate::image::api::{LoadSystemParams, Operation, Origin};
 use crate::model::check::CheckMode;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, Progress};
 
 /// The default deadline for loading compiled code, in seconds.
@@ -329,7 +329,9 @@ impl Session {
                 Some(failure) => settle(refused(failure)).map(|_| ()),
                 None => Ok(()),
             },
-            Err(ImageError::Refused { kind, message }) if kind == "package-not-found" || kind == INTERRUPTED => {
+            Err(ImageError::Refused { kind, message })
+                if kind == "package-not-found" || ErrorKind::INTERRUPTED == kind.as_str() =>
+            {
                 Err(Failure::new(kind, message))
             }
             Err(error) => {

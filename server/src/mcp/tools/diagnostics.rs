@@ -18,7 +18,7 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::bound_file::BoundFile;
 use crate::session::outside;
-use crate::session::{CheckRequest, ClientId, INTERRUPTED, Session};
+use crate::session::{CheckRequest, ClientId, Session};
 use crate::text::decode;
 use crate::text::position::line_column;
 
@@ -217,7 +217,7 @@ async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least:
                 let items = reports.into_iter().map(|report| report.diagnostics);
                 together.extend(all_real(paths).await.into_iter().zip(items));
             }
-            Err(error) if error.kind() == INTERRUPTED => return Err(error),
+            Err(error) if error.kind() == ErrorKind::INTERRUPTED => return Err(error),
             // Each file is then checked separately.
             Err(error) => tracing::debug!(%error, "changed files could not be checked together"),
         }
@@ -255,7 +255,7 @@ async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least:
                 Ok(text) => match check_text(session, client, &path, text.clone()).await {
                     Ok(items) => (Rope::from_str(&text), items),
                     Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
-                    Err(error) if error.kind() == INTERRUPTED => return Err(error),
+                    Err(error) if error.kind() == ErrorKind::INTERRUPTED => return Err(error),
                     Err(error) => {
                         file.problem = Some(error.to_string());
                         (Rope::new(), Vec::new())

@@ -2,8 +2,9 @@
 
 use super::{Call, Failure, Foreseen, Reply};
 use crate::ide::evaluate::{self, Ending, Evaluation};
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalStatus, TriedEvaluation};
-use crate::session::{EvalRequest, INTERRUPTED};
+use crate::session::EvalRequest;
 
 /// Seconds that a trial may take while the person waits for the question.
 const TRIAL: f64 = 5.0;
@@ -22,7 +23,7 @@ pub(super) async fn foresee(call: &Call, mut request: EvalRequest) -> Foreseen<E
     match call.progress.during(call.session.try_evaluation(call.client, request), None).await {
         Ok(answer) => judged(answer, most),
         // The call ends: nobody is asked about it any more.
-        Err(error) if error.kind() == INTERRUPTED => Foreseen::Answer(Failure::of(error, None).into()),
+        Err(error) if error.kind() == ErrorKind::INTERRUPTED => Foreseen::Answer(Failure::of(error, None).into()),
         Err(error) => {
             tracing::info!(%error, "an evaluation could not be tried before the question");
             Foreseen::Nothing

@@ -5,6 +5,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Actor, Evaluation, first_line};
 use crate::config::OnError;
 use crate::image::api::{EvalParams, LoadSystemParams, Origin};
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, Start};
@@ -167,7 +168,7 @@ impl Actor {
             if whose.is_none_or(|whose| whose == *id) {
                 for evaluation in client.waiting.drain(..) {
                     let message = "Interrupted before it began.".into();
-                    let answer = Err(ImageError::Refused { kind: "interrupted".into(), message });
+                    let answer = Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
                     count += usize::from(evaluation.reply.send(answer).is_ok());
                 }
             }
