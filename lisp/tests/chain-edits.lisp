@@ -70,7 +70,9 @@
         (:new-form (insert start (format nil "~A~%~%" (one-of '("(defun brand-new (a) (other-new a 2))" "(defmacro brand-new (a) `(list ,a))"
                                                                  "(defvar *brand-new* 1)" "(defstruct brand-new a b)" "(declaim (optimize (speed 1)))"
                                                                  "(defclass brand-new () ((a :accessor brand-a)))"
-                                                                 "(defmethod brand-new ((a integer) &key b) (list a b))")))))
+                                                                 "(defmethod brand-new ((a integer) &key b) (list a b))" "(defconstant +brand-new+ 1)"
+                                                                 "(deftype brand-new () '(or integer string))" "(declaim (inline brand-new))" "(define-symbol-macro brand-new (car 1))"
+                                                                 "(eval-when (:compile-toplevel :load-toplevel :execute) (defun brand-new (a) a))")))))
         (:return-other (insert (1- end) (one-of '(" 1" " \"a\"" " nil" " (list 1 2)"))))
         (:macro-body (let ((macros (remove-if-not (lambda (span) (eql 0 (search "(defmacro" text :start2 (car span) :end2 (min (length text) (+ 9 (car span))))))
                                                   spans)))
@@ -91,38 +93,37 @@
 
 (defun milliseconds (since) (/ (- (get-internal-real-time) since) (/ internal-time-units-per-second 1000.0)))
 
-(defun compare-edit (chain file kinds new)
+(defun compare-edit (chain file kinds new asd-files)
   "Have CHAIN and a whole check look at NEW, the text after edits of KINDS, and keep the outcome."
   (let ((start (get-internal-real-time)))
     (multiple-value-bind (final first answers) (ask-chain chain new)
       (let ((chain-ms (milliseconds start)) (start (get-internal-real-time)))
-        (multiple-value-bind (whole complete) (whole-facts new :path (host-path chain))
+        (multiple-value-bind (missing extra complete) (compare-with-whole (if (listp final) final '()) new :path (host-path chain)
+                                                                                                        :asd-files asd-files)
           (when complete
             (let ((outcome (make-outcome :file file :kind (first kinds) :whole (symbolp final) :answers answers :final-ms chain-ms
                                          :whole-ms (milliseconds start))))
               (when (listp final)
-                (setf (outcome-whole outcome) nil
-                      (outcome-same outcome) (equal final whole)
-                      (outcome-first-same outcome) (equal first whole))
+                (setf (outcome-same outcome) (not (or missing extra))
+                      (outcome-first-same outcome) (equal first final))
                 (unless (outcome-same outcome)
                   (let ((at (edit-span (host-text chain) new)))
-                    (push (list file kinds (set-difference whole final :test #'equal) (set-difference final whole :test #'equal)
-                                (subseq new (max 0 (- at 80)) (min (length new) (+ 80 at))))
-                          *differences*))))
+                    (push (list file kinds missing extra (subseq new (max 0 (- at 80)) (min (length new) (+ 80 at)))) *differences*))))
               (push outcome *outcomes*))
             (expect (not (eq final :ended)) (format nil "~A: the chain stands after ~S" file kinds))
             (not (eq final :ended))))))))
 
-(defun test-file (path count &key (session 4) (text (slurp path)))
-  "Compare COUNT random edits of the file PATH: at most SESSION successive ones upon one base text."
+(defun test-file (path count &key (session 4) (text (slurp path)) asd-files)
+  "Compare COUNT random edits of the file PATH: at most SESSION successive ones upon one base text.
+  ASD-FILES: the definitions of its system, if that is not loaded."
   (let ((file (file-namestring path)) (native (uiop:native-namestring path)) (done 0))
-    (multiple-value-bind (chain why) (start-chain text :path native)
+    (multiple-value-bind (chain why) (start-chain text :path native :asd-files asd-files)
       (cond ((null chain)
              (expect chain (format nil "~A: a chain stands: ~A" file why)))
             (t
              (unwind-protect
                   (progn
-                    (expect (equal (host-findings chain) (whole-facts text :path native)) (format nil "~A: the chain's own check" file))
+                    (expect (same-as-whole-p (host-findings chain) text :path native :asd-files asd-files) (format nil "~A: the chain's own check" file))
                     (loop while (< done count)
                           do (let ((current (coerce text 'text)) (kinds '()))
                                (loop repeat (1+ (pick session))
@@ -130,9 +131,9 @@
                                      do (multiple-value-bind (new kind) (some-edit current)
                                           (push kind kinds)
                                           (incf done)
-                                          (unless (compare-edit chain file kinds new)
+                                          (unless (compare-edit chain file kinds new asd-files)
                                             (stop-chain chain)
-                                            (setf chain (or (start-chain text :path native) (return-from test-file nil))))
+                                            (setf chain (or (start-chain text :path native :asd-files asd-files) (return-from test-file nil))))
                                           (setf current new))))))
                (stop-chain chain)))))))
 

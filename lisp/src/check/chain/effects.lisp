@@ -60,10 +60,11 @@
 
 (defparameter *evaluations-of-definitions*
   '("%COMPILER-DEFUN" "%COMPILER-DEFVAR" "COMPILE-OR-LOAD-DEFGENERIC" "%COMPILER-DEFCLASS" "%COMPILER-DEFMACRO" "%DEFMACRO" "%PROCLAIM"
-    "%DEFSETF" "%DEFINE-COMPILER-MACRO" "%DEFTYPE" "%DEFCONSTANT" "%DEFSTRUCT-PACKAGE-LOCKS" "%COMPILER-DEFSTRUCT" "%DEFSTRUCT"
-    "%DEFPACKAGE" "%COMPILER-DEFINE-CONDITION" "%DEFINE-SYMBOL-MACRO" "%COMPILER-DEFINE-SYMBOL-MACRO" "%DEFINE-CONDITION")
+    "%DEFSETF" "%DEFINE-COMPILER-MACRO" "%DEFTYPE" "%DEFSTRUCT-PACKAGE-LOCKS" "%COMPILER-DEFSTRUCT" "%DEFSTRUCT"
+    "%COMPILER-DEFINE-CONDITION" "%DEFINE-SYMBOL-MACRO" "%COMPILER-DEFINE-SYMBOL-MACRO" "%DEFINE-CONDITION")
   "Operators that the standard's own definitions evaluate when compiled. Their effects are all in
-  the database of names.")
+  the database of names. DEFPACKAGE and DEFCONSTANT are not among them: what a package has, and the
+  value of a constant, are kept elsewhere.")
 
 (defun evaluation-of-definition-p (form)
   "Whether FORM, which is evaluated while compiling, is part of a definition of the standard's."
@@ -198,5 +199,5 @@
 
 (defun global-digest (check)
   "A digest of what a form is compiled with that is not kept by name."
-  (object-digest (list (package-name *package*) (and (check-lost-package check) t) (policy-in-force) (length handled-conditions)
-                       (length disabled-package-locks) (length *features*) (readtable-case *readtable*))))
+  (object-digest (list (package-name *package*) (and (check-lost-package check) t) (policy-in-force) handled-conditions
+                       disabled-package-locks *features* (readtable-case *readtable*))))

@@ -44,6 +44,13 @@
   (and (= (length old) (length new))
        (every (lambda (a b) (eql (record-digest a) (record-digest b))) old new)))
 
+(defun defined-keys (records)
+  "The keys of the names that RECORDS define, by their form or by what it expands into."
+  (remove-duplicates
+   (loop for record in records
+         when (record-name record) collect it
+         append (mapcar #'second (record-defines record)))))
+
 (defun exchanged (old new)
   "The records of OLD and NEW whose form is not in the other."
   (set-exclusive-or old new :key #'record-digest))
@@ -71,18 +78,25 @@
         (when (or (some #'record-opaque (exchanged old new))
                   (state-differs-p old new (and (plusp first) (aref base (1- first)))))
           (need-all))
-        (let ((names (set-exclusive-or (remove nil (mapcar #'record-name old)) (remove nil (mapcar #'record-name new)))))
+        (let ((names (set-exclusive-or (defined-keys old) (defined-keys new))))
           (when names
             (loop for index from sync below count
-                  when (member (record-name (aref base index)) names) do (need index)))))
+                  when (intersection (defined-keys (list (aref base index))) names) do (need index)))))
       (let ((from (if (< first count) (min cut (record-start (aref base first))) cut)))
         (loop for index from sync below count
               do (dolist (finding (record-findings (aref base index)))
                    (loop for (start nil nil file) in (finding-related finding)
                          when (and (null file) (<= from start) (< start old-end)) do (need index)))))
       (multiple-value-bind (main assumed) (changes-by-name old new)
-        (dolist (key (tainted main new))
-          (dolist (index (gethash key users)) (need index)))
+        (let ((changed (tainted main new)))
+          (when (some (lambda (record) (and (record-opaque record) (intersection (record-mentions record) changed))) new)
+            (need-all))
+          (dolist (key changed)
+            (dolist (index (gethash key users)) (need index)))
+          ;; Code that was called to read a form is not in it.
+          (when changed
+            (loop for index from sync below count
+                  when (record-read-eval (aref base index)) do (need index))))
         (dolist (key assumed)
           (dolist (index (gethash key users))
             (when (and (>= index sync) (member key (record-defines (aref base index)) :key #'third))

@@ -20,6 +20,7 @@
   (mentions '())                        ; names
   (global 0)                            ; digest of what is not by name, after it
   (opaque nil)                          ; code that is not SBCL's own ran when it was compiled
+  (read-eval nil)                       ; code may have run when it was read
   (name nil)                            ; what it defines, printed
   (digest 0)                            ; of it as read
   (ghost nil)                           ; the name that it, which could not be read, would define
@@ -82,6 +83,7 @@
                      unless (system-owned-p symbol) collect (words-of-symbol symbol))
      :global (global-digest check)
      :opaque (recording-opaque recorder)
+     :read-eval (and (search "#." (check-text check) :start2 start :end2 end) t)
      :name (words-of-definition form)
      :digest digest
      :ghost (and (eq state :unreadable)
@@ -104,7 +106,7 @@
             (loop for (name a b c d opaque) in (record-effects record) collect (list name a b c d (bool opaque)))
             (record-mentions record)
             (record-global record)
-            (bool (record-opaque record))
+            (bool (record-opaque record)) (bool (record-read-eval record))
             (or-null (record-name record))
             (record-digest record)
             (or-null (record-ghost record))
@@ -136,7 +138,7 @@
 
 (defun record-of-json (json)
   "The record that RECORD-JSON made JSON of."
-  (destructuring-bind (places findings uses keyword-uses methods defines effects mentions global opaque name digest ghost compiled in-package lost)
+  (destructuring-bind (places findings uses keyword-uses methods defines effects mentions global opaque read-eval name digest ghost compiled in-package lost)
       (json-list json)
     (make-form-record
      :start (aref places 0) :end (aref places 1) :span (cons (aref places 2) (aref places 3))
@@ -147,7 +149,7 @@
      :defines (map 'list #'json-list defines)
      :effects (map 'list (lambda (effect) (let ((list (json-list effect))) (append (butlast list) (list (json-value (first (last list))))))) effects)
      :mentions (json-list mentions)
-     :global global :opaque (json-value opaque) :name (json-value name) :digest digest :ghost (json-value ghost)
+     :global global :opaque (json-value opaque) :read-eval (json-value read-eval) :name (json-value name) :digest digest :ghost (json-value ghost)
      :compiled (json-value compiled) :in-package (json-value in-package) :lost (json-value lost))))
 
 ;;; Moving
