@@ -89,6 +89,7 @@
 (defstruct outcome file kind (same nil) (first-same nil) (whole nil) (answers 0) first-ms final-ms whole-ms)
 
 (defvar *outcomes* '())
+(defvar *reasons* (make-hash-table :test 'equal) "How often a chain asked for a whole check for a reason.")
 (defvar *differences* '() "(file kinds missing extra context), newest first.")
 
 (defun milliseconds (since) (/ (- (get-internal-real-time) since) (/ internal-time-units-per-second 1000.0)))
@@ -97,6 +98,7 @@
   "Have CHAIN and a whole check look at NEW, the text after edits of KINDS, and keep the outcome."
   (let ((start (get-internal-real-time)))
     (multiple-value-bind (final first answers) (ask-chain chain new)
+      (when (eq final :whole) (incf (gethash first *reasons* 0)))
       (let ((chain-ms (milliseconds start)) (start (get-internal-real-time)))
         (multiple-value-bind (missing extra complete) (compare-with-whole (if (listp final) final '()) new :path (host-path chain)
                                                                                                         :asd-files asd-files)
@@ -149,6 +151,7 @@
     (dolist (kind *kinds-of-edits*)
       (line (string-downcase kind) (remove kind *outcomes* :key #'outcome-kind :test-not #'eq)))
     (line "all" *outcomes*))
+  (maphash (lambda (reason count) (format t "~&as a whole ~5D: ~A~%" count reason)) *reasons*)
   (loop for (file kinds missing extra context) in (reverse *differences*)
         do (format t "~&DIFFERENCE ~A ~S~%  missing ~S~%  extra ~S~%  at ~S~%" file kinds missing extra context))
   (finish-output))

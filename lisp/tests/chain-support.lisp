@@ -124,12 +124,12 @@
 (defun compare-with-whole (final text &rest more)
   "Whether FINAL, the facts that a chain found in TEXT, are those of a whole check, which MORE says
   more of; those that are missing, and those that it has in addition. Third value: whether the whole
-  check came to its end. How often SBCL tells an undefined type that it has derived depends on the
-  state of its caches, in a whole check as well (docs/diagnostics.md): what one of several whole
-  checks has and another has not is no difference."
+  check came to its end. Some of what SBCL tells depends on the state of its caches of types, in a
+  whole check as well (docs/diagnostics.md): what one of several whole checks has and another has
+  not is no difference."
   (multiple-value-bind (whole complete) (apply #'whole-facts text more)
     (let ((missing (set-difference whole final :test #'equal)) (extra (set-difference final whole :test #'equal)))
-      (when (and (or missing extra) (every (lambda (fact) (string= "undefined-type" (third fact))) (append missing extra)))
+      (when (or missing extra)
         (let ((others (loop repeat 8 collect (whole-facts text :path (getf more :path) :asd-files (getf more :asd-files)))))
           (flet ((unsteady-p (fact)
                    (let ((all (cons whole others)))

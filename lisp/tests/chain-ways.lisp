@@ -51,6 +51,26 @@
 (defun four () (three 1))
 "
      ("one (a)" "three (a)") ("one (a)" "one (a b)") ("three (a)" "one (a)") ("`(defun ,name ,args" "`(defun ,name (x ,@args)") ("define-thing one (a)" "define-thing four (a)"))
+    ("declared functions that are defined twice"
+     "(declaim (inline f g) (ftype (function (t) t) f g))
+(defvar *first* 1)
+(defun f (x) x)
+(defun g (x) x)
+(defun h (x) (g x))
+"
+     ("(defvar *first* 1)
+(defun f (x) x)
+(defun g (x) x)" "(defvar *second* 1)
+(defun f (x) x)
+(defun g (x) x)
+(defun g (x) x)") ("ftype (function (t) t) f g))
+(defvar *first* 1)
+(defun f (x) x)
+(defun g (x) x)" "ftype (function (t) t) g f))
+(defvar *first* 1)
+(defun f (x) x)
+(defun g (x) x)
+(defun g (x) x)"))
     ("names that macros make up"
      "(defmacro with-it (&body body) (let ((it (gensym \"IT\"))) `(let ((,it 1)) ,@body)))
 (defun f () (with-it (list 1)))
@@ -67,7 +87,9 @@
 (defun h (b) (setf (base-x b) \"s\"))
 "
      ("x 0 :type fixnum" "x 0 :type (or fixnum list)") ("x 0 :type fixnum" "xx 0 :type fixnum") ("y 'a :type symbol" "y 0 :type integer") ("(:include base (x 1))" "(:include base)")
-     ("defstruct base" "defstruct basis"))
+     ("defstruct base" "defstruct basis") ("(defun h (b)" "(defstruct base (q 1))
+(defun h (b)") ("(defun f (d)" "(defstruct (base (:include derived)) (q 1))
+(defun f (d)"))
     ("types, and types of them"
      "(deftype small () '(integer 0 9))
 (deftype smalls () '(or small (cons small)))
@@ -102,6 +124,16 @@
 "
      ("`(car ,x)" "`(list ,x)") ("(defun first-of (x) (m x))" "(defun first-of (x y) (m x) y)") ("'(car 2)" "''(2)") ("(declaim (inline first-of))" "(declaim (notinline first-of))")
      ("(new x)" "(new x y)") ("(defun (setf second-of)" "(defun (setf third-of)"))
+    ("conditions, and those that inherit from them"
+     "(define-condition top (error) ())
+(define-condition middle (top) ())
+(define-condition other (error) ())
+(define-condition low (middle) ((why :reader why :initarg :why)))
+(defun f (c) (why c 1))
+"
+     ("define-condition other (error)" "define-condition top (warning)") ("define-condition other (error)" "define-condition middle (warning)")
+     ("top (error) ()" "top (error) ((x :reader x))")
+     ("define-condition middle (top)" "define-condition middel (top)"))
     ("classes, generic functions and methods"
      "(defclass shape () ((area :accessor area :initarg :area :type real)))
 (defclass square (shape) ())

@@ -61,10 +61,11 @@
 (defparameter *evaluations-of-definitions*
   '("%COMPILER-DEFUN" "%COMPILER-DEFVAR" "COMPILE-OR-LOAD-DEFGENERIC" "%COMPILER-DEFCLASS" "%COMPILER-DEFMACRO" "%DEFMACRO" "%PROCLAIM"
     "%DEFSETF" "%DEFINE-COMPILER-MACRO" "%DEFTYPE" "%DEFSTRUCT-PACKAGE-LOCKS" "%COMPILER-DEFSTRUCT" "%DEFSTRUCT"
-    "%COMPILER-DEFINE-CONDITION" "%DEFINE-SYMBOL-MACRO" "%COMPILER-DEFINE-SYMBOL-MACRO" "%DEFINE-CONDITION")
+    "%DEFINE-SYMBOL-MACRO" "%COMPILER-DEFINE-SYMBOL-MACRO")
   "Operators that the standard's own definitions evaluate when compiled. Their effects are all in
-  the database of names. DEFPACKAGE and DEFCONSTANT are not among them: what a package has, and the
-  value of a constant, are kept elsewhere.")
+  the database of names. DEFPACKAGE, DEFCONSTANT and DEFINE-CONDITION are not among them: what a
+  package has, and the value of a constant, are kept elsewhere, and the class of a condition changes
+  those that inherit from it.")
 
 (defun evaluation-of-definition-p (form)
   "Whether FORM, which is evaluated while compiling, is part of a definition of the standard's."

@@ -44,12 +44,20 @@
   (and (= (length old) (length new))
        (every (lambda (a b) (eql (record-digest a) (record-digest b))) old new)))
 
-(defun defined-keys (records)
-  "The keys of the names that RECORDS define, by their form or by what it expands into."
-  (remove-duplicates
-   (loop for record in records
-         when (record-name record) collect it
-         append (mapcar #'second (record-defines record)))))
+(defun defined-keys (record)
+  "The keys of the names that the form of RECORD defines, itself or by what it expands into."
+  (adjoin (record-name record) (remove-duplicates (mapcar #'second (record-defines record)))))
+
+(defun names-defined-otherwise (old new)
+  "The keys of the names that more, or fewer, of the records NEW define than of OLD: a declamation
+  of a type counts as a definition, too."
+  (let ((counts (make-hash-table)))
+    (flet ((note (records by)
+             (dolist (record records)
+               (dolist (key (defined-keys record)) (when key (incf (gethash key counts 0) by))))))
+      (note old -1)
+      (note new 1))
+    (loop for key being each hash-key of counts using (hash-value count) unless (zerop count) collect key)))
 
 (defun exchanged (old new)
   "The records of OLD and NEW whose form is not in the other."
@@ -78,17 +86,18 @@
         (when (or (some #'record-opaque (exchanged old new))
                   (state-differs-p old new (and (plusp first) (aref base (1- first)))))
           (need-all))
-        (let ((names (set-exclusive-or (defined-keys old) (defined-keys new))))
+        (let ((names (names-defined-otherwise old new)))
           (when names
             (loop for index from sync below count
-                  when (intersection (defined-keys (list (aref base index))) names) do (need index)))))
+                  when (intersection (defined-keys (aref base index)) names) do (need index)))))
       (let ((from (if (< first count) (min cut (record-start (aref base first))) cut)))
         (loop for index from sync below count
               do (dolist (finding (record-findings (aref base index)))
                    (loop for (start nil nil file) in (finding-related finding)
                          when (and (null file) (<= from start) (< start old-end)) do (need index)))))
       (multiple-value-bind (main assumed) (changes-by-name old new)
-        (let ((changed (tainted main new)))
+        ;; A class that is defined before knows the classes that it inherits from, as they are now.
+        (let ((changed (tainted main (append (coerce (subseq base 0 first) 'list) new))))
           (when (some (lambda (record) (and (record-opaque record) (intersection (record-mentions record) changed))) new)
             (need-all))
           (dolist (key changed)

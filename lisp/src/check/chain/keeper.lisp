@@ -200,9 +200,12 @@
          (start (line-start old (if (< first (length base)) (min (edit-cut edit) (record-start (aref base first))) (edit-cut edit))))
          (end (end-of-line old (if (< first behind) (max (edit-old-end edit) (record-end (aref base (1- behind)))) (edit-old-end edit))))
          (new-end (+ end (edit-distance edit))))
-    (flet ((in-package-p (text end) (< (let ((at start)) (if (line-begins-p text at "(in-package") at (next-in-package text at))) end)))
+    (flet ((condition-p (text end) (search "(define-condition" text :start2 start :end2 end :test #'char-equal))
+           (in-package-p (text end) (< (let ((at start)) (if (line-begins-p text at "(in-package") at (next-in-package text at))) end)))
       (cond ((loop for index from first below behind thereis (record-in-package (aref base index))) "an IN-PACKAGE is edited")
             ((or (in-package-p old end) (in-package-p new new-end)) "an IN-PACKAGE is edited")
+            ;; One that is defined twice is told of only when the compiler closes the file.
+            ((or (condition-p old end) (condition-p new new-end)) "a condition is edited")
             ((some (lambda (token) (known-function-p keeper token))
                    (other-tokens keeper (forgettable-tokens old start end) (forgettable-tokens new start new-end)))
              "a function of the image is renamed")))))
