@@ -130,7 +130,7 @@
   (multiple-value-bind (whole complete) (apply #'whole-facts text more)
     (let ((missing (set-difference whole final :test #'equal)) (extra (set-difference final whole :test #'equal)))
       (when (or missing extra)
-        (let ((others (loop repeat 8 collect (whole-facts text :path (getf more :path) :asd-files (getf more :asd-files)))))
+        (let ((others (loop repeat 40 collect (whole-facts text :path (getf more :path) :asd-files (getf more :asd-files)))))
           (flet ((unsteady-p (fact)
                    (let ((all (cons whole others)))
                      (and (some (lambda (whole) (member fact whole :test #'equal)) all)

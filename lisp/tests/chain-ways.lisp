@@ -101,7 +101,7 @@
 (declaim (type small *s*))
 (defun h () (setf *s* 12))
 "
-     ("0 9" "0 19") ("(smalls) small" "(smalls) list") ("'(integer 0 9)" "'symbol") ("deftype small ()" "deftype tiny ()") ("(type small *s*)" "(type list *s*)"))
+     ("0 9" "0 19") ("(smalls) small" "(smalls) list") ("'(integer 0 9)" "'symbol") ("(type small *s*)" "(type list *s*)"))
     ("symbol macros, special variables, constants by proclamation"
      "(define-symbol-macro it (car 1))
 (defun f () it)
