@@ -46,6 +46,7 @@ export class Evaluator {
     const pending = this.results.pending(document.uri, range)
     const version = document.version
     try {
+      await this.server.settled()
       const [name, argument] = this.question(document, range, what, position)
       const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
       pending.end()
@@ -62,8 +63,10 @@ export class Evaluator {
         return undefined
       }
       pending.end()
-      if (error instanceof Refused && error.kind === 'package-not-found') void offerPackage(error, document, packageAt(document.getText(), document.offsetAt(range.start)))
-      else complain(error)
+      if (!(error instanceof Refused && error.kind === 'package-not-found')) complain(error)
+      else if (await offerPackage(error, document, packageAt(document.getText(), document.offsetAt(range.start))))
+        // What was asked for can be done now.
+        if (document.version === version) return this.evaluateRange(document, range, what, position)
       return undefined
     }
   }
@@ -103,6 +106,7 @@ export class Evaluator {
   async loadFile(): Promise<void> {
     const editor = lispEditor()
     if (editor === undefined) return
+    await this.server.settled()
     if (!this.server.can('loadFile')) {
       await this.evaluate('buffer')
       return

@@ -14,7 +14,7 @@ import { askInBox } from './input.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, LispError, Name, Position, Recompiled, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { openManual, referencesByKind } from './names.js'
-import { newProject } from './new_project.js'
+import { newProject, showNewProject } from './new_project.js'
 import { Profiles } from './profile.js'
 import { Recordings } from './recordings.js'
 import { Repl } from './repl.js'
@@ -175,7 +175,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('showOutput', () => output.show(true))
   command('menu', () => showMenu(server))
   command('walkthrough', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', `${context.extension.id}#consort.start`, false))
-  command('newProject', newProject)
+  command('newProject', (given?: Parameters<typeof newProject>[1]) => newProject(context.globalState, given))
   command('keys', () => {
     const { contributes } = context.extension.packageJSON as { contributes: Contributions }
     const slime = vscode.workspace.getConfiguration('consort').get<string>('keys') === 'slime'
@@ -294,6 +294,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       if (event.affectsConfiguration('consort.server')) void server.start()
     }),
   )
+  void showNewProject(context.globalState).catch(complain)
   // Activation does not wait for Lisp.
   void server.start()
   log.info(`activated in ${(performance.now() - begun).toFixed(0)} ms`)

@@ -2,10 +2,11 @@
 import { readFile } from 'node:fs/promises'
 import type { Condition } from './server.js'
 
-/**
- * True if Lisp did not start because there is none; the server's message begins with these words.
- */
-export const missingSbcl = (condition: Condition): boolean => condition.state === 'dead' && /^SBCL is not installed/.test(condition.reason)
+/** True if a message of the server says that there is no Lisp to start. */
+export const saysNoSbcl = (message: string): boolean => /\bSBCL is not installed/.test(message)
+
+/** True if Lisp did not start because there is none. */
+export const missingSbcl = (condition: Condition): boolean => condition.state === 'dead' && saysNoSbcl(condition.reason)
 
 export interface Installation {
   /** The title of the button. */

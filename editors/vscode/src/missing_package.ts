@@ -7,9 +7,9 @@ const WHOLE = 'Evaluate the Whole File'
 
 /**
  * Shows the reason, and offers to load the system of the package's name, or the only one that is
- * defined beside the file or above it; or to evaluate the file.
+ * defined beside the file or above it; or to evaluate the file. True if the system was loaded.
  */
-export async function offerPackage(error: Error, document: vscode.TextDocument, name: string | undefined): Promise<void> {
+export async function offerPackage(error: Error, document: vscode.TextDocument, name: string | undefined): Promise<boolean> {
   const near = (await workspaceSystems()).filter(({ uri }) => document.uri.path.startsWith(uri.path.replace(/[^/]*$/, '')))
   const system = near.find((one) => one.name.toUpperCase() === name?.toUpperCase()) ?? (near.length === 1 ? near[0] : undefined)
   const load = system === undefined ? undefined : `Load ${label(system.name)}`
@@ -17,5 +17,6 @@ export async function offerPackage(error: Error, document: vscode.TextDocument, 
   if (choice === WHOLE) {
     await vscode.window.showTextDocument(document)
     await vscode.commands.executeCommand('consort.editor.evalBuffer')
-  } else if (choice !== undefined) await vscode.commands.executeCommand('consort.editor.loadSystem', system)
+  } else if (choice !== undefined) return (await vscode.commands.executeCommand<boolean>('consort.editor.loadSystem', system)) === true
+  return false
 }

@@ -1,13 +1,16 @@
 // The command that makes a new project, and opens it.
 import * as vscode from 'vscode'
-import { projectFiles, wrongName } from './project.js'
+import { mainFile, projectFiles, wrongName } from './project.js'
 import { complain } from './server.js'
+
+/** The key of the file that is shown once the project's window is there. */
+const SHOWN = 'consort.newProject'
 
 /**
  * Ask for a name and a place, make the project there, and open it: in this window when it has no
  * folder, in another one otherwise.
  */
-export async function newProject(given?: { name: string; parent: vscode.Uri }): Promise<void> {
+export async function newProject(memory: vscode.Memento, given?: { name: string; parent: vscode.Uri }): Promise<void> {
   const name = given?.name ?? (await vscode.window.showInputBox({ title: 'New Project', prompt: 'Its name', placeHolder: 'my-project', validateInput: wrongName }))
   if (name === undefined) return
   const options = { title: `Where shall ${name} be made?`, openLabel: 'Make It Here', canSelectFolders: true, canSelectFiles: false }
@@ -21,7 +24,22 @@ export async function newProject(given?: { name: string; parent: vscode.Uri }): 
     complain(error)
     return
   }
+  await memory.update(SHOWN, vscode.Uri.joinPath(directory, mainFile(name)).toString())
   await vscode.commands.executeCommand('vscode.openFolder', directory, { forceNewWindow: vscode.workspace.workspaceFolders !== undefined })
+}
+
+/** In the window of a project that was just made: show the file that a person begins with. */
+export async function showNewProject(memory: vscode.Memento): Promise<void> {
+  const shown = memory.get<string>(SHOWN)
+  if (shown === undefined) return
+  const file = vscode.Uri.parse(shown)
+  const folder = vscode.workspace.getWorkspaceFolder(file)
+  if (folder?.uri.toString() !== vscode.Uri.joinPath(file, '..').toString()) return
+  await memory.update(SHOWN, undefined)
+  const document = await vscode.workspace.openTextDocument(file)
+  // In the form that is there to be tried.
+  const last = document.positionAt(document.getText().trimEnd().length)
+  await vscode.window.showTextDocument(document, { preview: false, selection: new vscode.Range(last, last) })
 }
 
 const exists = (uri: vscode.Uri): Promise<boolean> => Promise.resolve(vscode.workspace.fs.stat(uri)).then(() => true, () => false)

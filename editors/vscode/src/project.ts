@@ -5,6 +5,9 @@ export function wrongName(name: string): string | undefined {
   return /^[a-z][a-z0-9-]*[a-z0-9]$/.test(name) ? undefined : 'Lower-case letters, digits and hyphens, beginning with a letter: my-project'
 }
 
+/** The file that a person begins with. */
+export const mainFile = (name: string): string => `${name}.lisp`
+
 /** The files of a project, by their names. */
 export function projectFiles(name: string): Record<string, string> {
   return {
@@ -26,14 +29,15 @@ export function projectFiles(name: string): Record<string, string> {
   (:use :cl)
   (:export #:greeting))
 `,
-    [`${name}.lisp`]: `(in-package :${name})
+    [mainFile(name)]: `(in-package :${name})
 
 (defun greeting (name)
   "Greets somebody by NAME."
   (format nil "Hello, ~A!" name))
 
-;; Put the cursor behind the next line and press Alt+Enter.
-;; (greeting "Lisp")
+;; Not loaded, for you to try: put the cursor into it and press Alt+Enter.
+#+(or)
+(greeting "Lisp")
 `,
     'tests.lisp': `(defpackage :${name}/tests
   (:use :cl)

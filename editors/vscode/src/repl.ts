@@ -31,6 +31,9 @@ class Terminal implements vscode.Pseudoterminal {
   private readonly printed = new vscode.EventEmitter<void>()
   /** The error that was shown last. */
   error: LispError | undefined
+  /** A text that was sent before the terminal was open. */
+  private first: string | undefined
+  private isOpen = false
   private readonly subscription: vscode.Disposable
 
   constructor(
@@ -64,7 +67,11 @@ class Terminal implements vscode.Pseudoterminal {
   open(dimensions: vscode.TerminalDimensions | undefined): void {
     if (dimensions !== undefined) this.editor.resize(dimensions.columns)
     this.write(color(90, `; ${describe(this.server.condition)}\r\n; A session shared with your editor, in the image shared with your agents. Ctrl+C interrupts.\r\n`))
-    void this.begin()
+    this.begin()
+    this.isOpen = true
+    const text = this.first
+    this.first = undefined
+    if (text !== undefined) this.send(text)
   }
   close(): void {
     this.interrupt()
@@ -81,6 +88,7 @@ class Terminal implements vscode.Pseudoterminal {
 
   /** Evaluate a text as if it had been typed. */
   send(text: string): void {
+    if (!this.isOpen) this.first = text
     if (!this.editor.isActive) return
     this.editor.paste(text.trim())
     this.editor.input('\r')
@@ -244,10 +252,7 @@ export class Repl implements vscode.Disposable {
     this.terminal.show(preserveFocus)
   }
   send(text: string): void {
-    const there = this.pty !== undefined
     this.show(true)
-    // A terminal that was just made is opened first.
-    if (there) this.pty?.send(text)
-    else setTimeout(() => this.pty?.send(text), 300)
+    this.pty?.send(text)
   }
 }

@@ -3,6 +3,8 @@ import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
 import { plain } from './format.js'
+import { offerHelp, offerSbcl } from './help.js'
+import { saysNoSbcl } from './install.js'
 import {
   COMMANDS,
   type Approval,
@@ -57,8 +59,17 @@ export class Refused extends Error {
   }
 }
 
+/** Nothing answers, and nothing is about to. */
+export class NotRunning extends Refused {
+  constructor(readonly condition: Condition) {
+    super(`Consort does not run: ${describe(condition)}.`, 'down')
+  }
+}
+
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined
+  /** The start that is under way, or the last one. */
+  private starting: Promise<void> = Promise.resolve()
   private announced = new Set<string>()
   private known: readonly string[] = []
   /** The version of each open document that was sent last. */
@@ -122,7 +133,17 @@ export class Server implements vscode.Disposable {
     return findBinary(serverPath(), this.folder?.fsPath, this.context.extensionPath, process.env)
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.starting = this.begin()
+    return this.starting
+  }
+
+  /** Until a start that is under way has ended: a key may come before the server is there. */
+  settled(): Promise<void> {
+    return this.starting
+  }
+
+  private async begin(): Promise<void> {
     await this.stop()
     if (!vscode.workspace.isTrusted) {
       this.become({ state: 'down', why: 'untrusted' })
@@ -130,7 +151,7 @@ export class Server implements vscode.Disposable {
     }
     const setting = serverPath()
     this.found = this.program()
-    await vscode.commands.executeCommand('setContext', 'consort.binaryFound', this.found !== undefined)
+    void vscode.commands.executeCommand('setContext', 'consort.binaryFound', this.found !== undefined)
     if (this.found === undefined) {
       this.log.warn(setting === '' ? 'The program `consort` is not on PATH.' : `consort.server.path is ${setting}: no program is there.`)
       this.become({ state: 'down', why: 'not-found' })
@@ -172,7 +193,7 @@ export class Server implements vscode.Disposable {
     const client = this.client
     this.client = undefined
     this.sent.clear()
-    await this.announce([])
+    if (this.announced.size > 0) await this.announce([])
     if (client === undefined) return
     try {
       await client.stop(3000)
@@ -259,8 +280,9 @@ export class Server implements vscode.Disposable {
    * it runs.
    */
   async ask<T>(name: Name, argument: object = {}, token?: vscode.CancellationToken): Promise<T> {
+    await this.settled()
     const client = this.client
-    if (client === undefined || !this.started) throw new Refused('Consort is not running. See "Consort: Show the Menu".', 'down')
+    if (client === undefined || !this.started) throw new NotRunning(this.condition)
     if (!this.can(name)) throw new Refused(`This version of Consort (${this.found?.path ?? '?'}) cannot do that yet: it lacks consort.${name}.`, 'lacking')
     const params = { command: `consort.${name}`, arguments: [argument] }
     try {
@@ -307,8 +329,14 @@ export function describe(condition: Condition): string {
   }
 }
 
-/** Show a person what went wrong, once, in the words it came with. */
+/**
+ * Show a person what went wrong, once, in the words it came with; where nothing runs, with what can
+ * be done about it.
+ */
 export function complain(error: unknown): void {
   if (error instanceof vscode.CancellationError) return
-  void vscode.window.showErrorMessage(`Consort: ${plain(error instanceof Error ? error.message : String(error))}`)
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof NotRunning) void offerHelp(error.condition)
+  else if (error instanceof Refused && saysNoSbcl(message)) void offerSbcl()
+  else void vscode.window.showErrorMessage(`Consort: ${plain(message)}`)
 }

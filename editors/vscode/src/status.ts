@@ -3,8 +3,9 @@
 import * as vscode from 'vscode'
 import { label, oneLine, plain } from './format.js'
 import { packageAt } from './reader.js'
-import { missingSbcl, installation } from './install.js'
-import { describe, isLisp, type Condition, type Server } from './server.js'
+import { offerHelp } from './help.js'
+import { missingSbcl } from './install.js'
+import { describe, isLisp, type Server } from './server.js'
 
 export class StatusBar implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem('consort.status', vscode.StatusBarAlignment.Left, 10)
@@ -75,39 +76,9 @@ export class StatusBar implements vscode.Disposable {
     const ended = condition.state === 'dead' && condition.final
     if (this.asked || !(missing || ended)) return
     this.asked = true
-    void (missing ? offerConsort() : missingSbcl(condition) ? offerSbcl() : offerLog(condition))
+    void offerHelp(condition)
   }
 }
-
-/** One sentence that fits into a notification, and a button for each thing that can be done. */
-async function offerConsort(): Promise<void> {
-  const choice = await vscode.window.showWarningMessage('Consort is not installed, or not where it was looked for.', 'Show What to Do', 'Set Its Path', 'Try Again')
-  if (choice === 'Show What to Do') await vscode.commands.executeCommand('consort.editor.walkthrough')
-  if (choice === 'Set Its Path') await vscode.commands.executeCommand('workbench.action.openSettings', 'consort.server.path')
-  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restartServer')
-}
-
-async function offerSbcl(): Promise<void> {
-  const { title, command } = await installation()
-  const choice = await vscode.window.showWarningMessage('SBCL, the Lisp that Consort needs, is not installed.', title, 'Other Systems', 'Try Again')
-  if (choice === title) {
-    const terminal = vscode.window.createTerminal('Install SBCL')
-    terminal.show()
-    // The person sees it, and presses Enter.
-    terminal.sendText(command, false)
-  }
-  if (choice === 'Other Systems') await vscode.commands.executeCommand('consort.editor.walkthrough')
-  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restart')
-}
-
-async function offerLog(condition: Condition): Promise<void> {
-  const why = oneLine(plain(firstSentence(condition.state === 'dead' ? condition.reason : '')), 90)
-  const choice = await vscode.window.showWarningMessage(`Lisp has ended. ${why}`, 'Show the Log', 'Try Again')
-  if (choice === 'Show the Log') await vscode.commands.executeCommand('consort.editor.showLog')
-  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restart')
-}
-
-const firstSentence = (text: string): string => /^.*?[.!?](?=\s|$)/s.exec(text)?.[0] ?? text
 
 /** The package at the cursor of a Lisp editor. */
 export function currentPackage(): string | undefined {
@@ -124,6 +95,7 @@ export async function showMenu(server: Server): Promise<void> {
   const items = [
     ...entry('$(debug-stop) Interrupt', 'consort.editor.interrupt', 'Stop what this editor evaluates', server.busy),
     ...entry('$(terminal) Open the REPL', 'consort.editor.repl', 'In this editor\'s session', ready),
+    ...entry('$(package) Load a System', 'consort.editor.loadSystem', 'Of this workspace, or by its name', ready && server.started),
     ...entry('$(debug-restart) Restart Lisp', 'consort.editor.restart', 'End the image and start a new one; systems are loaded again', server.started),
     ...entry('$(plug) Restart the Connection', 'consort.editor.restartServer', 'Start the language server anew; the image lives on'),
     ...entry('$(output) Show the Log', 'consort.editor.showLog', 'What the extension and the server did'),
@@ -131,6 +103,7 @@ export async function showMenu(server: Server): Promise<void> {
     ...entry('$(checklist) Doctor', 'consort.editor.doctor', 'Check that everything needed is there', server.found !== undefined),
     ...entry('$(copilot) Set Up an Agent', 'consort.editor.copyAgentConfiguration', 'The configuration for Claude Code, Cursor and others'),
     ...entry('$(keyboard) Show the Keys', 'consort.editor.keys', 'What is on which key'),
+    ...entry('$(new-folder) New Project', 'consort.editor.newProject', 'A system with its package and tests'),
     ...entry('$(book) Get Started', 'consort.editor.walkthrough', 'The walkthrough'),
   ]
   const chosen = await vscode.window.showQuickPick(items, { title: `Consort: ${plain(describe(server.condition))}`, placeHolder: 'What to do' })

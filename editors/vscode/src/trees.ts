@@ -92,10 +92,10 @@ export class SystemsTree extends Rows<SystemRow> {
   }
 }
 
-/** Load a system, with progress that can be cancelled. */
-export async function loadSystem(server: Server, tree: SystemsTree, system: System | undefined, output: vscode.OutputChannel): Promise<void> {
+/** Load a system, with progress that can be cancelled. True if it is loaded now. */
+export async function loadSystem(server: Server, tree: SystemsTree, system: System | undefined, output: vscode.OutputChannel): Promise<boolean> {
   const chosen = system?.name ?? (await chooseSystem('Load a System'))
-  if (chosen === undefined) return
+  if (chosen === undefined) return false
   try {
     const begun = Date.now()
     const options = { location: vscode.ProgressLocation.Notification, title: `Loading ${label(chosen)}`, cancellable: true }
@@ -107,9 +107,11 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
     if (!result.loaded) throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
     tree.refresh()
     vscode.window.setStatusBarMessage(`$(check) ${label(chosen)} is loaded`, 4000)
+    return true
   } catch (error) {
     // The server has told the person of a load that failed.
     if (!(error instanceof Refused && error.kind === undefined)) complain(error)
+    return false
   }
 }
 

@@ -400,7 +400,7 @@ def ask(person):
 
 def to_the_question(person):
     person.screen.type("\\a")
-    person.screen.see("a allow · s allow for this session · d deny")
+    person.screen.see("a allow · s allow for this session · d deny · c compare")
 
 
 @step
@@ -492,6 +492,32 @@ def an_agent_is_allowed_and_it_is_undone(person):
     see.type("\\ee")
     see.see("⇒ " + OLD)
     see.keep("agent-undone")
+
+
+@step
+def what_an_agent_replaces_is_compared_and_written_to_its_file(person):
+    see = person.screen
+    person.edit("scratch.lisp")
+    answer = ask(person)
+    to_the_question(person)
+    see.type("c")
+    see.see("-  \"What ITEM costs.\"", "+  (* 1119/1000 (ecase item", "a allow")
+    see.keep("agent-compared")
+    see.type("c")
+    see.see("Replace the function shop:price", without=["-  (ecase item"])
+    see.type("a")
+    assert not person.agent.result(answer).isError
+    see.see("allowed (\\u undoes, :Consort write puts it into shop.lisp)")
+    see.command("Consort write")
+    see.see("written to shop.lisp, not saved yet", "(* 1119/1000 (ecase item", without=["┊ (defun price"])
+    see.keep("agent-written")
+    see.type("u")
+    see.see("  (ecase item", without=["1119/1000"])
+    see.command("Consort write")
+    see.see("no agent has replaced a function of a file here")
+    see.type("\\u")
+    see.see("1 redefined")
+    person.edit("scratch.lisp")
 
 
 @step

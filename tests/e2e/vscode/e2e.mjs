@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import activation from './steps/activation.mjs'
 import approval from './steps/approval.mjs'
 import backtrace from './steps/backtrace.mjs'
+import beginning from './steps/beginning.mjs'
 import debugging from './steps/debugger.mjs'
 import evaluation from './steps/evaluation.mjs'
 import expansion from './steps/expansion.mjs'
@@ -43,7 +44,7 @@ async function loaded() {
 const about = { workbench, page: workbench.page, place, step: steps.step, status, loaded }
 
 await workbench.folder('telegraph')
-for (const part of [fixing, evaluation, repl, lasting, expansion, profile, recording, frozen, approval, names, backtrace, debugging, testing, trees, typing, folders, activation, program]) await part(about)
+for (const part of [fixing, evaluation, repl, lasting, expansion, profile, recording, frozen, approval, names, backtrace, debugging, testing, trees, typing, folders, activation, program, beginning]) await part(about)
 await steps.step('no outside host was asked', async () => assert.deepEqual([...workbench.outside], []))
 
 await workbench.context.close()

@@ -88,8 +88,11 @@ export class Workbench {
     })
   }
   /** Until Lisp answers, nothing is evaluated, and the server has all texts as they are. */
-  ready() {
-    return this.knows('Lisp to be ready', ({ consort }) =>
+  async ready() {
+    // VS Code looks for the files that activate the extension for seven seconds, and on a busy
+    // machine in vain: any of its commands does it then.
+    if ((await this.state())?.consort === undefined) await this.probe.execute('consort.editor.refresh')
+    await this.knows('Lisp to be ready', ({ consort }) =>
       consort?.started && ['ready', 'idle'].includes(consort.condition.state) && !consort.busy && !consort.testing && consort.offered.length > 0 &&
       consort.documents.every(({ version, sent }) => version === sent))
   }
@@ -124,10 +127,17 @@ export class Workbench {
   workspace(name) {
     return this.go('workspace', name)
   }
-  async go(what, name) {
+  /** A window without a folder. */
+  empty() {
+    return this.to('ew=true', '.part.sidebar')
+  }
+  go(what, name) {
+    return this.to(`${what}=${encodeURIComponent(join(this.place, name))}`, '.explorer-folders-view')
+  }
+  async to(query, sign) {
     const before = (await this.state().catch(() => undefined))?.pid
-    await this.page.goto(`${this.base}/?${what}=${encodeURIComponent(join(this.place, name))}`, { waitUntil: 'commit' })
-    await this.page.locator('.explorer-folders-view').waitFor()
+    await this.page.goto(`${this.base}/?${query}`, { waitUntil: 'commit' })
+    await this.page.locator(sign).waitFor()
     await this.knows('the extension host of this window', ({ pid }) => pid !== before)
   }
   async reload() {

@@ -14,6 +14,7 @@ local M = {}
 ---@field until_ integer when it is too late, seconds of the epoch
 ---@field answer fun(decision: string) once
 ---@field over? boolean an answer would come too late
+---@field replaced? consort.Replaced what it would replace
 
 ---@class consort.Asked
 ---@field question consort.Question
@@ -65,7 +66,9 @@ local function cursor_row() return vim.fn.win_screenpos(0)[1] + vim.fn.winline()
 local function focused() return current and current.win == vim.api.nvim_get_current_win() end
 
 local function hint()
-  if focused() then return ' a allow · s allow for this session · d deny · q back to the text ' end
+  if focused() then
+    return (' a allow · s allow for this session · d deny · %sq back to the text '):format(current.question.replaced and 'c compare · ' or '')
+  end
   local mode = vim.api.nvim_get_mode().mode
   return (' %s%s answers '):format(mode:match('^n') and '' or '<Esc> ', require('consort.maps').key('answer'))
 end
@@ -118,10 +121,19 @@ local function finish(choice)
       if back and vim.api.nvim_win_is_valid(back) then vim.api.nvim_set_current_win(back) end
     end
     choice = choice or choices[3]
+    local done = choice.done
+    if choice.decision ~= 'deny' and asked.question.params.class == 'modify-running-code' then
+      local ways = { require('consort.maps').key('undo') .. ' undoes' }
+      if asked.question.replaced then
+        require('consort.replacing').allow(asked.question.replaced, asked.question.params)
+        table.insert(ways, ':Consort write puts it into ' .. vim.fs.basename(asked.question.replaced.file))
+      end
+      done = ('%s (%s)'):format(done, table.concat(ways, ', '))
+    end
     asked.question.answer(choice.decision)
     vim.schedule(function()
       vim.cmd.redraw() -- what asked is gone from the screen, and no key is needed to go on
-      if not asked.question.over then client_of.say(('%s: %s'):format(choice.done, asked.question.params.what)) end
+      if not asked.question.over then client_of.say(('%s: %s'):format(done, asked.question.params.what)) end
     end)
   end
   vim.schedule(next_question)
@@ -174,15 +186,25 @@ open = function()
   local asked = assert(current)
   local params = asked.question.params
   local lines, words = text_of(params)
-  local keys = { q = leave, ['<Esc>'] = leave }
+  local buf, compared
+  --- Show how the new definition differs from the old one, and again the new one.
+  local function compare()
+    local replaced = asked.question.replaced
+    if not replaced then return client_of.say('there is nothing to compare with: what it replaces is in no file') end
+    compared = not compared
+    float.replace(buf, compared and require('consort.replacing').difference(replaced, params.code) or table.concat(lines, '\n'))
+    vim.bo[buf].syntax = compared and 'diff' or 'lisp'
+    place()
+  end
+  local keys = { q = leave, ['<Esc>'] = leave, c = compare }
   for _, choice in ipairs(choices) do
     keys[choice.key] = function() finish(choice) end
   end
   local more = #queue > 0 and ('; %d more to answer'):format(#queue) or ''
-  _, asked.win = float.open(lines, {
+  buf, asked.win = float.open(lines, {
     title = ('%s asks, until %s%s'):format(present(params.client) and params.client or 'An agent', os.date('%H:%M:%S', asked.question.until_), more),
     hint = hint(),
-    wide = #' a allow · s allow for this session · d deny · q back to the text · 1000 more lines ',
+    wide = #' a allow · s allow for this session · d deny · c compare · q back to the text · 1000 more lines ',
     filetype = 'lisp',
     plain = { { 0, words - 1 } },
     top = true,
@@ -218,6 +240,10 @@ next_question = function()
   current = { question = question, side = 'top' }
   keys_everywhere(true)
   open()
+  require('consort.replacing').find(question.params, function(replaced)
+    question.replaced = replaced
+    place()
+  end)
 end
 
 --- `consort/approve`. Server requests are handled in a coroutine of their own, which waits here for

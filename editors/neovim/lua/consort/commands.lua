@@ -107,6 +107,7 @@ M.table = {
     choices = { 'allow', 'allow-session', 'deny' },
     run = of_name('approve', 'answer'),
   },
+  write = { about = 'put what an agent replaced last into its file', run = lazy('replacing', 'write') },
   breakpoint = {
     about = 'set a breakpoint in this line or take it away; with a condition; none',
     choices = { 'none' },

@@ -71,4 +71,23 @@ export default async function ({ workbench, page, place, step }) {
       writeFileSync(file, original)
     }
   })
+  await step('a name that is nearly a known one: the fix is the name that was meant', async () => {
+    await workbench.scratch('')
+    await page.keyboard.type('(defun size (list)\n(lenght list))')
+    await workbench.knows('the problem', ({ diagnostics }) => diagnostics.some(({ uri, message }) => uri.endsWith('/scratch.lisp') && message.includes('LENGHT')))
+    await workbench.cursor('scratch.lisp', 'lenght')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('ArrowRight')
+    const fix = page.locator('.action-widget .monaco-list-row', { hasText: /^Change to length$/ })
+    await workbench.until('the quick fix', async () => {
+      await page.keyboard.press('Control+.')
+      if (await workbench.soon(() => fix.first().isVisible())) return true
+      await page.keyboard.press('Escape')
+      return false
+    })
+    await workbench.picture('10-meant-dark')
+    await fix.first().click()
+    await workbench.until('the name', async () => (await workbench.text('scratch.lisp')) === '(defun size (list)\n  (length list))')
+  })
 }

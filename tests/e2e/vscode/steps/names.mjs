@@ -52,6 +52,18 @@ export default async function ({ workbench, page, step, loaded }) {
     await page.keyboard.press('Escape')
   }, 'references')
 
+  await step('references from a definition reach the tests that are in another package', async () => {
+    await workbench.ready()
+    await workbench.file('shop.lisp')
+    await workbench.cursor('shop.lisp', '(defun price')
+    await page.keyboard.press('Home')
+    for (let i = 0; i < 8; i++) await page.keyboard.press('ArrowRight')
+    const found = (words) => page.locator('.part.sidebar .monaco-list-row', { hasText: words }).first()
+    await workbench.command('References: Find All References')
+    await workbench.until('the uses in the tests', async () => (await found('(shop:price 20 1)').isVisible()) && (await found('(shop:price 20 10)').isVisible()))
+    await workbench.picture('27-references-dark')
+  }, 'references')
+
   await step('a system is reloaded, with a report of what that changed', async () => {
     await loaded()
     await workbench.command('Consort: Reload a System')

@@ -1,0 +1,92 @@
+--- The definition that an agent's question would replace: its text as its file has it, how the new
+--- one differs, and the way of the new one into the file once it is allowed.
+local client_of = require('consort.client')
+
+local M = {}
+
+---@class consort.Replaced
+---@field file string
+---@field old string the text of the definition
+---@field new? string once it is allowed
+
+---@type consort.Replaced?
+local allowed
+
+local function lines_of(file)
+  local buf = vim.fn.bufnr(file)
+  if buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) then return vim.api.nvim_buf_get_lines(buf, 0, -1, false) end
+  local ok, lines = pcall(vim.fn.readfile, file)
+  return ok and lines or {}
+end
+
+--- Returns the text of a range of a file.
+local function text_of(file, range, encoding)
+  local lines = lines_of(file)
+  local first, last = range.start.line + 1, range['end'].line + 1
+  if not lines[first] or not lines[last] then return end
+  local part = vim.list_slice(lines, first, last)
+  part[#part] = part[#part]:sub(1, vim.str_byteindex(part[#part], encoding, range['end'].character, false))
+  part[1] = part[1]:sub(vim.str_byteindex(part[1], encoding, range.start.character, false) + 1)
+  return table.concat(part, '\n')
+end
+
+--- Find the definition that a question (`consort/approve`) would replace.
+---@param params table
+---@param on_found fun(replaced: consort.Replaced)
+function M.find(params, on_found)
+  local arguments = type(params.arguments) == 'table' and params.arguments or {}
+  local name = arguments['function']
+  if params.class ~= 'modify-running-code' or type(name) ~= 'string' or type(arguments.new_code) ~= 'string' then return end
+  local client = client_of.of()
+  if not client or not client_of.knows(client, 'consort.sourceLocation') then return end
+  client:request('workspace/executeCommand', { command = 'consort.sourceLocation', arguments = { { symbol = name, package = arguments.package } } }, function(error, answer)
+    if error then return end
+    for _, one in ipairs(answer.definitions or {}) do
+      local old = type(one.file) == 'string' and type(one.form) == 'table' and text_of(one.file, one.form, client.offset_encoding)
+      if old and (one.kind or ''):match('function') or old and (one.kind or ''):match('macro') then return on_found({ file = one.file, old = old }) end
+    end
+  end)
+end
+
+--- The old definition and the new one, as a unified difference without its head.
+---@param replaced consort.Replaced
+---@param code string
+---@return string
+function M.difference(replaced, code)
+  local difference = vim.diff(replaced.old .. '\n', code .. '\n', { ctxlen = 100 })
+  return (difference:gsub('^@@[^\n]*\n', ''):gsub('\n$', ''))
+end
+
+--- The person has allowed it: from now on it can be written.
+---@param replaced consort.Replaced
+---@param params table
+function M.allow(replaced, params)
+  allowed = vim.tbl_extend('force', replaced, { new = vim.trim(params.arguments.new_code) })
+end
+
+--- Put the definition that was allowed last where the old one stands in its file. The edit can be
+--- undone, and is not saved.
+function M.write()
+  if not allowed then return client_of.say('no agent has replaced a function of a file here') end
+  local replaced, name = allowed, vim.fn.fnamemodify(allowed.file, ':t')
+  require('consort.goto').line(replaced.file, 1)
+  local buf = vim.api.nvim_get_current_buf()
+  local text = table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), '\n')
+  local at, to = text:find(replaced.old, 1, true)
+  if not at or text:find(replaced.old, at + 1, true) then
+    return client_of.fail(('not written: the old definition is no longer in %s as it was'):format(name))
+  end
+  local function place(offset)
+    local before = text:sub(1, offset)
+    local rows = select(2, before:gsub('\n', ''))
+    return rows, #before - (before:find('\n[^\n]*$') or 0)
+  end
+  local row, column = place(at - 1)
+  local end_row, end_column = place(to)
+  vim.api.nvim_buf_set_text(buf, row, column, end_row, end_column, vim.split(replaced.new, '\n', { plain = true }))
+  vim.api.nvim_win_set_cursor(0, { row + 1, column })
+  allowed = nil
+  client_of.say(('written to %s, not saved yet'):format(name))
+end
+
+return M

@@ -1,0 +1,52 @@
+// What a person is told when something is missing or does not run: one sentence that fits into a
+// notification, and a button for each thing that can be done.
+import * as vscode from 'vscode'
+import { oneLine, plain } from './format.js'
+import { installation, missingSbcl } from './install.js'
+import type { Condition } from './server.js'
+
+/** Say what keeps Lisp from answering, and what can be done. */
+export async function offerHelp(condition: Condition): Promise<void> {
+  if (condition.state === 'dead') return missingSbcl(condition) ? offerSbcl() : offerLog(condition.reason)
+  if (condition.state !== 'down') return offerStart()
+  return { 'not-found': offerConsort, untrusted: offerTrust, stopped: offerStart }[condition.why]()
+}
+
+async function offerConsort(): Promise<void> {
+  const choice = await vscode.window.showWarningMessage('Consort is not installed, or not where it was looked for.', 'Show What to Do', 'Set Its Path', 'Try Again')
+  if (choice === 'Show What to Do') await vscode.commands.executeCommand('consort.editor.walkthrough')
+  if (choice === 'Set Its Path') await vscode.commands.executeCommand('workbench.action.openSettings', 'consort.server.path')
+  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restartServer')
+}
+
+export async function offerSbcl(): Promise<void> {
+  const { title, command } = await installation()
+  const choice = await vscode.window.showWarningMessage('SBCL, the Lisp that Consort needs, is not installed.', title, 'Other Systems', 'Try Again')
+  if (choice === title) {
+    const terminal = vscode.window.createTerminal('Install SBCL')
+    terminal.show()
+    // The person sees it, and presses Enter.
+    terminal.sendText(command, false)
+  }
+  if (choice === 'Other Systems') await vscode.commands.executeCommand('consort.editor.walkthrough')
+  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restart')
+}
+
+async function offerLog(reason: string): Promise<void> {
+  const choice = await vscode.window.showWarningMessage(`Lisp has ended. ${oneLine(plain(firstSentence(reason)), 90)}`, 'Show the Log', 'Try Again')
+  if (choice === 'Show the Log') await vscode.commands.executeCommand('consort.editor.showLog')
+  if (choice === 'Try Again') await vscode.commands.executeCommand('consort.editor.restart')
+}
+
+async function offerTrust(): Promise<void> {
+  const choice = await vscode.window.showInformationMessage('Nothing is run in a folder that you have not trusted.', 'Manage Trust')
+  if (choice !== undefined) await vscode.commands.executeCommand('workbench.trust.manage')
+}
+
+async function offerStart(): Promise<void> {
+  const choice = await vscode.window.showWarningMessage('Consort does not run.', 'Start It', 'Show the Log')
+  if (choice === 'Start It') await vscode.commands.executeCommand('consort.editor.restartServer')
+  if (choice === 'Show the Log') await vscode.commands.executeCommand('consort.editor.showLog')
+}
+
+const firstSentence = (text: string): string => /^.*?[.!?](?=\s|$)/s.exec(text)?.[0] ?? text

@@ -1,0 +1,153 @@
+// A newcomer's first minutes: a new project, a key before anything has started, a machine without
+// SBCL, a folder that is not trusted.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export default async function ({ workbench, page, place, step }) {
+  const program = join(process.env.HOME, '.cargo/bin/consort')
+  const notice = (words) => page.locator('.notification-toast', { hasText: words })
+  const button = (of, words) => of.locator('a.monaco-button', { hasText: words }).first()
+  /** Run with a shell script in the place of the program `consort`. */
+  const instead = async (script, run) => {
+    renameSync(program, `${program}.away`)
+    try {
+      writeFileSync(program, `#!/bin/sh\n${script}\n`)
+      chmodSync(program, 0o755)
+      await run()
+    } finally {
+      renameSync(`${program}.away`, program)
+    }
+  }
+  const end = (name) => execFileSync(process.env.CONSORT_BIN, ['stop'], { cwd: join(place, name), stdio: 'ignore' })
+
+  await step('a new project is made, opened, and gives its first value', async () => {
+    rmSync(join(place, 'greeter'), { recursive: true, force: true })
+    await workbench.empty()
+    try {
+      await workbench.command('Consort: New Project')
+      const input = workbench.quickInput().locator('input').first()
+      await workbench.quickInput().filter({ hasText: 'Its name' }).waitFor()
+      await page.keyboard.type('Greeter')
+      await workbench.quickInput().filter({ hasText: 'Lower-case letters' }).waitFor()
+      await input.fill('')
+      await page.keyboard.type('greeter')
+      await page.keyboard.press('Enter')
+      await workbench.until('the question where', async () => /Where shall greeter be made/.test(await workbench.quickInput().textContent()))
+      await input.fill(`${place}/`)
+      await workbench.until('the place', async () => (await input.inputValue()) === `${place}/`)
+      await workbench.quickInput().locator('a.monaco-button', { hasText: 'Make It Here' }).click()
+      await workbench.until('its files', () => existsSync(join(place, 'greeter/tests.lisp')))
+      // The window is another one, and shows the file that a person begins with.
+      await workbench.until('the file with the focus', () => workbench.hasFocus('greeter.lisp'))
+      await workbench.until('the cursor in the form that is there to be tried', async () => (await workbench.state())?.active?.line === '(greeting "Lisp")')
+      await page.keyboard.press('Alt+Enter')
+      await button(notice('GREETER'), 'Load greeter').click()
+      await workbench.shows('greeter.lisp', '⇒ "Hello, Lisp!"')
+      await workbench.picture('20-new-project-dark')
+    } finally {
+      await workbench.folder('telegraph')
+      if (existsSync(join(place, 'greeter'))) end('greeter')
+    }
+  })
+
+  await step('a key that is pressed before the server is there waits for it', async () => {
+    const go = join(place, 'go')
+    rmSync(go, { force: true })
+    await workbench.ready()
+    await instead(`while [ ! -e '${go}' ]; do sleep 0.05; done\nexec '${process.env.CONSORT_BIN}' "$@"`, async () => {
+      await workbench.command('Consort: Restart the Connection')
+      await workbench.knows('the start', ({ consort }) => consort.condition.state === 'starting')
+      await workbench.file('scratch.lisp')
+      await workbench.cursor('scratch.lisp', '(* x x))')
+      await page.keyboard.press('Alt+Enter')
+      await workbench.shows('scratch.lisp', '…')
+      assert.equal(await page.locator('.notification-toast').count(), 0)
+      writeFileSync(go, '')
+      await workbench.shows('scratch.lisp', 'SQUARE')
+    })
+  })
+
+  await step('without SBCL: what is missing, and a button that installs it', async () => {
+    await workbench.ready()
+    end('telegraph')
+    try {
+      await instead(`PATH=/nonexistent exec '${process.env.CONSORT_BIN}' "$@"`, async () => {
+        await workbench.command('Consort: Restart the Connection')
+        await workbench.scratch('(+ 1 2)')
+        const told = notice('SBCL, the Lisp that Consort needs, is not installed.')
+        await workbench.status().filter({ hasText: 'SBCL is not installed' }).waitFor()
+        await told.waitFor()
+        assert.equal(await page.locator('.notification-toast').count(), 1)
+        await workbench.picture('21-no-sbcl-dark')
+        // The same words and buttons for a key that needs it.
+        await page.keyboard.press('Escape')
+        await workbench.probe.execute('notifications.clearAll')
+        await told.waitFor({ state: 'detached' })
+        await workbench.file('scratch.lisp')
+        await page.keyboard.press('Alt+Enter')
+        await told.waitFor()
+        await button(told, /^Install with/).click()
+        await workbench.until('the command, which waits for Enter', async () => /(apt-get|dnf|pacman|zypper|brew) .*sbcl$/.test(await workbench.terminal()))
+      })
+    } finally {
+      end('telegraph')
+      await workbench.command('Consort: Restart the Connection')
+      await workbench.ready()
+    }
+  })
+
+  await step('a folder that is not trusted: parentheses are checked, nothing runs, and trust begins the rest', async () => {
+    const folder = join(place, 'unknown')
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'found.lisp'), '(defun found (x)\n  (list x :found))\n\n(found 1)\n')
+    const trust = (key, value) => workbench.probe.ask('set', { section: 'security.workspace.trust', key, value })
+    await trust('startupPrompt', 'never')
+    await trust('enabled', true)
+    try {
+      await workbench.folder('unknown')
+      await workbench.knows('the folder not to be trusted', ({ consort }) => consort?.condition.why === 'untrusted')
+      await workbench.status().filter({ hasText: 'not trusted' }).waitFor()
+      await workbench.probe.ask('open', { path: join(folder, 'found.lisp') })
+      await workbench.cursor('found.lisp', '(found 1)')
+      await page.keyboard.press('Backspace')
+      await workbench.knows('the parenthesis to be missed', ({ diagnostics }) => diagnostics.some(({ uri }) => uri.endsWith('/found.lisp')))
+      await page.keyboard.type(')')
+      await workbench.knows('nothing to be missed', ({ diagnostics }) => !diagnostics.some(({ uri }) => uri.endsWith('/found.lisp')))
+      await page.keyboard.press('Alt+Enter')
+      const told = notice('Nothing is run in a folder that you have not trusted.')
+      await told.waitFor()
+      await workbench.picture('22-not-trusted-dark')
+      await button(told, 'Manage Trust').click()
+      await page.locator('.workspace-trust-buttons-row a.monaco-button', { hasText: /^Trust$/ }).first().click()
+      await workbench.ready()
+      await workbench.probe.ask('open', { path: join(folder, 'found.lisp') })
+      await workbench.evaluate('found.lisp', '(list x :found)', 'FOUND')
+      await workbench.evaluate('found.lisp', '(found 1)', '⇒ (1 :FOUND)')
+    } finally {
+      await trust('enabled', false)
+      await workbench.folder('telegraph')
+      end('unknown')
+    }
+  })
+
+  await step("SLIME's keys, once they are asked for; the sheet has them", async () => {
+    await workbench.ready()
+    await workbench.probe.ask('set', { section: 'consort', key: 'keys', value: 'slime' })
+    try {
+      await workbench.scratch('(list :by (* 6 7) :slime)')
+      await workbench.ran('the evaluation', async () => {
+        await page.keyboard.press('Control+c')
+        await page.keyboard.press('Control+c')
+      })
+      await workbench.shows('scratch.lisp', '(:BY 42 :SLIME)')
+      await workbench.command('Consort: Show the Keys')
+      await workbench.until('the sheet', async () => /Alt\+Enter, Ctrl\+C Ctrl\+C +Evaluate the Top-Level Form/.test(await workbench.text('keys/')))
+      await workbench.picture('23-keys-dark')
+    } finally {
+      await workbench.probe.ask('set', { section: 'consort', key: 'keys', value: undefined })
+    }
+  })
+}
