@@ -45,6 +45,9 @@ const OWN_SETTINGS: StaticFeature = {
   },
 }
 
+/** How long the end of a client is waited for, in milliseconds. */
+const STOPPING = 3000
+
 /** Why nothing answers. */
 export type Down = 'not-found' | 'stopped' | 'untrusted'
 export type Condition = ImageState | { state: 'down'; why: Down }
@@ -158,7 +161,7 @@ export class Server implements vscode.Disposable {
       return
     }
     this.log.info(`starting ${this.found.path} lsp (found by: ${this.found.how})`)
-    const client = new LanguageClient('consort', 'Consort', this.serverOptions(this.found.path), this.clientOptions())
+    const client: LanguageClient = new LanguageClient('consort', 'Consort', this.serverOptions(this.found.path), this.clientOptions(() => client === this.client))
     this.client = client
     client.registerFeature(OWN_SETTINGS)
     client.onDidChangeState(({ newState }) => {
@@ -195,10 +198,13 @@ export class Server implements vscode.Disposable {
     this.sent.clear()
     if (this.announced.size > 0) await this.announce([])
     if (client === undefined) return
+    // One that starts again by itself just now cannot be stopped before it has started, and would
+    // announce its commands beside those of the next.
+    if (client.state === State.Starting) await Promise.race([client.start().catch(() => undefined), new Promise((late) => setTimeout(late, STOPPING))])
     try {
-      await client.stop(3000)
+      await client.stop(STOPPING)
     } catch {
-      // The evaluation had ended already.
+      // It had ended already.
     }
   }
 
@@ -224,7 +230,8 @@ export class Server implements vscode.Disposable {
     return { run: program, debug: program }
   }
 
-  private clientOptions(): LanguageClientOptions {
+  /** `current`: whether the client is the one that is used. */
+  private clientOptions(current: () => boolean): LanguageClientOptions {
     return {
       documentSelector: SELECTOR,
       diagnosticCollectionName: 'consort',
@@ -234,6 +241,7 @@ export class Server implements vscode.Disposable {
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => {
+          if (!current()) return { action: CloseAction.DoNotRestart, handled: true }
           // Start again by itself, but not for ever.
           const now = Date.now()
           this.closings = [...this.closings.filter((then) => now - then < 60_000), now]

@@ -129,7 +129,7 @@ export class Workbench {
   }
   /** A window without a folder. */
   empty() {
-    return this.to('ew=true', '.part.sidebar')
+    return this.to('ew=true', '.part.editor')
   }
   go(what, name) {
     return this.to(`${what}=${encodeURIComponent(join(this.place, name))}`, '.explorer-folders-view')
