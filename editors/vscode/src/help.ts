@@ -2,7 +2,7 @@
 // notification, and a button for each thing that can be done.
 import * as vscode from 'vscode'
 import { oneLine, plain } from './format.js'
-import { installation, missingSbcl } from './install.js'
+import { installation, missingSbcl, saysNoSbcl } from './install.js'
 import type { Condition } from './server.js'
 
 /** Say what keeps Lisp from answering, and what can be done. */
@@ -10,6 +10,17 @@ export async function offerHelp(condition: Condition): Promise<void> {
   if (condition.state === 'dead') return missingSbcl(condition) ? offerSbcl() : offerLog(condition.reason)
   if (condition.state !== 'down') return offerStart()
   return { 'not-found': offerConsort, untrusted: offerTrust, stopped: offerStart }[condition.why]()
+}
+
+/**
+ * Show a message of the server, whose kinds are LSP's. That there is no SBCL is said here, with
+ * buttons.
+ */
+export function showMessage(type: number, message: string): void {
+  if (saysNoSbcl(message)) return
+  if (type === 1) void vscode.window.showErrorMessage(message)
+  else if (type === 2) void vscode.window.showWarningMessage(message)
+  else void vscode.window.showInformationMessage(message)
 }
 
 async function offerConsort(): Promise<void> {

@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
 import { plain } from './format.js'
-import { offerHelp, offerSbcl } from './help.js'
+import { offerHelp, offerSbcl, showMessage } from './help.js'
 import { saysNoSbcl } from './install.js'
 import {
   COMMANDS,
@@ -169,6 +169,7 @@ export class Server implements vscode.Disposable {
       if (newState === State.Stopped) this.become({ state: 'down', why: 'stopped' })
     })
     client.onNotification('consort/imageState', (state: ImageState) => this.become(state))
+    client.onNotification('window/showMessage', ({ type, message }: { type: number; message: string }) => showMessage(type, message))
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.(output))
     client.onNotification('consort/logEntry', (entry: LogEntry) => this.logged.fire(entry))
     client.onNotification('consort/approvalOver', ({ id }: { id: string | number }) => this.approvalOver(id))

@@ -79,6 +79,7 @@ export default async function ({ workbench, page, place, step }) {
         const told = notice('SBCL, the Lisp that Consort needs, is not installed.')
         await workbench.status().filter({ hasText: 'SBCL is not installed' }).waitFor()
         await told.waitFor()
+        assert.equal(await page.locator('.notification-list-item', { hasText: 'not on the PATH' }).count(), 0)
         await workbench.picture('21-no-sbcl-dark')
         // The same words and buttons for a key that needs it.
         await page.keyboard.press('Escape')
@@ -87,6 +88,7 @@ export default async function ({ workbench, page, place, step }) {
         await workbench.file('scratch.lisp')
         await page.keyboard.press('Alt+Enter')
         await told.waitFor()
+        assert.equal(await page.locator('.notification-list-item', { hasText: 'not on the PATH' }).count(), 0)
         await button(told, /^Install with/).click()
         await workbench.until('the command, which waits for Enter', async () => /(apt-get|dnf|pacman|zypper|brew) .*sbcl$/.test(await workbench.terminal()))
       })
