@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 /// The oldest SBCL version that Consort is tested with.
-const OLDEST_SBCL: [u32; 3] = [2, 2, 9];
+const OLDEST_SBCL: [u32; 3] = [2, 2, 6];
 /// The time limit for the start of the image: long enough to build a core on a busy machine.
 const STARTING: Duration = Duration::from_secs(300);
 
@@ -135,7 +135,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
             Mark::Missing,
             "lisp",
             &format!("{output} (`{command}`)"),
-            "older than 2.2.9, with which Consort is not tested; a newer one is better",
+            "older than 2.2.6, with which Consort is not tested; a newer one is better",
         )?,
         None => {
             let says = format!("`{command} --version` says: {output}");
