@@ -120,7 +120,7 @@ export default async function ({ workbench, page, place, step }) {
       await page.keyboard.press('Alt+Enter')
       const told = notice('Nothing is run in a folder that you have not trusted.')
       await told.waitFor()
-      await workbench.picture('22-not-trusted-dark')
+      await workbench.shot('22-not-trusted-dark')
       await button(told, 'Manage Trust').click()
       await page.locator('.workspace-trust-buttons-row a.monaco-button', { hasText: /^Trust$/ }).first().click()
       await workbench.ready()
