@@ -1,5 +1,6 @@
 //! Output to the terminal, and the failures of a command.
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -102,18 +103,21 @@ pub(crate) fn width() -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     visible: bool,
+    shown: Cell<bool>,
 }
 
 impl ProgressLine {
     pub(crate) fn new() -> ProgressLine {
         ProgressLine {
             visible: io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            shown: Cell::new(false),
         }
     }
 
     /// Replaces the text of the line.
     pub(crate) fn show(&self, message: &str) -> io::Result<()> {
         if self.visible {
+            self.shown.set(true);
             let width = width().unwrap_or(80).saturating_sub(1);
             let clean: String = shown::line(message).chars().take(width).collect();
             print_error_as_it_is(&format!("\r\x1b[K{clean}"))?;
@@ -121,8 +125,8 @@ impl ProgressLine {
         Ok(())
     }
 
-    /// Erases the line.
+    /// Erases the line, if there is one.
     pub(crate) fn clear(&self) -> io::Result<()> {
-        if self.visible { print_error_as_it_is("\r\x1b[K") } else { Ok(()) }
+        if self.shown.take() { print_error_as_it_is("\r\x1b[K") } else { Ok(()) }
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use super::core::Start;
 use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, InputFrame, InputOverFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
+use super::hang::{Steps, hangs};
 use super::instance::Instance;
 use super::link::{LEFT, Link, Volunteered, lock};
 use super::pipes::{Pipes, Tell};
@@ -91,6 +92,7 @@ impl Running {
         })?;
         let running = slot.insert(running);
         let name = program.path.display();
+        let (leader, steps) = (running.child.id().unwrap_or_default(), Steps::default());
         let ready = tokio::select! {
             biased;
             Ok(ready) = &mut ready => ready,
@@ -108,6 +110,11 @@ impl Running {
             }
             () = crate::steady::sleep(READY) => {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
+                return Err(NotReady { reason, fault: Fault::Mute });
+            }
+            // Another command may load init files of its own first, which wait for a network.
+            how = hangs(leader, &steps, || {}), if program.plain => {
+                let reason = running.explain(&format!("{name} {how} before it was ready"));
                 return Err(NotReady { reason, fault: Fault::Mute });
             }
         };
