@@ -35,7 +35,7 @@ impl Backend for Session {
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         let (store, root) = (self.inner.index.clone(), self.inner.workspace.clone());
-        super::requests::compute(move || store.refreshed(&root, open)).await.value
+        super::requests::compute_all(move || store.refreshed(&root, open)).await
     }
 }
 
