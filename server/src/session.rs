@@ -349,7 +349,7 @@ impl Session {
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let (what, name) = (format!("loading the system {}", load.system), load.system.clone());
-        let work = settle_job(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
+        let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
                 // There may be many files; the caller of the load does not wait for them.
@@ -411,7 +411,7 @@ impl Session {
             let event = Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start };
             let asked = Asked { job: calls::job(|| self.send(event)), answer };
             async move {
-                let result = settle_job(asked).await;
+                let result = settle_kept(asked).await;
                 if result.is_ok()
                     && let Some(doing) = doing
                 {
@@ -502,8 +502,25 @@ struct Asked<T> {
 }
 
 async fn settle_job<T>(Asked { job, answer }: Asked<T>) -> Result<T, ImageError> {
+    if matches!(job, calls::Job::Refused { reports: true }) {
+        let message = calls::NO_FURTHER.into();
+        return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+    }
     let result = settle(answer).await;
     drop(job);
+    result
+}
+
+/// Acts as [`settle_job`] for a job of which something is kept when it succeeds.
+async fn settle_kept<T>(asked: Asked<T>) -> Result<T, ImageError> {
+    if matches!(asked.job, calls::Job::Refused { .. }) {
+        return settle_job(asked).await;
+    }
+    let Asked { job, answer } = asked;
+    let result = settle(answer).await;
+    if result.is_ok() {
+        job.finish();
+    }
     result
 }
 

@@ -38,7 +38,7 @@ A person is asked before load-system, code_*, lisp-edit-form (not its dry_run), 
 debug does at a stop, in their editor or through your client. \
 Refused: do not do it in another way; the answer says what a person can do, so tell them, and go on with what needs nobody (compile-form, \
 diagnostics, evaluate-lisp, run-tests).
-A long or endless evaluation is interrupted at its `timeout` (30 s unless given) and keeps what it had defined. Answers show 4 kB; \
+A long or endless evaluation is interrupted at its `timeout` (in seconds; 30 unless given) and keeps what it had defined. Answers show 4 kB; \
 full-output has the rest.";
 
 /// The server's name and capabilities, for `initialize` and `server/discover`.
@@ -239,7 +239,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all().iter().map(|entry| entry.definition.clone()).collect()))
+        Ok(tools::list())
     }
 
     async fn list_prompts(
@@ -381,6 +381,7 @@ impl ServerHandler for Handler {
         let (running, interrupt) = match client.calls.begins(&context.id, &request) {
             Some(Arrived::Runs(running)) => (Some(running), None),
             Some(Arrived::Interrupts(interrupt)) => (None, Some(interrupt)),
+            Some(Arrived::Cancelled) => return Ok(stopped("The client cancelled the call before it began.").into()),
             None => (None, None),
         };
         if self.stateless.is_none()
@@ -401,11 +402,16 @@ impl ServerHandler for Handler {
         // Status, interrupts and restarts must be answered regardless of other calls.
         let always = entry.definition.name == "image";
         let (needs_image, session) = (entry.needs_image(), self.session.clone());
+        let reads = entry.definition.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
         let work = async move {
             if needs_image {
                 session.image_started().await;
             }
-            entry.call(call, request.arguments.unwrap_or_default()).await
+            let work = entry.call(call, request.arguments.unwrap_or_default());
+            if !reads {
+                return work.await;
+            }
+            requests::reading(work).await.unwrap_or_else(|too_long| stopped(&too_long.to_string()).into())
         };
         let work = async move {
             let Some(running) = running else { return work.await };

@@ -182,7 +182,9 @@ impl Session {
             Some(editor) => {
                 let chars = |byte: usize| file.text[..byte].chars().count();
                 let span = Span { start: chars(range.start), end: chars(range.end) };
-                self.apply_edit(editor.client, &editor.uri, editor.version, vec![(span, by.to_owned())]).await.map_err(|why| {
+                let edit = vec![(span, by.to_owned())];
+                let applied = self.apply_edit(editor.client, &editor.uri, editor.version, edit).await;
+                applied.inspect(|()| super::calls::changes()).map_err(|why| {
                     error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
                 })
             }
@@ -200,6 +202,8 @@ impl Session {
                 }
                 let (file, workspace) = (file.clone(), self.workspace().to_owned());
                 let asd = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
+                // The file is written even if the call ends meanwhile.
+                super::calls::changes();
                 let written = tokio::task::spawn_blocking(move || write(&workspace, &file, &bytes));
                 written.await.map_err(|_| error("not-written", "The file could not be written."))??;
                 if asd {
