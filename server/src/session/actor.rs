@@ -142,7 +142,7 @@ impl Actor {
             checker,
             state: image.state(),
             image,
-            systems: SystemsTold::new(asd.clone()),
+            systems: SystemsTold::new(asd.clone(), workspace.clone()),
             asd,
             workspace,
             clients: BTreeMap::new(),

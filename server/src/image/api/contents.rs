@@ -135,29 +135,13 @@ impl Operation for SystemFiles {
 pub struct WorkspaceSystems {
     /// The workspace's `.asd` files.
     pub asd_files: Vec<PathBuf>,
-}
-
-/// A loaded system with the name of a workspace system that comes from another file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ForeignSystem {
-    /// The system's name.
-    pub system: String,
-    /// The file in which the loaded system was defined.
-    pub file: String,
-    /// The workspace's file that defines a system of that name.
-    pub workspace: String,
-}
-
-/// The answer to `workspace-systems`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ForeignSystems {
-    /// All such systems.
-    pub foreign: Vec<ForeignSystem>,
+    /// The workspace's directory.
+    pub root: PathBuf,
 }
 
 impl Operation for WorkspaceSystems {
     const NAME: &'static str = "workspace-systems";
-    type Answer = ForeignSystems;
+    type Answer = serde::de::IgnoredAny;
 }
 
 /// `loaded-files`: the files of the loaded systems that are defined below a directory.

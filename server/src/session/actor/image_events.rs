@@ -34,6 +34,8 @@ impl Actor {
                         self.provenance.image_is(image);
                         self.had_image = true;
                         self.names.changed();
+                        let (image, systems) = (self.image.clone(), self.systems.clone());
+                        tokio::spawn(async move { systems.tell(&image, "").await });
                         self.busy_until = None;
                         self.hindered = None;
                         self.documents.all_due(Instant::now());

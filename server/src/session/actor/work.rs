@@ -99,7 +99,6 @@ impl Actor {
                 if let Some(frozen) = &mut outcome.frozen {
                     frozen.number = checker.keep_failure(frozen, &session, outcome.error.as_ref(), memory);
                 }
-                outcome.warnings.extend(systems.foreign(&image, &code).await);
                 provenance.package_is(&session, &outcome.package);
                 if outcome.status != EvalStatus::Ok {
                     making.how.push_str(", which did not come to its end");
