@@ -450,4 +450,6 @@
       (loop for (name . outcome) in outcomes
             do (expect (not (eq outcome :succeeded)) (format nil "~A in a process of a chain" name))))))
 
+(load (merge-pathnames "attacks-with-threads.lisp" *tests-directory*))
+
 (finish-tests (format nil "attacks as user ~D" (sb-posix:getuid)))

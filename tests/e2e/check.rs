@@ -250,3 +250,24 @@ fn the_host_reads_nothing_but_lisp_for_what_code_reports() {
     assert!(!String::from_utf8_lossy(&checked.stdout).contains("secret words"), "{checked:?}");
     world.finish();
 }
+
+#[test]
+fn findings_are_about_files_of_the_check_alone() {
+    let world = Installation::new();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let other = elsewhere.path().join("other.lisp");
+    std::fs::write(&other, "(defun other () 1)\n").expect("a source");
+    let begin = format!(r#"{{"file":"{}"}}"#, other.display());
+    let finding = format!(
+        r#"{{"file":"{}","diagnostic":{{"span":[0,1],"severity":"error","code":"x","message":"forged words","related":[]}}}}"#,
+        other.display()
+    );
+    world.write("shop.asd", "(asdf:defsystem \"shop\" :components ((:file \"shop\")))\n");
+    world.write("shop.lisp", &[begin, finding].map(|line| forged(&line)).concat());
+    let checked = world.run(&["check", "shop.asd"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    assert!(!said.contains("forged words"), "{said}");
+    assert!(said.contains("none of the files of this check"), "{said}");
+    world.finish();
+}

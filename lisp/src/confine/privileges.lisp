@@ -24,12 +24,12 @@
                       (sb-posix:write descriptor (vector-sap octets) (length octets)))
       (sb-posix:close descriptor))))
 
-(defun enter-user-namespace ()
+(defun enter-user-namespace (&optional (others 0))
   "Move into a user namespace of its own, from which the memory and the environment of processes
-  outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise. Whether
-  the system lets it."
+  outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise; and into
+  the namespaces whose flags OTHERS are. Whether the system lets it."
   (let ((user (sb-posix:geteuid)) (group (sb-posix:getegid)))
-    (when (zerop (system-call (number-here '(unshare 272 97)) +clone-newuser+))
+    (when (zerop (system-call (number-here '(unshare 272 97)) (logior +clone-newuser+ others)))
       ;; The numbers of user and group stay. Without the mapping it works too, and looks like
       ;; nobody's.
       (handler-case

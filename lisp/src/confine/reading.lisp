@@ -27,7 +27,7 @@
 (defparameter *read-of-system*
   '("/usr/" "/lib/" "/lib32/" "/lib64/" "/bin/" "/opt/" "/nix/store/" "/gnu/store/" "/run/current-system/"
     "/etc/common-lisp/" "/etc/sbcl.rc" "/etc/sbclrc" "/etc/ld.so.cache" "/etc/ld.so.conf" "/etc/localtime" "/etc/timezone" "/etc/os-release"
-    "/etc/debian_version" "/etc/lsb-release" "/etc/passwd" "/etc/group" "/etc/nsswitch.conf" "/etc/hosts" "/etc/services" "/etc/mime.types"
+    "/etc/debian_version" "/etc/lsb-release" "/etc/passwd" "/etc/group" "/etc/nsswitch.conf" "/etc/hosts" "/etc/services" "/etc/protocols" "/etc/mime.types"
     "/etc/ssl/certs/" "/etc/alternatives/" "/etc/locale.conf" "/etc/default/locale"
     "/dev/null" "/dev/zero" "/dev/full" "/dev/random" "/dev/urandom"
     "/proc/self/" "/proc/cpuinfo" "/proc/meminfo" "/proc/version" "/proc/stat" "/proc/loadavg" "/proc/uptime" "/proc/filesystems"

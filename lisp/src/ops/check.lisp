@@ -40,9 +40,15 @@
   "Returns true if the copy is made before there is a text."
   (eq (field params "parked") :true))
 
+(defun threads-p (params)
+  "Returns true if the person lets this copy have threads and a network of its own."
+  (eq (field params "threads") :true))
+
+(defconstant +processors+ 16 "Whose time a copy with threads may use up.")
+
 (defun begin-deadline (params)
   "From now on the time that the check may take counts."
-  (limit-copy (field params "deadline" 10))
+  (limit-copy (* (field params "deadline" 10) (if (threads-p params) +processors+ 1)))
   (set-check-end (field params "deadline" 10)))
 
 (defun begin-in-copy (params)
@@ -56,14 +62,18 @@
     (setf *checking* t)
     report))
 
+(define-global *no-network* nil "In a copy that may have threads: why it has no network of its own, or NIL.")
+
 (defun confine-copy (params report &rest confine-calls)
   "Give up for good what a check may not do; CONFINE-CALLS as CONFINE takes it. Whether the text may
   be checked now: not where it should be confined and cannot be; then also why."
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
-      (setf (values landlock seccomp why)
-            (apply #'confine (sb-ext:native-namestring scratch) (readable-names params) confine-calls)))
+      (let ((scratch (sb-ext:native-namestring scratch)) (readable (readable-names params)))
+        (if (threads-p params)
+            (setf (values landlock seccomp why *no-network*) (confine-with-threads scratch readable (report-descriptor report)))
+            (setf (values landlock seccomp why) (apply #'confine scratch readable confine-calls)))))
     (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)
     (values (or seccomp (not (confined-p params))) why)))
 
@@ -268,6 +278,11 @@
                           for source = (ignore-errors (asdf:system-source-file (asdf:registered-system name)))
                           when (and source (prefix-p (param params "within" 'string) (sb-ext:native-namestring source)))
                             collect (object "system" name "files" (coerce (ignore-errors (loaded-file-facts name)) 'vector)))))
+
+(define-operation "source-directories" :thread (id params)
+  (object "directories" (coerce (remove-duplicates (remove nil (append (directories-of-lisp) (directories-of-systems) (directories-of-fasls)))
+                                                   :test #'string=)
+                                'vector)))
 
 (define-feature "fork" () (bool (can-copy-p)))
 (define-feature "landlock" () (landlock-abi))

@@ -207,6 +207,7 @@ pub(super) async fn start(shared: &Arc<Shared>, params: CheckParams) -> Result<C
         what: "a check",
         deadline: params.deadline,
         memory: params.memory,
+        threads: false,
         first: (PathBuf::new(), 0),
         expected: Expected::default(),
         until_exit: false,

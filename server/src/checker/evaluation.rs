@@ -30,11 +30,14 @@ struct Limits {
     deadline: f64,
     /// Bytes of private memory.
     memory: u64,
+    /// Whether the copy may have threads, and sockets of its own.
+    threads: bool,
 }
 
 impl Limits {
     fn of(params: &EvalInCopyParams) -> Limits {
-        Limits { timeout: params.timeout, deadline: params.deadline, memory: params.memory }
+        let EvalInCopyParams { timeout, deadline, memory, threads, .. } = *params;
+        Limits { timeout, deadline, memory, threads }
     }
 }
 
@@ -61,7 +64,8 @@ pub(super) async fn work<O: Operation>(
     shared: &Arc<Shared>,
     params: WorkInCopyParams<O>,
 ) -> Result<O::Answer, ImageError> {
-    let limits = Limits { timeout: params.timeout, deadline: params.deadline, memory: params.memory };
+    let WorkInCopyParams { timeout, deadline, memory, threads, .. } = params;
+    let limits = Limits { timeout, deadline, memory, threads };
     match answer(shared, "eval-in-copy", params, limits).await? {
         Ok(answer) => Ok(answer),
         // Every answer is an outcome, with fields of its own that may be missing.
@@ -78,7 +82,8 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
     params: P,
     limits: Limits,
 ) -> Result<Result<A, Box<EvalOutcome>>, ImageError> {
-    let job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
+    let mut job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
+    job.threads = limits.threads;
     Ok(meaning(run(shared, &job, Queue::Work).await?, limits.timeout))
 }
 

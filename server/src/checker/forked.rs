@@ -18,6 +18,7 @@ use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::{self, Scratch};
 use super::scratch_use::Watch;
+use super::threads;
 use super::turn::Turn;
 use super::worker::{self, WorkerProcess};
 use crate::fault;
@@ -238,11 +239,17 @@ impl ForkedCheck {
                     }
                     Some(_) => break,
                     None => {
-                        // Files in memory are the copy's memory too.
-                        let memory = (job.memory, self.had, contents.memory());
+                        let copy = pid_handle.as_deref().map(PidHandle::pid).filter(|_| job.threads);
+                        // Files in memory are the copy's memory too, as are buffers of sockets.
+                        let beside = contents.memory().saturating_add(copy.map_or(0, threads::memory));
+                        let memory = (job.memory, self.had, beside);
                         over = passed_limit(pid_handle.as_deref(), now > deadline, within, memory, job.what);
                         if over.is_none() {
-                            over = contents.over().await.map(|what| (Limit::Other, format!("The copy of the image was stopped: {what}.")));
+                            let other = match copy.and_then(threads::over) {
+                                Some(what) => Some(what),
+                                None => contents.over().await,
+                            };
+                            over = other.map(|what| (Limit::Other, format!("The copy of the image was stopped: {what}.")));
                         }
                     }
                 },

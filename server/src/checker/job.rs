@@ -30,6 +30,8 @@ pub(super) struct CheckJob<P> {
     pub(super) params: P,
     pub(super) deadline: f64,
     pub(super) memory: u64,
+    /// Whether the copy may have threads, and sockets of its own.
+    pub(super) threads: bool,
     /// The path of the first text, with its length.
     pub(super) first: (PathBuf, usize),
     /// See [`FileFacts::expected`]; for the first text.
@@ -64,6 +66,7 @@ impl<P> CheckJob<P> {
             params,
             deadline,
             memory,
+            threads: false,
             first: (PathBuf::new(), 0),
             expected: Expected::default(),
             until_exit: false,

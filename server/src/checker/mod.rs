@@ -16,6 +16,7 @@ mod recordings;
 mod report;
 mod scratch;
 mod scratch_use;
+mod threads;
 mod turn;
 mod warm;
 mod worker;
@@ -30,6 +31,7 @@ use crate::image::Image;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
+use crate::image::api::contents::SourceDirectories;
 use crate::image::api::record::{RecordParams, RecordingQuestion};
 use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
@@ -166,6 +168,17 @@ impl Checker {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
         copy::check_system(&self.shared, params, look, progress).await
+    }
+
+    /// Returns the directories in which checks find sources: those that the image knows, and the one
+    /// below which copies have their own.
+    ///
+    /// # Errors
+    /// When there is no image.
+    pub async fn source_directories(&self) -> Result<Vec<PathBuf>, ImageError> {
+        let mut places = self.image.query_when_ready(&SourceDirectories {}).await?.directories;
+        places.push(self.shared.runtime.private.clone());
+        Ok(places)
     }
 
     /// Evaluates code in a throw-away copy: nothing that it does is kept. Dropping the future kills

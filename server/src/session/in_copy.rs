@@ -75,6 +75,7 @@ impl Session {
                     deadline,
                     // Whatever the settings say of checks: nobody is asked about it.
                     confine: true,
+                    threads: config.copy_threads && O::IS_UNDER_TEST,
                     memory,
                 };
                 jobs.start_stoppable(job, reply, async move { checker.work(params).await });

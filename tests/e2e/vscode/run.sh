@@ -58,7 +58,7 @@ done
 
 export CONSORT_PROBE=$place/probe.json
 setsid "$node" "$code/out/node/entry.js" "${common[@]}" --auth none --bind-addr 127.0.0.1:0 --disable-telemetry \
-  --disable-update-check --disable-workspace-trust --disable-getting-started-override >"$out/code-server.log" 2>&1 9>&- &
+  --disable-update-check --disable-getting-started-override >"$out/code-server.log" 2>&1 9>&- &
 group=$!
 # The program prints the port it got.
 end=$((SECONDS + CONSORT_TEST_PATIENCE / 1000))

@@ -196,3 +196,19 @@ impl Operation for LoadedFiles {
     const NAME: &'static str = "loaded-files";
     type Answer = LoadedSystems;
 }
+
+/// `source-directories`: where sources of systems are.
+#[derive(Debug, Clone, Serialize)]
+pub struct SourceDirectories {}
+
+/// The answer to `source-directories`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Directories {
+    /// Directories, with links resolved.
+    pub directories: Vec<PathBuf>,
+}
+
+impl Operation for SourceDirectories {
+    const NAME: &'static str = "source-directories";
+    type Answer = Directories;
+}
