@@ -4,7 +4,7 @@ import os
 import subprocess
 
 PROGRAM = "#!/bin/sh\necho program >>\"$(dirname \"$0\")/ran\"\nexec sbcl \"$@\"\n"
-INIT = '(with-open-file (out (merge-pathnames "ran" *load-truename*) :direction :output :if-exists :append :if-does-not-exist :create) (write-line "init" out))\n'
+INIT = '(with-open-file (out (merge-pathnames (make-pathname :name "ran" :type :unspecific) *load-truename*) :direction :output :if-exists :append :if-does-not-exist :create) (write-line "init" out))\n'
 SOURCE = "(defun greet (name)\n  (no-such-function name))\n\n(+ 1 2)\n"
 # Two keys that need trust, and nothing else.
 WANTS = '[lisp]\ncommand = ["./lisp.sh"]\ninit_file = "init.lisp"\n'

@@ -42,11 +42,11 @@ class Person:
         self.screen.until("the keys", there)
         self.screen.press("Escape")
 
-    def evaluate(self):
-        """The last form, whose value is then seen."""
-        self.screen.command("silent! edit! | call cursor(line('$'), 1)")
+    def evaluate(self, number):
+        """A form at the end of the file, whose value is then seen. NUMBER: another one each time."""
+        self.screen.command(f"silent! edit! | call append(line('$'), '(list :a {number})') | call cursor(line('$'), 1)")
         self.screen.type("\\ee")
-        self.screen.see("(+ 1 2)  ⇒ 3")
+        self.screen.see(f"(list :a {number})  ⇒ (:A {number})")
 
     def close(self):
         if self.screen.running():
@@ -67,7 +67,7 @@ def one_question_comes_and_nothing_runs(person):
     person.screen.type("2")
     person.screen.press("Enter")
     person.keys()
-    person.evaluate()
+    person.evaluate(1)
     person.screen.keep("hostile-not-now")
     assert person.clone.ran() == [], person.clone.ran()
     # The text is checked by the person's own Lisp.
@@ -83,14 +83,14 @@ def one_question_comes_and_nothing_runs(person):
 def after_trust_it_works(person):
     person.screen.command("edit greet.lisp")
     person.clone.trust(env=os.environ | person.env)
-    person.evaluate()
+    person.evaluate(2)
     assert person.clone.ran() == ["init"], person.clone.ran()
     person.close()
     # Another editor is not asked either.
     person.open()
     person.keys()
     person.screen.see("greet.lisp ", without=[QUESTION])
-    person.evaluate()
+    person.evaluate(3)
 
 
 def main():

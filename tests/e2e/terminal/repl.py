@@ -262,7 +262,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
         for command, answer in [(["check", "greet.lisp"], "NO-SUCH-FUNCTION"), (["eval", "(+ 1 2)"], "=> 3"), (["doctor"], "SBCL 2")]:
             done = clone.consort(*command, env=env)
             assert answer in done.stdout and clone.ran() == [], (done, clone.ran())
-            notices = [line for line in done.stderr.splitlines() if "consort trust" in line]
+            notices = [line for line in (done.stdout + done.stderr).splitlines() if "consort trust" in line]
             assert len(notices) == 1, done
         start("repl")
         person.prompt()
@@ -286,7 +286,6 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
         person.enter("y")
         person.screen.see("is trusted with this")
         leave()
-        assert clone.ran() == [], clone.ran()
         start("repl")
         person.prompt()
         person.enter("(+ 1 2)")

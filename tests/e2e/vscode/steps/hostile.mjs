@@ -7,7 +7,7 @@ import { join } from 'node:path'
 
 const FILES = {
   'lisp.sh': '#!/bin/sh\necho program >>"$(dirname "$0")/ran"\nexec sbcl "$@"\n',
-  'init.lisp': '(with-open-file (out (merge-pathnames "ran" *load-truename*) :direction :output :if-exists :append :if-does-not-exist :create) (write-line "init" out))\n',
+  'init.lisp': '(with-open-file (out (merge-pathnames (make-pathname :name "ran" :type :unspecific) *load-truename*) :direction :output :if-exists :append :if-does-not-exist :create) (write-line "init" out))\n',
   'greet.lisp': '(defun greet (name)\n  (no-such-function name))\n\n(list 1 2)\n',
   'consort.toml': '[lisp]\ncommand = ["./lisp.sh"]\ninit_file = "init.lisp"\n',
 }
