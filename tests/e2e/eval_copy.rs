@@ -272,7 +272,10 @@ async fn code_under_test_has_threads_and_a_loopback_of_its_own_where_the_person_
     ] {
         let outcome = under_test(&lone, &code).await;
         let error = outcome.error.as_ref().expect("an error");
-        assert!(code.contains("join-thread") || error.message.contains("outside its temporary directory"), "{code}: {outcome:?}");
+        assert!(
+            code.contains("join-thread") || error.message.contains("outside its temporary directory"),
+            "{code}: {outcome:?}"
+        );
     }
     assert_eq!(std::fs::read_to_string(&victim).expect("it is still there"), "precious");
     assert_eq!(values(&lone.eval("(boundp '*sum*)").await), ["NIL"]);

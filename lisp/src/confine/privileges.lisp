@@ -42,12 +42,13 @@
 ;;; The environment
 
 (defparameter *secret-words*
-  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC")
+  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC" "BEARER" "SALT" "PHRASE" "TOTP" "SAS" "SIGNATURE")
   "A variable is a secret when one of these is among the words of its name.")
 
 (defparameter *secret-stems*
-  '("TOKEN" "TOKENS" "SECRET" "SECRETS" "PASSWORD" "PASSWORDS" "PASSWD" "PASSPHRASE" "APIKEY" "ACCESSKEY" "SECRETKEY" "PRIVATEKEY" "CREDENTIAL" "CREDENTIALS"
-    "CONNECTIONSTRING" "CONNECTIONSTRINGS")
+  '("TOKEN" "TOKENS" "SECRET" "SECRETS" "PASSWORD" "PASSWORDS" "PASSWD" "PASSPHRASE" "PASSCODE" "PASS" "PW" "PWD" "APIKEY" "ACCESSKEY" "SECRETKEY"
+    "PRIVATEKEY" "AUTHKEY" "SIGNINGKEY" "MASTERKEY" "ENCRYPTIONKEY" "DEPLOYKEY" "APPKEY" "CREDENTIAL" "CREDENTIALS"
+    "CONNECTIONSTRING" "CONNECTIONSTRINGS" "AUTHORIZATION" "SESSIONID" "SESSID")
   "The same, also where a word of its name only ends with it.")
 
 (defparameter *secret-variables*
@@ -58,13 +59,16 @@
 (defparameter *plain-variables* '("PWD" "OLDPWD") "Those that only look like secrets.")
 
 (defparameter *secret-parts*
-  '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY=")
+  '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY="
+    "PASSWORD\":" "SECRET\":" "TOKEN\":" "&SIG=" "?SIG=" "X-AMZ-SIGNATURE=")
   "A value is a secret when one of these is in it, in small letters or large: keys, headers,
   connection strings.")
 
 (defparameter *token-beginnings*
   '("ghp_" "gho_" "ghs_" "ghu_" "ghr_" "github_pat_" "glpat-" "xoxb-" "xoxp-" "xapp-" "sk-" "sk_live_" "rk_live_" "AKIA" "ASIA" "AIza" "ya29." "eyJ" "npm_"
-    "pypi-" "hf_" "hvs." "SG." "dop_v1_" "shpat_" "lin_api_" "AGE-SECRET-KEY-")
+    "pypi-" "hf_" "hvs." "SG." "dop_v1_" "shpat_" "shpss_" "shpca_" "shppa_" "lin_api_" "lin_oauth_" "AGE-SECRET-KEY-" "glrt-" "gldt-" "glcbt-" "glsoat-" "glimt-" "glagent-"
+    "xoxa-" "xoxr-" "xoxe-" "xoxe." "whsec_" "dckr_pat_" "dp.pt." "dp.st." "pul-" "PMAK-" "sntrys_" "sntryu_" "nfp_" "rubygems_" "GOCSPX-" "ATATT3" "ATCTT3" "xkeysib-"
+    "tskey-" "sq0csp-" "sq0atp-" "ntn_" "secret_" "pscale_tkn_" "pscale_pw_" "r8_" "gsk_" "xai-" "pplx-" "nvapi-" "hvb." "hvr." "figd_" "doo_v1_" "dor_v1_" "CLOJARS_")
   "How tokens of well-known services begin.")
 
 (defun words-of-variable (name)

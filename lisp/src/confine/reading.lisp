@@ -17,6 +17,17 @@
     ".config/1Password/" ".config/sops/" ".age/" ".bitcoin/" ".ethereum/" ".config/solana/" ".electrum/" ".Xauthority" ".ICEauthority" ".config/pulse/cookie"
     ".subversion/" ".pki/" ".purple/" ".weechat/" ".irssi/" ".mutt/" ".config/msmtp/" ".msmtprc" ".fetchmailrc" ".mbsyncrc" ".python_history" ".psql_history"
     ".mysql_history" ".sqlite_history" ".node_repl_history" ".histfile" ".zhistory" ".sh_history" ".viminfo" ".lesshst" ".local/share/fish/" ".local/share/atuin/"
+    ".config/google-chrome-beta/" ".config/google-chrome-unstable/" ".config/google-chrome-for-testing/" ".config/yandex-browser/" ".config/opera-beta/"
+    ".config/opera-developer/" ".config/vivaldi-snapshot/" ".config/microsoft-edge-beta/" ".config/microsoft-edge-dev/" ".config/qutebrowser/" ".config/epiphany/"
+    ".config/falkon/" ".config/thorium/" ".zen/" ".floorp/" ".waterfox/" ".tor-browser/" ".config/zen/" ".config/librewolf/" ".local/share/torbrowser/"
+    ".local/share/qutebrowser/" ".local/share/epiphany/" ".cache/mozilla/" ".cache/google-chrome/" ".cache/chromium/" ".moonchild productions/"
+    ".config/Code - OSS/" ".config/VSCodium/" ".config/Cursor/" ".cursor/" ".vscode-server/" ".local/share/code-server/" ".local/share/opencode/" ".continue/"
+    ".config/anthropic/" ".config/openai/" ".config/goose/" ".kaggle/" ".databrickscfg" ".snowflake/" ".snowsql/" ".netlify/" ".config/netlify/" ".config/stripe/"
+    ".local/share/com.vercel.cli/" ".config/vercel/" ".config/hcloud/" ".config/scw/" ".config/linode-cli" ".aliyun/" ".tccli/" ".bluemix/" ".config/helm/"
+    ".config/argocd/" ".pulumi/" ".hgrc" ".config/hg/" ".curlrc" ".wgetrc" ".ssh2/" ".putty/" ".config/filezilla/" ".config/remmina/" ".local/share/remmina/" ".vnc/"
+    ".config/syncthing/" ".local/state/syncthing/" ".config/wireguard/" ".monero/" ".litecoin/" ".zcash/" ".dogecoin/" ".config/Exodus/" ".config/Ledger Live/"
+    ".config/keybase/" ".local/share/TelegramDesktop/" ".config/Element/" ".local/share/pass/" ".local/share/password-store/" ".config/Yubico/" ".config/age/"
+    ".minisign/" ".step/" ".terraformrc" ".config/nix/netrc" ".jira.d/" ".config/jgit/" ".local/share/zsh/" ".config/fish/fish_history" ".sbcl_history"
     ".local/share/evolution/" ".local/share/gnupg/" ".local/state/bash/" ".local/state/zsh/")
   "Below a home directory.")
 

@@ -71,8 +71,13 @@ pub(crate) fn print_error(text: &str) -> io::Result<()> {
     print_error_as_it_is(&shown::terminal(text))
 }
 
-/// Writes to standard output without escaping: colours around text that is escaped already, JSON,
-/// and a program's own output. A test has the list of its callers.
+/// Writes a line of JSON to standard output, escaped as JSON is.
+pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
+    print_as_it_is(&format!("{}\n", shown::json(&value.to_string())))
+}
+
+/// Writes to standard output without escaping: colours around text that is escaped already, and a
+/// program's own output. A test has the list of its callers.
 pub(crate) fn print_as_it_is(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
