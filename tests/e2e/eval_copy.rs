@@ -226,7 +226,7 @@ const SOCKETS: &str = r#"
       (let ((stream (socket-make-stream socket :input t :output t)))
         (format stream "hello~%")
         (finish-output stream)
-        (read-line stream)))))"#;
+        (values (read-line stream))))))"#;
 
 /// Whether the system makes network namespaces for us. Where it does not, sockets are refused.
 fn has_namespaces() -> bool {
