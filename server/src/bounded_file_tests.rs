@@ -14,6 +14,7 @@ const ALLOWED: &Allowed = &[
     ("checker/memory.rs", "/proc/{}/smaps_rollup", "the kernel's file"),
     ("checker/scratch_use.rs", "place.join(\"maps\")", "the kernel's file"),
     ("checker/scratch.rs", "/dev/urandom", "the kernel's device; so many bytes are taken"),
+    ("checker/threads.rs", "/proc/{process}/net", "the kernel's files"),
     ("cli/eval.rs", "read_to_string(&mut code)", "the person's own standard input"),
     ("cli/serve.rs", "/dev/null", "the kernel's device"),
     ("host/election.rs", "stream.read_to_end", "a connection, with a deadline"),
