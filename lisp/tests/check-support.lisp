@@ -107,16 +107,45 @@
                #'< :key (lambda (diagnostic) (aref (field diagnostic "span") 0))))
 
 (defvar *failures* 0)
+(defvar *test* nil "The name of the test that runs.")
+(defvar *tests-run* 0)
+(defvar *failed-tests* '() "The names of the tests that failed, newest first.")
+(defvar *test-names* (remove "" (uiop:split-string (or (sb-posix:getenv "CONSORT_TEST_NAMES") "")) :test #'string=)
+  "The names of the tests to run, or parts of them; none for all.")
+
+(defun test-wanted-p (name)
+  "Returns true if the test NAME is to be run. A test within another one is part of it."
+  (or *test* (null *test-names*)
+      (let ((name (substitute #\- #\Space (string-downcase name))))
+        (some (lambda (part) (search (string-downcase part) name)) *test-names*))))
+
+(defmacro test (name &body body)
+  "Runs BODY, which has checks, if the test of this NAME is to be run. The name is given with hyphens
+  for spaces."
+  `(call-test ,name (lambda () ,@body)))
+
+(defun call-test (name function)
+  (when (test-wanted-p name)
+    (incf *tests-run*)
+    (let ((*test* (or *test* name)))
+      (funcall function))))
 
 (defmacro expect (form &optional (name (prin1-to-string form)))
-  "Count and tell a failure when FORM is false."
-  `(unless ,form
-     (incf *failures*)
-     (format t "~&FAILED: ~A~%" ,name)))
+  "Counts a failure and reports it, with the test that runs, when FORM is false."
+  `(unless ,form (count-failure ,name)))
+
+(defun count-failure (what)
+  (incf *failures*)
+  (when *test* (pushnew *test* *failed-tests* :test #'string=))
+  (format t "~&FAILED~@[ ~A~]: ~A~%" *test* what))
 
 (defun finish-tests (title &key skipped)
   "Tells how it went and ends with the exit code: 77 when nothing failed and the tests were
   SKIPPED."
+  (when (and *test-names* (zerop *tests-run*) (not skipped))
+    (count-failure (format nil "no test has one of ~{~A~^, ~} in its name" *test-names*)))
+  (format t "~@[~&Tests that failed, as names for lisp/tests/run.sh:~{ ~A~}~%~]"
+          (mapcar (lambda (name) (substitute #\- #\Space name)) (reverse *failed-tests*)))
   (format t "~&~A: ~:[~D failed~;~:[all passed~;skipped~]~]~%" title (zerop *failures*) (if (zerop *failures*) skipped *failures*))
   (finish-output)
   (leave (cond ((plusp *failures*) 1) (skipped 77) (t 0))))

@@ -84,7 +84,7 @@
 (defun check-when-told (params)
   "Does the work of a parked copy."
   (let ((report (begin-in-copy params)))
-    ;; Where it cannot be confined, or not while files can still be opened, there is nothing to win.
+    ;; There is nothing to win if it cannot be confined, or not while files can still be opened.
     (unless (or (not (confined-p params)) (plusp (landlock-abi))) (leave 0))
     (unless (confine-copy params report) (leave 0))
     (send-line report (object "parked" (world-json (field params "world"))) :flush t)

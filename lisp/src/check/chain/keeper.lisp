@@ -175,8 +175,8 @@
         when (member head '("DEFUN" "DEFGENERIC") :test #'string=) collect (string-upcase token)))
 
 (defun other-tokens (keeper old new)
-  "Those of OLD and NEW, the names that lines of the base text and of an edited one in their place
-  define, that only one of the two texts defines."
+  "Returns the names among OLD and NEW, which lines of the base text and of an edited one in their
+  place define, that only one of the two texts defines."
   (let ((all (or (keeper-tokens keeper)
                  (let ((text (check-text (keeper-check keeper))))
                    (setf (keeper-tokens keeper) (forgettable-tokens text 0 (length text)))))))
@@ -186,7 +186,7 @@
                (set-exclusive-or old new :test #'string=))))
 
 (defun known-function-p (keeper token)
-  "Whether TOKEN names a function that the image has, in one of the packages of the text."
+  "Returns true if TOKEN names a function that the image has, in one of the packages of the text."
   (some (lambda (package)
           (let ((symbol (and (package-name package) (find-symbol (plain-name token) package))))
             (and symbol
@@ -344,13 +344,13 @@
   (leave 0))
 
 (defun same-findings-p (a b)
-  "Whether A and B are the same findings, in whatever order."
+  "Returns true if A and B are the same findings, in whatever order."
   (flet ((key (finding)
            (list (finding-start finding) (finding-end finding) (finding-severity finding) (finding-code finding) (finding-message finding))))
     (null (set-exclusive-or (mapcar #'key a) (mapcar #'key b) :test #'equal))))
 
 (defun base-agrees-p (keeper)
-  "Whether the records give what the check of the base text found."
+  "Returns true if the records give what the check of the base text found."
   (same-findings-p (settled-findings (keeper-check keeper) (coerce (keeper-base keeper) 'list) (keeper-ghosts keeper))
                    (chain-told (keeper-chain keeper))))
 

@@ -53,7 +53,7 @@
       (mapcar #'symbol-name (keyword-parameters lambda-list))))
 
 (defun image-takes-keyword-p (name keyword)
-  "Whether a method in the image takes KEYWORD."
+  "Returns true if a method in the image takes KEYWORD."
   (handler-case (method-takes-keyword-p name keyword)
     (error () nil)))
 
