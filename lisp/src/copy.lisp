@@ -274,7 +274,7 @@
 
 (defconstant +pr-set-pdeathsig+ 1)
 
-(define-global *in-copy* nil "Whether this process is a copy of the image, in which nothing stops.")
+(define-global *in-copy* nil "True if this process is a copy of the image, in which nothing stops.")
 (define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
 
 (defun die-with-parent (parent)

@@ -344,7 +344,7 @@
             "stderr" (captured-or-nothing (evaluation-stderr evaluation))
             "warnings" (reported-warnings evaluation)
             "error" (or-null error)
-            ;; Of an attempt, which has a clock and a heap of its own, it would mean nothing.
+            ;; An attempt has a clock and a heap of its own, so the timing would mean nothing.
             "timing" (or-null (and (not *attempt*) timing))
             "package" package)))
 

@@ -56,7 +56,7 @@ pub enum Copies {
     Process,
 }
 
-/// What happens at an unhandled error of an editor's evaluation, where the editor has a debugger.
+/// The action at an unhandled error of an editor's evaluation, where the editor has a debugger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// The evaluation stops, and the person is asked the first time.

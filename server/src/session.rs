@@ -24,9 +24,9 @@ mod jobs;
 mod loaded_texts;
 pub mod log;
 mod names;
-mod others_work;
 mod outside_workspace;
 mod part;
+mod people_definitions;
 mod plan;
 mod provenance;
 pub mod recompile;
@@ -409,7 +409,7 @@ impl Session {
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
             let event = Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start };
-            let asked = Asked { job: calls::job(|| self.send(event)), answer };
+            let asked = SentJob { job: calls::job(|| self.send(event)), answer };
             async move {
                 let result = settle_job(asked).await;
                 if result.is_ok()
@@ -481,10 +481,10 @@ impl Session {
     }
 
     /// Acts as [`Session::ask`]; the work is a job of the current call.
-    fn ask_job<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Asked<T> {
+    fn ask_job<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> SentJob<T> {
         let (reply, answer) = oneshot::channel();
         let event = event(reply);
-        Asked { job: calls::job(|| self.send(event)), answer }
+        SentJob { job: calls::job(|| self.send(event)), answer }
     }
 
     /// Sends an event at once; the answer comes later. Dropping the receiver cancels the work.
@@ -496,12 +496,12 @@ impl Session {
 }
 
 /// A job that was sent to the actor.
-struct Asked<T> {
+struct SentJob<T> {
     job: calls::Job,
     answer: oneshot::Receiver<Result<T, ImageError>>,
 }
 
-async fn settle_job<T>(Asked { job, answer }: Asked<T>) -> Result<T, ImageError> {
+async fn settle_job<T>(SentJob { job, answer }: SentJob<T>) -> Result<T, ImageError> {
     let result = settle(answer).await;
     drop(job);
     result

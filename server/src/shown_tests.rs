@@ -25,7 +25,7 @@ const ALLOWED: &Allowed = &[
     ("cli/repl/read.rs", "is_terminal()", "a question about the stream"),
     ("cli/repl/read.rs", "colour(", "a question about the stream"),
     ("cli/repl/screen.rs", "", "escaped there, when it is a terminal"),
-    ("cli/repl/talk.rs", "print_error_as_it_is(&shown)", "the renderer escapes, and colours"),
+    ("cli/repl/session.rs", "print_error_as_it_is(&shown)", "the renderer escapes, and colours"),
     ("cli/serve.rs", "io::stdout().lock()", "one of Consort's own words, for the client that started it"),
     ("cli/status.rs", "print_as_it_is(&format!(\"{status}", "JSON"),
     ("cli/status.rs", "json!(", "JSON"),

@@ -210,7 +210,7 @@ fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
     world.write("forged.lisp", &format!("(defun before () 1)\n{done}(defun after () (undefined-thing))\n"));
     let checked = world.run(&["check", "forged.lisp"]);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
-    // One that also says that it came to all of the text, or to the last form alone, and leaves
+    // A check that also says that it came to all of the text, or to the last form alone, and leaves
     // with code 0.
     let leave = "(eval-when (:compile-toplevel) (sb-ext:exit :code 0 :abort t))\n";
     for places in [r#"{"at":[0,100000]}"#, r#"{"at":[0,300]}"#, r#"{"at":[280,281]}"#] {

@@ -233,7 +233,7 @@ impl Driver {
     /// Waits for an image. Before a host has had one, the diagnostics that are asked for are those
     /// of the text alone; the client is told when there are more.
     fn image_is_ready(&self) {
-        // It starts with the first request that needs it.
+        // The image starts with the first request that needs it.
         self.world.run(&["eval", "1"]);
         until("an image that is ready", || self.world.status()["image"]["state"] == "ready");
     }

@@ -79,7 +79,7 @@ export class StatusBar implements vscode.Disposable {
   }
 }
 
-/** One sentence that fits into a notification, and a button for each thing that can be done. */
+/** A sentence that fits into a notification, and a button for each thing that can be done. */
 async function offerConsort(): Promise<void> {
   const choice = await vscode.window.showWarningMessage('Consort is not installed, or not where it was looked for.', 'Show What to Do', 'Set Its Path', 'Try Again')
   if (choice === 'Show What to Do') await vscode.commands.executeCommand('consort.editor.walkthrough')

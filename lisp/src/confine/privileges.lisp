@@ -55,7 +55,7 @@
     "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "SUDO_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "XAUTHORITY" "KRB5CCNAME")
   "Others that are secrets, or lead to them.")
 
-(defparameter *plain-variables* '("PWD" "OLDPWD") "Those that only look like secrets.")
+(defparameter *plain-variables* '("PWD" "OLDPWD") "The variables that only look like secrets.")
 
 (defparameter *secret-parts*
   '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY=")
@@ -123,8 +123,8 @@
         do (setf (sb-alien:deref (sb-alien:sap-alien (int-sap at) (* (sb-alien:unsigned 8)))) 0)))
 
 (defun first-environment ()
-  "Where the environment that this process began with starts and ends in its memory (proc(5), stat:
-  env_start, env_end), or NIL. It keeps what was unset or set to something else since."
+  "Returns the start and end in memory of the environment that this process began with (proc(5),
+  stat: env_start, env_end), or NIL. It keeps what was unset or set to something else since."
   (ignore-errors
    (let* ((stat (with-open-file (in "/proc/self/stat" :external-format :latin-1) (read-line in)))
           ;; The fields behind the program's name, which may have blanks in it; the first is the

@@ -37,7 +37,7 @@
 (defparameter *read-of-home*
   '("common-lisp/" ".local/share/common-lisp/" ".config/common-lisp/" ".cache/common-lisp/" "quicklisp/" ".quicklisp/" ".local/share/ocicl/"
     ".config/ocicl/" ".qlot/" ".cache/qlot/" ".roswell/" ".local/share/roswell/")
-  "Where sources and their fasls usually are, below a home directory.")
+  "The usual directories of sources and their fasls below a home directory.")
 
 (defun real-name (name)
   "The native name of the file or directory NAME, links resolved; a directory's ends with a slash.
@@ -141,7 +141,7 @@
         (push name outer)))))
 
 (defun directories-of-lisp ()
-  "Where this Lisp, its contribs and its own sources are."
+  "Returns the directories of this Lisp, its contribs and its own sources."
   (append (list (and sb-ext:*runtime-pathname* (directory-of (native-name sb-ext:*runtime-pathname*)))
                 (and sb-ext:*core-pathname* (directory-of (native-name sb-ext:*core-pathname*)))
                 (let ((home (and (internal-p 'sbcl-directory) (sbcl-directory)))) (and home (real-name home))))
@@ -159,7 +159,8 @@
   (if (pathnamep name) (sb-ext:native-namestring name) name))
 
 (defun directories-of-systems ()
-  "Where ASDF and Quicklisp look for systems, and where the loaded ones are."
+  "Returns the directories in which ASDF and Quicklisp look for systems, and those of the loaded
+  ones."
   (append
    (loop for (directory) in (ignore-errors (asdf/source-registry:flatten-source-registry)) collect (ignore-errors (real-name directory)))
    (loop for entry in asdf:*central-registry* collect (ignore-errors (real-name (uiop:ensure-directory-pathname (eval entry)))))
@@ -175,7 +176,8 @@
 (sb-ext:defglobal *persons-translations* '() "In a copy: where the person has ASDF put fasls, as ASDF keeps it.")
 
 (defun directories-of-fasls ()
-  "Where the person has ASDF put fasls. Not a home directory, nor one above it."
+  "Returns the directory into which ASDF puts fasls for the person. Not a home directory, nor one
+  above it."
   (let ((homes (home-directories)))
     (loop for (nil place) in (coerce *persons-translations* 'list)
           for directory = (and (pathnamep place)
@@ -185,8 +187,8 @@
             collect directory)))
 
 (defun directories-of-text (params)
-  "Where the file, or the files and the definitions of systems, that PARAMS name are. Of a home
-  directory, or one above it, only the files."
+  "Returns the directories of the file, or the files and the definitions of systems, that PARAMS
+  name. Of a home directory, or one above it, only the files."
   (let ((homes (home-directories))
         (names (append (list (field params "path") (field params "asd"))
                        (coerce (field params "asd_files" #()) 'list)

@@ -36,9 +36,9 @@
   (let ((name (field params "scratch")))
     (sb-ext:parse-native-namestring (string-right-trim "/" name) nil *default-pathname-defaults* :as-directory t)))
 
-(defun parked-p (params)
+(defun warm-p (params)
   "Returns true if the copy is made before there is a text."
-  (eq (field params "parked") :true))
+  (eq (field params "warm") :true))
 
 (defun begin-deadline (params)
   "From now on the time that the check may take counts."
@@ -49,7 +49,7 @@
   "Does the first work of a copy: connect, say who it is, and take over the compiler. The REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
-    (unless (parked-p params) (begin-deadline params))
+    (unless (warm-p params) (begin-deadline params))
     (redirect-asdf (scratch-directory params))
     (keep-asdf)
     (allow-free-run)
@@ -74,7 +74,7 @@
 
 (defun check-in-copy (params)
   "Does the check in the copy: everything after the fork."
-  (if (parked-p params)
+  (if (warm-p params)
       (check-when-told params)
       (let* ((report (begin-in-copy params))
              (check (check-of-params params report (field params "path") (field params "text"))))
@@ -82,12 +82,12 @@
         (multiple-value-call #'finish-check check report (confine-copy params report)))))
 
 (defun check-when-told (params)
-  "Does the work of a parked copy."
+  "Does the work of a warm copy."
   (let ((report (begin-in-copy params)))
-    ;; Where it cannot be confined, or not while files can still be opened, there is nothing to win.
+    ;; There is nothing to win if it cannot be confined, or not while files can still be opened.
     (unless (or (not (confined-p params)) (plusp (landlock-abi))) (leave 0))
     (unless (confine-copy params report) (leave 0))
-    (send-line report (object "parked" (world-json (field params "world"))) :flush t)
+    (send-line report (object "warm" (world-json (field params "world"))) :flush t)
     (let ((params (await-text params report)))
       (begin-deadline params)
       (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
@@ -248,7 +248,7 @@
 (define-operation "check" :thread (id params)
   (param params "text" 'string)
   (check-check-params params)
-  (when (parked-p params)
+  (when (warm-p params)
     (let ((world (and (quiet-p) (car *world*))))
       (unless world (refuse "busy" "The image is not at rest"))
       (setf params (append params (list "world" world)))))

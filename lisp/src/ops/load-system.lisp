@@ -64,7 +64,8 @@
 
 ;;; Progress
 
-(defvar *progress* nil "What is called with each action of ASDF, in the thread that loads a system for the host.")
+(defvar *progress* nil "The function that is called with each action of ASDF, in the thread that
+  loads a system for the host.")
 
 ;; ASDF itself has a method on its classes, which makes the directories of what is written.
 (defmethod asdf:perform :before (operation component)

@@ -1,5 +1,5 @@
-//! One client from start to end: its messages and the image's events as they come, and what becomes
-//! of its stops when it leaves.
+//! A client's connection from start to end: its messages and the image's events as they come, and
+//! what becomes of its stops when it leaves.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -85,7 +85,7 @@ pub fn list() -> Vec<Program> {
 pub(crate) async fn end() -> Vec<Program> {
     let ended = blocking(list).await;
     let begun = Instant::now();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let left = blocking(running).await;
         if left.is_empty() {
@@ -99,8 +99,8 @@ pub(crate) async fn end() -> Vec<Program> {
         for pid in left {
             if kill {
                 PidHandle::new(pid).iter().for_each(PidHandle::kill);
-            } else if !told.contains(&pid) {
-                told.push(pid);
+            } else if !reported.contains(&pid) {
+                reported.push(pid);
                 // A stopped program sees SIGTERM when it goes on.
                 signal(pid, Signal::TERM);
                 signal(pid, Signal::CONT);

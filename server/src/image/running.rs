@@ -15,7 +15,7 @@ use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, InputFrame, InputOverFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::instance::Instance;
 use super::link::{LEFT, Link, Volunteered, lock};
-use super::pipes::{Pipes, Tell};
+use super::pipes::{LineSink, Pipes};
 use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
 use super::rate::Rate;
@@ -145,7 +145,7 @@ impl Running {
         let Started { child, link, out, err } = start(&launch)?;
         let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let heard = events.clone();
-        let tell: Tell = Arc::new(move |text, stderr| {
+        let tell: LineSink = Arc::new(move |text, stderr| {
             let _ = heard.send(ImageEvent::Printed { text, stderr }); // the session may have ended
         });
         let pipes = Pipes::open(out, err, tell, &runtime.handle)?;

@@ -138,7 +138,7 @@ impl Peer {
         let (answer, answered) = oneshot::channel();
         self.waiting().insert(id, answer);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_value(params)}));
-        let _given_up = GivenUp { peer: self, id };
+        let _given_up = CancelOnDrop { peer: self, id };
         let result = tokio::select! {
             result = answered => result.ok(),
             () = self.inner.closed.cancelled() => None,
@@ -197,12 +197,12 @@ impl Peer {
 }
 
 /// Cancels a request of the server at the client if the requester ends first.
-struct GivenUp<'a> {
+struct CancelOnDrop<'a> {
     peer: &'a Peer,
     id: i64,
 }
 
-impl Drop for GivenUp<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         // A received answer has removed the entry.
         if self.peer.waiting().remove(&self.id).is_some() && !self.peer.inner.closed.is_cancelled() {

@@ -41,9 +41,9 @@ pub(crate) struct Calls {
 /// The part of a call that happens when it arrives.
 #[derive(Debug)]
 pub(crate) enum Arrived {
-    /// It can be interrupted.
+    /// A call that can be interrupted.
     Runs(Running),
-    /// It has interrupted the calls before it.
+    /// An interrupt, which has ended the calls before it.
     Interrupts(Interrupt),
 }
 

@@ -100,8 +100,8 @@ pub(crate) trait Tool {
     }
 
     /// The outcome of the call as far as it is known before approval is requested.
-    fn foreseen(_: &Call, _: &Self::Input) -> impl Future<Output = Foreseen<Self::Output>> + Send {
-        std::future::ready(Foreseen::Nothing)
+    fn before_approval(_: &Call, _: &Self::Input) -> impl Future<Output = BeforeApproval<Self::Output>> + Send {
+        std::future::ready(BeforeApproval::Nothing)
     }
 
     /// How the tool reads the code in its arguments, which a person is told with the code.
@@ -119,7 +119,7 @@ pub(crate) trait Tool {
 
 /// The outcome of a call, as far as it is known before approval is requested.
 #[derive(Debug)]
-pub(crate) enum Foreseen<T> {
+pub(crate) enum BeforeApproval<T> {
     Nothing,
     /// The answer: the call would fail even with approval, or needs none.
     Answer(Reply<T>),
@@ -403,11 +403,12 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                     Some((class, _)) => call.session.would_ask(call.client, *class, T::NAME).await,
                     None => false,
                 };
-                let foreseen = if asks { T::foreseen(&call, &input).await } else { Foreseen::Nothing };
-                let (foreseen, tried) = match foreseen {
-                    Foreseen::Answer(reply) => (Some(reply), None),
-                    Foreseen::Tried(tried) => (None, Some(tried)),
-                    Foreseen::Nothing => (None, None),
+                let before_approval =
+                    if asks { T::before_approval(&call, &input).await } else { BeforeApproval::Nothing };
+                let (before_approval, tried) = match before_approval {
+                    BeforeApproval::Answer(reply) => (Some(reply), None),
+                    BeforeApproval::Tried(tried) => (None, Some(tried)),
+                    BeforeApproval::Nothing => (None, None),
                 };
                 let asked = asked.map(|(class, subject)| (class, Subject { tried, ..subject }));
                 let reads = if asks { T::reads(&input) } else { None };
@@ -420,11 +421,11 @@ async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: Json
                     (asked, _) => asked,
                 };
                 let consent = match asked {
-                    _ if foreseen.is_some() => Consent::Given(None),
+                    _ if before_approval.is_some() => Consent::Given(None),
                     Some(operation) => call.asker.ask(&call.session, call.client, T::NAME, operation, given).await,
                     None => Consent::Given(None),
                 };
-                match (consent, foreseen) {
+                match (consent, before_approval) {
                     (_, Some(reply)) => reply,
                     (Consent::Given(permit), None) => {
                         call.permit = permit;

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::event::{Event, Start};
 use super::jobs::{Jobs, Kind};
-use super::{Asked, ClientId, EvalRequest, Session, calls, settle_job};
+use super::{ClientId, EvalRequest, SentJob, Session, calls, settle_job};
 use crate::config::Config;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{TryEvaluationParams, WorkInCopyParams};
@@ -80,7 +80,7 @@ impl Session {
                 jobs.start_stoppable(job, reply, async move { checker.work(params).await });
             }));
             let event = Event::Run { client, what, kind: Kind::Other, start };
-            settle_job(Asked { job: calls::job(|| session.send(event)), answer }).await
+            settle_job(SentJob { job: calls::job(|| session.send(event)), answer }).await
         }
     }
 }

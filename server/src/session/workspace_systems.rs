@@ -17,13 +17,13 @@ const STARTING: Duration = Duration::from_secs(120);
 
 /// The files registered in an image, and the systems already reported.
 #[derive(Debug, Clone)]
-pub(super) struct SystemsTold {
+pub(super) struct RegisteredSystems {
     asd: Arc<AsdFiles>,
-    told: Arc<Mutex<Told>>,
+    registered: Arc<Mutex<Registered>>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Registered {
     /// The image's own id.
     image: String,
     files: Option<Vec<PathBuf>>,
@@ -31,9 +31,9 @@ struct Told {
     named: HashSet<String>,
 }
 
-impl SystemsTold {
-    pub(super) fn new(asd: Arc<AsdFiles>) -> SystemsTold {
-        SystemsTold { asd, told: Arc::default() }
+impl RegisteredSystems {
+    pub(super) fn new(asd: Arc<AsdFiles>) -> RegisteredSystems {
+        RegisteredSystems { asd, registered: Arc::default() }
     }
 
     /// Registers the workspace's files in the image, unless they are known there. Does nothing
@@ -52,15 +52,15 @@ impl SystemsTold {
             return Vec::new();
         }
         let foreign = self.ask(image, false).await;
-        let mut told = self.lock();
-        let new = foreign.into_iter().filter(|system| told.named.insert(system.system.clone()));
-        new.map(|system| EvalWarning { kind: "WARNING".into(), message: words(&system) }).collect()
+        let mut registered = self.lock();
+        let new = foreign.into_iter().filter(|system| registered.named.insert(system.system.clone()));
+        new.map(|system| EvalWarning { kind: "WARNING".into(), message: message(&system) }).collect()
     }
 
     fn knows(&self, image: &Image) -> bool {
         let ImageState::Ready { image, .. } = image.state() else { return false };
-        let told = self.lock();
-        told.image == image && told.files.is_some()
+        let registered = self.lock();
+        registered.image == image && registered.files.is_some()
     }
 
     /// Registers the files in the image, which may still be starting. `again`: files may have been
@@ -85,11 +85,11 @@ impl SystemsTold {
         match image.query(&WorkspaceSystems { asd_files: asd_files.clone() }).await {
             Ok(answer) => {
                 if let ImageState::Ready { image: id, .. } = image.state() {
-                    let mut told = self.lock();
-                    if told.image != id {
-                        told.named.clear();
+                    let mut registered = self.lock();
+                    if registered.image != id {
+                        registered.named.clear();
                     }
-                    (told.image, told.files) = (id, Some(asd_files));
+                    (registered.image, registered.files) = (id, Some(asd_files));
                 }
                 answer.foreign
             }
@@ -100,8 +100,8 @@ impl SystemsTold {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Registered> {
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,7 +111,7 @@ fn loads(code: &str) -> bool {
     ["load", "asdf", "require", "system"].iter().any(|word| code.contains(word))
 }
 
-fn words(system: &ForeignSystem) -> String {
+fn message(system: &ForeignSystem) -> String {
     format!(
         "The loaded system {} is {}, not the workspace's {}. To load that one: (asdf:load-asd {:?}), then (asdf:load-system {:?} :force t).",
         system.system, system.file, system.workspace, system.workspace, system.system

@@ -37,7 +37,7 @@ impl Store {
     /// of files and by the length of those that have changed.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
         let (paths, cut) = lisp_files(root);
-        // One refresh at a time: others would read the same files.
+        // Only a single refresh at a time: others would read the same files.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut files = HashMap::new();
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();

@@ -54,7 +54,7 @@ impl Kind {
 pub struct Use {
     /// The name as written.
     pub written: String,
-    /// Its span.
+    /// The span of the reference.
     pub span: Span,
     /// The kind of the reference.
     pub kind: Kind,
@@ -115,7 +115,7 @@ enum Reading {
     Template,
     /// Quoted data.
     Data,
-    /// What the reader skips under all features.
+    /// The spans that the reader skips under all features.
     Skipped,
 }
 

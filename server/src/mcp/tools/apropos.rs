@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::apropos::{self, Found, Wanted};
+use crate::ide::apropos::{self, AproposQuery, Found};
 
 /// The tool `apropos`.
 pub(crate) struct Apropos;
@@ -39,7 +39,7 @@ an empty pattern and a package: all that it has.";
 
     async fn call(call: Call, input: Input) -> Reply<Found> {
         let Input { pattern, package, external, limit } = input;
-        let wanted = Wanted { pattern, package: package.clone(), external: external.unwrap_or(false), limit };
+        let wanted = AproposQuery { pattern, package: package.clone(), external: external.unwrap_or(false), limit };
         match apropos::find(&call.session, wanted).await {
             Ok((facts, text)) => Reply { text, facts, failed: false, full: None },
             Err(error) => Failure::of(error, package.as_deref()).into(),

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::in_copy::{self, Where};
+use super::in_copy::{self, EvalPlace};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::expand::{self, Facts};
-use crate::model::expansion::{ExpandRequest, How};
+use crate::model::expansion::{ExpandExtent, ExpandRequest};
 
 /// The tool `macroexpand-form`.
 pub(crate) struct MacroexpandForm;
@@ -29,7 +29,7 @@ pub(crate) struct Input {
     timeout: Option<f64>,
     /// Where
     #[serde(default, rename = "in")]
-    place: Option<Where>,
+    place: Option<EvalPlace>,
 }
 
 impl Tool for MacroexpandForm {
@@ -47,7 +47,7 @@ LOOP, or WITH-* generate.";
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
         let Input { form, full, package, timeout, place } = input;
-        let how = if full == Some(true) { How::Full } else { How::One };
+        let how = if full == Some(true) { ExpandExtent::Full } else { ExpandExtent::One };
         let confined = in_copy::in_copy(place);
         let request =
             ExpandRequest { text: form, package: package.clone(), how, timeout, confined, ..ExpandRequest::default() };

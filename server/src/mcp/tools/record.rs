@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::facts::Facts;
-use super::in_copy::{self, Where};
+use super::in_copy::{self, EvalPlace};
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::recording::{Kind, Question, answered, recorded};
 use crate::model::error_kind::ErrorKind;
@@ -114,7 +114,7 @@ impl Tool for Record {
             Some(test) => format!("Run the test {test} and record it"),
             None => "Run code and record it".into(),
         };
-        Ok(in_copy::asks(call, Some(Where::Copy), (Class::Eval, Subject { what, code, ..Subject::default() })))
+        Ok(in_copy::asks(call, Some(EvalPlace::Copy), (Class::Eval, Subject { what, code, ..Subject::default() })))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool};
+use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::{chatter, reload};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
@@ -84,10 +84,10 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
 }
 
 /// The answer of a reload of code that the compiler rejects.
-async fn foresee(call: &Call, what: Reload) -> Foreseen<Reloaded> {
-    match call.session.foresee(call.client, &what).await {
-        Ok(_) => Foreseen::Nothing,
-        Err(failure) => Foreseen::Answer(Reply::new(failure.render(), Reloaded::failed(&failure), true)),
+async fn precheck(call: &Call, what: Reload) -> BeforeApproval<Reloaded> {
+    match call.session.precheck(call.client, &what).await {
+        Ok(_) => BeforeApproval::Nothing,
+        Err(failure) => BeforeApproval::Answer(Reply::new(failure.render(), Reloaded::failed(&failure), true)),
     }
 }
 
@@ -148,10 +148,10 @@ Reports what was redefined and which callers are stale.";
         Some(Reads::InImage(input.package.clone().unwrap_or_else(|| "CL-USER".into())))
     }
 
-    async fn foreseen(call: &Call, input: &Self::Input) -> Foreseen<Reloaded> {
+    async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
         let (code, package) = (input.code.clone(), input.package.clone());
         let (file, line) = (input.filename.clone().map(PathBuf::from), input.position.unwrap_or(1).max(1));
-        foresee(call, Reload::Code { code, package, file, line }).await
+        precheck(call, Reload::Code { code, package, file, line }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
@@ -336,9 +336,9 @@ Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
         Some(Reads::InImage(package.unwrap_or_else(|| "CL-USER".into())))
     }
 
-    async fn foreseen(call: &Call, input: &Self::Input) -> Foreseen<Reloaded> {
+    async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
         let (function, code) = (input.function.clone(), input.new_code.clone());
-        foresee(call, Reload::Function { function, code, package: input.package.clone(), file: None, line: 1 }).await
+        precheck(call, Reload::Function { function, code, package: input.package.clone(), file: None, line: 1 }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {

@@ -118,7 +118,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What is to be done.
+/// The action.
 struct Planned {
     old: String,
     new: String,

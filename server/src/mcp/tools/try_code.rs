@@ -165,7 +165,7 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
         debug: false,
         threads: false,
     };
-    // One after the other, as all work of agents in copies.
+    // The candidates run one after the other, as all work of agents in copies does.
     let all = async {
         let mut tried = Vec::new();
         for candidate in candidates {

@@ -123,8 +123,8 @@ mod tests {
             let state = ImageState::Starting { what: round.to_string() };
             events.send(ImageEvent::State(state.clone())).unwrap();
             let (client, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "test".into() });
-            let Some(Feedback::Image(told)) = feedback.recv().await else { panic!("no state") };
-            assert_eq!(told, state);
+            let Some(Feedback::Image(received)) = feedback.recv().await else { panic!("no state") };
+            assert_eq!(received, state);
             session.detach(client);
         }
     }

@@ -51,7 +51,7 @@ impl Actor {
         client.starts_threads |= params.threads;
         let evaluation = Evaluation { params, memory, placed, output: request.output, how, reply };
         if client.stopped {
-            // What is evaluated while a program waits, such as the mended function, waits for
+            // Code that is evaluated while a program waits, such as the mended function, waits for
             // nothing.
             return self.begin_evaluation(id, Kind::WorldChange, evaluation);
         }
