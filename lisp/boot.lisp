@@ -40,9 +40,9 @@
   "The style warning for what is defined again. Its name is not exported."
   (find-symbol "REDEFINITION-WARNING" "SB-KERNEL"))
 
-(defun compile-sources (directory)
+(defun compile-sources (directory &optional (before (constantly nil)))
   "Compile and load every source; the fasls. What is undefined when all is compiled is an error
-  too."
+  too. BEFORE is called with the number of each."
   (let ((undefined '()))
     (prog1
         (handler-bind ((sb-ext:compiler-note #'muffle-warning)
@@ -50,7 +50,10 @@
                        (warning (lambda (warning) (push (princ-to-string warning) undefined))))
           (with-compilation-unit ()
             (let ((*compile-verbose* nil) (*compile-print* nil))
-              (mapcar (lambda (name) (compile-source name directory)) *sources*))))
+              (loop for name in *sources*
+                    for number from 1
+                    do (funcall before number)
+                    collect (compile-source name directory)))))
       (when undefined
         (error "Warnings of the build as a whole:~{~%~A~}" (remove-duplicates undefined :test #'string=))))))
 
@@ -63,6 +66,11 @@
                 until (zerop count)
                 do (write-sequence buffer out :end count)))))))
 
+(defun tell-step (number)
+  "Tell the host how far the build is, in a line that it knows."
+  (format t "; consort build: ~D of ~D~%" number (1+ (length *sources*)))
+  (finish-output))
+
 (defun build ()
   "Make what the environment's CONSORT_OUTPUT names: a fasl when it ends in .fasl, else a core.
   Fasls in between are deleted."
@@ -72,7 +80,7 @@
          (directory (uiop:ensure-directory-pathname (sb-ext:parse-native-namestring (concatenate 'string output ".build")))))
     (ensure-directories-exist directory)
     (unwind-protect
-         (let ((fasls (compile-sources directory)))
+         (let ((fasls (compile-sources directory #'tell-step)))
            (when (string= (pathname-type output-file) "fasl")
              (concatenate-files fasls output-file)
              (return-from build output-file)))
@@ -81,6 +89,7 @@
 
 (defun save-core (output-file)
   "Write the core and leave."
+  (tell-step (1+ (length *sources*)))
   (warm-up)
   (asdf:clear-configuration)
   (setf asdf:*central-registry* '())

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use consort::ide::context::{Backend, Context, Cursor, Made};
+use consort::ide::context::{Backend, Context, Cursor, RecordedDefinition};
 use consort::ide::format::rules::Bodies;
 use consort::ide::index::Snapshot;
 use consort::ide::name_index::NameIndex;
@@ -51,7 +51,7 @@ impl Backend for Macros {
         (Arc::default(), true)
     }
 
-    fn made(&self, _: &str, _: &str) -> Vec<Made> {
+    fn made(&self, _: &str, _: &str) -> Vec<RecordedDefinition> {
         Vec::new()
     }
 
@@ -77,7 +77,7 @@ impl Compiler for Later {
 struct Job {
     /// The refactoring and its place.
     what: String,
-    /// What the process reads.
+    /// The input of the process.
     lisp: String,
 }
 
@@ -198,7 +198,7 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
             ensure!(*document.text() == applied(&after, &back).as_str(), "{what}: not undone to the same bytes");
             let form = document.scan().form_at(selection.start).map(|form| form.span);
             let Some(form) = form else { continue };
-            // What is before and behind the form is as it was.
+            // The text before and behind the form is as it was.
             let all = document.text().len_chars();
             let first = changes.iter().map(|(span, _)| span.start).min().unwrap_or(0).min(form.start);
             let behind = all - form.end;

@@ -14,7 +14,7 @@ use consort::text::scanner::{Scanner, TokenKind};
 use consort::text::toplevel::Scan;
 use consort_tests::{real_files, registry};
 
-/// Where Debian puts the sources of SBCL.
+/// Debian's directory of the sources of SBCL.
 const SBCL: &str = "/usr/share/sbcl-source";
 
 /// Files on which the two may differ, by the end of their path, and why.
@@ -30,7 +30,7 @@ fn the_scanner_agrees_with_sbcl_s_reader_on_real_files() -> Result<()> {
     let roots = registry::libraries().into_iter().chain([sbcl.to_owned()]);
     let files: Vec<PathBuf> = roots.flat_map(|root| real_files::below(&root, &["lisp"])).collect();
     let paths: Result<Vec<&str>> = files.iter().map(|file| file.to_str().context("a path that is not UTF-8")).collect();
-    // One line of JSON for each file.
+    // A line of JSON for each file.
     let answers = real_files::ask_sbcl("read-forms.lisp", paths?.join("\n"))?;
     ensure!(answers.len() == files.len(), "SBCL answered for {} of {} files", answers.len(), files.len());
 
@@ -91,8 +91,8 @@ fn compare(file: &Path, answer: &str) -> Result<Result<usize, String>> {
     Ok(Ok(read.len()))
 }
 
-/// Where the object of a form may begin: at its start, and behind each guard (with its feature) at
-/// its start.
+/// The places where the object of a form may begin: at its start, and behind each guard (with its
+/// feature) at its start.
 fn starts_behind_guards(form: &[char]) -> Vec<usize> {
     let text: String = form.iter().collect();
     let offset = |byte: usize| text[..byte].chars().count();

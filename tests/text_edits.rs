@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, ensure};
 use consort::ide::edit_form::{self, Operation};
 use consort::ide::format::rules::Bodies;
-use consort::ide::format::{Options, Wanted, format};
+use consort::ide::format::{IndentRange, Options, format};
 use consort::ide::index::Snapshot;
 use consort::ide::outline::{definitions, selectors};
 use consort::text::decode;
@@ -38,7 +38,7 @@ fn texts(libraries: &[&str]) -> Result<BTreeMap<PathBuf, String>> {
 
 fn formatted(text: &str, options: Options) -> String {
     let tree = Tree::parse(text);
-    let wanted = Wanted { lines: 0..usize::MAX, typing: false };
+    let wanted = IndentRange { lines: 0..usize::MAX, typing: false };
     let mut new = text.to_owned();
     for (range, by) in format(&tree, &wanted, &Bodies::of(&tree), options).into_iter().rev() {
         new.replace_range(range, &by);

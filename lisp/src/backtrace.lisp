@@ -120,8 +120,8 @@
           finally (return (or relevant (form-frames below))))))
 
 (defun form-frames (frames)
-  "Where none of FRAMES is of a function of the user's: what was being evaluated, or that the text
-  was being read."
+  "Returns the place to show when none of FRAMES is of a function of the user's: what was being
+  evaluated, or that the text was being read."
   (loop for (frame caller) on frames
         until (eq (first frame) 'call-user-code)
         when (and (evaluator-frame-p frame) (rest frame))

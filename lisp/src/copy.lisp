@@ -143,6 +143,29 @@
   #-(and linux (or x86-64 arm64))
   (call-c "fork" sb-alien:int))
 
+(defconstant +thread-octets+ 1024 "Of the C library's record of a thread, those among which the thread's id is.")
+
+#+linux
+(defun thread-id-address ()
+  "Where the C library keeps the system's id of this thread, by which it sends the thread signals;
+  NIL where that cannot be told. The system's fork does not tell the C library of the new id."
+  (let ((record (foreign-address "pthread_self"))
+        (id (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 186 #-x86-64 178))))
+    (when record
+      (let* ((start (call-c "pthread_self" sb-alien:unsigned-long))
+             (found (loop for offset from 0 below +thread-octets+ by 4
+                          when (= id (sap-32 (int-sap (+ start offset)) 0)) collect (+ start offset))))
+        (and found (null (rest found)) (first found))))))
+
+#-linux
+(progn
+  (defun thread-id-address () "Nothing needs it here." nil))
+
+(defun renew-thread-id (address)
+  "In a copy: have ADDRESS, of THREAD-ID-ADDRESS, hold the id of the copy's thread."
+  (when address
+    (setf (sap-32 (int-sap address) 0) (sb-posix:getpid))))
+
 (defun start-world ()
   "Let the other threads go on."
   (call-c "gc_start_the_world" sb-alien:void)
@@ -198,6 +221,7 @@
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
   (let ((pid nil)
+        (thread-id (thread-id-address))
         (c-locks (c-variables '("code_allocator_lock" "alloc_profiler_lock")))
         (mutexes (c-variables '("finalizer_mutex")))
         (conditions (c-variables '("finalizer_condvar")))
@@ -213,6 +237,7 @@
              ;; everybody.
              (if collecting (sb-thread:thread-yield) (sleep (min patience 1/20)))))
          (when (eql pid 0)
+           (renew-thread-id thread-id)
            (free-locks-of-stopped)
            ;; Within another WITHOUT-INTERRUPTS they would stay off.
            (funcall (the function in-copy) (lambda (work) (with-local-interrupts (funcall (the function work))))))))
@@ -274,7 +299,7 @@
 
 (defconstant +pr-set-pdeathsig+ 1)
 
-(define-global *in-copy* nil "Whether this process is a copy of the image, in which nothing stops.")
+(define-global *in-copy* nil "True if this process is a copy of the image, in which nothing stops.")
 (define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
 
 (defun die-with-parent (parent)
@@ -308,9 +333,9 @@
 ;;; In the image
 
 (defun call-with-alarm (seconds alarm function)
-  "Call FUNCTION. After SECONDS, ALARM is called in it: a copy has no other thread that could do
-  that."
-  (let ((timer (sb-ext:make-timer alarm)))
+  "Call FUNCTION. After SECONDS, ALARM is called in it, in this thread: a copy has no other thread of
+  ours that could do that."
+  (let ((timer (sb-ext:make-timer alarm :thread sb-thread:*current-thread*)))
     (sb-ext:schedule-timer timer seconds)
     (unwind-protect (funcall function)
       (sb-ext:unschedule-timer timer))))

@@ -140,13 +140,13 @@
 
 ;;; The start
 
-(define-global *image-id* "" "This image's own name, new at each start.")
+(define-global *image-id* "" "The image's own name, new at each start.")
 
 (defun image-id ()
   "The id of this image, new at each start: the same over every front end is the same image."
   *image-id*)
 (define-global *started* 0 "When this image began to serve, in units of GET-INTERNAL-REAL-TIME.")
-(define-global *features-of-image* '() "What DEFINE-FEATURE collected, newest first.")
+(define-global *features-of-image* '() "The features that DEFINE-FEATURE collected, newest first.")
 
 (defmacro define-feature (name () &body body)
   "Tells the host the value of BODY as feature NAME (docs/wire.md, `ready`), a JSON value."

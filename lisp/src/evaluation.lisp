@@ -244,9 +244,24 @@
                                 Define them for classes of your own instead."
                     (restore-shared-printing)))
 
+(define-global *asdf-actions* (list 0)
+  "Counts what may have loaded a system, or made one the workspace's (ops/load-system.lisp). A cons of
+  the number.")
+(define-global *asdf-actions-seen* 0 "The number when an evaluation was last warned of foreign systems.")
+
+(declaim (ftype function foreign-system-warnings))
+
+(defun warn-of-foreign-systems (evaluation)
+  "Have EVALUATION tell of loaded systems that are not the workspace's, if there may be new ones."
+  (unless (eql (car *asdf-actions*) (shiftf *asdf-actions-seen* (car *asdf-actions*)))
+    (dolist (message (foreign-system-warnings))
+      (incf (evaluation-warnings-count evaluation))
+      (push (object "type" "WARNING" "message" message) (evaluation-warnings evaluation)))))
+
 (defun end (evaluation &aux (timer (evaluation-deadline evaluation)))
   (setf (evaluation-state evaluation) :ended)
   (take-back-redefinitions evaluation)
+  (warn-of-foreign-systems evaluation)
   (world-changed)
   (end-step evaluation)
   (with-lock (*running-lock*)
@@ -344,7 +359,7 @@
             "stderr" (captured-or-nothing (evaluation-stderr evaluation))
             "warnings" (reported-warnings evaluation)
             "error" (or-null error)
-            ;; Of an attempt, which has a clock and a heap of its own, it would mean nothing.
+            ;; An attempt has a clock and a heap of its own, so the timing would mean nothing.
             "timing" (or-null (and (not *attempt*) timing))
             "package" package)))
 

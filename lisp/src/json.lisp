@@ -12,7 +12,7 @@
 
 (defconstant +depth-limit+ 200 "How deep arrays and objects may nest in what is read.")
 (defconstant +digits-limit+ 2000 "How many digits a number may have in what is read: more would take quadratic time.")
-(defconstant +replacement+ #xFFFD "What stands for a code point that UTF-8 cannot carry.")
+(defconstant +replacement+ #xFFFD "The replacement for a code point that UTF-8 cannot carry.")
 
 (define-condition json-error (error)
   ((message :initarg :message :reader json-error-message)
@@ -191,7 +191,8 @@
                (arithmetic-error () (if (minusp exponent) 0d0 (json-fail input "A number that is too large"))))))))
 
 (defun string-end (input start)
-  "Where the string's closing quote is, and whether only ASCII without escapes is before it."
+  "Returns the position of the string's closing quote, and true if only ASCII without escapes is
+  before it."
   (declare (optimize speed (safety 0)) (type json-input input) (type index start))
   (let ((octets (json-input-octets input))
         (end (json-input-end input))

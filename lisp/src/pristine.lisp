@@ -45,7 +45,7 @@
 ;;; PRINT-OBJECT. A user's method for a class of the system's, such as T or CONDITION, would print
 ;;; all that a check tells.
 
-(define-global *print-methods* '() "Those of the build; none until they were noted.")
+(define-global *print-methods* '() "The methods of the build; none until they were noted.")
 (define-global *print-methods-seen* '() "The list of PRINT-OBJECT's methods when it was last found to be without one that everybody's printing would go through.")
 
 (defun note-print-methods ()

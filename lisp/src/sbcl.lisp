@@ -191,7 +191,7 @@ KIND is one of
                            (funcall refuse name (package-name package))
                            (apply function designator more))))))))
 
-;;; Where a definition was made (compiler/main.lisp, code/debug-info.lisp): a source that is read
+;;; The source of a definition (compiler/main.lisp, code/debug-info.lisp): a source that is read
 ;;; like a file that LOAD reads.
 
 (define-internal make-source-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-SOURCE-INFO"))

@@ -16,8 +16,10 @@
   (wakes nil :type (or null (unsigned-byte 62)))
   (thread nil :type boolean))
 
-(define-global *deadlines* (make-timer-queue "consort deadlines") "What interrupts evaluations. Nothing in it may wait.")
-(define-global *flushes* (make-timer-queue "consort flushes") "What sends streamed output. It may wait for the host.")
+(define-global *deadlines* (make-timer-queue "consort deadlines") "The timers that interrupt
+  evaluations. None of them may wait.")
+(define-global *flushes* (make-timer-queue "consort flushes") "The timers that send streamed output.
+  They may wait for the host.")
 
 (defun schedule (queue seconds function)
   "Have FUNCTION called in SECONDS, by the thread of QUEUE; a timer for CANCEL."

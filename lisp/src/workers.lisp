@@ -104,7 +104,7 @@
 ;;; Work that is not a session's
 
 (define-global *starting* '() "The evaluations of requests that have a thread of their own, from before it runs until it ends.")
-(defvar *own-evaluation* nil "That of the request that this thread was made for.")
+(defvar *own-evaluation* nil "The evaluation of the request that this thread was made for.")
 
 (defun call-starting (evaluation function)
   "Call FUNCTION in the thread that was made for the request of EVALUATION, which the dispatcher put
@@ -135,7 +135,7 @@
   (wake (sb-thread:make-semaphore :name "consort helper") :type sb-thread:semaphore :read-only t))
 
 (defconstant +idle-helpers+ 2 "Threads that wait for work.")
-(define-global *idle-helpers* '() "Those that wait, the last to be done first.")
+(define-global *idle-helpers* '() "The helpers that wait, the last to be done first.")
 (define-global *helpers-lock* (sb-thread:make-mutex :name "consort helpers")
   "Held while a helper comes to wait or is given work.")
 

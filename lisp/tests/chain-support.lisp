@@ -34,7 +34,7 @@
   (sort (mapcar #'finding-facts-of diagnostics) #'string< :key #'prin1-to-string))
 
 (defun process-ended-p (pid)
-  "Whether the process PID, which was not reaped, has ended."
+  "Returns true if the process PID, which was not reaped, has ended."
   (let ((line (with-open-file (in (format nil "/proc/~D/stat" pid) :external-format :latin-1) (read-line in))))
     (char= #\Z (char line (+ 2 (position #\) line :from-end t))))))
 

@@ -292,7 +292,8 @@
     (refused (condition) (refused-errno condition))))
 
 (defun clone-with (flags third)
-  "Whether clone with FLAGS and THIRD as its third argument makes a process, which ends at once."
+  "Returns true if clone with FLAGS and THIRD as its third argument makes a process, which ends at
+  once."
   (outcome-of (lambda () (let ((pid (call '(56 220) flags 0 third 0 0))) (if (zerop pid) (leave 0) (wait-for-copy pid))))))
 
 (defun words-in-memory (masked-low masked-high mask)
@@ -399,55 +400,60 @@
     (call-c "prctl" sb-alien:int (sb-alien:int 4) (sb-alien:unsigned-long 1))))
 
 (format t "~&as ~:[a plain user~;root~]:~%" (zerop (sb-posix:getuid)))
-(let ((possible (possible-attacks)) (here (landlock-abi)))
-  (expect (> (length possible) 50) "most attacks are possible without confinement")
-  (loop for (limit words) in *kernels*
-        do (if (<= limit here)
-               (attack-all possible limit words)
-               (format t "~&  Landlock ~D (~A): not on this kernel~%" limit words))))
+(test "attacks"
+  (let ((possible (possible-attacks)) (here (landlock-abi)))
+    (expect (> (length possible) 50) "most attacks are possible without confinement")
+    (loop for (limit words) in *kernels*
+          do (if (<= limit here)
+                 (attack-all possible limit words)
+                 (format t "~&  Landlock ~D (~A): not on this kernel~%" limit words)))))
 
 ;; The calls that compiling takes are allowed, on each machine.
-(loop for (limit) in *kernels*
-      when (<= limit (landlock-abi))
-        do (let ((*landlock-limit* limit))
-             (expect (equal '(t t t 9)
-                            (call-in-new-copy
-                             (lambda ()
-                               (confine-scratch)
-                               (list (plusp (length (funcall (compile nil '(lambda (x) (list x))) 1)))
-                                     (progn (sb-ext:gc :full t) t)
-                                     (and (probe-file *victim*) t)
-                                     (with-open-file (in *victim*) (length (read-line in)))))))
-                     (format nil "compiling, collecting and reading with Landlock ~D" limit))
-             (when (plusp limit)
-               (expect (equal '(t nil)
+(test "allowed-calls"
+  (loop for (limit) in *kernels*
+        when (<= limit (landlock-abi))
+          do (let ((*landlock-limit* limit))
+               (expect (equal '(t t t 9)
                               (call-in-new-copy
                                (lambda ()
                                  (confine-scratch)
-                                 (let ((file (in-scratch "new/file")))
-                                   (ensure-directories-exist file)
-                                   (with-open-file (out file :direction :output) (print 1 out))
-                                   (with-open-file (out file :direction :output :if-exists :supersede) (print 2 out))
-                                   (rename-file file (in-scratch "new/other"))
-                                   (list (and (delete-file (in-scratch "new/other")) t) (probe-file file))))))
-                       (format nil "writing in the scratch directory with Landlock ~D" limit)))))
+                                 (list (plusp (length (funcall (compile nil '(lambda (x) (list x))) 1)))
+                                       (progn (sb-ext:gc :full t) t)
+                                       (and (probe-file *victim*) t)
+                                       (with-open-file (in *victim*) (length (read-line in)))))))
+                       (format nil "compiling, collecting and reading with Landlock ~D" limit))
+               (when (plusp limit)
+                 (expect (equal '(t nil)
+                                (call-in-new-copy
+                                 (lambda ()
+                                   (confine-scratch)
+                                   (let ((file (in-scratch "new/file")))
+                                     (ensure-directories-exist file)
+                                     (with-open-file (out file :direction :output) (print 1 out))
+                                     (with-open-file (out file :direction :output :if-exists :supersede) (print 2 out))
+                                     (rename-file file (in-scratch "new/other"))
+                                     (list (and (delete-file (in-scratch "new/other")) t) (probe-file file))))))
+                         (format nil "writing in the scratch directory with Landlock ~D" limit))))))
 
-(when (plusp (landlock-abi))
-  (let ((facts (call-in-new-copy #'key-facts)))
-    (expect (= 17 (length facts)) (format nil "a process is confined as one of a chain: ~S" facts))
-    (loop for (name outcome) in facts
-          do (expect (cond ((string= name "the key is not in memory") (eql outcome 0))
-                           ((member name '("the search finds a key" "fork with the key" "fork by the chain") :test #'string=) (eq outcome :succeeded))
-                           ((string= name "clone3") (eql outcome sb-posix:enosys))
-                           (t (eql outcome sb-posix:eperm)))
-                     (format nil "~A: ~A" name outcome))))
-  ;; All else is as for other copies.
-  (flet ((outcomes () (call-in-new-copy (lambda ()
-                                          (and (nth-value 1 (confine-as-chain (new-pipe)))
-                                               (loop for attack in *attacks* collect (cons (first attack) (outcome-of-attack attack))))))))
-    (let ((outcomes (outcomes)))
-      (expect outcomes "attacks were made on a process of a chain")
-      (loop for (name . outcome) in outcomes
-            do (expect (not (eq outcome :succeeded)) (format nil "~A in a process of a chain" name))))))
+(test "chain"
+  (when (plusp (landlock-abi))
+    (let ((facts (call-in-new-copy #'key-facts)))
+      (expect (= 17 (length facts)) (format nil "a process is confined as one of a chain: ~S" facts))
+      (loop for (name outcome) in facts
+            do (expect (cond ((string= name "the key is not in memory") (eql outcome 0))
+                             ((member name '("the search finds a key" "fork with the key" "fork by the chain") :test #'string=) (eq outcome :succeeded))
+                             ((string= name "clone3") (eql outcome sb-posix:enosys))
+                             (t (eql outcome sb-posix:eperm)))
+                       (format nil "~A: ~A" name outcome))))
+    ;; All else is as for other copies.
+    (flet ((outcomes () (call-in-new-copy (lambda ()
+                                            (and (nth-value 1 (confine-as-chain (new-pipe)))
+                                                 (loop for attack in *attacks* collect (cons (first attack) (outcome-of-attack attack))))))))
+      (let ((outcomes (outcomes)))
+        (expect outcomes "attacks were made on a process of a chain")
+        (loop for (name . outcome) in outcomes
+              do (expect (not (eq outcome :succeeded)) (format nil "~A in a process of a chain" name)))))))
+
+(load (merge-pathnames "attacks-with-threads.lisp" *tests-directory*))
 
 (finish-tests (format nil "attacks as user ~D" (sb-posix:getuid)))

@@ -49,16 +49,16 @@
   (let ((stat (ignore-errors (sb-posix:stat path))))
     (and stat (list (sb-posix:stat-ino stat) (sb-posix:stat-size stat) (sb-posix:stat-mode stat) (sb-posix:stat-mtime stat) (sb-posix:stat-uid stat)))))
 
-(defun attempt-all (directory places runner told &key parked)
+(defun attempt-all (directory places runner told &key warm)
   "Make every attempt in PLACES, in copies that RUNNER works in; TOLD: the diagnostic must say that
-  checks are confined; PARKED: by copies that were made before."
+  checks are confined; WARM: by copies that were made before."
   (let ((victim (concatenate 'string directory "victim")) (new (concatenate 'string directory "new")))
     (with-open-file (out victim :direction :output) (write-string "untouched" out))
     (let ((before (state-of victim)))
       (loop for (name control about) in *attempts*
             for form = (format nil control (if (eq about :new) new victim))
             do (dolist (place places)
-                 (multiple-value-bind (lines code signal) (check-lines (coerce (attempt-text form place) 'text) :path "/nowhere/text.lisp" :runner runner :parked parked)
+                 (multiple-value-bind (lines code signal) (check-lines (coerce (attempt-text form place) 'text) :path "/nowhere/text.lisp" :runner runner :warm warm)
                    (let ((diagnostics (diagnostics-of lines)))
                      (expect (and (eql code 0) (null signal)) (format nil "~A in ~A: the copy ends well: ~A ~A" name place code signal))
                      (expect (notany (lambda (d) (search "SUCCEEDED" (field d "message"))) diagnostics) (format nil "~A in ~A is refused" name place))
@@ -68,10 +68,12 @@
       (expect (equal before (state-of victim)) "the file is as it was")
       (expect (null (state-of new)) "no file was made"))))
 
-(call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when :macro :read :reader-macro) 'check-in-copy t)))
+(test "every-place"
+  (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when :macro :read :reader-macro) 'check-in-copy t))))
 
-(when (plusp (landlock-abi))
-  (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) 'check-in-copy t :parked t))))
+(test "warm"
+  (when (plusp (landlock-abi))
+    (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) 'check-in-copy t :warm t)))))
 
 ;; In the processes of a chain, which ends when the check does.
 (defun check-with-short-chain (params)
@@ -80,39 +82,43 @@
                                     (end-chain (make-keeper chain (chain-check chain) text withheld))))
   (check-with-chain (append params (list "chain" (object "spacing_ms" 0)))))
 
-(call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) 'check-with-short-chain t)))
+(test "chain"
+  (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) 'check-with-short-chain t))))
 
-;; Where the kernel has no Landlock, the filter of system calls must do alone. MKDIR and others that
+;; If the kernel has no Landlock, the filter of system calls must do alone. MKDIR and others that
 ;; it refuses are without paths.
-(flet ((without-landlock (params) (let ((*landlock-limit* 0)) (check-in-copy params))))
-  (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) #'without-landlock t)))
-  (let ((lines (check-lines (coerce "(defun f (x y) (no-such-function y))" 'text) :path "/nowhere/text.lisp" :runner #'without-landlock)))
-    (expect (equal '("unused-variable" "undefined-function") (mapcar (lambda (d) (field d "code")) (diagnostics-of lines)))
-            "a check without Landlock finds what it should")
-    (expect (eql 0 (loop for line in lines thereis (and (field line "confined") (field (field line "confined") "landlock"))))
-            "it says that Landlock is not in force")))
+(test "without-landlock"
+  (flet ((without-landlock (params) (let ((*landlock-limit* 0)) (check-in-copy params))))
+    (call-with-scratch (lambda (directory) (attempt-all directory '(:eval-when) #'without-landlock t)))
+    (let ((lines (check-lines (coerce "(defun f (x y) (no-such-function y))" 'text) :path "/nowhere/text.lisp" :runner #'without-landlock)))
+      (expect (equal '("unused-variable" "undefined-function") (mapcar (lambda (d) (field d "code")) (diagnostics-of lines)))
+              "a check without Landlock finds what it should")
+      (expect (eql 0 (loop for line in lines thereis (and (field line "confined") (field (field line "confined") "landlock"))))
+              "it says that Landlock is not in force"))))
 
 ;; Allowed: reading, writing in the scratch directory and to /dev/null.
-(expect (null (diagnostics-of (check-lines (coerce (format nil "(eval-when (:compile-toplevel)
+(test "allowed"
+  (expect (null (diagnostics-of (check-lines (coerce (format nil "(eval-when (:compile-toplevel)
   (with-open-file (in ~S) (read-line in))
   (with-open-file (out \"/dev/null\" :direction :output :if-exists :append) (print 1 out))
   (sb-posix:kill (sb-posix:getpid) 0)
   (sb-ext:gc :full t))" (uiop:native-namestring (merge-pathnames "check-support.lisp" *tests-directory*))) 'text) :path "/nowhere/text.lisp")))
-        "what is allowed works")
+          "what is allowed works"))
 
 ;; Time: a form that never ends is left, and the rest is checked; what cannot be left ends the copy,
 ;; and not the image.
-(expect (equal (mapcar (lambda (line) (field (field line "diagnostic") "code"))
-                       (remove-if-not (lambda (line) (field line "diagnostic"))
-                                      (check-lines (coerce "(eval-when (:compile-toplevel) (loop (ignore-errors (loop (sleep 1)))))
+(test "never-ends"
+  (expect (equal (mapcar (lambda (line) (field (field line "diagnostic") "code"))
+                         (remove-if-not (lambda (line) (field line "diagnostic"))
+                                        (check-lines (coerce "(eval-when (:compile-toplevel) (loop (ignore-errors (loop (sleep 1)))))
 (defun f () (undefined-here))" 'text) :path "/nowhere/text.lisp" :deadline 20)))
-               '("out-of-time" "undefined-function"))
-        "a form that never ends is left, and the rest is checked")
-(multiple-value-bind (lines code signal)
-    (handler-case (check-lines (coerce "(eval-when (:compile-toplevel) (sb-sys:without-interrupts (loop)))" 'text)
-                              :path "/nowhere/text.lisp" :deadline 1)
-      (error () (values nil 70 nil)))
-  (declare (ignore lines))
-  (expect (or signal (not (eql code 0))) "a loop without end that masks interrupts meets the limit of CPU time"))
+                 '("out-of-time" "undefined-function"))
+          "a form that never ends is left, and the rest is checked")
+  (multiple-value-bind (lines code signal)
+      (handler-case (check-lines (coerce "(eval-when (:compile-toplevel) (sb-sys:without-interrupts (loop)))" 'text)
+                                :path "/nowhere/text.lisp" :deadline 1)
+        (error () (values nil 70 nil)))
+    (declare (ignore lines))
+    (expect (or signal (not (eql code 0))) "a loop without end that masks interrupts meets the limit of CPU time")))
 
 (finish-tests "confinement")

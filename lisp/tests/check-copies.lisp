@@ -33,31 +33,36 @@
                         collect (format nil "(defmacro m~D (x) `(list ,x ,~D))~%(defun f~:*~D (a b) (let ((c (m~:*~D a))) (undefined-~:*~D b)))" i i)))
           'text))
 
-(let* ((threads (progn (check-lines "(defun warm-up ())") nil))
-       (expected (length (diagnostics-of (check-lines *text*))))
-       (count (parse-integer (or (sb-posix:getenv "CONSORT_COPIES") "50")))
-       (wrong 0))
-  (setf threads (busy-threads))
-  (unwind-protect
-       (loop repeat count
-             do (multiple-value-bind (lines code signal) (check-lines *text*)
-                  (unless (and (eql code 0) (null signal) (= expected (length (diagnostics-of lines)))
-                               (loop for line in lines thereis (field line "done")))
-                    (incf wrong)
-                    (format t "~&code ~A, signal ~A, ~D diagnostics, not ~D~%" code signal (length (diagnostics-of lines)) expected))))
-    (setf *stop* t)
-    (mapc #'sb-thread:join-thread threads))
-  (expect (= expected 120) (format nil "two conditions a definition: ~D" expected))
-  (expect (zerop wrong) (format nil "~D of ~D copies went wrong" wrong count))
-  ;; A lock that stays held gives COPY-BUSY, not a wait for ever.
+(test "busy-threads"
+  (let* ((threads (progn (check-lines "(defun warm-up ())") nil))
+         (expected (length (diagnostics-of (check-lines *text*))))
+         (count (parse-integer (or (sb-posix:getenv "CONSORT_COPIES") "50")))
+         (wrong 0))
+    (setf threads (busy-threads))
+    (unwind-protect
+         (loop repeat count
+               do (multiple-value-bind (lines code signal) (check-lines *text*)
+                    (unless (and (eql code 0) (null signal) (= expected (length (diagnostics-of lines)))
+                                 (loop for line in lines thereis (field line "done")))
+                      (incf wrong)
+                      (format t "~&code ~A, signal ~A, ~D diagnostics, not ~D~%" code signal (length (diagnostics-of lines)) expected))))
+      (setf *stop* t)
+      (mapc #'sb-thread:join-thread threads))
+    (expect (= expected 120) (format nil "two conditions a definition: ~D" expected))
+    (expect (zerop wrong) (format nil "~D of ~D copies went wrong" wrong count))))
+
+;; A lock that stays held gives COPY-BUSY, not a wait for ever.
+(test "held-lock"
   (let* ((go-on (sb-thread:make-semaphore)) (held (sb-thread:make-semaphore))
          (holder (sb-thread:make-thread (lambda ()
                                           (call-with-world-lock (lambda () (sb-thread:signal-semaphore held) (sb-thread:wait-on-semaphore go-on)) 5)))))
     (sb-thread:wait-on-semaphore held)
     (expect (eq :busy (handler-case (call-in-copy (lambda ()) :patience 0.3) (copy-busy () :busy))) "the compiler's lock held")
     (sb-thread:signal-semaphore go-on)
-    (sb-thread:join-thread holder))
-  ;; The end of a copy is reported.
+    (sb-thread:join-thread holder)))
+
+;; The end of a copy is reported.
+(test "ends"
   (flet ((ending (function) (multiple-value-list (wait-for-copy (call-in-copy function :patience *patience*)))))
     (expect (equal (ending (lambda ())) '(0 nil)) "a copy that returns")
     (expect (equal (ending (lambda () (error "no"))) '(70 nil)) "a copy that fails")
@@ -74,17 +79,21 @@
         (expect (equal (quiet) '(4 nil)) "a copy of an image with a timer")
         (expect (equal (alarm) '(5 nil)) "an alarm in a copy of an image with a timer")
         (sb-ext:unschedule-timer timer))
-      (expect (equal (quiet) '(3 nil)) "a copy of an image whose timer is over")))
-  ;; Each form is told of, also one that cannot be read behind a comment, so that the host can
-  ;; count.
+      (expect (equal (quiet) '(3 nil)) "a copy of an image whose timer is over"))))
+
+;; Each form is told of, also one that cannot be read behind a comment, so that the host can
+;; count.
+(test "unreadable-forms"
   (flet ((told (text) (let ((lines (check-lines (coerce text 'text))))
                         (list (remove-duplicates (loop for line in lines
                                                        for at = (field line "at")
                                                        when at collect (aref at 0)))
                               (loop for line in lines thereis (and (field line "done") (field (field line "done") "read")))))))
     (expect (equal (told "(list 1) #| c #| d |# |# (nowhere::f 1) ; e") '((0 25) 2)) "an unreadable form behind a comment")
-    (expect (equal (told "#+nope (a) (nowhere::f 1)") '((0) 1)) "an unreadable form behind a guard"))
-  ;; An answer that is too long for a line is cut, and says so.
+    (expect (equal (told "#+nope (a) (nowhere::f 1)") '((0) 1)) "an unreadable form behind a guard")))
+
+;; An answer that is too long for a line is cut, and says so.
+(test "long-answer"
   (let* ((answer (object "values" (loop repeat 30 collect (clipped (make-string 100000 :initial-element #\a) 7))
                          "n" 5 "more" (loop repeat 200000 collect "b")))
          (cut (multiple-value-bind (octets end) (fitting-line answer 1000000)
@@ -95,9 +104,11 @@
     (expect (and (search "characters left out" (field first "text")) (> (field first "omitted") 7)) "a cut text says so")
     (expect (search "more left out" (aref (field cut "more") (1- (length (field cut "more"))))) "a cut list says so")
     (let ((short (object "values" (list (clipped "x" 0)))))
-      (expect (equalp (multiple-value-list (fitting-line short 1000)) (multiple-value-list (json-line short))) "a short answer is as it was")))
-  ;; A kernel that has Landlock and does not apply it: nothing runs. It refuses a seventeenth
-  ;; domain.
+      (expect (equalp (multiple-value-list (fitting-line short 1000)) (multiple-value-list (json-line short))) "a short answer is as it was"))))
+
+;; A kernel that has Landlock and does not apply it: nothing runs. It refuses a seventeenth
+;; domain.
+(test "landlock-that-fails"
   (when (plusp (landlock-abi))
     (flet ((nested (params)
              (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)
@@ -109,5 +120,6 @@
       (let ((found (diagnostics-of (check-lines (coerce "(eval-when (:compile-toplevel) (error \"it ran\"))" 'text) :runner #'nested))))
         (expect (and (equal '("cannot-confine") (mapcar (lambda (d) (field d "code")) found))
                      (search "Landlock" (field (first found) "message")))
-                (format nil "nothing runs where Landlock fails: ~S" (mapcar (lambda (d) (field d "message")) found))))))
-  (finish-tests (format nil "~D copies" count)))
+                (format nil "nothing runs where Landlock fails: ~S" (mapcar (lambda (d) (field d "message")) found)))))))
+
+(finish-tests "copies")

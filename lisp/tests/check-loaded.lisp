@@ -30,10 +30,11 @@
 (defmacro edit (name loaded text &rest expected)
   "Test that the check of TEXT, with LOADED in the image, gives findings that begin with EXPECTED,
   and no others."
-  `(let ((found (findings-after ,loaded ,text)) (expected (list ,@expected)))
-     (expect (and (= (length found) (length expected))
-                  (every (lambda (found expected) (eql 0 (search expected found))) found expected))
-             (format nil "~A: found~{~%  ~A~}" ,name found))))
+  `(test ,name
+     (let ((found (findings-after ,loaded ,text)) (expected (list ,@expected)))
+       (expect (and (= (length found) (length expected))
+                    (every (lambda (found expected) (eql 0 (search expected found))) found expected))
+               (format nil "found~{~%  ~A~}" found)))))
 
 (edit "a structure that is defined while compiling has another slot"
       "(eval-when (:compile-toplevel :load-toplevel :execute) (defstruct changed-slots (a 1)))"

@@ -20,22 +20,23 @@
   (check-lines "" :runner 'check-system-in-copy :confine confine :more (list* "asd" (concatenate 'string root name) more)
                   :asd-files (mapcar #'uiop:native-namestring (uiop:directory-files root "*.asd"))))
 
-(defvar *confined* '(t nil) "Whether each case is checked confined: with and without.")
+(defvar *confined* '(t nil) "True if each case is checked confined: with and without.")
 
 (defun check-case (name system expected &rest files)
   "Expect the check of SYSTEM, which FILES define, to tell EXPECTED, files and codes; what it told."
   (assert (not (member name *seen* :test #'string=)))
   (push name *seen*)
-  (call-with-scratch
-   (lambda (root)
-     (apply #'write-files root files)
-     (loop with lines
-           for confine in *confined*
-           do (setf lines (check-in root (concatenate 'string system ".asd") :confine confine))
-              (let ((told (codes-told lines)))
-                (expect (and (equal told (sort (copy-list expected) #'string<)) (loop for line in lines thereis (field line "done")))
-                        (format nil "~A~:[~;, confined~]: ~S, not ~S: ~S" name confine told expected (messages-told lines))))
-           finally (return lines)))))
+  (test name
+    (call-with-scratch
+     (lambda (root)
+       (apply #'write-files root files)
+       (loop with lines
+             for confine in *confined*
+             do (setf lines (check-in root (concatenate 'string system ".asd") :confine confine))
+                (let ((told (codes-told lines)))
+                  (expect (and (equal told (sort (copy-list expected) #'string<)) (loop for line in lines thereis (field line "done")))
+                          (format nil "~:[~;confined: ~]~S, not ~S: ~S" confine told expected (messages-told lines))))
+             finally (return lines))))))
 
 ;;; Component classes and methods of the system's own
 
@@ -121,7 +122,7 @@
             "macros.lisp" "(in-package :sourced) (defmacro twice (x) `(list ,x ,x))"
             "main.lisp" "(in-package :sourced) (defun f (y) (twice (1+ y)))")
 
-;; Where the kernel has no Landlock, a confined check writes no files.
+;; If the kernel has no Landlock, a confined check writes no files.
 (let ((*confined* '(nil)))
   (check-case "a compilation of the system's own" "compiled" '("after.lisp unused-variable")
             "compiled.asd" "(defpackage :compiled-system (:use :cl :asdf)) (in-package :compiled-system)
@@ -186,11 +187,12 @@
 
 (apply #'check-case "a file of another class that fails" "broken" '("broken.asd load-failed") *broken*)
 
-(call-with-scratch
- (lambda (root)
-   (apply #'write-files root *broken*)
-   (let ((told (codes-told (check-in root "broken.asd" :more (list "only" (vector (concatenate 'string root "user.lisp")))))))
-     (expect (equal told '("broken.asd load-failed")) (format nil "it is told when only another file is asked about: ~S" told)))))
+(test "only-another-file"
+  (call-with-scratch
+   (lambda (root)
+     (apply #'write-files root *broken*)
+     (let ((told (codes-told (check-in root "broken.asd" :more (list "only" (vector (concatenate 'string root "user.lisp")))))))
+       (expect (equal told '("broken.asd load-failed")) (format nil "it is told when only another file is asked about: ~S" told))))))
 
 (check-case "a compilation that loads a system" "loading" '("one.lisp unused-variable")
             "loading.asd" "(defpackage :loading-system (:use :cl :asdf)) (in-package :loading-system)
@@ -285,12 +287,13 @@
        "top.lisp" "(defpackage :weak (:use :cl :dep)) (in-package :weak) (defun g (unused) (m (f)))"
        *dep*)
 
-(let ((lines (apply #'check-case "dependencies that are not there" "lacking" '("lacking.asd system-failed" "lacking.asd system-failed" "lacking.asd system-failed" "top.lisp unused-variable")
-                    "lacking.asd" "(defsystem \"lacking\" :depends-on (\"no-such-system\" (:version \"dep\" \"7\") \"dep\") :components ((:file \"top\" :depends-on (\"nofile\"))))"
-                    "top.lisp" "(defpackage :lacking (:use :cl :dep)) (in-package :lacking) (defun g (unused) (m (f)))"
-                    *dep*)))
-  (dolist (words '("\"no-such-system\", which it depends on, cannot be loaded" "does not match version 7" "\"nofile\", which the component \"top\" depends on"))
-    (expect (some (lambda (message) (search words message)) (messages-told lines)) (format nil "~A is told: ~S" words (messages-told lines)))))
+(test "dependencies that are not there"
+  (let ((lines (apply #'check-case "dependencies that are not there" "lacking" '("lacking.asd system-failed" "lacking.asd system-failed" "lacking.asd system-failed" "top.lisp unused-variable")
+                      "lacking.asd" "(defsystem \"lacking\" :depends-on (\"no-such-system\" (:version \"dep\" \"7\") \"dep\") :components ((:file \"top\" :depends-on (\"nofile\"))))"
+                      "top.lisp" "(defpackage :lacking (:use :cl :dep)) (in-package :lacking) (defun g (unused) (m (f)))"
+                      *dep*)))
+    (dolist (words '("\"no-such-system\", which it depends on, cannot be loaded" "does not match version 7" "\"nofile\", which the component \"top\" depends on"))
+      (expect (some (lambda (message) (search words message)) (messages-told lines)) (format nil "~A is told: ~S" words (messages-told lines))))))
 
 (check-case "a circular dependency of files" "round" '("round.asd system-failed")
             "round.asd" "(defsystem \"round\" :components ((:file \"one\" :depends-on (\"two\")) (:file \"two\" :depends-on (\"one\"))))"
@@ -314,25 +317,26 @@
             "one.lisp" "(defun f (x) (no-such-package:bar x))"
             "two.lisp" "(defun g () (list (f 2) (nowhere)))")
 
-;;; What the person has made already, and a system that is loaded
+;;; Files that the person has made already, and a system that is loaded
 
-(call-with-scratch
- (lambda (root)
-   (apply #'write-files root *library-files*)
-   (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname root))))
-     (asdf:initialize-output-translations `(:output-translations (t (,(uiop:ensure-directory-pathname (concatenate 'string root "fasls/")) :**/ :*.*.*))
-                                                                 :ignore-inherited-configuration))
-     (let ((made (asdf:apply-output-translations (concatenate 'string root "main.out"))))
-       (ensure-directories-exist made)
-       (uiop:copy-file (concatenate 'string root "main.part") made))
-     (let ((told (codes-told (check-in root "lib.asd"))))
-       (expect (equal told '("code.lisp unused-variable")) (format nil "what a program has made is read: ~S" told)))
-     (handler-bind ((warning #'muffle-warning)) (asdf:load-system "lib"))
-     (write-files root
-                  "main.part" "(error \"loaded again\")"
-                  "package.lisp" "(error \"loaded again\")")
-     (flet ((in-root (name) (concatenate 'string root name)))
-       (let ((told (codes-told (check-in root "lib.asd" :more (list "only" (vector (in-root "code.lisp")) "changed" (vector))))))
-         (expect (equal told '("code.lisp unused-variable")) (format nil "a file of a loaded system: ~S" told)))))))
+(test "made-and-loaded"
+  (call-with-scratch
+   (lambda (root)
+     (apply #'write-files root *library-files*)
+     (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname root))))
+       (asdf:initialize-output-translations `(:output-translations (t (,(uiop:ensure-directory-pathname (concatenate 'string root "fasls/")) :**/ :*.*.*))
+                                                                   :ignore-inherited-configuration))
+       (let ((made (asdf:apply-output-translations (concatenate 'string root "main.out"))))
+         (ensure-directories-exist made)
+         (uiop:copy-file (concatenate 'string root "main.part") made))
+       (let ((told (codes-told (check-in root "lib.asd"))))
+         (expect (equal told '("code.lisp unused-variable")) (format nil "what a program has made is read: ~S" told)))
+       (handler-bind ((warning #'muffle-warning)) (asdf:load-system "lib"))
+       (write-files root
+                    "main.part" "(error \"loaded again\")"
+                    "package.lisp" "(error \"loaded again\")")
+       (flet ((in-root (name) (concatenate 'string root name)))
+         (let ((told (codes-told (check-in root "lib.asd" :more (list "only" (vector (in-root "code.lisp")) "changed" (vector))))))
+           (expect (equal told '("code.lisp unused-variable")) (format nil "a file of a loaded system: ~S" told))))))))
 
 (finish-tests "plan")

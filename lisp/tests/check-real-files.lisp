@@ -89,7 +89,7 @@
       do (cond (missing
                 (format t "~&SKIPPED: ~A, because ~A has no ~{~A~^, ~}: install cl-ppcre and cl-ironclad~%" system *debian-sources* missing))
                (t
-                (check-system-files system)
+                (test system (check-system-files system))
                 (incf *checked*))))
 
 (finish-tests "real files" :skipped (zerop *checked*))

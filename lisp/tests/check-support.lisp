@@ -47,15 +47,14 @@
              (when (eql ended pid)
                (error "The copy ended, with status ~D, before it connected." status)))))
 
-(defun parked-params (params)
+(defun warm-params (params)
   "Returns the request for a copy that is to wait for PARAMS."
-  (object "text" "" "parked" :true "room" 10000000 "world" (car *world*) "confine" (field params "confine")
+  (object "text" "" "warm" :true "room" 10000000 "world" (car *world*) "confine" (field params "confine")
           "socket" (field params "socket") "token" (field params "token") "scratch" (field params "scratch") "read" (field params "read")))
 
-(defun tell-parked (stream params)
-  "Tell the copy at the other end of STREAM what PARAMS say, once it is parked: it may be warm by
-  then, or not."
-  (loop repeat 3 ; token, confined, parked
+(defun tell-warm (stream params)
+  "Tell the copy at the other end of STREAM what PARAMS say, once it waits."
+  (loop repeat 3 ; token, confined, warm
         do (loop until (= 10 (read-byte stream))))
   (multiple-value-bind (octets end) (json-line params)
     (write-sequence octets stream :end end)
@@ -63,9 +62,9 @@
 
 (defun check-lines (text &key path (mode "file") package notes unreachable (withheld #()) asd-files (confine t) (deadline *patience*) more
                            (read (mapcar #'uiop:native-namestring (list (uiop:temporary-directory) *tests-directory* (merge-pathnames "../../tests/programs/" *tests-directory*))))
-                           (runner 'check-in-copy) parked)
+                           (runner 'check-in-copy) warm)
   "Returns the messages of a copy that checks TEXT, each line read; and its exit code and signal.
-  PARKED: it is made, and warm, before it has the text."
+  WARM: it is made before it has the text."
   (call-with-scratch
    (lambda (directory)
      (let* ((socket-name (concatenate 'string directory "s"))
@@ -79,12 +78,12 @@
        (sb-bsd-sockets:socket-listen listener 1)
        (let ((pid (call-in-copy (lambda ()
                                   (refuse-exits #'refuse-exit) ; as the image does when it serves
-                                  (funcall runner (if parked (parked-params params) params)))
+                                  (funcall runner (if warm (warm-params params) params)))
                                 :patience *patience*)))
          (unwind-protect
               (let* ((connection (progn (await-connection listener pid) (sb-bsd-sockets:socket-accept listener)))
                      (stream (sb-bsd-sockets:socket-make-stream connection :input t :output t :element-type '(unsigned-byte 8) :buffering :full))
-                     (octets (loop initially (when parked (tell-parked stream params))
+                     (octets (loop initially (when warm (tell-warm stream params))
                                    with all = (make-array 0 :element-type '(unsigned-byte 8) :adjustable t :fill-pointer t)
                                    for octet = (read-byte stream nil) while octet do (vector-push-extend octet all)
                                    finally (return (coerce all 'octets)))))
@@ -107,16 +106,45 @@
                #'< :key (lambda (diagnostic) (aref (field diagnostic "span") 0))))
 
 (defvar *failures* 0)
+(defvar *test* nil "The name of the test that runs.")
+(defvar *tests-run* 0)
+(defvar *failed-tests* '() "The names of the tests that failed, newest first.")
+(defvar *test-names* (remove "" (uiop:split-string (or (sb-posix:getenv "CONSORT_TEST_NAMES") "")) :test #'string=)
+  "The names of the tests to run, or parts of them; none for all.")
+
+(defun test-wanted-p (name)
+  "Returns true if the test NAME is to be run. A test within another one is part of it."
+  (or *test* (null *test-names*)
+      (let ((name (substitute #\- #\Space (string-downcase name))))
+        (some (lambda (part) (search (string-downcase part) name)) *test-names*))))
+
+(defmacro test (name &body body)
+  "Runs BODY, which has checks, if the test of this NAME is to be run. The name is given with hyphens
+  for spaces."
+  `(call-test ,name (lambda () ,@body)))
+
+(defun call-test (name function)
+  (when (test-wanted-p name)
+    (incf *tests-run*)
+    (let ((*test* (or *test* name)))
+      (funcall function))))
 
 (defmacro expect (form &optional (name (prin1-to-string form)))
-  "Count and tell a failure when FORM is false."
-  `(unless ,form
-     (incf *failures*)
-     (format t "~&FAILED: ~A~%" ,name)))
+  "Counts a failure and reports it, with the test that runs, when FORM is false."
+  `(unless ,form (count-failure ,name)))
+
+(defun count-failure (what)
+  (incf *failures*)
+  (when *test* (pushnew *test* *failed-tests* :test #'string=))
+  (format t "~&FAILED~@[ ~A~]: ~A~%" *test* what))
 
 (defun finish-tests (title &key skipped)
   "Tells how it went and ends with the exit code: 77 when nothing failed and the tests were
   SKIPPED."
+  (when (and *test-names* (zerop *tests-run*) (not skipped))
+    (count-failure (format nil "no test has one of ~{~A~^, ~} in its name" *test-names*)))
+  (format t "~@[~&Tests that failed, as names for lisp/tests/run.sh:~{ ~A~}~%~]"
+          (mapcar (lambda (name) (substitute #\- #\Space name)) (reverse *failed-tests*)))
   (format t "~&~A: ~:[~D failed~;~:[all passed~;skipped~]~]~%" title (zerop *failures*) (if (zerop *failures*) skipped *failures*))
   (finish-output)
   (leave (cond ((plusp *failures*) 1) (skipped 77) (t 0))))

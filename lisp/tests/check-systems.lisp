@@ -31,18 +31,21 @@
 
 ;;; A file
 
-(let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-  (expect-told "a file of a system that is not loaded" lines
-               (format nil "~A system-not-loaded" (at "report.lisp" "(in-package"))
-               (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)")))
-  (expect (equal (field (done lines) "unloaded_system") "shop") "the system is named"))
+(test "unloaded-system"
+  (let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+    (expect-told "a file of a system that is not loaded" lines
+                 (format nil "~A system-not-loaded" (at "report.lisp" "(in-package"))
+                 (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)")))
+    (expect (equal (field (done lines) "unloaded_system") "shop") "the system is named")))
 
-(let ((lines (check-lines (format nil "(in-package :cl-user)~%(define-prices *prices* (\"tea\" 3) (\"cup\" 5))~%(defun f () (let ((a 1 2)) a))")
-                          :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-  (expect-told "what an unknown macro of it is called with" lines "0 system-not-loaded" "85 malformed-binding"))
+(test "unknown-macro"
+  (let ((lines (check-lines (format nil "(in-package :cl-user)~%(define-prices *prices* (\"tea\" 3) (\"cup\" 5))~%(defun f () (let ((a 1 2)) a))")
+                            :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+    (expect-told "what an unknown macro of it is called with" lines "0 system-not-loaded" "85 malformed-binding")))
 
-(let ((lines (check-lines "(defun f () (list (\"tea\" 3)))" :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-  (expect-told "a list that is no call, where all names are known" lines "18 illegal-call"))
+(test "no-call"
+  (let ((lines (check-lines "(defun f () (list (\"tea\" 3)))" :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+    (expect-told "a list that is no call, where all names are known" lines "18 illegal-call")))
 
 (defun call-with-workshop (function)
   "Call FUNCTION with the native names of a directory and of its workshop.asd, where a system of the
@@ -62,24 +65,28 @@
              (funcall function #'name)))
       (uiop:delete-directory-tree root :validate t))))
 
-(call-with-workshop
- (lambda (name)
-   (dolist (file '("work.lisp" "tests.lisp"))
-     (let ((lines (check-lines (format nil "(in-package :wt)~%(deftest f (\"a\" 1) #@(2))~%(defmacro m () (no-such-function))~%(defun g () (m) (let ((a 1 2)) a))")
-                               :path (funcall name file) :asd-files (list (funcall name "workshop.asd")))))
-       (expect-told (format nil "~A of a system that is installed, too, with a package that only its definition makes" file) lines
-                    "0 system-not-loaded" "100 malformed-binding")))))
+(test "installed-elsewhere"
+  (call-with-workshop
+   (lambda (name)
+     (dolist (file '("work.lisp" "tests.lisp"))
+       (let ((lines (check-lines (format nil "(in-package :wt)~%(deftest f (\"a\" 1) #@(2))~%(defmacro m () (no-such-function))~%(defun g () (m) (let ((a 1 2)) a))")
+                                 :path (funcall name file) :asd-files (list (funcall name "workshop.asd")))))
+         (expect-told (format nil "~A of a system that is installed, too, with a package that only its definition makes" file) lines
+                      "0 system-not-loaded" "100 malformed-binding"))))))
 
-(let ((lines (check-lines (slurp (in-shop "stock.lisp")) :path (in-shop "stock.lisp"))))
-  (expect-told "without its definition" lines
-               (format nil "~A unknown-package" (at "stock.lisp" ":shop"))))
+(test "no-definition"
+  (let ((lines (check-lines (slurp (in-shop "stock.lisp")) :path (in-shop "stock.lisp"))))
+    (expect-told "without its definition" lines
+                 (format nil "~A unknown-package" (at "stock.lisp" ":shop")))))
 
-(let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "elsewhere.lisp") :asd-files (list (in-shop "shop.asd")))))
-  (expect-told "a file that no system has" lines "13 undefined-function")
-  (expect (null (field (done lines) "unloaded_system")) "no system is named"))
+(test "no-system-has-it"
+  (let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "elsewhere.lisp") :asd-files (list (in-shop "shop.asd")))))
+    (expect-told "a file that no system has" lines "13 undefined-function")
+    (expect (null (field (done lines) "unloaded_system")) "no system is named")))
 
-(let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "report.lisp") :asd-files (list (in-shop "no-such.asd") (in-shop "money.lisp")))))
-  (expect-told "definitions that cannot be loaded" lines "13 undefined-function"))
+(test "broken-definition"
+  (let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "report.lisp") :asd-files (list (in-shop "no-such.asd") (in-shop "money.lisp")))))
+    (expect-told "definitions that cannot be loaded" lines "13 undefined-function")))
 
 ;;; A system
 
@@ -87,41 +94,45 @@
   (check-lines "" :runner 'check-system-in-copy
                   :more (list "asd" (in-shop "shop.asd") "only" (map 'vector #'in-shop only))))
 
-(let ((lines (check-shop)))
-  (expect-told "a whole system" lines
-               (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))
-               (format nil "report.lisp ~A malformed-binding" (at "report.lisp" "(a 1 2)"))
-               (format nil "report.lisp ~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
-               (format nil "report.lisp ~A undefined-function" (at "report.lisp" "missing-function")))
-  (expect (equal (loop for line in lines
-                       when (and (field line "file") (not (field line "diagnostic"))) collect (file-namestring (field line "file")))
-                 '("money.lisp" "package.lisp" "stock.lisp" "report.lisp"))
-          "the files come in order")
-  (expect (done lines) "the check of the system is done"))
+(test "whole-system"
+  (let ((lines (check-shop)))
+    (expect-told "a whole system" lines
+                 (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))
+                 (format nil "report.lisp ~A malformed-binding" (at "report.lisp" "(a 1 2)"))
+                 (format nil "report.lisp ~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
+                 (format nil "report.lisp ~A undefined-function" (at "report.lisp" "missing-function")))
+    (expect (equal (loop for line in lines
+                         when (and (field line "file") (not (field line "diagnostic"))) collect (file-namestring (field line "file")))
+                   '("money.lisp" "package.lisp" "stock.lisp" "report.lisp"))
+            "the files come in order")
+    (expect (done lines) "the check of the system is done")))
 
-(expect-told "one file of a system" (check-shop :only '("stock.lisp"))
-             (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm")))
+(test "one-file"
+  (expect-told "one file of a system" (check-shop :only '("stock.lisp"))
+               (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))))
 
-(let ((lines (check-lines "" :runner 'check-system-in-copy :more (list "asd" (in-shop "money.lisp")))))
-  (expect-told "what is no system definition" lines "money.lisp 0 system-failed"))
+(test "not-a-definition"
+  (let ((lines (check-lines "" :runner 'check-system-in-copy :more (list "asd" (in-shop "money.lisp")))))
+    (expect-told "what is no system definition" lines "money.lisp 0 system-failed")))
 
 ;;; The same with the system loaded
 
-(call-with-scratch
- (lambda (directory)
-   (asdf:load-asd (in-shop "shop.asd"))
-   (asdf:initialize-output-translations `(:output-translations (t (,directory :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache))
-   (handler-bind ((warning #'muffle-warning))
-     (let ((*error-output* (make-broadcast-stream)) (*standard-output* (make-broadcast-stream)) (uiop:*compile-file-failure-behaviour* :warn))
-       (asdf:load-system "shop")))))
+(test "loaded-system"
+  (call-with-scratch
+   (lambda (directory)
+     (asdf:load-asd (in-shop "shop.asd"))
+     (asdf:initialize-output-translations `(:output-translations (t (,directory :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache))
+     (handler-bind ((warning #'muffle-warning))
+       (let ((*error-output* (make-broadcast-stream)) (*standard-output* (make-broadcast-stream)) (uiop:*compile-file-failure-behaviour* :warn))
+         (asdf:load-system "shop")))))
 
-(let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-  (expect-told "a file of a loaded system" lines
-               (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)"))
-               (format nil "~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
-               (format nil "~A undefined-function" (at "report.lisp" "missing-function"))))
+  (let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
+    (expect-told "a file of a loaded system" lines
+                 (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)"))
+                 (format nil "~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
+                 (format nil "~A undefined-function" (at "report.lisp" "missing-function"))))
 
-(expect-told "a loaded system, one file" (check-shop :only '("stock.lisp"))
-             (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm")))
+  (expect-told "a loaded system, one file" (check-shop :only '("stock.lisp"))
+               (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))))
 
 (finish-tests "systems")

@@ -242,7 +242,7 @@
   (with-debugged (image)
     (let* ((ids (loop for i below 8 collect (debug-id image (format nil "(list ~D (fails ~:*~D))" i) :session (format nil "s~D" i))))
            (stops (mapcar (lambda (id) (stop-of-id image id)) ids)))
-      ;; One more than there may be is reported.
+      ;; A stop beyond the limit is reported.
       (is string= "SIMPLE-ERROR" (outcome-text image (debug-id image "(fails 9)" :session "s9")))
       (is = 8 (length (path (call image "debug-stops") "result" "stops")))
       (let ((requests (mapcar (lambda (stop) (send image "debug-restart" "stop" (path stop "stop") "index" 1 "name" "PLAINLY")) stops)))

@@ -146,7 +146,7 @@
       (is string= "ABORT" (path (tried link restarts "ABORT") "error" "type"))
       (is string= "(:OUTER (:MINE) 2)"
           (path (ask-frozen link "debug-return" '("frame" 0 "code" "(list :mine)")) "result" "outcome" "values" 0 "text"))
-      ;; Of this nothing is seen, and the failure outlives its session.
+      ;; The original shows nothing of this, and the failure outlives its session.
       (is string= "100" (first-value image "*count*" :session "others"))
       (call image "close-session" "session" "s")
       (is string= "INNER" (first (frozen-names link)))
@@ -220,7 +220,7 @@
           (eventually (not (alive-p (frozen-link-pid link)))))))))
 
 (deftest a-frozen-failure-that-hangs-ends
-  ;; Where nobody accepts a connection and no more may wait, the next one stands still.
+  ;; If nobody accepts connections and no more may wait, the next one stands still.
   (with-frozen (image host 0)
     (let ((pids (loop repeat 3 collect (path (frozen image host "(outer 1 2)") "frozen" "pid"))))
       (eventually (not (alive-p (third pids))))
@@ -310,7 +310,7 @@
       (await-event image "thread-error" :which (lambda (events) (<= 30 (length events))))
       (let* ((at-once (remove nil (map 'list (lambda (event) (path-if-any event "frozen" "pid")) (events image "thread-error"))))
              (later (loop repeat 3 collect (path (frozen-thread image host "(sb-thread:make-thread (lambda () (list (outer 1 2))) :name ~S)") "frozen" "pid")))
-             ;; Those that were ended early may never connect.
+             ;; Failures that were ended early may never connect.
              (links (loop for link = (connect-frozen host)
                           collect link into links
                           until (subsetp (last later 2) (mapcar #'frozen-link-pid links))
@@ -334,7 +334,7 @@
       ;; A session that asks for none.
       (prepare image "(sb-thread:make-thread (lambda () (outer 1 2)) :name \"plain\")" :session "others")
       (is eq nil (path-if-any (thread-error-of image "plain") "frozen"))
-      ;; What is handled, and a stop that somebody aborted.
+      ;; Errors that are handled, and a stop that somebody aborted.
       (failed image host "(sb-thread:join-thread (sb-thread:make-thread (lambda () (handler-case (outer 1 2) (error () :handled)))))")
       (answer image (send image "eval" "session" "d" "code" "(sb-thread:make-thread (lambda () (list (outer 1 2))) :name \"stops\")" "capture_time" :false
                                        "timeout" *patience* "stream" :false "debug" :true "threads" :true "freeze" (freeze-fields host)))

@@ -63,7 +63,7 @@
     (is equal ":NONE" (value-text (value-with-input image "(read-line *standard-input* nil :none)" nil)))
     ;; After an end of file the next reading asks again, as at a terminal.
     (is equal "\"more\"" (value-text (value-with-input image "(progn (read-line nil nil) (read-line))" nil "more")))
-    ;; Who may not ask meets it at once, and is told why.
+    ;; Code that may not ask meets the end of file at once, with the reason.
     (ok (text-contains "nobody is asked" (value-text (evaluated image "(read-line)"))))
     (ok (text-contains "only the thread of the evaluation"
                        (value-text (value-with-input image "(let ((in *standard-input*))

@@ -61,6 +61,33 @@
         (is eq :false (path outcome "loaded"))
         (is equal "error" (path outcome "status"))))))
 
+(deftest workspace-systems-are-found-first
+  (with-image (image)
+    (let* ((first (write-file "space/one/space-one.asd" "(asdf:defsystem \"space-one\")"))
+           (root (namestring (uiop:pathname-parent-directory-pathname (uiop:pathname-directory-pathname (pathname first)))))
+           (elsewhere (write-file "elsewhere/space-three.asd" "(asdf:defsystem \"space-three\")")))
+      (flet ((warnings (code)
+               (map 'list (lambda (warning) (path warning "message")) (path (evaluated image code) "warnings"))))
+        (call image "workspace-systems" "asd_files" (list first) "root" root)
+        (evaluated image "(defun get-it (name) (asdf:load-system name))")
+        (is equal "T" (first-value image "(get-it \"space-one\")"))
+        ;; Files that were made since, beside the known one and in the workspace itself.
+        (write-file "space/one/space-beside.asd" "(asdf:defsystem \"space-beside\")")
+        (write-file "space/space-root.asd" "(asdf:defsystem \"space-root\")")
+        (is equal "T" (first-value image "(get-it \"space-beside\")"))
+        (is equal "T" (first-value image "(get-it \"space-root\")"))
+        (is equal '() (warnings "(get-it \"space-root\")"))
+        ;; One from elsewhere is told of once, when something is loaded however that was.
+        (evaluated image (format nil "(asdf:load-asd ~S)" elsewhere))
+        (is equal '() (warnings "(get-it \"space-three\")"))
+        (write-file "space/space-three.asd" "(asdf:defsystem \"space-three\")")
+        (write-file "space/space-four.asd" "(asdf:defsystem \"space-four\")")
+        (let ((told (warnings "(get-it \"space-four\")")))
+          (is = 1 (length told))
+          (ok (text-contains "not the workspace's" (first told))))
+        (write-file "space/space-five.asd" "(asdf:defsystem \"space-five\")")
+        (is equal '() (warnings "(get-it \"space-five\")"))))))
+
 (deftest quicklisp-helps
   (with-image (image)
     (evaluated image "(defpackage :ql (:use :cl) (:export #:quickload)) (defvar cl-user::*asked* nil) (defun ql:quickload (name &key silent) (declare (ignore silent)) (setf cl-user::*asked* name))")

@@ -248,7 +248,7 @@
         (is string= "(square size)" (span-text (path argument "at") text))
         (is string= "(* x x)" (span-text (path into "at") text))
         (is string= "9" (went-on image into id))))
-    ;; What had probes for a step only is plain again.
+    ;; A definition that had probes for a step only is plain again.
     (points-set image file text)
     (eventually (string= "NIL" (first-value image "(find-if #'consort::unit-p (consort::function-constants #'probed::square))")))))
 
@@ -265,7 +265,7 @@
 
 (deftest a-breakpoint-in-running-code-acts-at-once
   (with-probed (image file text)
-    ;; One elsewhere in the definition, so that what runs has probes already.
+    ;; A breakpoint elsewhere in the definition, so that the running code has probes already.
     (points-set image file text '("(list :spun" ))
     (let ((id (debug-id image "(probed::spin 3)")))
       (eventually (find id (path (call image "status") "result" "running") :key (lambda (each) (path each "id"))))
@@ -329,13 +329,13 @@
   (with-probed (image file text)
     (let ((part "(cons (first form)"))
       (is eq :true (path (points-set image file text (list part)) 0 "verified"))
-      ;; Where the macro is expanded: in the evaluation of what calls it.
+      ;; The macro is expanded in the evaluation of its caller.
       (multiple-value-bind (stop id) (stopped-at image "(let ((k 7)) (probed::swapped (list k 2)))")
         (is string= "(cons (first form) (reverse arguments))" (span-text (path stop "at") text))
         (is equal '("ARGUMENTS" "FORM") (sort (mapcar #'car (locals-at image stop)) #'string<))
         (is string= "(K 2)" (in-frame image stop 0 "arguments"))
         (is string= "(2 7)" (went-on image stop id)))
-      ;; What was expanded before is as it was, and a check's copy does not stop.
+      ;; An earlier expansion is as it was, and a check's copy does not stop.
       (points-set image file text)
       (is string= "(2 1)" (outcome-text image (debug-id image "(probed::swapped (list 1 2))"))))))
 

@@ -150,7 +150,7 @@
       (is equal '("=> 3" "=> 5" "=> 8") (rows-of (ask-recording link "values" "file" file "line" 8 "column" 27)))
       ;; The last form of a function has a value too.
       (is equal '("=> 25") (rows-of (ask-recording link "values" "text" "(* x x)")))
-      ;; What a variable became, and was: SEEN is one list that changes.
+      ;; The values of a variable in time: SEEN is a single list that changes.
       (is equal '("nil" "25") (rows-of (ask-recording link "history" "variable" "found")))
       (is equal '("(0)" "(3)" "(5)" "(8)") (rows-of (ask-recording link "history" "variable" "seen")))
       (let ((when (ask-recording link "when" "code" "(and found (= (length rest) 2))")))

@@ -66,7 +66,7 @@
         (ok (listed outcome "redefined" "macro HT::N"))
         (ok (listed outcome "redefined" "function HT::F")))
       (is equal "((2) 2)" (first-value image "(ht::f)"))
-      ;; One change.
+      ;; A single change.
       (undo image)
       (is equal "((1) 1)" (first-value image "(ht::f)"))
       ;; A failure takes back what was loaded before it.
@@ -289,7 +289,7 @@
         (write-in-the-same-second "second/code.lisp" "(defun second-code () (second-macro))")
         (ok (reloaded-p (act "reload-system")))
         (is equal '() (loaded (act "reload-system")))
-        ;; What depends on it is compiled again, too.
+        ;; Files that depend on it are compiled again, too.
         (write-in-the-same-second "second/macro.lisp" "(defmacro second-macro () :new)")
         (is equal '("macro.lisp" "code.lisp") (loaded (act "reload-system")))
         (is equal ":NEW" (first-value image "(second-code)"))
@@ -300,7 +300,7 @@
         ;; By the user's own call.
         (write-in-the-same-second "second/code.lisp" "(defun second-code () (vector (second-macro)))")
         (is equal "#(:NEW)" (first-value image "(progn (asdf:load-system \"second\") (second-code))"))
-        ;; What did not compile is compiled again.
+        ;; A file that did not compile is compiled again.
         (write-in-the-same-second "second/code.lisp" "(defun second-code () (")
         (is eq :false (path (act "reload-system") "reloaded"))
         (is eq :false (path (act "reload-system") "reloaded"))

@@ -8,10 +8,11 @@
 # Parts: image programs kinds loaded systems dependencies plan confined attacks reading copies chain
 # expand real-files.
 #
-# The parts `image` and `programs` have tests with names: of NAMEs behind a part, only these are
-# run, or those that have them in their name.
+# NAMEs behind a part select its tests: those that have one of them in their name, in which hyphens
+# stand for spaces.
 #   lisp/tests/run.sh sbcl image profile-a-hot-spot
 #   lisp/tests/run.sh sbcl programs unused
+#   lisp/tests/run.sh sbcl plan circular-dependency
 #
 # Nothing of the user's or of the machine comes in but SBCL: the environment has what is set below
 # and nothing else. ASDF finds no system but those that a test names.
@@ -25,14 +26,6 @@ name=${1:-sbcl}
 [ $# -gt 0 ] || set -- $parts
 part_p() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
 part_p "$1" || { echo "there is no part $1; parts: $parts"; exit 2; }
-part=
-for argument; do
-    if part_p "$argument"; then
-        part=$argument
-    else
-        case $part in image | programs) ;; *) echo "the tests of the part $part have no names: $argument"; exit 2 ;; esac
-    fi
-done
 sbcl=$(command -v "$name") || { echo "there is no program $name"; exit 2; }
 case $sbcl in /*) ;; *) sbcl=$(pwd)/$sbcl ;; esac
 lisp=$(cd "$(dirname "$0")/.." && pwd)

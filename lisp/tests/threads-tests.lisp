@@ -71,7 +71,7 @@
       (prepare image "(defun fails (c) (list :fixed c))")
       (is string= "sent" (path (on-stop image "debug-restart-frame" two "frame" (frame-number image two "INNER")) "result" "status"))
       (is string= "(:WORKED (:OUTER (:INNER (:FIXED 10) 5) 5))" (first-value image "(sb-thread:join-thread *two*)"))
-      ;; Its own ABORT ends a thread without a report; an abort ends it with the report of today.
+      ;; A thread's own ABORT ends it without a report; an abort ends it with the report of today.
       (is string= "sent" (path (restarted image three "ABORT") "result" "status"))
       (is string= ":GONE" (first-value image "(sb-thread:join-thread *three* :default :gone)"))
       (is equal '() (events image "thread-error")))
@@ -100,7 +100,7 @@
 (deftest which-threads-stop
   (with-debugged (image)
     (prepare image "(defun start (name) (sb-thread:make-thread (lambda () (list (fails name))) :name name))")
-    ;; Of an evaluation that does not stop, of one whose threads are not to, of code in a frame.
+    ;; Threads of an evaluation that does not stop, of one whose threads do not, of code in a frame.
     (prepare image "(start \"agents\")")
     (is string= "boom agents" (path (error-of-thread image "agents") "message"))
     (answer image (debug-id image "(start \"terminals\")"))
@@ -111,7 +111,7 @@
       (is string= "boom frames" (path (error-of-thread image "frames") "message"))
       (restarted image stop "PLAINLY")
       (answer image id))
-    ;; Of a thread that such a thread starts, when the evaluation is over.
+    ;; A thread that such a thread starts, when the evaluation is over.
     (started image "(defvar *go* (sb-thread:make-semaphore))
                     (sb-thread:make-thread (lambda () (sb-thread:wait-on-semaphore *go*) (start \"child\")) :name \"parent\")")
     (prepare image "(sb-thread:signal-semaphore *go*)" :session "others")
@@ -155,7 +155,7 @@
     (let ((stop (stop-of-thread image "sums")))
       (is string= "breakpoint" (path stop "reason"))
       (is string= "(square i)" (span-text (path stop "at") text))
-      ;; What runs beside it does not step along.
+      ;; A thread that runs beside it does not step along.
       (let ((over (stepped image stop "over")))
         (is string= "step" (path over "reason"))
         (is string= "4" (path over "at" "value"))
@@ -204,7 +204,7 @@
         (call image "interrupt-thread" "number" number)
         (is string= "stopped" (left image three))
         (thread-gone image "three")))
-    ;; One that runs ends as ever, with a report and without a stop.
+    ;; A running thread ends as ever, with a report and without a stop.
     (started image "(defvar *turns* 0) (sb-thread:make-thread (lambda () (loop (incf *turns*))) :name \"runs\")")
     (eventually (string= "T" (first-value image "(plusp *turns*)" :session "others")))
     (call image "interrupt-thread" "number"
@@ -215,7 +215,7 @@
 (deftest stops-of-threads-are-few
   (with-debugged (image)
     (started image "(defvar *threads* (loop for i below 30 collect (sb-thread:make-thread (lambda () (list (fails :many))) :name \"many\")))")
-    ;; Those beyond are reported at once.
+    ;; Errors beyond the limit are reported at once.
     (await-event image "thread-error" :which (lambda (events) (<= 22 (length events))))
     (is = 22 (length (events image "thread-error")))
     (is = 8 (length (path (call image "debug-stops") "result" "stops")))

@@ -56,7 +56,7 @@ pub enum Copies {
     Process,
 }
 
-/// What happens at an unhandled error of an editor's evaluation, where the editor has a debugger.
+/// The action at an unhandled error of an editor's evaluation, where the editor has a debugger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// The evaluation stops, and the person is asked the first time.
@@ -124,6 +124,10 @@ pub struct Config {
     pub approval: ApprovalConfig,
     /// `eval.timeout_s`: the default deadline of an agent's evaluation. Default 30 s.
     pub eval_timeout: Duration,
+    /// `eval.in_copy`: whether an agent's evaluations, tests and profiles in a copy may have
+    /// threads, and sockets in a network of their own. Default false. Only the user's own settings
+    /// may say so.
+    pub copy_threads: bool,
     /// `debug.on_error`: whether an evaluation of an editor stops at an unhandled error. Default
     /// ask.
     pub on_error: OnError,
@@ -204,6 +208,7 @@ impl Default for Config {
             },
             approval: ApprovalConfig::default(),
             eval_timeout: Duration::from_secs(30),
+            copy_threads: false,
             on_error: OnError::Ask,
             frozen: 4,
             lens_tests: true,

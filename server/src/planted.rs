@@ -12,7 +12,7 @@ pub(crate) fn is_planted(path: &Path) -> bool {
     let Some(directory) = directory.filter(|facts| facts.mode() & WRITE_OTHERS != 0) else { return false };
     let ours = rustix::process::geteuid().as_raw();
     let is_stranger = |uid: u32| uid != ours && uid != 0;
-    // Whose the directory is decides who may replace what others have put there.
+    // The owner of the directory may replace files that others have put there.
     is_stranger(directory.uid()) || std::fs::symlink_metadata(path).is_ok_and(|facts| is_stranger(facts.uid()))
 }
 

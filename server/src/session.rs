@@ -24,9 +24,9 @@ mod jobs;
 mod loaded_texts;
 pub mod log;
 mod names;
-mod others_work;
 mod outside_workspace;
 mod part;
+mod people_definitions;
 mod plan;
 mod provenance;
 pub mod recompile;
@@ -349,7 +349,7 @@ impl Session {
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let (what, name) = (format!("loading the system {}", load.system), load.system.clone());
-        let work = settle_job(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
+        let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
                 // There may be many files; the caller of the load does not wait for them.
@@ -409,9 +409,9 @@ impl Session {
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
             let event = Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start };
-            let asked = Asked { job: calls::job(|| self.send(event)), answer };
+            let asked = SentJob { job: calls::job(|| self.send(event)), answer };
             async move {
-                let result = settle_job(asked).await;
+                let result = settle_kept(asked).await;
                 if result.is_ok()
                     && let Some(doing) = doing
                 {
@@ -481,10 +481,10 @@ impl Session {
     }
 
     /// Acts as [`Session::ask`]; the work is a job of the current call.
-    fn ask_job<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Asked<T> {
+    fn ask_job<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> SentJob<T> {
         let (reply, answer) = oneshot::channel();
         let event = event(reply);
-        Asked { job: calls::job(|| self.send(event)), answer }
+        SentJob { job: calls::job(|| self.send(event)), answer }
     }
 
     /// Sends an event at once; the answer comes later. Dropping the receiver cancels the work.
@@ -496,14 +496,31 @@ impl Session {
 }
 
 /// A job that was sent to the actor.
-struct Asked<T> {
+struct SentJob<T> {
     job: calls::Job,
     answer: oneshot::Receiver<Result<T, ImageError>>,
 }
 
-async fn settle_job<T>(Asked { job, answer }: Asked<T>) -> Result<T, ImageError> {
+async fn settle_job<T>(SentJob { job, answer }: SentJob<T>) -> Result<T, ImageError> {
+    if matches!(job, calls::Job::Refused { reports: true }) {
+        let message = calls::NO_FURTHER.into();
+        return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+    }
     let result = settle(answer).await;
     drop(job);
+    result
+}
+
+/// Acts as [`settle_job`] for a job of which something is kept when it succeeds.
+async fn settle_kept<T>(sent: SentJob<T>) -> Result<T, ImageError> {
+    if matches!(sent.job, calls::Job::Refused { .. }) {
+        return settle_job(sent).await;
+    }
+    let SentJob { job, answer } = sent;
+    let result = settle(answer).await;
+    if result.is_ok() {
+        job.finish();
+    }
     result
 }
 

@@ -12,12 +12,18 @@ const EMPTY: usize = 6;
 /// The largest number of names in a list.
 const NAMED: usize = 5;
 
+/// Returns whether a character is invisible, changes the display of others, acts on a terminal, or
+/// looks like a space or a bracket and is not read as such by Lisp.
+fn is_unsafe(char: char) -> bool {
+    is_hidden(char) || is_false_syntax(char) || (char.is_control() && !matches!(char, '\n' | '\t'))
+}
+
 /// Escapes as `\u{202e}` the characters that are invisible, that change the display of others, or
 /// that look like a space or a bracket and are not read as such by Lisp.
 pub fn safe(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
-        if is_hidden(char) || is_false_syntax(char) || (char.is_control() && !matches!(char, '\n' | '\t')) {
+        if is_unsafe(char) {
             shown.push_str(&format!("\\u{{{:x}}}", char as u32));
         } else {
             shown.push(char);
@@ -55,6 +61,22 @@ pub fn notification(text: &str) -> String {
 /// the bell.
 pub fn terminal(text: &str) -> String {
     safe(text)
+}
+
+/// Returns the same JSON with what [`safe`] escapes in JSON's own escapes: whoever parses it gets
+/// the text as it was, and whoever looks at it in a terminal sees what is there.
+pub fn json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_unsafe(char) {
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
 }
 
 /// Returns a line of text inside Markdown, shown literally whatever Markdown or HTML it contains.
@@ -268,6 +290,17 @@ mod tests {
         );
         assert_eq!(fenced("text", "a\n```\n"), "````text\na\n```\n````");
         assert_eq!((code_span("CL-USER"), code_span("`")), ("`CL-USER`".into(), "`` ` ``".into()));
+    }
+
+    #[test]
+    fn json_means_the_same_and_hides_nothing() {
+        for nasty in &nasty() {
+            let value = serde_json::json!({"name": nasty, nasty: [nasty, "\u{e0101}", "\u{7f}\u{9b}31m"]});
+            let text = json(&value.to_string());
+            assert!(harmless(&text) && !text.contains('\u{9b}'), "{text:?}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        }
+        assert_eq!(json(r#"{"a":"λ"}"#), r#"{"a":"λ"}"#);
     }
 
     #[test]

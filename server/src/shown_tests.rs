@@ -9,7 +9,6 @@ const WRITERS: &[&str] =
 
 /// The lines that may have one, each by its file and a part of the line, with the reason.
 const ALLOWED: &Allowed = &[
-    ("cli/check.rs", "print_as_it_is(&lines)", "JSON"),
     ("cli/check.rs", "terminal.render(", "the renderer escapes, and colours"),
     ("cli/check.rs", "colour(", "a question about the stream"),
     ("cli/doctor.rs", "{sign} {text}", "a coloured sign before an escaped text"),
@@ -25,10 +24,8 @@ const ALLOWED: &Allowed = &[
     ("cli/repl/read.rs", "is_terminal()", "a question about the stream"),
     ("cli/repl/read.rs", "colour(", "a question about the stream"),
     ("cli/repl/screen.rs", "", "escaped there, when it is a terminal"),
-    ("cli/repl/talk.rs", "print_error_as_it_is(&shown)", "the renderer escapes, and colours"),
+    ("cli/repl/session.rs", "print_error_as_it_is(&shown)", "the renderer escapes, and colours"),
     ("cli/serve.rs", "io::stdout().lock()", "one of Consort's own words, for the client that started it"),
-    ("cli/status.rs", "print_as_it_is(&format!(\"{status}", "JSON"),
-    ("cli/status.rs", "json!(", "JSON"),
     ("host/bridge/mod.rs", "as_fd()", "the descriptor"),
     ("host/bridge/mod.rs", "eprintln!(", "a sentence of Consort's own"),
 ];

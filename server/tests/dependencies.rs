@@ -1,4 +1,4 @@
-//! What is built in: licences, several versions of one crate, where crates come from, and the lock
+//! The dependencies: licences, several versions of one crate, where crates come from, and the lock
 //! file of the extension's tools. Without a network.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]

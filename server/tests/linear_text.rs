@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use consort::ide::diagnostics::Findings;
 use consort::ide::format::rules::Bodies;
-use consort::ide::format::{self, Options, Wanted};
+use consort::ide::format::{self, IndentRange, Options};
 use consort::ide::initargs;
 use consort::ide::texts::{OpenText, Texts};
 use consort::ide::{
@@ -148,7 +148,7 @@ const FEATURES: &[Feature] = &[
     }),
     ("indentation", |_, text| {
         let tree = Tree::parse(text);
-        let wanted = Wanted { lines: 0..usize::MAX, typing: false };
+        let wanted = IndentRange { lines: 0..usize::MAX, typing: false };
         let bodies = Bodies::of(&tree);
         bodies.unknown(&tree);
         format::format(&tree, &wanted, &bodies, Options { tab_size: 8, tabs: false });
@@ -180,25 +180,7 @@ const FEATURES: &[Feature] = &[
     }),
     ("structural editing", |document, text| {
         let at = document.text().char_to_byte(place(document));
-        use structural::Action::*;
-        for action in [
-            Select,
-            SelectContract,
-            SlurpForward,
-            SlurpBackward,
-            BarfForward,
-            BarfBackward,
-            Raise,
-            Wrap,
-            Splice,
-            DragForward,
-            KillSexp,
-            Transpose,
-            MoveForward,
-            MoveBackward,
-            MoveUp,
-            MoveDown,
-        ] {
+        for action in structural::Action::ALL {
             structural::act(text, at..at, action);
         }
     }),
@@ -370,8 +352,8 @@ fn ratio(feature: Feature, shape: Shape, (document, text): (&Document, &str)) ->
     Some(found.min(slower.as_secs_f64() / slow.as_secs_f64()))
 }
 
-/// One cell of this many is checked in a usual run: a debug build is slow, and all of them take
-/// many minutes.
+/// A single cell of this many is checked in a usual run: a debug build is slow, and all of them
+/// take many minutes.
 const SAMPLE: usize = 8;
 
 /// Checks the shapes with the features: a sample of the cells, or all cells of the features whose

@@ -16,7 +16,7 @@ pub(crate) enum Aim {
     Size(f64),
 }
 
-/// Who is measured in the same rounds, and in how many milliseconds.
+/// The programs that are measured in the same rounds, and their milliseconds.
 pub(crate) type Beside<'a> = (&'a str, &'a [f64]);
 
 /// Prints each line as it is measured.

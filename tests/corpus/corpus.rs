@@ -1,4 +1,4 @@
-//! Where the corpus is, and which systems are in it.
+//! The place of the corpus, and its systems.
 
 use std::path::PathBuf;
 use std::process::Command;

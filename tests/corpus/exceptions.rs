@@ -69,7 +69,7 @@ impl Exceptions {
         found.is_some()
     }
 
-    /// Those that argued something: how often, what, why.
+    /// The exceptions that argued something: how often, what, why.
     pub(crate) fn used(&self) -> impl Iterator<Item = (u32, String, &str)> {
         self.0.iter().filter(|one| one.used.get() > 0).map(|one| {
             let what = format!("{} {} {} {}: {}", one.system, one.how, one.kind, one.file, one.words);

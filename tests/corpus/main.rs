@@ -41,7 +41,8 @@ fn main() -> Result<ExitCode> {
     let mut wrong = false;
     for system in &systems {
         match examine(&corpus, &exceptions, system) {
-            Ok((row, unargued)) => {
+            Ok((row, mut unargued)) => {
+                unargued.extend(row.too_slow());
                 table.add(row);
                 for line in &unargued {
                     println!("    {line}");

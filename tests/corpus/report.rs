@@ -27,7 +27,24 @@ pub(crate) struct Row {
     pub(crate) whole_processor: f64,
 }
 
+/// The most that a check may take of what `asdf:compile-system` takes.
+const MOST: f64 = 1.3;
+/// The processor's seconds that each check may take besides, whatever the system: for the fork, for
+/// the pages that are copied when they are first written, and for giving them back.
+const FIXED: f64 = 0.07;
+
 impl Row {
+    /// Returns what is said of a check that takes the processor too long; `None`: it does not.
+    pub(crate) fn too_slow(&self) -> Option<String> {
+        let most = MOST * self.compile_processor + FIXED;
+        (self.whole_processor > most).then(|| {
+            format!(
+                "the check takes {:.2} s of the processor; at most {most:.2} s are {MOST} times the compilation and {FIXED} s",
+                self.whole_processor
+            )
+        })
+    }
+
     /// How much longer the check took the processor.
     fn ratio(&self) -> f64 {
         self.whole_processor / self.compile_processor.max(0.01)
@@ -154,4 +171,27 @@ fn said(program: &str, args: &[&str]) -> String {
     output
         .map(|output| String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
         .unwrap_or_default()
+}
+
+#[test]
+fn a_check_that_is_slower_than_the_compilation_is_told() {
+    let slow = |compile_processor, whole_processor| {
+        let row = Row {
+            system: "x".into(),
+            files: 1,
+            forms: 1,
+            conditions: 0,
+            false_ones: 0,
+            missed: 0,
+            argued: 0,
+            compile: compile_processor,
+            whole: whole_processor,
+            by_file: whole_processor,
+            compile_processor,
+            whole_processor,
+        };
+        row.too_slow().is_some()
+    };
+    assert!(!slow(10.0, 13.0) && slow(10.0, 13.2));
+    assert!(!slow(0.05, 0.13) && slow(0.07, 0.34), "a tiny system has the fixed time, and no more");
 }

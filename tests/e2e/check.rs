@@ -210,7 +210,7 @@ fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
     world.write("forged.lisp", &format!("(defun before () 1)\n{done}(defun after () (undefined-thing))\n"));
     let checked = world.run(&["check", "forged.lisp"]);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
-    // One that also says that it came to all of the text, or to the last form alone, and leaves
+    // A check that also says that it came to all of the text, or to the last form alone, and leaves
     // with code 0.
     let leave = "(eval-when (:compile-toplevel) (sb-ext:exit :code 0 :abort t))\n";
     for places in [r#"{"at":[0,100000]}"#, r#"{"at":[0,300]}"#, r#"{"at":[280,281]}"#] {
@@ -248,5 +248,26 @@ fn the_host_reads_nothing_but_lisp_for_what_code_reports() {
     let checked = world.run(&["check", "forged.lisp"]);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
     assert!(!String::from_utf8_lossy(&checked.stdout).contains("secret words"), "{checked:?}");
+    world.finish();
+}
+
+#[test]
+fn findings_are_about_files_of_the_check_alone() {
+    let world = Installation::new();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let other = elsewhere.path().join("other.lisp");
+    std::fs::write(&other, "(defun other () 1)\n").expect("a source");
+    let begin = format!(r#"{{"file":"{}"}}"#, other.display());
+    let finding = format!(
+        r#"{{"file":"{}","diagnostic":{{"span":[0,1],"severity":"error","code":"x","message":"forged words","related":[]}}}}"#,
+        other.display()
+    );
+    world.write("shop.asd", "(asdf:defsystem \"shop\" :components ((:file \"shop\")))\n");
+    world.write("shop.lisp", &[begin, finding].map(|line| forged(&line)).concat());
+    let checked = world.run(&["check", "shop.asd"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{checked:?}");
+    assert!(!said.contains("forged words"), "{said}");
+    assert!(said.contains("none of the files of this check"), "{said}");
     world.finish();
 }

@@ -13,6 +13,15 @@ use consort_tests::lone_image::LoneImage;
 use consort_tests::patience::AMPLE;
 
 async fn in_copy(lone: &LoneImage, code: &str, timeout: f64) -> EvalOutcome {
+    evaluate(lone, code, timeout, false).await
+}
+
+/// As where the person's `eval.in_copy` is `"threads"`.
+async fn under_test(lone: &LoneImage, code: &str) -> EvalOutcome {
+    evaluate(lone, code, AMPLE, true).await
+}
+
+async fn evaluate(lone: &LoneImage, code: &str, timeout: f64, threads: bool) -> EvalOutcome {
     let params = EvalInCopyParams {
         session: "test".into(),
         code: code.into(),
@@ -21,6 +30,7 @@ async fn in_copy(lone: &LoneImage, code: &str, timeout: f64) -> EvalOutcome {
         timeout,
         deadline: timeout + 2.0,
         confine: true,
+        threads,
         memory: 2048 << 20,
     };
     lone.checker.evaluate(params).await.expect("an evaluation answers")
@@ -112,6 +122,7 @@ async fn work_in_copy<O: Operation>(lone: &LoneImage, operation: O) -> O::Answer
         timeout: AMPLE,
         deadline: AMPLE + 2.0,
         confine: true,
+        threads: false,
         memory: 2048 << 20,
     };
     lone.checker.work(params).await.expect("work in a copy answers")
@@ -175,5 +186,135 @@ async fn a_long_answer_is_cut_and_not_lost() {
     let outcome = in_copy(&lone, code, AMPLE).await;
     assert_eq!(values(&outcome).len(), 30);
     assert!(outcome.values[0].omitted > 0 && outcome.values[0].text.contains("characters left out"));
+    lone.finish().await;
+}
+
+/// Threads that allocate while others collect, wait for locks and conditions, and end with errors.
+const THREADS: &str = r#"
+(defvar *lock* (sb-thread:make-mutex))
+(defvar *ready* (sb-thread:make-waitqueue))
+(defvar *sum* 0)
+(defvar *done* nil)
+(let ((threads (loop for i below 8
+                     collect (let ((i i))
+                               (sb-thread:make-thread
+                                (lambda ()
+                                  (dotimes (k 20)
+                                    (make-list 10000)
+                                    (when (= i k) (sb-ext:gc :full t))
+                                    (sb-thread:with-mutex (*lock*) (incf *sum*)))
+                                  (funcall (compile nil `(lambda () (list ,i))))))))))
+  (sb-thread:make-thread (lambda () (error "this thread fails")))
+  (sb-thread:make-thread (lambda () (sb-thread:with-mutex (*lock*) (setf *done* t) (sb-thread:condition-notify *ready*))))
+  (sb-thread:with-mutex (*lock*) (loop until *done* do (sb-thread:condition-wait *ready* *lock*)))
+  (list (mapcar #'first (mapcar #'sb-thread:join-thread threads)) *sum*))"#;
+
+/// A server and a client on the copy's own loopback interface.
+const SOCKETS: &str = r#"
+(require :sb-bsd-sockets)
+(in-package :sb-bsd-sockets)
+(let ((listener (make-instance 'inet-socket :type :stream :protocol :tcp)))
+  (socket-bind listener #(127 0 0 1) 0)
+  (socket-listen listener 5)
+  (let ((port (nth-value 1 (socket-name listener))))
+    (sb-thread:make-thread (lambda ()
+                             (let ((stream (socket-make-stream (socket-accept listener) :input t :output t)))
+                               (format stream "you said ~A~%" (read-line stream))
+                               (finish-output stream))))
+    (let ((socket (make-instance 'inet-socket :type :stream :protocol :tcp)))
+      (socket-connect socket #(127 0 0 1) port)
+      (let ((stream (socket-make-stream socket :input t :output t)))
+        (format stream "hello~%")
+        (finish-output stream)
+        (values (read-line stream))))))"#;
+
+/// Whether the system makes network namespaces for us. Where it does not, sockets are refused.
+fn has_namespaces() -> bool {
+    let made = std::process::Command::new("unshare").args(["-Urn", "true"]).output();
+    let made = made.is_ok_and(|output| output.status.success());
+    if !made {
+        eprintln!("this system makes no network namespaces: sockets must be refused");
+    }
+    made
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_under_test_has_threads_and_a_loopback_of_its_own_where_the_person_says_so() {
+    let lone = LoneImage::start();
+    let outcome = under_test(&lone, THREADS).await;
+    assert_eq!(values(&outcome), ["((0 1 2 3 4 5 6 7) 160)"]);
+    let outcome = under_test(&lone, SOCKETS).await;
+    if has_namespaces() {
+        assert_eq!(values(&outcome), ["\"you said hello\""]);
+        // The machine's own services are not there.
+        let service = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        service.set_nonblocking(true).expect("a listener");
+        let port = service.local_addr().expect("an address").port();
+        let connect = format!(
+            "(require :sb-bsd-sockets) (sb-bsd-sockets:socket-connect
+               (make-instance 'sb-bsd-sockets:inet-socket :type :stream :protocol :tcp) #(127 0 0 1) {port})"
+        );
+        let outcome = under_test(&lone, &connect).await;
+        assert_eq!(outcome.status, EvalStatus::Error, "{outcome:?}");
+        assert!(service.accept().is_err(), "nobody has connected");
+    } else {
+        let error = outcome.error.as_ref().expect("it is refused");
+        assert!(error.message.contains("use sockets ("), "{outcome:?}");
+    }
+    // All else is as in every copy.
+    let victim = lone.workspace().join("victim.txt");
+    std::fs::write(&victim, "precious").expect("a file");
+    for code in [
+        format!("(delete-file {:?})", victim.display().to_string()),
+        format!("(sb-thread:join-thread (sb-thread:make-thread (lambda () (delete-file {victim:?}))))"),
+        "(sb-ext:run-program \"/bin/true\" nil)".into(),
+        "(require :sb-bsd-sockets) (make-instance 'sb-bsd-sockets:local-socket :type :stream)".into(),
+    ] {
+        let outcome = under_test(&lone, &code).await;
+        let error = outcome.error.as_ref().expect("an error");
+        assert!(
+            code.contains("join-thread") || error.message.contains("outside its temporary directory"),
+            "{code}: {outcome:?}"
+        );
+    }
+    assert_eq!(std::fs::read_to_string(&victim).expect("it is still there"), "precious");
+    assert_eq!(values(&lone.eval("(boundp '*sum*)").await), ["NIL"]);
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_of_a_copy_end_with_it_and_are_limited() {
+    let lone = LoneImage::start();
+    let busy = "(dotimes (i 3) (sb-thread:make-thread (lambda () (loop)))) (loop)";
+    let outcome = evaluate(&lone, busy, 2.0, true).await;
+    assert_eq!(outcome.status, EvalStatus::Timeout, "{outcome:?}");
+    let many = "(loop (sb-thread:make-thread (lambda () (sleep 1000))))";
+    let outcome = under_test(&lone, many).await;
+    let error = outcome.error.as_ref().expect("an error");
+    assert!(error.message.contains("512 threads") || error.message.contains("memory"), "{outcome:?}");
+    // What is left in sockets is memory too.
+    if has_namespaces() {
+        let sockets = "(require :sb-bsd-sockets) (in-package :sb-bsd-sockets)
+            (let ((listener (make-instance 'inet-socket :type :stream :protocol :tcp)))
+              (socket-bind listener #(127 0 0 1) 0)
+              (socket-listen listener 4096)
+              (loop (let ((socket (make-instance 'inet-socket :type :stream :protocol :tcp)))
+                      (setf (non-blocking-mode socket) t)
+                      (handler-case (socket-connect socket #(127 0 0 1) (nth-value 1 (socket-name listener))) (error ()))
+                      (ignore-errors (socket-send socket (make-array 100000 :element-type '(unsigned-byte 8)) nil))
+                      (socket-close socket))))";
+        let outcome = under_test(&lone, sockets).await;
+        let error = outcome.error.as_ref().expect("an error");
+        assert!(error.message.contains("MB of memory"), "{outcome:?}");
+    }
+    assert_eq!(values(&lone.eval("(+ 1 2)").await), ["3"]);
+    lone.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_has_threads_too() {
+    let lone = LoneImage::with(Copies::Process);
+    let outcome = under_test(&lone, THREADS).await;
+    assert_eq!(values(&outcome), ["((0 1 2 3 4 5 6 7) 160)"]);
     lone.finish().await;
 }

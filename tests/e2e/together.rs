@@ -49,9 +49,9 @@ async fn what_runs_is_in_the_log_of_both_doors() {
     assert!(told["outcome"].to_string().contains("DIVISION-BY-ZERO"), "{told}");
     assert!(told["ms"].as_f64().is_some_and(|ms| ms >= 0.0));
 
-    // One that is cancelled is there too; and what only looks is not.
+    // A cancelled call is there too; a call that only looks is not.
     let call = agent.begin("evaluate-lisp", json!({"code": "(loop)"})).await;
-    // One that is cancelled before it has begun never ran.
+    // A call that is cancelled before it has begun never ran.
     let begun = |status: &Value| status["work"].to_string().contains("(loop)");
     comes("the loop to run", async || {
         begun(&editor.command("consort.status", json!({})).await.expect("a status")).then_some(())
@@ -238,7 +238,7 @@ async fn an_agent_sees_the_editors_text_and_place() {
         assert_eq!(refused["isError"], true, "{refused}");
     }
 
-    // Where the person is, in characters, whatever the editor counts in.
+    // The person's position, in characters, whatever the editor counts in.
     let none = agent.call("editor-context", json!({})).await;
     assert_eq!(none["structuredContent"]["editors"], json!([]));
     editor.change(&uri, 3, [0, 0, 0, 0], "\"𝄞\" ").await;

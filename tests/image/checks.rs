@@ -169,7 +169,7 @@ async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     fixture.eval("(defun later () 1)").await;
     assert_eq!(codes(&edited(&fixture, code).await), []);
     until(|| !lives(second)).await;
-    // One that leaves, or is killed, costs nothing.
+    // A check that leaves, or is killed, costs nothing.
     let third = kept_ready(pid, &[first, second]).await;
     let killed = rustix::process::Pid::from_raw(third.cast_signed()).unwrap();
     rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();

@@ -261,7 +261,7 @@ async fn the_stops_of_a_debugger_that_vanishes_are_aborted_after_a_while() {
     drop((client.read, client.write));
     soon(client.served).await.unwrap();
     assert_eq!(fixture.values("(list cl-user::*left* (+ 1 2))").await, ["(T 3)"]);
-    // One that attaches while something is stopped is told of it.
+    // A client that attaches while something is stopped is told of it.
     let mut events = session.stop_events();
     let mut first = Client::connect(&session, PATIENCE);
     first.begin().await;
@@ -461,7 +461,7 @@ async fn evaluations_are_cancelled_one_by_one_and_told_whole() {
     client.ask("cancel", json!({"requestId": number})).await;
     assert_eq!(client.answer(number).await["body"]["status"], "interrupted");
 
-    // Of code in a frame, that code alone.
+    // For code in a frame, that code alone.
     let number = client.send("consort/evaluate", json!({"code": "(outer 1 2)", "stops": true})).await;
     let stopped = client.event("stopped").await;
     assert_eq!((&stopped["ownEvaluation"], &stopped["level"]), (&json!(true), &json!(1)));

@@ -79,7 +79,7 @@ async fn a_frozen_failure_in_an_editors_debugger() {
     let wrong = client.refused("evaluate", json!({"expression": "(car 1)", "frameId": frames[1]["id"]})).await;
     assert!(wrong.contains("TYPE-ERROR"), "{wrong}");
 
-    // What would have come, as often as it is asked for.
+    // The result that would have come, as often as it is asked for.
     let restarts = client.ask("consort/restarts", json!({"threadId": thread})).await["restarts"].clone();
     assert_eq!(restarts[0]["name"], "USE-OTHER");
     for value in ["42", "43"] {
@@ -98,7 +98,7 @@ async fn a_frozen_failure_in_an_editors_debugger() {
     }
     client.leave().await;
 
-    // It is left as it is; what is gone is refused.
+    // The failure is left as it is; one that is gone is refused.
     let kept: Vec<u64> = session.failures().iter().map(|one| one.number).collect();
     assert_eq!(kept, [failure]);
     let mut client = Client::connect(&session, PATIENCE);

@@ -95,7 +95,7 @@ async fn a_recording_is_stepped_back_from_its_error() {
     let source = client.ask("source", json!({"sourceReference": shown[1]["source"]["sourceReference"]})).await;
     assert_eq!(source["content"], "(shop::total '((:price 3) (:cost 5)))");
 
-    // One step back: the wrong value, and what the variables were.
+    // A step back: the wrong value, and what the variables were.
     let back = step(&mut client, "stepBack").await;
     assert_eq!((&back["reason"], &back["text"]), (&json!("step"), &json!("(price item) => nil")));
     let shown = frames(&mut client).await;

@@ -286,7 +286,7 @@ async fn a_dropped_evaluation_stops_and_its_session_goes_on_with_its_state() {
     assert_eq!(fixture.values("cl-user::*kept*").await, ["2"]);
     fixture.runs(0).await;
     assert_eq!(fixture.ready().await, pid);
-    // One that cannot be stopped is ended without anybody waiting for it.
+    // An evaluation that cannot be stopped is ended without anybody waiting for it.
     let image = fixture.image.clone();
     let running = tokio::spawn(async move { image.eval(params("test", UNSTOPPABLE, AMPLE), None).await });
     // An evaluation that only begins can still be stopped.

@@ -62,7 +62,7 @@ async fn it_has_the_systems_that_were_loaded_through_consort() {
     let pid = fixture.ready().await;
     let code = "(defun f () (loaded-function))";
     assert_eq!(codes(&edited(&fixture, code).await), [("undefined-function", 13, 28)]);
-    // One is kept ready; it is not used once it lacks something.
+    // A process is kept ready; it is not used once it lacks something.
     let kept = found(|| others(pid).first().copied()).await;
     let asd = fixture.workspace.path().join("loaded.asd");
     fs::write(&asd, "(defsystem \"loaded\" :components ((:file \"loaded\")))").unwrap();

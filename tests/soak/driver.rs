@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::history::{Call, Event};
+use crate::record::Record;
 use crate::text::Text;
 
 /// The requests of a client that may be without an answer.
@@ -39,14 +40,14 @@ pub(crate) struct Driver {
     world: Installation,
     clients: Vec<Client>,
     random: fastrand::Rng,
-    events: Vec<Event>,
+    events: Record,
     descriptors: usize,
     killed: Option<Instant>,
 }
 
 impl Driver {
     /// Starts everything, and waits until each client has had an answer.
-    pub(crate) fn start(seed: u64) -> Driver {
+    pub(crate) fn start(seed: u64, events: Record) -> Driver {
         let world = Installation::new();
         let mut clients = Vec::new();
         for name in ["one.lisp", "two.lisp"] {
@@ -56,7 +57,7 @@ impl Driver {
         }
         clients.push(Client { frontend: Frontend::Mcp(world.mcp()), open: Vec::new(), document: None });
         let random = fastrand::Rng::with_seed(seed);
-        let mut driver = Driver { world, clients, random, events: Vec::new(), descriptors: 0, killed: None };
+        let mut driver = Driver { world, clients, random, events, descriptors: 0, killed: None };
         for client in 0..driver.clients.len() {
             driver.open_document(client);
             driver.begin(client, Call::Read);
@@ -68,6 +69,7 @@ impl Driver {
 
     /// Does one thing.
     pub(crate) fn step(&mut self, number: u64) {
+        self.events.push(Event::Step { number });
         let client = self.random.usize(..self.clients.len());
         let editor = self.random.usize(..2);
         if self.clients[client].open.len() >= OPEN {
@@ -100,8 +102,8 @@ impl Driver {
         }
     }
 
-    /// Ends everything and returns the history.
-    pub(crate) fn finish(mut self) -> Vec<Event> {
+    /// Ends everything and returns the record.
+    pub(crate) fn finish(mut self) -> Record {
         self.compare_all();
         let (before, world) = (self.descriptors, &self.world);
         // Copies that were kept ready, and connections of `consort check`, end by themselves.
@@ -114,6 +116,7 @@ impl Driver {
         }
         drop(self.clients);
         self.world.finish();
+        self.events.push(Event::Ended);
         self.events
     }
 
@@ -233,7 +236,7 @@ impl Driver {
     /// Waits for an image. Before a host has had one, the diagnostics that are asked for are those
     /// of the text alone; the client is told when there are more.
     fn image_is_ready(&self) {
-        // It starts with the first request that needs it.
+        // The image starts with the first request that needs it.
         self.world.run(&["eval", "1"]);
         until("an image that is ready", || self.world.status()["image"]["state"] == "ready");
     }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 pub struct Mark {
     /// The first character.
     pub start: usize,
-    /// One past the last character.
+    /// The position behind the last character.
     pub end: usize,
     /// The words behind the carets.
     pub label: String,

@@ -48,7 +48,7 @@ impl LoneImage {
         LoneImage::with(Copies::Fork)
     }
 
-    /// One whose checks work as `copies` says.
+    /// Creates an image whose checks work as `copies` says.
     pub fn with(copies: Copies) -> LoneImage {
         let dir = tempfile::Builder::new().prefix("consort-test-").tempdir().expect("a temporary directory");
         for name in ["private", "work"] {

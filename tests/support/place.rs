@@ -20,12 +20,12 @@ pub fn cache_home() -> PathBuf {
     }
 }
 
-/// Where the cores are in it.
+/// The directory of the cores in it.
 pub fn cores() -> PathBuf {
     cache_home().join("consort")
 }
 
-/// Where `consort` runs: everything it starts is gone after [`Place::clear`].
+/// A place in which `consort` runs: everything it starts is gone after [`Place::clear`].
 #[derive(Debug)]
 pub struct Place {
     consort: PathBuf,

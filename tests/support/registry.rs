@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where Debian puts the sources of libraries.
+/// Debian's directory of the sources of libraries.
 pub const LIBRARIES: &str = "/usr/share/common-lisp/source";
 
 /// The list: one directory a line, those that must be there with `!`.

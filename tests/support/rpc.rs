@@ -215,7 +215,7 @@ fn message(method: &str, params: Value) -> Value {
     message
 }
 
-/// Where the first message of `bytes` begins and ends, if it is whole.
+/// The start and end of the first message of `bytes`, if it is whole.
 fn whole(bytes: &[u8], framing: Framing) -> Result<Option<(usize, usize)>> {
     if framing == Framing::Lines {
         return Ok(bytes.iter().position(|byte| *byte == b'\n').map(|end| (0, end + 1)));

@@ -21,7 +21,7 @@ pub struct World {
 }
 
 impl World {
-    /// One with these files in it.
+    /// Creates a world with these files in it.
     pub async fn with(files: &[(&str, &str)]) -> World {
         World::configured(files, Config::default()).await
     }

@@ -21,7 +21,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private shown: Asked | undefined
   private endNotice: () => void = () => undefined
   private timer: NodeJS.Timeout | undefined
-  /** Where the definitions are that the open questions would replace. */
+  /** The places of the definitions that the open questions would replace. */
   private readonly places = new WeakMap<Approval, DefinitionPlace>()
 
   constructor(

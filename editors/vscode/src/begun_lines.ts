@@ -29,8 +29,8 @@ export class BegunLines {
     const added = text.split('\n').length - 1 - (end.line - start.line)
     const kept: BegunLine[] = []
     for (const one of this.lines) {
-      // What is before the change, what is behind its lines, and the line that it begins in unless
-      // it changes the white space.
+      // The text before the change, the text behind its lines, and the line that it begins in
+      // unless it changes the white space.
       if (one.line < start.line || (one.line === start.line && start.character >= one.blank.length)) kept.push(one)
       else if (one.line > end.line) kept.push({ line: one.line + added, blank: one.blank })
     }

@@ -1,4 +1,4 @@
-// Where the binary `consort` is. No `vscode` here: it is tested without.
+// The place of the binary `consort`. No `vscode` here: it is tested without.
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 

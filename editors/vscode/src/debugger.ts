@@ -18,7 +18,7 @@ const BUTTONS = 3
 const EVALUATE: Readonly<Record<string, What>> = { form: 'form', 'top-level': 'top-level', selection: 'region', file: 'buffer' }
 const FORM: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form at the Cursor', evaluate: 'top-level' }
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
-/** What is begun when an evaluation stops. Its bar of buttons comes and goes with the stop. */
+/** The session that begins when an evaluation stops. Its bar of buttons goes with the stop. */
 const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Stopped Evaluation', automatic: true }
 /** How long a program has to stop again, after a step, before nothing is stopped: milliseconds. */
 const MOMENT = 300
@@ -94,7 +94,7 @@ export class Debugger implements vscode.Disposable {
     }, MOMENT)
   }
 
-  /** Whether a session follows the image: one at a frozen failure is told of nothing else. */
+  /** True if a session follows the image: one at a frozen failure gets no other events. */
   private follows(): boolean {
     return [...this.sessions.values()].some(({ configuration }) => configuration['failure'] === undefined)
   }
@@ -247,7 +247,7 @@ export class Debugger implements vscode.Disposable {
   }
 }
 
-/** Whether there are breakpoints in Lisp files, which a session keeps in force. */
+/** True if there are breakpoints in Lisp files, which a session keeps in force. */
 function lispBreakpoints(): boolean {
   return vscode.debug.breakpoints.some((one) => one instanceof vscode.SourceBreakpoint && /\.(lisp|lsp|cl|asd|ros)$/.test(one.location.uri.path))
 }

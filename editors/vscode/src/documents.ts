@@ -38,7 +38,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     const document = await vscode.workspace.openTextDocument(uri)
     const language = options.language ?? 'commonlisp'
     if (document.languageId !== language) await vscode.languages.setTextDocumentLanguage(document, language)
-    // Where it is shown already, or another of these is: not a column more each time.
+    // The column in which it, or another of these, is shown already: not a column more each time.
     const visible = vscode.window.visibleTextEditors.filter((editor) => editor.document.uri.scheme === SCHEME)
     const there = visible.find((editor) => editor.document.uri.toString() === uri.toString()) ?? visible[0]
     return vscode.window.showTextDocument(document, {

@@ -1,7 +1,8 @@
 // Results as text. Plain data in, text out.
+import { backtraceLines } from './frames.js'
 import type { EvalResult, LogEntry, ReloadReport, Timing } from './lsp_ext.js'
 
-/** One line, at most `limit` characters. */
+/** A line, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
   const line = text.replace(/\s+/g, ' ').trim()
   return line.length <= limit ? line : `${line.slice(0, limit - 1)}…`
@@ -128,7 +129,7 @@ export function resultText(result: EvalResult): string {
   section('Output', result.stdout)
   section('Error output', result.stderr)
   section('Warnings', result.warnings.map(warningText).join('\n'))
-  section('Backtrace', (result.error?.backtrace ?? []).map((frame, index) => `${index}: ${frame.text}`).join('\n'))
+  section('Backtrace', backtraceLines(result.error).join('\n'))
   if (result.omitted > 0) parts.push(`;; ${result.omitted} characters were left out.`)
   if (result.timing !== null) parts.push(`;; ${timingText(result.timing)}`)
   return parts.join('\n\n')

@@ -24,6 +24,21 @@ export function calleeOf(error: LispError, index: number): string | undefined {
   return name?.replace(/^\(SETF\s+|\)$/gi, '').replace(/^.*:/, '').toLowerCase()
 }
 
+/** The lines by which a text shows a backtrace, one for each frame. */
+export function backtraceLines(error: LispError | null): string[] {
+  return (error?.backtrace ?? []).map((frame, index) => `${index}: ${frame.text}`)
+}
+
+/**
+ * The frame that a line of a text stands for, in which the backtrace of `error` is shown: its
+ * index, and where the call begins in the line. The line may be cut, and the error brief.
+ */
+export function frameAt(error: LispError, line: string): { index: number; start: number } | undefined {
+  const indented = line.length - line.trimStart().length
+  const index = backtraceLines(error).findIndex((shown) => line.startsWith(shown.replace(/\n[^]*/, '').slice(0, 44), indented))
+  return index < 0 ? undefined : { index, start: indented + `${index}: `.length }
+}
+
 /** An error with as much of its frames as their links need: for the arguments of a command. */
 export function briefly(error: LispError | null): LispError | null {
   if (error === null) return null
@@ -31,8 +46,8 @@ export function briefly(error: LispError | null): LispError | null {
 }
 
 /**
- * Where, in the text of a definition, `callee` is called: the offset behind the parenthesis.
- * Strings and comments are passed over.
+ * The place in the text of a definition where `callee` is called: the offset behind the
+ * parenthesis. Strings and comments are passed over.
  */
 export function callIn(definition: string, callee: string): number | undefined {
   let at = 0

@@ -74,7 +74,7 @@ export interface Output {
 /** The request `consort/input`: running code reads a line. */
 export interface InputWanted {
   id: number
-  /** What runs the code: `consort.eval` in the REPL. */
+  /** The command that runs the code: `consort.eval` in the REPL. */
   command: string
   /** The last line of the output so far. */
   prompt: string
@@ -178,13 +178,13 @@ export interface Profile {
 export interface RecordAnswer {
   text: string
   recording: {
-    /** Its number; 0 where nothing is kept. */
+    /** The recording's number; 0 if nothing is kept. */
     recording: number
     outcome: { values: string[]; error?: LispError | null }
     answer: RecordingAnswer
   }
 }
-/** What a recording answers. */
+/** The answer of a recording. */
 export interface RecordingAnswer {
   rows: RecordedRow[]
   total: number
@@ -293,7 +293,7 @@ export interface Definition {
 /** `consort/stopped`: an evaluation of this editor has stopped. */
 export interface Stopped {
   stop: number
-  /** Its `threadId` for debuggers. */
+  /** The `threadId` for debuggers. */
   thread: number
   reason: string
   text: string

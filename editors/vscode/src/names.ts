@@ -6,7 +6,7 @@ import type { ManualPage, References } from './lsp_ext.js'
 import { complain, type Server } from './server.js'
 import { named } from './views.js'
 
-/** What the kinds of references are called. */
+/** The names of the kinds of references. */
 const WORDS: Record<string, string> = {
   calls: 'Calls',
   macroexpands: 'Macro Calls',

@@ -3,6 +3,7 @@ import * as vscode from 'vscode'
 import type { Completions, EvalResult, InputLine, InputWanted, LispError, Output } from './lsp_ext.js'
 import { crlf, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
+import { backtraceLines } from './frames.js'
 import { complete } from './reader.js'
 import { describe, isLisp, type Server } from './server.js'
 import { FUNCTIONS, OPERATORS } from '../syntaxes/names.mjs'
@@ -26,7 +27,7 @@ class Terminal implements vscode.Pseudoterminal {
   private atLineStart = true
   /** The evaluation has read a line: the time that it took is a person's. */
   private asked = false
-  /** What was printed since the last line break. */
+  /** The output since the last line break. */
   private partial = ''
   private readonly printed = new vscode.EventEmitter<void>()
   /** The error that was shown last. */
@@ -189,7 +190,7 @@ class Terminal implements vscode.Pseudoterminal {
     if (result.error !== null) {
       this.write(color(31, crlf(`${result.error.type}: ${result.error.message}`)) + '\r\n')
       this.error = result.error
-      const frames = result.error.backtrace.slice(0, 12).map((frame, index) => `  ${index}: ${frame.text}`)
+      const frames = backtraceLines(result.error).slice(0, 12).map((line) => `  ${line}`)
       if (frames.length > 0) this.write(color(90, crlf(frames.join('\n'))) + '\r\n')
     } else if (result.values.length === 0) this.write(color(90, '; no value') + '\r\n')
     else this.write(crlf(result.values.join('\n')) + '\r\n')

@@ -68,7 +68,7 @@ async function write(approval: Approval, { document, text }: DefinitionPlace, co
   void vscode.window.showInformationMessage(`Written to ${file}, not saved yet.${names}`)
 }
 
-/** Where a text stands in a document, if it does so once. */
+/** The place of a text in a document, if it is there once. */
 function formOf(document: vscode.TextDocument, text: string): vscode.Range | undefined {
   const all = document.getText()
   const at = all.indexOf(text)

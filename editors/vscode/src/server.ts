@@ -131,7 +131,7 @@ export class Server implements vscode.Disposable {
     return this.client?.state === State.Running
   }
 
-  /** Where the program `consort` is now. */
+  /** The present place of the program `consort`. */
   program(): Found | undefined {
     return findBinary(serverPath(), this.folder?.fsPath, this.context.extensionPath, process.env)
   }

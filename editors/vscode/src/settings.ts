@@ -23,7 +23,7 @@ export const FILE_ONLY = new Set([
  */
 export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb)$|^eval\.timeout_s$|^debug\.frozen$|^docs\.hyperspec$/
 
-/** One setting, as VS Code inspects it. */
+/** A setting, as VS Code inspects it. */
 export interface Inspected {
   globalValue?: unknown
   workspaceValue?: unknown

@@ -1,7 +1,7 @@
 // Going to where a symbol is defined, and to where a frame of a backtrace is.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
-import { calleeOf, callIn, sourced, type Sourced } from './frames.js'
+import { calleeOf, callIn, frameAt, sourced, type Sourced } from './frames.js'
 import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
 import { complain, Refused, type Server } from './server.js'
 
@@ -65,7 +65,7 @@ export interface DefinitionPlace {
   text: string
 }
 
-/** Where a function is defined; undefined where that is not known. */
+/** The place of a function's definition; undefined if it is not known. */
 export async function definitionPlace(server: Server, name: string): Promise<DefinitionPlace | undefined> {
   if (!server.can('sourceLocation')) return undefined
   const { definitions } = await server.ask<SourceLocations>('sourceLocation', { symbol: name })
@@ -98,9 +98,6 @@ export function frameLink(error: LispError, index: number): string | undefined {
   return frame === undefined ? undefined : `command:consort.editor.goToFrame?${encodeURIComponent(JSON.stringify([frame, calleeOf(error, index)]))}`
 }
 
-/** A line of a shown backtrace: the number of its frame, and the frame. */
-const LINE = /^\s*(\d+): (.*)$/
-
 class FrameLink extends vscode.TerminalLink {
   constructor(
     start: number,
@@ -128,10 +125,10 @@ export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalL
     const links: vscode.DocumentLink[] = []
     for (let line = 0; line < document.lineCount; line++) {
       const text = document.lineAt(line).text
-      const index = shownFrame(error, text)
-      const target = index === undefined ? undefined : frameLink(error, index)
-      if (target === undefined) continue
-      const link = new vscode.DocumentLink(new vscode.Range(line, text.indexOf(':') + 2, line, text.length), vscode.Uri.parse(target))
+      const shown = frameAt(error, text)
+      const target = shown && frameLink(error, shown.index)
+      if (shown === undefined || target === undefined) continue
+      const link = new vscode.DocumentLink(new vscode.Range(line, shown.start, line, text.length), vscode.Uri.parse(target))
       link.tooltip = 'Go to the source'
       links.push(link)
     }
@@ -139,21 +136,12 @@ export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalL
   }
   provideTerminalLinks({ terminal, line }: vscode.TerminalLinkContext): FrameLink[] {
     const error = this.shownIn(terminal)
-    const index = error === undefined ? undefined : shownFrame(error, line)
-    const frame = error === undefined || index === undefined ? undefined : sourced(error, index)
-    if (error === undefined || index === undefined || frame === undefined) return []
-    const start = line.indexOf(':') + 2
-    return [new FrameLink(start, line.length - start, frame, calleeOf(error, index))]
+    const shown = error && frameAt(error, line)
+    const frame = error && shown && sourced(error, shown.index)
+    if (error === undefined || shown === undefined || frame === undefined) return []
+    return [new FrameLink(shown.start, line.length - shown.start, frame, calleeOf(error, shown.index))]
   }
   async handleTerminalLink(link: vscode.TerminalLink): Promise<void> {
     if (link instanceof FrameLink) await goToFrame(this.server, link.frame, link.callee).catch(complain)
   }
-}
-
-/** The index of the frame of `error` that `line` shows. */
-function shownFrame(error: LispError, line: string): number | undefined {
-  const [, number, text] = LINE.exec(line) ?? []
-  const index = Number(number)
-  const frame = error.backtrace[index]
-  return frame !== undefined && text !== undefined && frame.text.startsWith(text.slice(0, 40)) ? index : undefined
 }

@@ -11,7 +11,7 @@ const EXPANSION = 'expansion/macroexpansion.lisp'
 
 export class Expansions {
   private asked: { uri: string; position: { line: number; character: number }; how: How; range: vscode.Range; text: string } | undefined
-  /** Where further expansions were asked for, each a place in the text that the one before gave. */
+  /** The places of further expansions, each in the text that the one before gave. */
   private steps: Position[] = []
   private texts: string[] = []
 

@@ -1,7 +1,7 @@
 // Frames of a backtrace: those that have a source, and the place where the next one was called.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { briefly, calleeOf, callIn, sourced } from '../src/frames.js'
+import { backtraceLines, briefly, calleeOf, callIn, frameAt, sourced } from '../src/frames.js'
 import type { LispError, StackFrame } from '../src/lsp_ext.js'
 
 const frame = (name: string | null, role: StackFrame['role'] = 'program', more: Partial<StackFrame> = {}): StackFrame => ({
@@ -29,6 +29,17 @@ test('what a frame calls is found in its definition, and not in its strings, com
   assert.equal(callIn(form, 'share'), undefined)
   assert.equal(callIn('(defun f () (shop:price 1))', 'price'), 13)
   assert.equal(callIn("(defun f () (mapcar #'price 1))", 'price'), 22)
+})
+
+test('a line of a shown backtrace stands for its frame', () => {
+  const names = Array.from({ length: 12 }, (_, index) => frame(`F${index}`, 'program', { text: `(F "a${index}\nb" ${'x'.repeat(200)})` }))
+  const all = error(null, ...names)
+  for (const [index, text] of backtraceLines(all).entries()) {
+    const line = text.split('\n')[0] ?? ''
+    assert.deepEqual(frameAt(all, line), { index, start: `${index}: `.length })
+    assert.deepEqual(frameAt(briefly(all) ?? all, `  ${line}`), { index, start: `  ${index}: `.length })
+  }
+  for (const line of ['', '12: (F', '1: (G 1)', 'ERROR: no']) assert.equal(frameAt(all, line), undefined, line)
 })
 
 test('a link to a result carries no long arguments', () => {

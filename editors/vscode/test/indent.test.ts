@@ -1,4 +1,4 @@
-// Where a new line stands: by the text alone, and by the rules for Enter, which agree.
+// The indentation of a new line: by the text alone, and by the rules for Enter, which agree.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'

@@ -90,7 +90,7 @@ test('the debugger of the manifest is the one that is registered, for the same l
     assert.equal(type, own?.type)
     assert.ok(evaluate === undefined || values.includes(evaluate), evaluate)
   }
-  // Where there is a debugger there are breakpoints.
+  // A language with a debugger has breakpoints.
   assert.deepEqual(contributes.breakpoints.map(({ language }) => language), own?.languages)
 })
 

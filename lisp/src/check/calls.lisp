@@ -5,7 +5,7 @@
 (in-package :consort)
 
 (defun call-finding-p (finding)
-  "Whether FINDING is that a call does not fit the lambda list of what it calls."
+  "Returns true if FINDING is that a call does not fit the lambda list of what it calls."
   (member (finding-code finding) '("wrong-argument-count" "unknown-keyword" "odd-keyword-arguments") :test #'string=))
 
 (defun lambda-lists-now ()
@@ -27,7 +27,7 @@
           collect (string-downcase (if (consp name) (second name) name))))
 
 (defun mentions-p (text words)
-  "Whether TEXT has one of WORDS, which are in lower case."
+  "Returns true if TEXT has one of WORDS, which are in lower case."
   (and words
        (let ((text (string-downcase text)))
          (some (lambda (word) (search word text)) words))))

@@ -204,7 +204,7 @@
   (let ((session asdf/session:*asdf-session*))
     (and session (cdr (first (asdf/session:visiting-action-list session))))))
 
-;; What the system's own methods load meanwhile is none of its files.
+;; Files that the system's own methods load meanwhile are not the system's.
 (hook 'uiop:compile-file* (original file &rest more)
   (if (and *compile-instead* (eq *compiled-component* (visited-component)))
       (funcall *compile-instead*)
@@ -216,7 +216,7 @@
   (error 'sb-posix:syscall-error :errno sb-posix:eperm :name 'sb-posix:fork))
 
 (defun discard-fasls (directory)
-  "Where nothing may be opened for writing any more: have what is compiled below DIRECTORY go
+  "When nothing may be opened for writing any more: has what is compiled below DIRECTORY go
   nowhere. To be called while /dev/null can still be opened."
   (let ((prefix (sb-ext:native-namestring directory))
         (descriptor (sb-posix:open "/dev/null" sb-posix:o-wronly)))
@@ -234,8 +234,10 @@
   (or (not (typep condition 'warning))
       (find-restart 'muffle-warning condition)))
 
-(defvar *ask-handlers* nil "Whether the code that has the file compiled may have handlers: what these muffle is not told.")
-(defvar *shown-to-handlers* nil "Whether a condition is shown to those handlers: then ours let it pass.")
+(defvar *ask-handlers* nil "True if the code that has the file compiled may have handlers: what
+  these muffle is not told.")
+(defvar *shown-to-handlers* nil "True if a condition is shown to those handlers: then ours let it
+  pass.")
 
 (defun observe-unless-muffled (check condition)
   "Report CONDITION, a warning or note, unless who has the file compiled muffles it."
@@ -310,7 +312,7 @@
               (t (mapc (check-emit check) held)))))))
 
 (defun source-file-of (check)
-  "Where the text of CHECK is put to be read."
+  "Returns the file into which the text of CHECK is put to be read."
   (merge-pathnames "text.lisp" (check-scratch check)))
 
 (defun put-source (check)

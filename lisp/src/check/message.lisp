@@ -4,8 +4,8 @@
 (in-package :consort)
 
 (defun find-words (words text &optional (start 0))
-  "Where TEXT has WORDS, from START on, or NIL. SEARCH is slow, and each message is looked through
-  for many words."
+  "Returns the position of WORDS in TEXT, from START on, or NIL. SEARCH is slow, and each message is
+  looked through for many words."
   (declare (type text words text) (type fixnum start) (optimize speed))
   (let ((first (char words 0)) (length (length words)) (end (length text)))
     (loop for at of-type (or null fixnum) = (position first text :start (min start end)) then (position first text :start (1+ at))

@@ -10,26 +10,26 @@
       form))
 
 (defun binding-place (check form variable)
-  "Where FORM binds VARIABLE."
+  "Returns the place where FORM binds VARIABLE."
   (unused-place check (places check form variable :from (definition-tail form)
                               :skip (lambda (list) (or (quotation-p list) (declaration-p list))))
                 (list :binding variable)))
 
 (defun body-place (check form variable)
-  "Where the body of FORM names VARIABLE: the last place outside declarations."
+  "Returns the place where the body of FORM names VARIABLE: the last place outside declarations."
   (first (last (places check form variable :from (definition-tail form)
                                            :skip (lambda (list) (or (quotation-p list) (declaration-p list)))))))
 
 (defun argument-place (check form value)
-  "Where FORM has VALUE as an argument: the same object, or a literal like it."
+  "Returns the place where FORM has VALUE as an argument: the same object, or a literal like it."
   (or (and (consp value) (object-span check value))
       (and (consp form)
            (or (first (places check form value :from (cdr form)))
                (first (places check form value :from (cdr form) :test #'equal :skip (constantly nil)))))))
 
 (defun function-places (check form name)
-  "Where FORM calls or names the function NAME: the heads of calls, then #'NAME, then places that
-  are set, then anything."
+  "Returns the place where FORM calls or names the function NAME: the heads of calls, then #'NAME,
+  then places that are set, then anything."
   (let ((heads '()) (named '()) (others '()))
     (map-read (lambda (cons)
                 (let ((element (uncomma (car cons))))
@@ -47,7 +47,8 @@
     (remove-duplicates (append (nreverse heads) (nreverse named) (nreverse others)) :test #'equal :from-end t)))
 
 (defun undefined-place (check form cons name kind)
-  "Where in FORM the use of NAME is; CONS is the one whose car the compiler is at, if it says so."
+  "Returns the place of the use of NAME in FORM; CONS is the one whose car the compiler is at, if it
+  says so."
   (let ((key (list kind name)))
     (or (and cons (eq (uncomma (car cons)) name)
              (unused-place check (list (car-span check cons)) key))
@@ -60,7 +61,8 @@
                       key))))
 
 (defun designator-place (check form designator)
-  "Where FORM names the package (or other thing with a string for a name) DESIGNATOR."
+  "Returns the place where FORM names the package (or other thing with a string for a name)
+  DESIGNATOR."
   (let ((name (ignore-errors (string designator))) (place nil))
     (when name
       (map-read (lambda (cons)
@@ -92,7 +94,7 @@
         when place return place))
 
 (defun loop-offender (check form condition)
-  "Where in FORM, a LOOP, the word is that the condition which CONDITION reports calls unknown."
+  "Returns the place in FORM, a LOOP, of the keyword that the condition CONDITION calls unknown."
   (when (and (consp form) (eq (car form) 'loop))
     (loop for argument in (condition-arguments condition)
           do (when (typep argument 'condition)

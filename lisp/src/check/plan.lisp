@@ -44,7 +44,8 @@
 
 ;;; Programs
 
-(defvar *run-no-programs* nil "Whether the code that a system has for its operations may run no programs, also where it is not confined.")
+(defvar *run-no-programs* nil "True if the code that a system has for its operations may run no
+  programs, also where it is not confined.")
 
 (hook 'sb-ext:run-program (original &rest arguments)
   (when *run-no-programs* (error "A check runs no programs."))
@@ -62,7 +63,7 @@
   (unless (part-p *system-check* component)
     (pushnew (cons operation component) (asdf/plan::plan-actions-r plan) :test #'equal)))
 
-;; What cannot be found is told, and the rest of the system is checked.
+;; A part that cannot be found is reported, and the rest of the system is checked.
 (hook 'asdf/find-component:resolve-dependency-spec (original component dependency)
   (let ((state *system-check*)
         (component (and component (asdf:find-component nil component))))
@@ -71,7 +72,8 @@
         (funcall original component dependency))))
 
 (defun resolve-or-tell (state component dependency resolve)
-  "What RESOLVE returns for the DEPENDENCY of COMPONENT; NIL when it fails, which is told once."
+  "Returns the value of RESOLVE for the DEPENDENCY of COMPONENT; NIL when it fails, which is
+  reported once."
   (let ((key (cons (if (typep component 'asdf:system) :system component) dependency)))
     (unless (gethash key (system-check-unresolved state))
       (call-silently resolve
@@ -154,7 +156,7 @@
                              (asdf:operate operation component)))
                        (lambda (condition)
                          (tell-system-problem state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed"))))
-      ;; Where what the system's own code loads depends on it, it is there.
+      ;; It is there for systems that the system's own code loads and that depend on it.
       (keep-loaded-systems (system-check-part-p state)))))
 
 (defun perform-guarded (state operation component)

@@ -60,11 +60,11 @@
       (setf (check-index check) (index-subforms (check-subforms check)))))
 
 (defun object-span (check object)
-  "Where the cons, comma or vector OBJECT was read, or NIL."
+  "Returns the place where the cons, comma or vector OBJECT was read, or NIL."
   (values (gethash object (index-objects (current-index check)))))
 
 (defun car-span (check cons)
-  "Where the car of CONS was read, or NIL."
+  "Returns the place where the car of CONS was read, or NIL."
   (values (gethash cons (index-cars (current-index check)))))
 
 (defun form-span (check)
@@ -156,7 +156,7 @@
             trail)))))
 
 (defun locate-trail (check trail)
-  "Where TRAIL leads: the innermost list that was read, and its span; the top-level form when
+  "Returns the end of TRAIL: the innermost list that was read, and its span; the top-level form when
   nothing better is known. The third value is the cons whose car is meant when that is an atom."
   (let ((cons nil))
     (loop for form in (reverse trail)
@@ -167,5 +167,5 @@
     (values (check-form check) (form-span check) nil)))
 
 (defun locate-context (check)
-  "Where the compiler is, as LOCATE-TRAIL tells it."
+  "Returns the compiler's place, as LOCATE-TRAIL does."
   (locate-trail check (context-trail)))

@@ -4,7 +4,7 @@
 (in-package :consort)
 
 (defstruct (reading (:constructor make-reading (check file)))
-  "Where the reading of a text is."
+  "The state of reading a text."
   check
   file                                  ; the text as a file, with what is withheld made blank
   (first 0 :type fixnum)                ; the character that the file begins with
@@ -98,7 +98,7 @@
                    (<= end (reading-position reading) (1+ end)))
           (cons (- start 2) end))))))
 
-;;; One form
+;;; Reading a form
 
 (define-condition form-out-of-time (serious-condition)
   ((seconds :initarg :seconds :reader form-seconds))

@@ -60,12 +60,12 @@
                 (or (position-if #'delimiter-p text :start at) length))))))
 
 (defun end-of-line (text position)
-  "Where the line of POSITION ends."
+  "Returns the end of the line of POSITION."
   (declare (type text text))
   (or (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (min position (length text))) (length text)))
 
 (defun next-toplevel (text position)
-  "Where the next line after POSITION begins with an open parenthesis, or NIL."
+  "Returns the start of the next line after POSITION that begins with an open parenthesis, or NIL."
   (declare (type text text))
   (loop for newline = (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (min position (length text)))
           then (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (1+ newline))
@@ -120,7 +120,8 @@
           collect at))
 
 (defun next-in-package (text position)
-  "Where the next line after POSITION begins with an IN-PACKAGE; the end of TEXT when none does."
+  "Returns the start of the next line after POSITION that begins with an IN-PACKAGE, or the end of
+  TEXT."
   (declare (type text text))
   (loop for at = (next-toplevel text position) then (next-toplevel text at)
         while at
@@ -133,8 +134,8 @@
   (string-upcase (subseq token (1+ (or (position #\: token :from-end t) -1)))))
 
 (defun unclosed-construct (text start)
-  "Where what never ends begins in TEXT, looking from START: a string, a block comment, a |name|, or
-  else the outermost list."
+  "Returns the start of the token that never ends in TEXT, looking from START: a string, a block
+  comment, a |name|, or else the outermost list."
   (declare (type text text))
   (let ((opens '()) (i start) (length (length text)))
     (flet ((skip-to (char from)

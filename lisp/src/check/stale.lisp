@@ -104,7 +104,7 @@
                       when start collect start)))
     (when starts
       (let ((start (reduce #'min starts)))
-        ;; What is in the current form is no earlier definition.
+        ;; A definition in the current form is no earlier one.
         (and (< start (check-form-start check)) (name-place check start))))))
 
 (defun duplicate-name (condition)

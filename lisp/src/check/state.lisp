@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defstruct finding
-  "One diagnostic: the fields of Diagnostic in server/src/ide/diagnostic.rs."
+  "A diagnostic: the fields of Diagnostic in server/src/model/diagnostic.rs."
   (start 0 :type fixnum)
   (end 0 :type fixnum)
   (severity :warning :type (member :error :warning :style-warning :note :information))
@@ -87,7 +87,7 @@
       (when *form-recorder* (note-finding *form-recorder* finding))
       (if (and (check-asd-files check)
                (or (name-finding-p finding) (doubtful-finding-p finding)
-                   ;; Its macros and its syntax are unknown too.
+                   ;; The macros and the syntax of the system are unknown too.
                    (and (check-lost-package check) (consequence-p finding))))
           (push finding (check-held check))
           (funcall (check-emit check) finding)))))

@@ -37,7 +37,7 @@
               (check-undefined check))))))
 
 (defun function-place (check name path)
-  "Where the name of the function NAME stands that the compiler refers to at PATH."
+  "Returns the place of the function's NAME that the compiler refers to at PATH."
   (multiple-value-bind (form span cons) (locate-trail check (path-trail path))
     (flet ((head (list) (car-span check list)))
       (cond ((not (consp form)) span)

@@ -49,16 +49,17 @@
                (zerop (system-call +landlock-add-rule+ ruleset 1 rule 0)))
           (sb-posix:close descriptor)))))
 
-(defun confine-files (directory readable)
+(defun confine-files (directory readable &optional own-network)
   "Give up writing but below DIRECTORY, NIL for nowhere, reading but beneath READABLE, names of
-  which a directory's ends with a slash, executing, TCP, and signals to others. The version of
+  which a directory's ends with a slash, executing, TCP unless the network is its own, and signals
+  to others. The version of
   Landlock that does it, 0 where there is none; NIL, and the system's message, where there is one
   and it failed."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0
         (let* ((denied (landlock-rights abi))
-               (ruleset (with-octets (attributes (denied (if (>= abi 4) #b11 0) (if (>= abi 6) #b11 0)))
+               (ruleset (with-octets (attributes (denied (if (and (>= abi 4) (not own-network)) #b11 0) (if (>= abi 6) #b11 0)))
                           (system-call +landlock-create-ruleset+ attributes (cond ((>= abi 6) 24) ((>= abi 4) 16) (t 8)) 0))))
           (if (and (>= ruleset 0)
                    (loop for name in readable

@@ -24,12 +24,12 @@
                       (sb-posix:write descriptor (vector-sap octets) (length octets)))
       (sb-posix:close descriptor))))
 
-(defun enter-user-namespace ()
+(defun enter-user-namespace (&optional (others 0))
   "Move into a user namespace of its own, from which the memory and the environment of processes
-  outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise. Whether
-  the system lets it."
+  outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise; and into
+  the namespaces whose flags OTHERS are. Whether the system lets it."
   (let ((user (sb-posix:geteuid)) (group (sb-posix:getegid)))
-    (when (zerop (system-call (number-here '(unshare 272 97)) +clone-newuser+))
+    (when (zerop (system-call (number-here '(unshare 272 97)) (logior +clone-newuser+ others)))
       ;; The numbers of user and group stay. Without the mapping it works too, and looks like
       ;; nobody's.
       (handler-case
@@ -42,12 +42,13 @@
 ;;; The environment
 
 (defparameter *secret-words*
-  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC")
+  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC" "BEARER" "SALT" "PHRASE" "TOTP" "SAS" "SIGNATURE")
   "A variable is a secret when one of these is among the words of its name.")
 
 (defparameter *secret-stems*
-  '("TOKEN" "TOKENS" "SECRET" "SECRETS" "PASSWORD" "PASSWORDS" "PASSWD" "PASSPHRASE" "APIKEY" "ACCESSKEY" "SECRETKEY" "PRIVATEKEY" "CREDENTIAL" "CREDENTIALS"
-    "CONNECTIONSTRING" "CONNECTIONSTRINGS")
+  '("TOKEN" "TOKENS" "SECRET" "SECRETS" "PASSWORD" "PASSWORDS" "PASSWD" "PASSPHRASE" "PASSCODE" "PASS" "PW" "PWD" "APIKEY" "ACCESSKEY" "SECRETKEY"
+    "PRIVATEKEY" "AUTHKEY" "SIGNINGKEY" "MASTERKEY" "ENCRYPTIONKEY" "DEPLOYKEY" "APPKEY" "CREDENTIAL" "CREDENTIALS"
+    "CONNECTIONSTRING" "CONNECTIONSTRINGS" "AUTHORIZATION" "SESSIONID" "SESSID")
   "The same, also where a word of its name only ends with it.")
 
 (defparameter *secret-variables*
@@ -55,16 +56,19 @@
     "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "SUDO_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "XAUTHORITY" "KRB5CCNAME")
   "Others that are secrets, or lead to them.")
 
-(defparameter *plain-variables* '("PWD" "OLDPWD") "Those that only look like secrets.")
+(defparameter *plain-variables* '("PWD" "OLDPWD") "The variables that only look like secrets.")
 
 (defparameter *secret-parts*
-  '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY=")
+  '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY="
+    "PASSWORD\":" "SECRET\":" "TOKEN\":" "&SIG=" "?SIG=" "X-AMZ-SIGNATURE=")
   "A value is a secret when one of these is in it, in small letters or large: keys, headers,
   connection strings.")
 
 (defparameter *token-beginnings*
   '("ghp_" "gho_" "ghs_" "ghu_" "ghr_" "github_pat_" "glpat-" "xoxb-" "xoxp-" "xapp-" "sk-" "sk_live_" "rk_live_" "AKIA" "ASIA" "AIza" "ya29." "eyJ" "npm_"
-    "pypi-" "hf_" "hvs." "SG." "dop_v1_" "shpat_" "lin_api_" "AGE-SECRET-KEY-")
+    "pypi-" "hf_" "hvs." "SG." "dop_v1_" "shpat_" "shpss_" "shpca_" "shppa_" "lin_api_" "lin_oauth_" "AGE-SECRET-KEY-" "glrt-" "gldt-" "glcbt-" "glsoat-" "glimt-" "glagent-"
+    "xoxa-" "xoxr-" "xoxe-" "xoxe." "whsec_" "dckr_pat_" "dp.pt." "dp.st." "pul-" "PMAK-" "sntrys_" "sntryu_" "nfp_" "rubygems_" "GOCSPX-" "ATATT3" "ATCTT3" "xkeysib-"
+    "tskey-" "sq0csp-" "sq0atp-" "ntn_" "secret_" "pscale_tkn_" "pscale_pw_" "r8_" "gsk_" "xai-" "pplx-" "nvapi-" "hvb." "hvr." "figd_" "doo_v1_" "dor_v1_" "CLOJARS_")
   "How tokens of well-known services begin.")
 
 (defun words-of-variable (name)
@@ -123,8 +127,8 @@
         do (setf (sb-alien:deref (sb-alien:sap-alien (int-sap at) (* (sb-alien:unsigned 8)))) 0)))
 
 (defun first-environment ()
-  "Where the environment that this process began with starts and ends in its memory (proc(5), stat:
-  env_start, env_end), or NIL. It keeps what was unset or set to something else since."
+  "Returns the start and end in memory of the environment that this process began with (proc(5),
+  stat: env_start, env_end), or NIL. It keeps what was unset or set to something else since."
   (ignore-errors
    (let* ((stat (with-open-file (in "/proc/self/stat" :external-format :latin-1) (read-line in)))
           ;; The fields behind the program's name, which may have blanks in it; the first is the

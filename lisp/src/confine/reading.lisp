@@ -17,6 +17,17 @@
     ".config/1Password/" ".config/sops/" ".age/" ".bitcoin/" ".ethereum/" ".config/solana/" ".electrum/" ".Xauthority" ".ICEauthority" ".config/pulse/cookie"
     ".subversion/" ".pki/" ".purple/" ".weechat/" ".irssi/" ".mutt/" ".config/msmtp/" ".msmtprc" ".fetchmailrc" ".mbsyncrc" ".python_history" ".psql_history"
     ".mysql_history" ".sqlite_history" ".node_repl_history" ".histfile" ".zhistory" ".sh_history" ".viminfo" ".lesshst" ".local/share/fish/" ".local/share/atuin/"
+    ".config/google-chrome-beta/" ".config/google-chrome-unstable/" ".config/google-chrome-for-testing/" ".config/yandex-browser/" ".config/opera-beta/"
+    ".config/opera-developer/" ".config/vivaldi-snapshot/" ".config/microsoft-edge-beta/" ".config/microsoft-edge-dev/" ".config/qutebrowser/" ".config/epiphany/"
+    ".config/falkon/" ".config/thorium/" ".zen/" ".floorp/" ".waterfox/" ".tor-browser/" ".config/zen/" ".config/librewolf/" ".local/share/torbrowser/"
+    ".local/share/qutebrowser/" ".local/share/epiphany/" ".cache/mozilla/" ".cache/google-chrome/" ".cache/chromium/" ".moonchild productions/"
+    ".config/Code - OSS/" ".config/VSCodium/" ".config/Cursor/" ".cursor/" ".vscode-server/" ".local/share/code-server/" ".local/share/opencode/" ".continue/"
+    ".config/anthropic/" ".config/openai/" ".config/goose/" ".kaggle/" ".databrickscfg" ".snowflake/" ".snowsql/" ".netlify/" ".config/netlify/" ".config/stripe/"
+    ".local/share/com.vercel.cli/" ".config/vercel/" ".config/hcloud/" ".config/scw/" ".config/linode-cli" ".aliyun/" ".tccli/" ".bluemix/" ".config/helm/"
+    ".config/argocd/" ".pulumi/" ".hgrc" ".config/hg/" ".curlrc" ".wgetrc" ".ssh2/" ".putty/" ".config/filezilla/" ".config/remmina/" ".local/share/remmina/" ".vnc/"
+    ".config/syncthing/" ".local/state/syncthing/" ".config/wireguard/" ".monero/" ".litecoin/" ".zcash/" ".dogecoin/" ".config/Exodus/" ".config/Ledger Live/"
+    ".config/keybase/" ".local/share/TelegramDesktop/" ".config/Element/" ".local/share/pass/" ".local/share/password-store/" ".config/Yubico/" ".config/age/"
+    ".minisign/" ".step/" ".terraformrc" ".config/nix/netrc" ".jira.d/" ".config/jgit/" ".local/share/zsh/" ".config/fish/fish_history" ".sbcl_history"
     ".local/share/evolution/" ".local/share/gnupg/" ".local/state/bash/" ".local/state/zsh/")
   "Below a home directory.")
 
@@ -27,7 +38,7 @@
 (defparameter *read-of-system*
   '("/usr/" "/lib/" "/lib32/" "/lib64/" "/bin/" "/opt/" "/nix/store/" "/gnu/store/" "/run/current-system/"
     "/etc/common-lisp/" "/etc/sbcl.rc" "/etc/sbclrc" "/etc/ld.so.cache" "/etc/ld.so.conf" "/etc/localtime" "/etc/timezone" "/etc/os-release"
-    "/etc/debian_version" "/etc/lsb-release" "/etc/passwd" "/etc/group" "/etc/nsswitch.conf" "/etc/hosts" "/etc/services" "/etc/mime.types"
+    "/etc/debian_version" "/etc/lsb-release" "/etc/passwd" "/etc/group" "/etc/nsswitch.conf" "/etc/hosts" "/etc/services" "/etc/protocols" "/etc/mime.types"
     "/etc/ssl/certs/" "/etc/alternatives/" "/etc/locale.conf" "/etc/default/locale"
     "/dev/null" "/dev/zero" "/dev/full" "/dev/random" "/dev/urandom"
     "/proc/self/" "/proc/cpuinfo" "/proc/meminfo" "/proc/version" "/proc/stat" "/proc/loadavg" "/proc/uptime" "/proc/filesystems"
@@ -37,7 +48,7 @@
 (defparameter *read-of-home*
   '("common-lisp/" ".local/share/common-lisp/" ".config/common-lisp/" ".cache/common-lisp/" "quicklisp/" ".quicklisp/" ".local/share/ocicl/"
     ".config/ocicl/" ".qlot/" ".cache/qlot/" ".roswell/" ".local/share/roswell/")
-  "Where sources and their fasls usually are, below a home directory.")
+  "The usual directories of sources and their fasls below a home directory.")
 
 (defun real-name (name)
   "The native name of the file or directory NAME, links resolved; a directory's ends with a slash.
@@ -141,7 +152,7 @@
         (push name outer)))))
 
 (defun directories-of-lisp ()
-  "Where this Lisp, its contribs and its own sources are."
+  "Returns the directories of this Lisp, its contribs and its own sources."
   (append (list (and sb-ext:*runtime-pathname* (directory-of (native-name sb-ext:*runtime-pathname*)))
                 (and sb-ext:*core-pathname* (directory-of (native-name sb-ext:*core-pathname*)))
                 (let ((home (and (internal-p 'sbcl-directory) (sbcl-directory)))) (and home (real-name home))))
@@ -159,7 +170,8 @@
   (if (pathnamep name) (sb-ext:native-namestring name) name))
 
 (defun directories-of-systems ()
-  "Where ASDF and Quicklisp look for systems, and where the loaded ones are."
+  "Returns the directories in which ASDF and Quicklisp look for systems, and those of the loaded
+  ones."
   (append
    (loop for (directory) in (ignore-errors (asdf/source-registry:flatten-source-registry)) collect (ignore-errors (real-name directory)))
    (loop for entry in asdf:*central-registry* collect (ignore-errors (real-name (uiop:ensure-directory-pathname (eval entry)))))
@@ -175,7 +187,8 @@
 (sb-ext:defglobal *persons-translations* '() "In a copy: where the person has ASDF put fasls, as ASDF keeps it.")
 
 (defun directories-of-fasls ()
-  "Where the person has ASDF put fasls. Not a home directory, nor one above it."
+  "Returns the directory into which ASDF puts fasls for the person. Not a home directory, nor one
+  above it."
   (let ((homes (home-directories)))
     (loop for (nil place) in (coerce *persons-translations* 'list)
           for directory = (and (pathnamep place)
@@ -185,8 +198,8 @@
             collect directory)))
 
 (defun directories-of-text (params)
-  "Where the file, or the files and the definitions of systems, that PARAMS name are. Of a home
-  directory, or one above it, only the files."
+  "Returns the directories of the file, or the files and the definitions of systems, that PARAMS
+  name. Of a home directory, or one above it, only the files."
   (let ((homes (home-directories))
         (names (append (list (field params "path") (field params "asd"))
                        (coerce (field params "asd_files" #()) 'list)

@@ -86,7 +86,8 @@
 
 (defparameter *advices*
   '(0 1 2 3 4 8 14 15 16 17)            ; NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP
-  "Of madvise: without those that swap memory out, share it with others or harm pages.")
+  "The kinds of advice of madvise, without those that swap memory out, share it with others or harm
+  pages.")
 
 (defparameter *prctl-commands*
   '(2 3 15 16 21 23 39)                 ; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS

@@ -116,7 +116,7 @@
           *instead-of-link* (lambda (frame) (with-own-settings () (take-frame-of-attempt attempt evaluation frame))))
     (setf (attempt-written attempt) (characters-written evaluation))
     (set-alarm-of-attempt attempt evaluation)
-    ;; What is refused here is not for the handlers of the program.
+    ;; Refusals are not for the handlers of the program.
     (let ((*evaluation* nil))
       (with-own-settings ()
         (unless (member (attempt-operation attempt) *attempted-operations* :test #'string=)

@@ -15,7 +15,8 @@
 (define-global *breakpoints* '() "The breakpoints that are in force. The list is replaced under *PROBES-LOCK*.")
 (define-global *unverified* '() "(OWNER . FILE) of those whose breakpoints are not all in force. Replaced under *PROBES-LOCK*.")
 
-(defvar *setting-breakpoints* nil "Whether this thread puts breakpoints in force, which the host is not told of.")
+(defvar *setting-breakpoints* nil "True if this thread puts breakpoints in force, which the host is
+  not told of.")
 
 ;;; The request for a breakpoint
 
@@ -85,7 +86,7 @@
     at))
 
 (defun body-start (unit)
-  "Where in UNIT's text its lambda list ends."
+  "Returns the end of the lambda list in UNIT's text."
   (let* ((form (unit-form unit))
          (lambda-list (find-if #'listp (cddr form)))
          (place (gethash lambda-list (unit-places unit))))

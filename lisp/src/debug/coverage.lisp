@@ -1,5 +1,5 @@
-;;;; Which forms of a definition ran: probes that are not idle until a thread comes to them. Forms
-;;;; that are no lists have no probe.
+;;;; The forms of a definition that ran, by probes that are not idle until a thread comes to them.
+;;;; Forms that are no lists have no probe.
 
 (in-package :consort)
 

@@ -12,7 +12,8 @@
 (defconstant +event-octets+ 48 "Octets of an event without its values.")
 (defconstant +recorded-depth+ 1000 "How deep recorded calls nest. A call within that many is not recorded.")
 
-(defconstant +nowhere+ (- (ash 1 40)) "Where an activation is that came to no probe yet, in an event.")
+(defconstant +nowhere+ (- (ash 1 40)) "The place, in an event, of an activation that came to no
+  probe yet.")
 
 (defstruct (activation (:constructor make-activation
                            (number unit parent depth arguments begin
@@ -83,7 +84,7 @@
     (fill (event-log-events log) 0 :start at :end (+ at 4))
     (incf (event-log-first log))))
 
-;;; What the code of recorded definitions calls
+;;; Functions that the code of recorded definitions calls
 
 (declaim (notinline record-before record-value record-values))
 (defun record-before (number &rest values)
@@ -166,7 +167,7 @@
 
 ;;; Conditions
 
-(defvar *signals-noted* t "Whether conditions that are signalled here are the program's.")
+(defvar *signals-noted* t "True if conditions that are signalled here are the program's.")
 
 (defun note-signalled (condition)
   "Record that CONDITION is signalled. Always false, as the type of *BREAK-ON-SIGNALS* that it is
@@ -187,7 +188,7 @@
   (setf *event-log* log)
   (unwind-protect (let* ((*break-on-signals* '(satisfies note-signalled))
                          (debugger sb-ext:*invoke-debugger-hook*)
-                         ;; It signals, and handles, errors of its own.
+                         ;; The function signals, and handles, errors of its own.
                          (sb-ext:*invoke-debugger-hook*
                            (lambda (condition hook)
                              (let ((*signals-noted* nil)) (funcall debugger condition hook)))))

@@ -3,7 +3,7 @@
 
 (in-package :consort)
 
-(defvar *at-probe* nil "Whether this thread runs a condition or a log message of a breakpoint.")
+(defvar *at-probe* nil "True if this thread runs a condition or a log message of a breakpoint.")
 
 (defun send-log (breakpoint text)
   (with-own-settings ()

@@ -3,8 +3,8 @@
 (in-package :consort)
 
 (defstruct (moment (:constructor make-moment (unit site after value values frame breakpoints)))
-  "Where a thread stopped at a probe: at SITE of UNIT, AFTER it gave VALUE or before. VALUES are of
-  the site's variables, FRAME its function's frame pointer."
+  "The moment at which a thread stopped at a probe: at SITE of UNIT, AFTER it gave VALUE or before.
+  VALUES are of the site's variables, FRAME its function's frame pointer."
   (unit nil :read-only t) (site nil :read-only t) (after nil :read-only t) (value nil :read-only t) (values '() :type list :read-only t)
   (frame 0 :type (unsigned-byte 62) :read-only t) (breakpoints '() :type list :read-only t))
 

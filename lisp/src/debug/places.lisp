@@ -1,5 +1,5 @@
-;;;; Where a frame is: the exact form, in the text that was evaluated or in a file that is as it was
-;;;; when it was loaded.
+;;;; The place of a frame: the exact form, in the text that was evaluated or in a file that is as it
+;;;; was when it was loaded.
 
 (in-package :consort)
 

@@ -20,7 +20,7 @@
 (defconstant +cover-flag+ 4 "Set for a probe that no thread has come to, where that is asked for (coverage.lisp).")
 
 (defstruct (probe-site (:conc-name site-) (:constructor make-site (form start end variables)))
-  "Where a probe is: FORM and its span in the definition's text, the names of the VARIABLES in
+  "The place of a probe: FORM and its span in the definition's text, the names of the VARIABLES in
   scope, and the BREAKPOINTS there."
   (form nil :read-only t) (start 0 :type fixnum :read-only t) (end 0 :type fixnum :read-only t)
   (variables '() :type list :read-only t)

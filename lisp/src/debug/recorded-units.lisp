@@ -142,7 +142,7 @@
                                    (function (function-of-form unit)))
                               (record-call unit '() function))))))))))
 
-;;; Which definitions
+;;; The definitions to record
 
 (defun symbols-in (form)
   "The symbols of FORM that may be names of functions, and (SETF NAME), in their order."

@@ -105,7 +105,8 @@
     (sort found #'< :key (lambda (event) (site-start (nth-value 1 (site-of-number (event-site-number event))))))))
 
 (defun value-of-event (event)
-  "What the event itself has, as an entry in a list: the value of its form, or a condition."
+  "Returns the data of the event itself, as an entry in a list: the value of its form, or a
+  condition."
   (case (event-kind event)
     ((:value :return) (list (list "=>" (event-kept event) nil)))
     (:signal (list (list "condition" (cdr (event-kept event)) nil)))))

@@ -116,7 +116,7 @@
        (param params "points" 'vector :default #())))
 
 (defun query-breakpoints (log params)
-  "Where breakpoints are: the place of each, or null."
+  "Answers the place of each breakpoint, or null."
   (declare (ignore log))
   (object "places" (map 'vector (lambda (point)
                                   (if point

@@ -15,8 +15,8 @@
           (t (funcall (cdr (first found)) value)))))
 
 (defun alike-p (old new)
-  "Whether code that was compiled for OLD works with NEW: numbers may be kept unboxed, by their
-  type."
+  "Returns true if code that was compiled for OLD works with NEW: numbers may be kept unboxed, by
+  their type."
   (flet ((unboxed-p (value) (typep value '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64)))))
     (if (or (unboxed-p old) (unboxed-p new))
         (and (unboxed-p old) (unboxed-p new) (eq (class-of old) (class-of new)))

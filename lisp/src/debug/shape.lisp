@@ -171,7 +171,7 @@
     (error () nil)))
 
 (defun form-start (text number)
-  "Where the top-level form NUMBER of TEXT begins, counted from 0; NIL when that cannot be told."
+  "Returns the start of the top-level form NUMBER of TEXT, counted from 0; NIL when it is unknown."
   (handler-case
       (let ((input (make-shape-input (coerce text 'simple-string) 0 (length text))))
         (loop repeat number

@@ -6,7 +6,7 @@
 (defconstant +callees-limit+ 10 "Definitions that a step gives probes.")
 
 (defun callable-name-p (name)
-  "Whether NAME is of a function of the program's, and of no macro."
+  "Returns true if NAME is of a function of the program's, and of no macro."
   (let ((symbol (if (consp name) (second name) name)))
     (and symbol (symbolp symbol)
          (or (symbolp name) (and (eq (first name) 'setf) (null (cddr name))))
@@ -47,7 +47,7 @@
                        :test #'equal)))
 
 (defun definitions-called (name)
-  "What stands for the function NAME: itself, or the methods of a generic function."
+  "Returns the functions behind NAME: itself, or the methods of a generic function."
   (let ((function (fdefinition name)))
     (if (typep function 'generic-function) (sb-mop:generic-function-methods function) (list function))))
 

@@ -7,7 +7,7 @@
 
 (defvar *old-name* nil "The symbol that is renamed.")
 (defvar *new-name* nil "The symbol that it becomes.")
-(defvar *data-differ* nil "Whether constants differ, by the renaming alone.")
+(defvar *data-differ* nil "True if constants differ, by the renaming alone.")
 (defvar *free-pairs* nil "An EQ table of symbols of no package that nothing binds, old to new.")
 
 (defun differ (reason &rest arguments)
@@ -39,7 +39,7 @@
             (t (differ "~A would become ~A where nothing binds it" (name-words old) (name-words new)))))))
 
 (defun global-variable-p (name)
-  "Whether binding the symbol NAME is no lexical binding."
+  "Returns true if binding the symbol NAME is no lexical binding."
   (and (symbolp name) (symbol-package name)
        (member (sb-cltl2:variable-information name) '(:special :constant :global :symbol-macro))
        t))
@@ -92,7 +92,8 @@
 ;;; Code
 
 (defun harmless-operator-p (operator)
-  "Whether a function keeps names only to show them: one of SBCL's own, which is not for users."
+  "Returns true if a function keeps names only to show them: one of SBCL's own, which is not for
+  users."
   (let ((package (and (symbolp operator) (symbol-package operator))))
     (and package
          (not (eq package (load-time-value (find-package "COMMON-LISP"))))

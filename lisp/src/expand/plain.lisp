@@ -50,7 +50,7 @@
          (loop for char across (remove-duplicates text)
                always (and (eq (get-macro-character char) (get-macro-character char standard))
                            (or (member char '(#\Space #\Newline #\( #\) #\' #\"))
-                               ;; One that white space was made of would end the token.
+                               ;; A character that white space was made of would end the token.
                                (= 3 (nth-value 1 (let ((*read-suppress* t))
                                                    (read-from-string (coerce (list #\x char #\x) 'string)))))))))))
 

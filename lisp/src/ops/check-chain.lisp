@@ -4,8 +4,8 @@
 (in-package :consort)
 
 (defun chain-possible-p (params)
-  "Whether the check that PARAMS ask for may leave a chain: of a file that is confined as it should
-  be, on a system and an SBCL that have what it takes."
+  "Returns true if the check that PARAMS ask for may leave a chain: of a file that is confined as it
+  should be, on a system and an SBCL that have what it takes."
   (and (chain-internals-p)
        (confined-p params)
        (not (equal (field params "mode") "form"))

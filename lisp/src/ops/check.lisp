@@ -36,25 +36,33 @@
   (let ((name (field params "scratch")))
     (sb-ext:parse-native-namestring (string-right-trim "/" name) nil *default-pathname-defaults* :as-directory t)))
 
-(defun parked-p (params)
+(defun warm-p (params)
   "Returns true if the copy is made before there is a text."
-  (eq (field params "parked") :true))
+  (eq (field params "warm") :true))
+
+(defun threads-p (params)
+  "Returns true if the person lets this copy have threads and a network of its own."
+  (eq (field params "threads") :true))
+
+(defconstant +processors+ 16 "Whose time a copy with threads may use up.")
 
 (defun begin-deadline (params)
   "From now on the time that the check may take counts."
-  (limit-copy (field params "deadline" 10))
+  (limit-copy (* (field params "deadline" 10) (if (threads-p params) +processors+ 1)))
   (set-check-end (field params "deadline" 10)))
 
 (defun begin-in-copy (params)
   "Does the first work of a copy: connect, say who it is, and take over the compiler. The REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
-    (unless (parked-p params) (begin-deadline params))
+    (unless (warm-p params) (begin-deadline params))
     (redirect-asdf (scratch-directory params))
     (keep-asdf)
     (allow-free-run)
     (setf *checking* t)
     report))
+
+(define-global *no-network* nil "In a copy that may have threads: why it has no network of its own, or NIL.")
 
 (defun confine-copy (params report &rest confine-calls)
   "Give up for good what a check may not do; CONFINE-CALLS as CONFINE takes it. Whether the text may
@@ -62,8 +70,10 @@
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
-      (setf (values landlock seccomp why)
-            (apply #'confine (sb-ext:native-namestring scratch) (readable-names params) confine-calls)))
+      (let ((scratch (sb-ext:native-namestring scratch)) (readable (readable-names params)))
+        (if (threads-p params)
+            (setf (values landlock seccomp why *no-network*) (confine-with-threads scratch readable (report-descriptor report)))
+            (setf (values landlock seccomp why) (apply #'confine scratch readable confine-calls)))))
     (send-line report (object "confined" (object "landlock" landlock "seccomp" (bool seccomp))) :flush t)
     (values (or seccomp (not (confined-p params))) why)))
 
@@ -74,7 +84,7 @@
 
 (defun check-in-copy (params)
   "Does the check in the copy: everything after the fork."
-  (if (parked-p params)
+  (if (warm-p params)
       (check-when-told params)
       (let* ((report (begin-in-copy params))
              (check (check-of-params params report (field params "path") (field params "text"))))
@@ -82,12 +92,12 @@
         (multiple-value-call #'finish-check check report (confine-copy params report)))))
 
 (defun check-when-told (params)
-  "Does the work of a parked copy."
+  "Does the work of a warm copy."
   (let ((report (begin-in-copy params)))
-    ;; Where it cannot be confined, or not while files can still be opened, there is nothing to win.
+    ;; There is nothing to win if it cannot be confined, or not while files can still be opened.
     (unless (or (not (confined-p params)) (plusp (landlock-abi))) (leave 0))
     (unless (confine-copy params report) (leave 0))
-    (send-line report (object "parked" (world-json (field params "world"))) :flush t)
+    (send-line report (object "warm" (world-json (field params "world"))) :flush t)
     (let ((params (await-text params report)))
       (begin-deadline params)
       (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
@@ -248,7 +258,7 @@
 (define-operation "check" :thread (id params)
   (param params "text" 'string)
   (check-check-params params)
-  (when (parked-p params)
+  (when (warm-p params)
     (let ((world (and (quiet-p) (car *world*))))
       (unless world (refuse "busy" "The image is not at rest"))
       (setf params (append params (list "world" world)))))
@@ -268,6 +278,11 @@
                           for source = (ignore-errors (asdf:system-source-file (asdf:registered-system name)))
                           when (and source (prefix-p (param params "within" 'string) (sb-ext:native-namestring source)))
                             collect (object "system" name "files" (coerce (ignore-errors (loaded-file-facts name)) 'vector)))))
+
+(define-operation "source-directories" :thread (id params)
+  (object "directories" (coerce (remove-duplicates (remove nil (append (directories-of-lisp) (directories-of-systems) (directories-of-fasls)))
+                                                   :test #'string=)
+                                'vector)))
 
 (define-feature "fork" () (bool (can-copy-p)))
 (define-feature "landlock" () (landlock-abi))

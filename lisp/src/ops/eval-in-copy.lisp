@@ -11,10 +11,12 @@
     (or (and session (session-settings session))
         (copy-of-settings))))
 
-(defun refusal-words (condition)
-  "Why the system refused what CONDITION tells of, in a copy."
-  (format nil "(It was evaluated in a copy of the image, which is confined: it cannot write files, start programs or threads, or use the network~@[, ~
+(defun refusal-words (condition params)
+  "Why the system refused what CONDITION tells of, in the copy of PARAMS."
+  (format nil "(It was evaluated in a copy of the image, which is confined: it cannot write files~:[, start programs or threads, or use the network~*~; outside ~
+its temporary directory, start programs, or ~:[reach any network but a loopback interface of its own~;~:*use sockets (~A)~]~]~@[, ~
 and ~A is none of the files that it can read, which are the workspace's, Lisp's own and those that check.read names in the person's config.toml~].)"
+          (threads-p params) *no-network*
           (and condition (unread-file condition))))
 
 (defun with-field (object name value)
@@ -54,16 +56,16 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   "The JSON of RunTestsOutcome for PARAMS."
   (declare (ignore timeout))
   (let ((outcome (run-tests evaluation params package nil (constantly nil))))
-    (with-field outcome "tests" (mapcar #'tell-refusals (field outcome "tests" '())))))
+    (with-field outcome "tests" (mapcar (lambda (test) (tell-refusals test params)) (field outcome "tests" '())))))
 
-(defun tell-refusals (test)
-  "The JSON of TestOutcome TEST; failures that a refusal seems to have caused say so. The frameworks
+(defun tell-refusals (test params)
+  "The JSON of TestOutcome TEST in the copy of PARAMS; failures that a refusal seems to have caused say so. The frameworks
   keep the conditions to themselves."
   (flet ((refused-p (failure)
            (some (lambda (words) (search words (field failure "message")))
                  (list (system-message sb-posix:eperm) (system-message sb-posix:eacces) "Could not create new OS thread"))))
     (with-field test "failures"
-      (mapcar (lambda (failure) (if (refused-p failure) (add-to-message failure (refusal-words nil)) failure))
+      (mapcar (lambda (failure) (if (refused-p failure) (add-to-message failure (refusal-words nil params)) failure))
               (field test "failures" '())))))
 
 (defun call-within-time (evaluation seconds function)
@@ -86,7 +88,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
          (outcome nil))
     (handler-bind ((error (lambda (condition)
                             (when (and (confined-p params) (confinement-errno condition))
-                              (setf refused (refusal-words condition))))))
+                              (setf refused (refusal-words condition params))))))
       (call-within-time evaluation timeout (lambda () (setf outcome (funcall function evaluation timeout)))))
     (values (cond ((eq (evaluation-reason evaluation) :timeout)
                    (with-field outcome "error" (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))

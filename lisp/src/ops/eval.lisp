@@ -24,7 +24,7 @@
       (refuse "package-not-found" "Package ~A not found" name)))
 
 (defstruct (origin (:constructor make-origin (source offset line column)))
-  "Where a text came from: a SOURCE, and the OFFSET of its first character in the file, 0-based; its
+  "The origin of a text: a SOURCE, and the OFFSET of its first character in the file, 0-based; its
   LINE and COLUMN, 1-based, as the editor has them, whose text need not be the file's."
   (source nil :read-only t)
   (offset 0 :type index :read-only t)

@@ -45,8 +45,8 @@
                    (setf (gethash object *identities*) (incf *identities-given*))))))))
 
 (defvar *inside-p* nil
-  "Whether what is in hash tables, structures and instances counts: in a copy, where no other thread
-  changes them.")
+  "Returns true if what is in hash tables, structures and instances counts: in a copy, where no
+  other thread changes them.")
 (defconstant +objects-looked-into+ 100000 "Objects that are looked into for one variable.")
 (defvar *objects-left* 0 "The number of objects that are still looked into for one variable, where *INSIDE-P*.")
 (declaim (type fixnum *objects-left*))

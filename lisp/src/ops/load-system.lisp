@@ -27,18 +27,44 @@
 
 (define-global *workspace-asd-files* '() "The workspace's .asd files, pathnames, as of the last system that was loaded through the host.")
 
+(define-global *workspace-root* nil "The workspace's directory, once the host has told of it.")
+
+(define-global *workspace-directories* '() "The directories of the workspace's .asd files, and the workspace itself.")
+
+(defconstant +workspace-directories+ 64 "Directories that are looked into for files that were made since.")
+
+(defun new-asd-file-for (name)
+  "A file for system NAME that was made after the host told of the workspace's files: beside one of
+  them, or in the workspace itself."
+  (let ((primary (asdf:primary-system-name name)))
+    (loop for directory in *workspace-directories*
+          for file = (make-pathname :name primary :type "asd" :version nil :defaults directory)
+          when (and (asd-file-for name (list file)) (uiop:file-exists-p file))
+            return file)))
+
 (defun find-workspace-system (name)
   "For ASDF: the workspace's file that defines system NAME."
   (let ((file (asd-file-for name *workspace-asd-files*)))
-    (and file (probe-file file))))
+    (if file
+        (probe-file file)
+        (ignore-errors (new-asd-file-for name)))))
 
-(defun prefer-workspace-systems (asd-files)
-  "Have ASDF find the systems of ASD-FILES first, from now on."
-  (setf *workspace-asd-files* asd-files)
+(defun prefer-workspace-systems (asd-files &optional (root *workspace-root*))
+  "Have ASDF find the systems of ASD-FILES first, from now on, and those of new files beside them and
+  in the directory ROOT."
+  (unless (equal asd-files *workspace-asd-files*)
+    (sb-ext:atomic-incf (car *asdf-actions*)))
+  (setf *workspace-asd-files* asd-files
+        *workspace-root* root)
+  (let ((directories (remove-duplicates (mapcar #'uiop:pathname-directory-pathname asd-files) :test #'equal :from-end t)))
+    (setf *workspace-directories*
+          (loop for directory in (if root (cons root directories) directories)
+                repeat +workspace-directories+
+                collect directory)))
   (pushnew 'find-workspace-system asdf:*system-definition-search-functions*))
 
-;;; The host tells of the workspace's files before the first evaluation, so that ASDF:LOAD-SYSTEM in
-;;; it finds them.
+;;; The host tells of the workspace's files when the image is ready, and before an evaluation if
+;;; there are others, so that ASDF:LOAD-SYSTEM finds them.
 
 (defun foreign-systems ()
   "The JSON of the loaded systems that have the name of one of the workspace's and come from another
@@ -51,9 +77,21 @@
                           "file" (sb-ext:native-namestring file)
                           "workspace" (sb-ext:native-namestring ours))))
 
+(define-global *told-foreign* '() "The names of foreign systems that an evaluation was warned of.")
+
+(defun foreign-system-warnings ()
+  "What is to be told of loaded systems that are not the workspace's and were not told of before."
+  (loop for system in (ignore-errors (foreign-systems))
+        for name = (field system "system")
+        unless (member name *told-foreign* :test #'string=)
+          do (push name *told-foreign*)
+          and collect (format nil "The loaded system ~A is ~A, not the workspace's ~A. To load that one: (asdf:load-asd ~S), then (asdf:load-system ~S :force t)."
+                              name (field system "file") (field system "workspace") (field system "workspace") name)))
+
 (define-operation "workspace-systems" :thread (id params)
-  (prefer-workspace-systems (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
-  (object "foreign" (coerce (foreign-systems) 'vector)))
+  (prefer-workspace-systems (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #()))
+                            (uiop:ensure-directory-pathname (sb-ext:parse-native-namestring (param params "root" 'string))))
+  (object))
 
 (defun find-system-in (system asd-files)
   "Make SYSTEM known; when no file is called after it, look into all of ASD-FILES."
@@ -64,10 +102,12 @@
 
 ;;; Progress
 
-(defvar *progress* nil "What is called with each action of ASDF, in the thread that loads a system for the host.")
+(defvar *progress* nil "The function that is called with each action of ASDF, in the thread that
+  loads a system for the host.")
 
 ;; ASDF itself has a method on its classes, which makes the directories of what is written.
 (defmethod asdf:perform :before (operation component)
+  (sb-ext:atomic-incf (car *asdf-actions*))
   (when (and *progress* (typep operation 'asdf:operation) (typep component 'asdf:component))
     (funcall *progress* operation component)))
 

@@ -22,8 +22,8 @@
           (t (char kind 0)))))
 
 (defun lambda-list-outline (list)
-  "Of a lambda list: the names of its parameters and keywords behind their markers, as words in a
-  line; () for a required parameter that is a list."
+  "Returns the words of a lambda list: the names of its parameters and keywords behind their
+  markers, as words in a line; () for a required parameter that is a list."
   (let ((words '()) (section :required))
     (loop for rest = list then (cdr rest)
           while (consp rest)
@@ -96,9 +96,9 @@
     (error () 0)))
 
 (defun index-of-package (package known)
-  "What the index has of PACKAGE, whose digest there is KNOWN or NIL."
+  "Returns the index's entry of PACKAGE, whose digest there is KNOWN or NIL."
   (let* ((system (own-package-p package))
-         ;; Who unlocks SBCL's packages to change them misses the change.
+         ;; A change of SBCL's packages after they were unlocked is missed.
          (digest (if system "system" (digest-of-package package))))
     (if (equal digest known)
         (object "name" (package-name package) "digest" digest)

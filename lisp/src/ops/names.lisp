@@ -91,8 +91,8 @@
     (object "symbols" (mapcar #'symbol-object (subseq symbols 0 (min 20 (length symbols)))))))
 
 (defun home-of (package name)
-  "Where the symbol NAME of PACKAGE is at home: its name and its package's; :NULL when there is no
-  such symbol."
+  "Returns the home of the symbol NAME of PACKAGE: its name and its package's; :NULL when there is
+  no such symbol."
   (let ((package (package-called package)))
     (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
       (if (and status (symbol-package symbol))

@@ -6,7 +6,7 @@
 
 (defconstant +definitions-seconds+ 20 "Seconds at most in which definitions are made ready to be recorded.")
 
-;;; What is recorded
+;;; The code to record
 
 (defun names-in-text (text)
   "The names of functions in the forms of TEXT, read in the current package."

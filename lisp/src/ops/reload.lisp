@@ -87,7 +87,7 @@
                                (load-fasls (compile-forms-of-text code directory package file line)))))
                    '()))))
 
-;;; One function
+;;; Replacing a function
 
 (defun parse-symbol (token package)
   "The symbol that TOKEN names as read in PACKAGE, which is not interned."

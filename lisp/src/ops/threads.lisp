@@ -4,7 +4,8 @@
 (in-package :consort)
 
 (defconstant +sampling-time+ 0.1 "Seconds over which processor time is measured.")
-(defconstant +ticks-per-second+ 100 "What Linux counts processor time in for programs, whatever its own clock.")
+(defconstant +ticks-per-second+ 100 "The unit in which Linux counts processor time for programs,
+  whatever its own clock.")
 (defconstant +stack-time+ 3 "Seconds that a thread may take to say where it is.")
 
 (defun thread-title (thread)

@@ -37,7 +37,7 @@
 ;;; Tracing. What is traced prints where it is called, as TRACE does; and the session that asked is
 ;;; told when it was another's call.
 
-(define-global *tracers* '() "Who traces what: (NAME . SESSION). Replaced, never changed.")
+(define-global *tracers* '() "The traces: (NAME . SESSION). Replaced, never changed.")
 (define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
 (defconstant +traces-a-second+ 200 "Lines of traced calls that are told of others' calls.")
 

@@ -61,8 +61,8 @@
           (t (format nil "~A ~A" (function-word name function) (definition-name-text name))))))
 
 (defun removable-parts (symbol method)
-  "What can be removed of SYMBOL: lists of a key, words, the work, and why it cannot be put back or
-  NIL."
+  "Returns the definitions of SYMBOL that can be removed: lists of a key, words, the work, and why
+  it cannot be put back or NIL."
   (let* ((name (definition-name-text symbol)) (setf `(setf ,symbol)) (kind (fifth (variable-kind-info symbol)))
          (class (find-class symbol nil)) (parts '()))
     (flet ((part (key words work &optional lost) (push (list key words work lost) parts)))

@@ -16,8 +16,8 @@
 (defconstant +allocation-samples+ 500000 "Samples of allocation that are gathered; what is told is thinned out to what was asked for.")
 
 (defstruct (profile (:constructor make-profile (mode interval limit)))
-  "One run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT is the
-  weight of those that came, the lost ones included."
+  "A profiling run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT is
+  the weight of those that came, the lost ones included."
   (mode :cpu :type (member :cpu :time :alloc) :read-only t)
   (interval 0.01 :type (real (0)) :read-only t)
   (limit 1000 :type (unsigned-byte 32) :read-only t)
@@ -30,14 +30,14 @@
   (stacks nil))
 
 (defstruct recorder
-  "One thread's samples, newest first: conses of a weight and a simple vector of code and offsets.
-  TIMER is the kernel's, NIL when it is deleted."
+  "The samples of a thread, newest first: conses of a weight and a simple vector of code and
+  offsets. TIMER is the kernel's, NIL when it is deleted."
   (samples '() :type list)
   (scratch (make-array (* 2 +stack-depth+) :initial-element nil) :type simple-vector :read-only t)
   (profile nil :type profile :read-only t)
   (timer nil))
 
-(defvar *recorder* nil "This thread's, while it is profiled.")
+(defvar *recorder* nil "The thread's recorder, while it is profiled.")
 (define-global *profiling* nil "The profile that runs, if one does.")
 (define-global *profiling-lock* (sb-thread:make-mutex :name "consort profiling") "Held while *PROFILING* is changed.")
 

@@ -47,8 +47,8 @@
             ((and (= (octet 7) #xFF) (= (octet 6) #x14) (= (octet 5) #x25)) (without-frame-p 7))))))
 
 (defun calling-place (stack end)
-  "Where Lisp called what is no Lisp function: the address of the first word from STACK on that is a
-  return address in Lisp code; NIL."
+  "Returns the place where Lisp called foreign code: the address of the first word from STACK on
+  that is a return address in Lisp code; NIL."
   (loop for address from stack below (min (- end 8) (+ stack (* 8 +foreign-words+))) by 8
         for place = (word-at address)
         when (and (lisp-code-at place) (behind-call-p place)) return address))

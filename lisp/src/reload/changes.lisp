@@ -2,10 +2,11 @@
 
 (in-package :consort)
 
-(defvar *variances* '() "What of packages is no longer in their definitions, and still there, as SBCL says it.")
+(defvar *variances* '() "The parts of packages that are there and no longer in their definitions, as
+  SBCL reports them.")
 
 (defstruct (change (:constructor make-change (kind name status before after)))
-  "One definition that is not as it was. KIND is a word or two; STATUS is :NEW, :REDEFINED or
+  "A definition that is not as it was. KIND is a word or two; STATUS is :NEW, :REDEFINED or
   :REMOVED. BEFORE and AFTER are what stood there: functions, values of the compiler's database,
   class records, methods."
   kind name status before after)

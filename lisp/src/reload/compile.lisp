@@ -51,7 +51,7 @@
 
 (defvar *complaint* nil "The first thing that the compiler said that makes the compilation fail: a list of condition, line and column.")
 
-(defvar *compiling* nil "Whether this thread compiles for a reload.")
+(defvar *compiling* nil "True if this thread compiles for a reload.")
 
 (defun place-in-file (file offset)
   "Line and column, 1-based, of the first thing at or after OFFSET in FILE, or NIL."
@@ -83,7 +83,7 @@
 
 (observe-compiler-errors 'note-compiler-error)
 
-(defvar *load-again* nil "Whether what is being loaded changed a structure.")
+(defvar *load-again* nil "True if what is being loaded changed a structure.")
 
 (defun call-loading (load)
   "Call LOAD, which loads one file; twice when that changes a structure: what the file loaded before
@@ -157,8 +157,8 @@
                           :file (or file compiled) :line line :column column)))
 
 (defun scratch-template ()
-  "Where scratch directories are made, for mkdtemp: where they go with the host, also when this
-  image is killed."
+  "Returns the directory of scratch directories, for mkdtemp: one in which they go with the host,
+  also when this image is killed."
   (concatenate 'string (or *work-directory* (string-right-trim "/" (sb-ext:native-namestring (uiop:temporary-directory)))) "/consort-XXXXXX"))
 
 (defun call-with-scratch-directory (function)

@@ -17,7 +17,7 @@
   (- (get-universal-time) +unix-epoch+))
 
 (defun file-facts (name)
-  "What changes with the content of the file NAME: its size, its times, its inode."
+  "Returns the facts that change with the content of the file NAME: its size, its times, its inode."
   (let ((facts (sb-posix:stat name)))
     (list (sb-posix:stat-size facts) (sb-posix:stat-mtime facts) (sb-posix:stat-ctime facts) (sb-posix:stat-ino facts))))
 

@@ -86,7 +86,7 @@
   of the question, is given: then they are those to which nothing was done since."
   (files nil :type hash-table) (within "" :type string) (asked nil :type (or null integer)))
 
-(defvar *allowed* nil "What this thread's load or reload may load; NIL: whatever is there.")
+(defvar *allowed* nil "The content that this thread's load or reload may load; NIL: any.")
 
 (defun allowed-param (params)
   "Returns the parameter `allowed`, parsed, or NIL."

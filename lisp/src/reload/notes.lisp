@@ -2,7 +2,7 @@
 
 (in-package :consort)
 
-(defvar *undo-notes* '() "What could not be put back, and why: strings.")
+(defvar *undo-notes* '() "The definitions that could not be put back, and why: strings.")
 
 (defun cannot-undo (control &rest arguments)
   (push (with-terse-printing () (apply #'format nil control arguments)) *undo-notes*))

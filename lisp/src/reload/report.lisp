@@ -21,7 +21,7 @@
   (let* ((sorted (sort (remove-duplicates texts :test #'string=) #'string<)) (more (nthcdr +names-limit+ sorted)))
     (coerce (if more (append (subseq sorted 0 +names-limit+) (list (format nil "... and ~D more" (length more)))) sorted) 'vector)))
 
-;;; Where things come from
+;;; Sources of definitions
 
 (defun same-file-table (files)
   (let ((table (make-hash-table :test #'equal)))

@@ -122,7 +122,8 @@
 
 ;;; While definitions are replaced, no method may be missing at any moment: other threads call.
 
-(defvar *methods-in-place* nil "Whether methods that this thread defines take the places of others in one store.")
+(defvar *methods-in-place* nil "True if methods that this thread defines take the places of others
+  in one store.")
 (defvar *old-accessors* '() "The classes that were defined again meanwhile, each with the slots it had: (CLASS . SLOTS).")
 
 (defvar *old-methods* '() "The generic functions that were defined again meanwhile, each with the methods that stood in its DEFGENERIC: (FUNCTION . METHODS).")

@@ -73,7 +73,8 @@
           finally (return t))))
 
 (define-matcher inside-position (pattern text)
-    "Where PATTERN is in TEXT, not at its start: at the beginning of a word if possible."
+    "Returns the position of PATTERN in TEXT, not at its start: at the beginning of a word if
+  possible."
   (let ((found nil))
     (loop for at of-type index from 1 to (- length size)
           do (when (loop for i of-type index from 0 below size

@@ -1,5 +1,5 @@
-;;;; Where things were defined: what sb-introspect says, as file, top-level form and offset. The
-;;;; host finds the place in the text.
+;;;; The sources of definitions, as sb-introspect gives them: as file, top-level form and offset.
+;;;; The host finds the place in the text.
 
 (in-package :consort)
 

@@ -39,7 +39,7 @@
             collect (part rest) and do (loop-finish))))
 
 (defun signature-package (symbol)
-  "Where the names of SYMBOL's parameters need no prefix."
+  "Returns the package in which the names of SYMBOL's parameters need no prefix."
   (or (symbol-package symbol) (user-package)))
 
 (defun docs-of (symbol)

@@ -118,7 +118,8 @@
                     (or (= stop (length text)) (find (char text stop) " ()\"|	")))))))))
 
 (defun files-about (package)
-  "Where the tests of PACKAGE may be: its own file, and those of the system that file is of."
+  "Returns the files in which the tests of PACKAGE may be: its own file, and those of the system
+  that file is of."
   (let* ((file (and package (file-of-package package)))
          (truename (and file (ignore-errors (truename file)))))
     (when truename

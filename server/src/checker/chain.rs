@@ -3,7 +3,7 @@
 //! caller checks the whole text.
 
 pub(super) mod memory;
-mod talk;
+mod protocol;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,18 +16,16 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
-pub use self::talk::ChainAnswer;
-use self::talk::Talk;
-use super::Shared;
-use super::copy::BUSY_TRIES;
+pub use self::protocol::ChainAnswer;
+use self::protocol::KeeperProtocol;
+use super::copy::{BUSY_TRIES, Runner};
 use super::ending::Failed;
 use super::forked::ForkedCheck;
 use super::job::CheckJob;
 use super::report::LINE_LIMIT;
 use super::scratch_use::Watch;
-use super::turn::{Queue, Turn, turn};
+use super::turn::{Queue, Turn};
 use super::warm::world;
-use super::worker;
 use crate::image::api::CheckParams;
 use crate::image::instance::Instance;
 use crate::image::lines::Lines;
@@ -104,7 +102,7 @@ enum Order<'a> {
 
 /// A line before the chain stands.
 #[derive(Deserialize)]
-struct Said {
+struct StartLine {
     token: Option<String>,
     /// `Some(None)`: there is no chain.
     #[serde(default, deserialize_with = "present")]
@@ -121,7 +119,7 @@ pub struct Chain {
     lines: Lines<OwnedReadHalf>,
     orders: OwnedWriteHalf,
     head: Pid,
-    talk: Talk,
+    protocol: KeeperProtocol,
     /// The state of the image at the fork.
     world: u64,
     package: Option<String>,
@@ -132,7 +130,7 @@ pub struct Chain {
     patience: Duration,
     /// The end of the wait for one.
     due: Option<Instant>,
-    /// What code under check leaves in the directory.
+    /// The files that code under check leaves in the directory.
     contents: Watch,
     watch: Interval,
     shortage: Interval,
@@ -180,21 +178,21 @@ async fn at_rest(instance: &Instance, package: Option<&str>, limit: Duration) ->
 
 /// Has the first process of a chain forked, and waits until it connects.
 async fn fork(
-    shared: &Arc<Shared>,
+    runner: &Runner,
     job: &CheckJob<ChainParams>,
     permit: &Arc<Turn>,
     limit: Duration,
 ) -> Result<(ForkedCheck, UnixStream), Failed> {
-    let mut forked = ForkedCheck::start(shared, job, Some(permit.clone()), false).await?;
+    let mut forked = runner.forker.start(job, Some(permit.clone()), false).await?;
     let connection = forked.connection(limit).await?;
     Ok((forked, connection))
 }
 
 /// Makes a chain for a text; see [`super::Checker::chain`].
-pub(super) async fn start(shared: &Arc<Shared>, params: CheckParams) -> Result<Chain, ChainEnd> {
-    let instance = shared.runtime.instance().await.map_err(|error| of_image(&error))?;
+pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain, ChainEnd> {
+    let instance = runner.forker.runtime.instance().await.map_err(|error| of_image(&error))?;
     let features = &instance.ready.features;
-    if !features.chain || features.landlock == 0 || !params.confine || worker::wanted(shared, &instance) {
+    if !features.chain || features.landlock == 0 || !params.confine || runner.forker.workers.wanted(&instance) {
         return Err(failed("this system, or its SBCL, has no chains"));
     }
     let image = i32::try_from(instance.ready.pid).ok().and_then(Pid::from_raw).ok_or(ChainEnd::Changed)?;
@@ -207,6 +205,7 @@ pub(super) async fn start(shared: &Arc<Shared>, params: CheckParams) -> Result<C
         what: "a check",
         deadline: params.deadline,
         memory: params.memory,
+        threads: false,
         first: (PathBuf::new(), 0),
         expected: Expected::default(),
         until_exit: false,
@@ -214,14 +213,14 @@ pub(super) async fn start(shared: &Arc<Shared>, params: CheckParams) -> Result<C
         params: ChainParams { check: params, chain: Shape { spacing_ms, checkpoints: CHECKPOINTS } },
     };
     let within = job.within().map_err(|error| of_image(&error))?;
-    let permit = turn(shared, Queue::Checks).await.map_err(|error| of_image(&error))?;
+    let permit = runner.turns.turn(Queue::Checks).await.map_err(|error| of_image(&error))?;
     let package = job.params.check.package.as_deref();
     let before = at_rest(&instance, package, AT_REST.0).await.ok_or(ChainEnd::Changed)?;
     let mut tries = 0;
     let (forked, connection) = loop {
-        match fork(shared, &job, &permit, within / PART).await {
+        match fork(runner, &job, &permit, within / PART).await {
             Err(Failed::Busy(_)) if tries < BUSY_TRIES => {
-                sleep(shared.waits.busy * 2_u32.pow(tries)).await;
+                sleep(runner.waits.busy * 2_u32.pow(tries)).await;
                 tries += 1;
             }
             forked => break forked.map_err(of_copy)?,
@@ -245,7 +244,7 @@ pub(super) async fn start(shared: &Arc<Shared>, params: CheckParams) -> Result<C
         lines: Lines::new(read, LINE_LIMIT),
         orders,
         head,
-        talk: Talk::default(),
+        protocol: KeeperProtocol::default(),
         world: before,
         package: params.package,
         taken: 0,
@@ -270,16 +269,16 @@ impl Chain {
         loop {
             let line = self.line().await?;
             // Other lines of the check may be of any kind.
-            let said = serde_json::from_slice(&line).unwrap_or(Said { token: None, chain: None });
+            let said = serde_json::from_slice(&line).unwrap_or(StartLine { token: None, chain: None });
             match said {
-                Said { token: Some(said), .. } if said == token => trusted = true,
+                StartLine { token: Some(said), .. } if said == token => trusted = true,
                 _ if !trusted => return Err(failed("it did not say the token it was given")),
-                Said { chain: Some(Some(_)), .. } => {
+                StartLine { chain: Some(Some(_)), .. } => {
                     self.due = None;
                     return Ok(());
                 }
-                Said { chain: Some(None), .. } => return Err(failed("the text cannot have a chain")),
-                Said { .. } => {}
+                StartLine { chain: Some(None), .. } => return Err(failed("the text cannot have a chain")),
+                StartLine { .. } => {}
             }
         }
     }
@@ -302,7 +301,7 @@ impl Chain {
         }
         let ChainEdit { number, span, insert, withheld, length } = edit;
         self.send(&Order::Edit { number: *number, start: span.start, end: span.end, insert, withheld }).await?;
-        self.talk.sent(*number, *length);
+        self.protocol.sent(*number, *length);
         self.due = Some(Instant::now() + self.patience);
         Ok(true)
     }
@@ -329,8 +328,8 @@ impl Chain {
     pub async fn answer(&mut self) -> Result<ChainAnswer, ChainEnd> {
         loop {
             let line = self.line().await?;
-            if let Some(answer) = self.talk.take(&line).map_err(failed)? {
-                if !self.talk.awaits() {
+            if let Some(answer) = self.protocol.take(&line).map_err(failed)? {
+                if !self.protocol.awaits() {
                     self.due = None;
                 }
                 return Ok(answer);

@@ -9,17 +9,16 @@ use serde::Serialize;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use super::Shared;
 use super::ending::Failed;
-use super::forked::{CheckOutput, ForkedCheck};
-use super::job::{CheckJob, Files, Look};
+use super::forked::{CheckOutput, ForkedCheck, Forker};
+use super::job::{CheckJob, FileLookup, Files};
 use super::report::{LINE_LIMIT, Limit};
-use super::turn::{Queue, Turn, turn};
-use super::warm;
+use super::turn::{Queue, Turn, Turns};
+use super::warm::WarmCopies;
 use crate::image::api::expand::ExpandParams;
 use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::lines::Lines;
-use crate::image::runtime::lost;
+use crate::image::runtime::{Runtime, lost};
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
@@ -56,108 +55,6 @@ pub(super) enum Priority {
     Edited,
 }
 
-/// Runs `check`; see [`super::Checker::check`].
-pub(super) async fn check(
-    shared: &Arc<Shared>,
-    mut params: CheckParams,
-    priority: Priority,
-) -> Result<CheckReport, ImageError> {
-    let more = priority != Priority::None;
-    let queue = if priority == Priority::Edited { Queue::Edited } else { Queue::Checks };
-    let job = CheckJob {
-        op: "check",
-        what: "a check",
-        deadline: params.deadline,
-        memory: params.memory,
-        first: (PathBuf::new(), params.text.chars().count()),
-        expected: std::mem::take(&mut params.expected),
-        until_exit: !more,
-        params,
-        files: None,
-    };
-    let _next = more.then(|| warm::Next::after(shared, &job.params));
-    let reports = match if more { check_warm(shared, &job, queue).await? } else { None } {
-        Some(reports) => reports,
-        None => run(shared, &job, queue).await?.reports,
-    };
-    let report = reports.into_iter().next_back();
-    report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
-}
-
-/// Runs `check-system`; see [`super::Checker::check_system`].
-pub(super) async fn check_system(
-    shared: &Arc<Shared>,
-    params: CheckSystemParams,
-    look: Look,
-    progress: Option<mpsc::UnboundedSender<Progress>>,
-) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
-    let Some(path) = params.asd.clone().or_else(|| params.only.first().cloned()) else {
-        let message = "Name the system's definition, or files of it.".into();
-        return Err(ImageError::Refused { kind: "bad-params".into(), message });
-    };
-    let job = CheckJob {
-        op: "check-system",
-        what: "a check",
-        deadline: params.deadline,
-        memory: params.memory,
-        first: (path, 0),
-        expected: Expected::default(),
-        until_exit: true,
-        params,
-        files: Some(Files { look, progress }),
-    };
-    Ok(run(shared, &job, Queue::Checks).await?.reports)
-}
-
-/// Runs `macroexpand`; see [`super::Checker::expand`].
-pub(super) async fn expand(shared: &Arc<Shared>, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
-    let job = CheckJob {
-        op: "macroexpand",
-        what: "an expansion",
-        deadline: params.deadline,
-        memory: params.memory,
-        first: (PathBuf::new(), params.request.text.chars().count()),
-        expected: Expected::default(),
-        until_exit: false,
-        params,
-        files: None,
-    };
-    let mut told = run(shared, &job, Queue::Checks).await?;
-    let why = match told.answer.map(serde_json::from_value) {
-        Some(Ok(answer)) => return Ok(answer),
-        Some(Err(error)) => format!("The copy of the image gave an answer that means nothing: {error}"),
-        None => match told.reports.pop().map(|(_, report)| report.end) {
-            Some(CheckEnd::Stopped { reason }) => reason,
-            _ => "The copy of the image gave no answer.".into(),
-        },
-    };
-    Err(ImageError::Refused { kind: "stopped".into(), message: format!("The expansion was stopped: {why}") })
-}
-
-/// Checks in the copy that is kept ready. `None`: there is none, or it could not be used.
-async fn check_warm(
-    shared: &Arc<Shared>,
-    job: &CheckJob<CheckParams>,
-    queue: Queue,
-) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
-    let (deadline, permit) = (job.within()?, turn(shared, queue).await?);
-    let Some((mut forked, mut lines, mut answers)) = warm::claim(shared, &job.params, &permit).await else {
-        return Ok(None);
-    };
-    let findings = job.findings().trusted();
-    // The copy may have ended with the image; the text is then checked as if there had been no
-    // copy.
-    let Ok(output) = forked.follow(&mut lines, &mut answers, findings, job, deadline).await else { return Ok(None) };
-    forked.finish_if_ended();
-    // A copy that waited may have been killed, or have lost what it needs, before it had the text.
-    // A new copy tells whether the text is the cause.
-    if matches!(output.stopped, Some(Limit::Other)) {
-        tracing::info!("the copy that was kept ready ended before its check; a new copy is made");
-        return Ok(None);
-    }
-    Ok(Some(output.reports))
-}
-
 /// A copy that has done its job, and its connection.
 pub(super) struct Running {
     pub(super) forked: ForkedCheck,
@@ -165,65 +62,180 @@ pub(super) struct Running {
     pub(super) answers: OwnedWriteHalf,
 }
 
-pub(super) async fn run<P: Serialize>(
-    shared: &Arc<Shared>,
-    job: &CheckJob<P>,
-    queue: Queue,
-) -> Result<CheckOutput, ImageError> {
-    Ok(run_on(shared, job, queue).await?.0)
+/// Runs jobs in copies of one image.
+pub(super) struct Runner {
+    pub(super) forker: Forker,
+    pub(super) turns: Turns,
+    pub(super) waits: Waits,
+    warm: WarmCopies,
 }
 
-/// Acts as [`run`], and returns the copy too, unless it never began.
-pub(super) async fn run_on<P: Serialize>(
-    shared: &Arc<Shared>,
-    job: &CheckJob<P>,
-    queue: Queue,
-) -> Result<(CheckOutput, Option<Running>), ImageError> {
-    let (deadline, permit) = (job.within()?, turn(shared, queue).await?);
-    let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
-    loop {
-        match attempt(shared, job, deadline, shared.waits.connect[mute], permit.clone(), by_process).await {
-            Ok((told, running)) => return Ok((told, Some(running))),
-            Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
-                sleep(shared.waits.busy * 2_u32.pow(busy)).await;
-                busy += 1;
+impl Runner {
+    /// Creates the runner of jobs in copies of the image that `runtime` has.
+    pub(super) fn new(runtime: Arc<Runtime>, waits: Waits) -> Runner {
+        let forker = Forker::new(runtime);
+        Runner { warm: WarmCopies::new(forker.clone()), forker, turns: Turns::default(), waits }
+    }
+
+    /// Runs `check`; see [`super::Checker::check`].
+    pub(super) async fn check(&self, mut params: CheckParams, priority: Priority) -> Result<CheckReport, ImageError> {
+        let more = priority != Priority::None;
+        let queue = if priority == Priority::Edited { Queue::Edited } else { Queue::Checks };
+        let job = CheckJob {
+            op: "check",
+            what: "a check",
+            deadline: params.deadline,
+            memory: params.memory,
+            threads: false,
+            first: (PathBuf::new(), params.text.chars().count()),
+            expected: std::mem::take(&mut params.expected),
+            until_exit: !more,
+            params,
+            files: None,
+        };
+        let _next = more.then(|| self.warm.after(&job.params));
+        let reports = match if more { self.check_warm(&job, queue).await? } else { None } {
+            Some(reports) => reports,
+            None => self.run(&job, queue).await?.reports,
+        };
+        let report = reports.into_iter().next_back();
+        report.map(|(_, report)| report).ok_or_else(|| ImageError::Unavailable("The check gave no report.".into()))
+    }
+
+    /// Runs `check-system`; see [`super::Checker::check_system`].
+    pub(super) async fn check_system(
+        &self,
+        params: CheckSystemParams,
+        lookup: FileLookup,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
+        let Some(path) = params.asd.clone().or_else(|| params.only.first().cloned()) else {
+            let message = "Name the system's definition, or files of it.".into();
+            return Err(ImageError::Refused { kind: "bad-params".into(), message });
+        };
+        let job = CheckJob {
+            op: "check-system",
+            what: "a check",
+            deadline: params.deadline,
+            memory: params.memory,
+            threads: false,
+            first: (path, 0),
+            expected: Expected::default(),
+            until_exit: true,
+            params,
+            files: Some(Files { lookup, progress }),
+        };
+        Ok(self.run(&job, Queue::Checks).await?.reports)
+    }
+
+    /// Runs `macroexpand`; see [`super::Checker::expand`].
+    pub(super) async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
+        let job = CheckJob {
+            op: "macroexpand",
+            what: "an expansion",
+            deadline: params.deadline,
+            memory: params.memory,
+            threads: false,
+            first: (PathBuf::new(), params.request.text.chars().count()),
+            expected: Expected::default(),
+            until_exit: false,
+            params,
+            files: None,
+        };
+        let mut output = self.run(&job, Queue::Checks).await?;
+        let why = match output.answer.map(serde_json::from_value) {
+            Some(Ok(answer)) => return Ok(answer),
+            Some(Err(error)) => format!("The copy of the image gave an answer that means nothing: {error}"),
+            None => match output.reports.pop().map(|(_, report)| report.end) {
+                Some(CheckEnd::Stopped { reason }) => reason,
+                _ => "The copy of the image gave no answer.".into(),
+            },
+        };
+        Err(ImageError::Refused { kind: "stopped".into(), message: format!("The expansion was stopped: {why}") })
+    }
+
+    /// Checks in the copy that is kept ready. `None`: there is none, or it could not be used.
+    async fn check_warm(
+        &self,
+        job: &CheckJob<CheckParams>,
+        queue: Queue,
+    ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
+        let (deadline, permit) = (job.within()?, self.turns.turn(queue).await?);
+        let Some((mut forked, mut lines, mut answers)) = self.warm.claim(&job.params, &permit).await else {
+            return Ok(None);
+        };
+        let findings = job.findings().trusted();
+        // The copy may have ended with the image; the text is then checked as if there had been no
+        // copy.
+        let Ok(output) = forked.follow(&mut lines, &mut answers, findings, job, deadline).await else {
+            return Ok(None);
+        };
+        forked.finish_if_ended();
+        // A copy that waited may have been killed, or have lost what it needs, before it had the
+        // text. A new copy tells whether the text is the cause.
+        if matches!(output.stopped, Some(Limit::Other)) {
+            tracing::info!("the copy that was kept ready ended before its check; a new copy is made");
+            return Ok(None);
+        }
+        Ok(Some(output.reports))
+    }
+
+    pub(super) async fn run<P: Serialize>(&self, job: &CheckJob<P>, queue: Queue) -> Result<CheckOutput, ImageError> {
+        Ok(self.run_on(job, queue).await?.0)
+    }
+
+    /// Acts as [`run`], and returns the copy too, unless it never began.
+    pub(super) async fn run_on<P: Serialize>(
+        &self,
+        job: &CheckJob<P>,
+        queue: Queue,
+    ) -> Result<(CheckOutput, Option<Running>), ImageError> {
+        let (deadline, permit) = (job.within()?, self.turns.turn(queue).await?);
+        let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
+        loop {
+            match self.attempt(job, deadline, self.waits.connect[mute], permit.clone(), by_process).await {
+                Ok((output, running)) => return Ok((output, Some(running))),
+                Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
+                    sleep(self.waits.busy * 2_u32.pow(busy)).await;
+                    busy += 1;
+                }
+                Err(Failed::Busy(message)) => return Err(ImageError::Busy(message)),
+                Err(Failed::Unforkable(reason)) => {
+                    tracing::warn!(reason, "checking in a second process");
+                    by_process = true;
+                }
+                Err(Failed::Mute(reason)) if mute + 1 < self.waits.connect.len() => {
+                    tracing::warn!(reason, "a check is tried once more");
+                    mute += 1;
+                }
+                Err(Failed::Mute(reason)) => {
+                    let reports = job.findings().stopped(Limit::Other, reason);
+                    return Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None));
+                }
+                // Usually another call ended the image, and the check can run in the next image.
+                Err(Failed::Gone(_)) if again => again = false,
+                Err(Failed::Gone(instance)) => return Err(lost(&self.forker.runtime, &instance).await),
+                Err(Failed::Error(error)) => return Err(error),
             }
-            Err(Failed::Busy(message)) => return Err(ImageError::Busy(message)),
-            Err(Failed::Unforkable(reason)) => {
-                tracing::warn!(reason, "checking in a second process");
-                by_process = true;
-            }
-            Err(Failed::Mute(reason)) if mute + 1 < shared.waits.connect.len() => {
-                tracing::warn!(reason, "a check is tried once more");
-                mute += 1;
-            }
-            Err(Failed::Mute(reason)) => {
-                let reports = job.findings().stopped(Limit::Other, reason);
-                return Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None));
-            }
-            // Usually another call ended the image, and the check can run in the next image.
-            Err(Failed::Gone(_)) if again => again = false,
-            Err(Failed::Gone(instance)) => return Err(lost(&shared.runtime, &instance).await),
-            Err(Failed::Error(error)) => return Err(error),
         }
     }
-}
 
-async fn attempt<P: Serialize>(
-    shared: &Arc<Shared>,
-    job: &CheckJob<P>,
-    deadline: Duration,
-    connect: Duration,
-    permit: Arc<Turn>,
-    by_process: bool,
-) -> Result<(CheckOutput, Running), Failed> {
-    let mut forked = ForkedCheck::start(shared, job, Some(permit), by_process).await?;
-    let (read, answers) = forked.connection(connect).await?.into_split();
-    let mut running = Running { forked, lines: Lines::new(read, LINE_LIMIT), answers };
-    let Running { forked, lines, answers } = &mut running;
-    let told = forked.follow(lines, answers, job.findings(), job, deadline).await?;
-    forked.finish_if_ended();
-    Ok((told, running))
+    async fn attempt<P: Serialize>(
+        &self,
+        job: &CheckJob<P>,
+        deadline: Duration,
+        connect: Duration,
+        permit: Arc<Turn>,
+        by_process: bool,
+    ) -> Result<(CheckOutput, Running), Failed> {
+        let mut forked = self.forker.start(job, Some(permit), by_process).await?;
+        let (read, answers) = forked.connection(connect).await?.into_split();
+        let mut running = Running { forked, lines: Lines::new(read, LINE_LIMIT), answers };
+        let Running { forked, lines, answers } = &mut running;
+        let output = forked.follow(lines, answers, job.findings(), job, deadline).await?;
+        forked.finish_if_ended();
+        Ok((output, running))
+    }
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ fn act_as_copy() {
 /// A simulated image, with its reaction to each request for a check, in order; the last reaction is
 /// repeated.
 struct Double {
-    shared: Arc<Shared>,
+    runner: Arc<Runner>,
     seen: Arc<Seen>,
     _private: TempDir,
     /// The other ends of the image's descriptors 1 and 2.
@@ -134,9 +134,8 @@ impl Double {
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();
         let runtime = Runtime::new(config, directory.clone(), directory.clone(), directory, events);
-        let mut shared = Shared::new(Arc::new(runtime));
-        shared.waits = Waits { busy: Duration::from_millis(1), connect };
-        let shared = Arc::new(shared);
+        let waits = Waits { busy: Duration::from_millis(1), connect };
+        let runner = Arc::new(Runner::new(Arc::new(runtime), waits));
         let (ours, theirs) = StdUnixStream::pair().unwrap();
         let link = Link::open(ours, &Handle::current(), |_| {}).unwrap();
         let ((out, out_writer), (err, err_writer)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
@@ -148,11 +147,11 @@ impl Double {
             lisp: "none".into(),
             features: Features::default(),
         };
-        shared.runtime.phase.send_replace(Phase::Ready(Arc::new(Instance::new(1, link, pipes, ready))));
+        runner.forker.runtime.phase.send_replace(Phase::Ready(Arc::new(Instance::new(1, link, pipes, ready))));
         let seen = Arc::new(Seen::default());
         let (scripts, seen_) = (scripts.to_vec(), seen.clone());
         std::thread::spawn(move || play(theirs, &scripts, &seen_));
-        Double { shared, seen, _private: private, _printed: [out_writer, err_writer] }
+        Double { runner, seen, _private: private, _printed: [out_writer, err_writer] }
     }
 
     async fn check(&self, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
@@ -183,16 +182,16 @@ impl Double {
             memory: 1 << 30,
         };
         change(&mut params);
-        soon(check(&self.shared, params, priority)).await
+        soon(self.runner.check(params, priority)).await
     }
 
     /// Waits until all copies and their directories are gone.
     async fn nothing_left(&self) {
         comes("the end of all copies and tasks", async || {
-            (self.seen.now.load(Ordering::SeqCst) == 0 && self.shared.runtime.tasks.is_empty()).then_some(())
+            (self.seen.now.load(Ordering::SeqCst) == 0 && self.runner.forker.runtime.tasks.is_empty()).then_some(())
         })
         .await;
-        assert_eq!(std::fs::read_dir(&self.shared.runtime.private).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(&self.runner.forker.runtime.private).unwrap().count(), 0);
     }
 }
 
@@ -324,7 +323,7 @@ async fn agents_work_leaves_a_copy_for_checks() {
         tokio::spawn(async move {
             let job = CheckJob::waiting(json!({"text": "", "confine": true}));
             let job = CheckJob { deadline: AMPLE, memory: 1 << 30, ..job };
-            run(&double.shared, &job, Queue::Work).await.map(|_| ())
+            double.runner.run(&job, Queue::Work).await.map(|_| ())
         })
     };
     let works = [work(), work(), work()];
@@ -424,7 +423,7 @@ async fn an_image_that_dies_is_told_after_one_more_try() {
     let double = Double::new(&["die"]);
     let failed = async {
         comes("the check", async || (double.seen.asked.load(Ordering::SeqCst) > 0).then_some(())).await;
-        double.shared.runtime.phase.send_replace(Phase::Dead("It fell over.".into(), true));
+        double.runner.forker.runtime.phase.send_replace(Phase::Dead("It fell over.".into(), true));
     };
     let (report, ()) = tokio::join!(double.check(|_| {}), failed);
     assert!(matches!(report, Err(ImageError::Unavailable(_) | ImageError::Lost { .. })), "{report:?}");

@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(missed(text, &[(0, 3), (4, 7), (8, 11)]), [12]);
         assert_eq!(missed(text, &[]), [0, 4, 8, 12]);
         assert_eq!(missed(text, &[(0, 3), (8, 11), (12, 13)]), [4]);
-        // One place for all of the text, or from within a form or a blank.
+        // A single place for the whole text, or a place within a form or a blank.
         assert_eq!(missed(text, &[(0, 19)]), [4, 8, 12]);
         assert_eq!(missed(text, &[(0, 3), (1, 19), (3, 19)]), [4, 8, 12]);
         assert_eq!(missed("; x\n(a) (b)", &[(0, 11)]), [4, 8]);

@@ -1,13 +1,10 @@
 //! Evaluations and other work in a copy of the image: nothing that the code does is kept.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Shared;
-use super::copy::run;
+use super::copy::Runner;
 use super::forked::CheckOutput;
 use super::job::CheckJob;
 use super::turn::Queue;
@@ -30,24 +27,27 @@ struct Limits {
     deadline: f64,
     /// Bytes of private memory.
     memory: u64,
+    /// Whether the copy may have threads, and sockets of its own.
+    threads: bool,
 }
 
 impl Limits {
     fn of(params: &EvalInCopyParams) -> Limits {
-        Limits { timeout: params.timeout, deadline: params.deadline, memory: params.memory }
+        let EvalInCopyParams { timeout, deadline, memory, threads, .. } = *params;
+        Limits { timeout, deadline, memory, threads }
     }
 }
 
 /// Runs `eval-in-copy`; see [`super::Checker::evaluate`].
-pub(super) async fn evaluate(shared: &Arc<Shared>, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
+pub(super) async fn evaluate(runner: &Runner, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
     let limits = Limits::of(&params);
-    Ok(answer(shared, "eval-in-copy", params, limits).await?.unwrap_or_else(|ended| *ended))
+    Ok(answer(runner, "eval-in-copy", params, limits).await?.unwrap_or_else(|ended| *ended))
 }
 
 /// Runs `try-code`; see [`super::Checker::try_code`].
-pub(super) async fn try_code(shared: &Arc<Shared>, params: TryParams) -> Result<Trial, ImageError> {
+pub(super) async fn try_code(runner: &Runner, params: TryParams) -> Result<Trial, ImageError> {
     let limits = Limits::of(&params.copy);
-    Ok(answer(shared, "try-code", params, limits).await?.unwrap_or_else(|ended| Trial {
+    Ok(answer(runner, "try-code", params, limits).await?.unwrap_or_else(|ended| Trial {
         forms: Vec::new(),
         outcome: Some(*ended),
         calls: Vec::new(),
@@ -57,12 +57,10 @@ pub(super) async fn try_code(shared: &Arc<Shared>, params: TryParams) -> Result<
 }
 
 /// Runs another operation in a copy; see [`super::Checker::work`].
-pub(super) async fn work<O: Operation>(
-    shared: &Arc<Shared>,
-    params: WorkInCopyParams<O>,
-) -> Result<O::Answer, ImageError> {
-    let limits = Limits { timeout: params.timeout, deadline: params.deadline, memory: params.memory };
-    match answer(shared, "eval-in-copy", params, limits).await? {
+pub(super) async fn work<O: Operation>(runner: &Runner, params: WorkInCopyParams<O>) -> Result<O::Answer, ImageError> {
+    let WorkInCopyParams { timeout, deadline, memory, threads, .. } = params;
+    let limits = Limits { timeout, deadline, memory, threads };
+    match answer(runner, "eval-in-copy", params, limits).await? {
         Ok(answer) => Ok(answer),
         // Every answer is an outcome, with fields of its own that may be missing.
         Err(ended) => serde_json::to_value(ended)
@@ -73,21 +71,22 @@ pub(super) async fn work<O: Operation>(
 
 /// Returns the answer of a copy, or the outcome that tells why there is none.
 async fn answer<P: Serialize, A: DeserializeOwned>(
-    shared: &Arc<Shared>,
+    runner: &Runner,
     op: &'static str,
     params: P,
     limits: Limits,
 ) -> Result<Result<A, Box<EvalOutcome>>, ImageError> {
-    let job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
-    Ok(meaning(run(shared, &job, Queue::Work).await?, limits.timeout))
+    let mut job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
+    job.threads = limits.threads;
+    Ok(meaning(runner.run(&job, Queue::Work).await?, limits.timeout))
 }
 
 /// Returns the answer in the output of a copy, or the outcome that tells why there is none.
 /// `timeout`: seconds after which the copy should have left the code.
-pub(super) fn meaning<A: DeserializeOwned>(mut told: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
+pub(super) fn meaning<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
     // Code that evaluates may write to the copy's socket: this is its own answer in any case.
-    let report = told.reports.pop().map(|(_, report)| report);
-    let meaningless = match told.answer {
+    let report = output.reports.pop().map(|(_, report)| report);
+    let meaningless = match output.answer {
         Some(answer) if !numbers_are_bounded(&answer) => Some("a number in it is out of range".to_owned()),
         Some(answer) => match serde_json::from_value(answer) {
             Ok(answer) => return Ok(answer),

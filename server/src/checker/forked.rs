@@ -1,4 +1,4 @@
-//! One copy, from its request to its end: connected, followed, and killed when it is dropped.
+//! A copy, from its request to its end: connected, followed, and killed when it is dropped.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,21 +11,22 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::Shared;
 use super::ending::{Failed, early, explain, hindrance, left_well, no_socket, passed_limit};
 use super::job::{AFTERWARDS, CheckJob, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::{self, Scratch};
 use super::scratch_use::Watch;
+use super::threads;
 use super::turn::Turn;
-use super::worker::{self, WorkerProcess};
+use super::worker::{WorkerProcess, Workers};
 use crate::fault;
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
 use crate::image::lines::{LineError, Lines};
 use crate::image::link::{Call, CallError, Listener};
 use crate::image::process::PidHandle;
+use crate::image::runtime::Runtime;
 use crate::model::check::CheckReport;
 use crate::model::image::ImageError;
 use crate::steady::{sleep, timeout};
@@ -64,10 +65,17 @@ pub(super) struct CheckOutput {
     pub(super) stopped: Option<Limit>,
 }
 
+/// The source of copies of one image.
+#[derive(Clone)]
+pub(super) struct Forker {
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) workers: Workers,
+}
+
 /// A copy that is requested or runs. When dropped, the copy is killed as soon as its process is
 /// known.
 pub(super) struct ForkedCheck {
-    shared: Arc<Shared>,
+    runtime: Arc<Runtime>,
     instance: Arc<Instance>,
     child: Option<ChildHandle>,
     copied: Option<oneshot::Receiver<u32>>,
@@ -82,29 +90,34 @@ pub(super) struct ForkedCheck {
     permit: Option<Arc<Turn>>,
 }
 
-impl ForkedCheck {
+impl Forker {
+    /// Creates the source of copies of the image that `runtime` has.
+    pub(super) fn new(runtime: Arc<Runtime>) -> Forker {
+        Forker { workers: Workers::new(runtime.clone()), runtime }
+    }
+
     /// Requests a copy; `by_process`: from a second process, even if the image can be forked.
     pub(super) async fn start<P: Serialize>(
-        shared: &Arc<Shared>,
+        &self,
         job: &CheckJob<P>,
         permit: Option<Arc<Turn>>,
         by_process: bool,
     ) -> Result<ForkedCheck, Failed> {
-        let instance = shared.runtime.instance().await.map_err(Failed::Error)?;
-        let by_process = by_process || worker::wanted(shared, &instance);
-        let worker = if by_process { Some(worker::take(shared, &instance).await?) } else { None };
-        let scratch = Scratch::new(&shared.runtime.private, scratch::COPY).map_err(|error| {
-            let directory = shared.runtime.private.display();
+        let instance = self.runtime.instance().await.map_err(Failed::Error)?;
+        let by_process = by_process || self.workers.wanted(&instance);
+        let worker = if by_process { Some(self.workers.take(&instance).await?) } else { None };
+        let scratch = Scratch::new(&self.runtime.private, scratch::COPY).map_err(|error| {
+            let directory = self.runtime.private.display();
             Failed::Error(ImageError::Unavailable(format!(
                 "Nothing can be checked: no scratch directory in {directory}: {error}"
             )))
         })?;
         let (sender, copied) = oneshot::channel();
-        let config = shared.runtime.config();
+        let config = self.runtime.config();
         let read = config.read.iter().map(PathBuf::as_path);
         let wire = Wire {
             params: &job.params,
-            read: std::iter::once(shared.runtime.workspace.as_path()).chain(read).collect(),
+            read: std::iter::once(self.runtime.workspace.as_path()).chain(read).collect(),
             socket: scratch.socket(),
             token: &scratch.token,
             scratch: scratch.path(),
@@ -120,7 +133,7 @@ impl ForkedCheck {
             None => ChildHandle::Image(call),
         };
         Ok(ForkedCheck {
-            shared: shared.clone(),
+            runtime: self.runtime.clone(),
             instance,
             child: Some(child),
             copied: Some(copied),
@@ -132,7 +145,9 @@ impl ForkedCheck {
             permit,
         })
     }
+}
 
+impl ForkedCheck {
     /// Waits for the fork and for the copy to connect.
     pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
         let (Some(child), Some(copied), Some(scratch)) = (&mut self.child, &mut self.copied, &mut self.scratch) else {
@@ -238,11 +253,17 @@ impl ForkedCheck {
                     }
                     Some(_) => break,
                     None => {
-                        // Files in memory are the copy's memory too.
-                        let memory = (job.memory, self.had, contents.memory());
+                        let copy = pid_handle.as_deref().map(PidHandle::pid).filter(|_| job.threads);
+                        // Files in memory are the copy's memory too, as are buffers of sockets.
+                        let beside = contents.memory().saturating_add(copy.map_or(0, threads::memory));
+                        let memory = (job.memory, self.had, beside);
                         over = passed_limit(pid_handle.as_deref(), now > deadline, within, memory, job.what);
                         if over.is_none() {
-                            over = contents.over().await.map(|what| (Limit::Other, format!("The copy of the image was stopped: {what}.")));
+                            let other = match copy.and_then(threads::over) {
+                                Some(what) => Some(what),
+                                None => contents.over().await,
+                            };
+                            over = other.map(|what| (Limit::Other, format!("The copy of the image was stopped: {what}.")));
                         }
                     }
                 },
@@ -266,7 +287,7 @@ impl ForkedCheck {
         let reports = match passed {
             Some((limit, reason)) => stop(findings, limit, reason),
             None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
-                let why = || hindrance(Some(&self.shared.runtime.private), &self.instance);
+                let why = || hindrance(Some(&self.runtime.private), &self.instance);
                 let (limit, reason) = explain(end.as_ref(), why);
                 stop(findings, limit, reason)
             }
@@ -276,7 +297,7 @@ impl ForkedCheck {
             None => {
                 // The text is not the cause: the check can run when memory is available again.
                 if end.as_ref().is_some_and(|end| end.exit.is_some())
-                    && let Some(why) = hindrance(Some(&self.shared.runtime.private), &self.instance)
+                    && let Some(why) = hindrance(Some(&self.runtime.private), &self.instance)
                 {
                     self.end = end;
                     return Err(Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: {why}"))));
@@ -344,7 +365,7 @@ impl ForkedCheck {
         self.instance.forget(self.pid);
         self.child = None;
         if let Some(mut scratch) = self.scratch.take() {
-            scratch.remove(&self.shared);
+            scratch.remove(&self.runtime);
         }
     }
 }
@@ -355,7 +376,7 @@ impl Drop for ForkedCheck {
             pid_handle.kill();
         }
         let Some(child) = self.child.take() else { return };
-        let (shared, instance, pid) = (self.shared.clone(), self.instance.clone(), self.pid);
+        let (runtime, instance, pid) = (self.runtime.clone(), self.instance.clone(), self.pid);
         let (copied, scratch, permit) = (self.copied.take(), self.scratch.take(), self.permit.take());
         let clean = async move {
             match child {
@@ -380,10 +401,10 @@ impl Drop for ForkedCheck {
             }
             instance.forget(pid);
             if let Some(mut scratch) = scratch {
-                scratch.remove(&shared);
+                scratch.remove(&runtime);
             }
             drop(permit);
         };
-        self.shared.runtime.tasks.spawn_on(clean, &self.shared.runtime.handle);
+        self.runtime.tasks.spawn_on(clean, &self.runtime.handle);
     }
 }

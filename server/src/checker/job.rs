@@ -20,7 +20,7 @@ pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// Returns the facts of a file that a copy needs, `None` when the file cannot be read. May block.
 /// The path comes from the copy and is untrusted.
-pub type Look = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
+pub type FileLookup = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
 
 /// The job of a copy.
 pub(super) struct CheckJob<P> {
@@ -30,6 +30,8 @@ pub(super) struct CheckJob<P> {
     pub(super) params: P,
     pub(super) deadline: f64,
     pub(super) memory: u64,
+    /// Whether the copy may have threads, and sockets of its own.
+    pub(super) threads: bool,
     /// The path of the first text, with its length.
     pub(super) first: (PathBuf, usize),
     /// See [`FileFacts::expected`]; for the first text.
@@ -41,7 +43,7 @@ pub(super) struct CheckJob<P> {
 
 /// The handlers of the requests and reports, other than findings, of the copy of a system's check.
 pub(super) struct Files {
-    pub(super) look: Look,
+    pub(super) lookup: FileLookup,
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
 }
 
@@ -64,6 +66,7 @@ impl<P> CheckJob<P> {
             params,
             deadline,
             memory,
+            threads: false,
             first: (PathBuf::new(), 0),
             expected: Expected::default(),
             until_exit: false,
@@ -118,8 +121,8 @@ impl Files {
             }
             CheckEvent::File { path, silent } => {
                 self.tell(format!("checking {}", path.display()));
-                let (look, looked) = (self.look.clone(), path.clone());
-                let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || look(&looked))).await;
+                let (lookup, looked) = (self.lookup.clone(), path.clone());
+                let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || lookup(&looked))).await;
                 let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
                 let facts = facts.ok().flatten().unwrap_or_default();
                 findings.begin(path, &facts, silent)?;

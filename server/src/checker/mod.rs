@@ -16,24 +16,26 @@ mod recordings;
 mod report;
 mod scratch;
 mod scratch_use;
+mod threads;
 mod turn;
 mod warm;
 mod worker;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use crate::config::Copies;
 use crate::image::Image;
 use crate::image::api::Operation;
+use crate::image::api::contents::SourceDirectories;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
 use crate::image::api::record::{RecordParams, RecordingQuestion};
 use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
-use crate::image::runtime::{Phase, Runtime};
+use crate::image::runtime::Phase;
 use crate::model::check::CheckReport;
 use crate::model::evaluation::{EvalError, EvalOutcome};
 use crate::model::expansion::ExpandAnswer;
@@ -42,17 +44,21 @@ use crate::model::image::{ImageError, Progress};
 use crate::model::recording::Recording;
 use crate::model::trial::Trial;
 pub use chain::{Chain, ChainAnswer, ChainEdit, ChainEnd};
-use copy::Priority;
-pub use job::Look;
-
-/// Copies of the image at once.
-const COPIES: usize = 2;
+use copy::{Priority, Runner, Waits};
+use frozen::Failures;
+pub use job::FileLookup;
+use recordings::Recordings;
 
 /// The maker of throw-away copies of one image. Clones share their limits.
+///
+/// Tasks that outlive their request share a part of this, but not the image's handle, so that they
+/// do not keep the image.
 #[derive(Clone)]
 pub struct Checker {
     image: Image,
-    shared: Arc<Shared>,
+    runner: Arc<Runner>,
+    failures: Arc<Failures>,
+    recordings: Arc<Recordings>,
 }
 
 impl std::fmt::Debug for Checker {
@@ -61,60 +67,28 @@ impl std::fmt::Debug for Checker {
     }
 }
 
-/// The state that the checks of one image share. The image's handle is not part of it, so that a
-/// task that outlives its request does not keep the image.
-struct Shared {
-    runtime: Arc<Runtime>,
-    /// Permits to make a copy, first come first served.
-    copies: Arc<Semaphore>,
-    /// The permit that only texts being edited take.
-    reserved: Arc<Semaphore>,
-    /// The permit for work that agents have done in copies.
-    work: Arc<Semaphore>,
-    /// The copy that is kept ready, if one is.
-    warm: Mutex<Option<warm::Claims>>,
-    /// The second process that is kept ready, if one is.
-    worker: Mutex<Option<worker::Claims>>,
-    /// The time limits of waits for a copy.
-    waits: copy::Waits,
-    /// The frozen failures.
-    failures: frozen::Failures,
-    /// The recordings.
-    recordings: recordings::Recordings,
-}
-
-impl Shared {
-    fn new(runtime: Arc<Runtime>) -> Shared {
-        Shared {
-            runtime,
-            copies: Arc::new(Semaphore::new(COPIES)),
-            reserved: Arc::new(Semaphore::new(1)),
-            work: Arc::new(Semaphore::new(1)),
-            warm: Mutex::default(),
-            worker: Mutex::default(),
-            waits: copy::Waits::default(),
-            failures: frozen::Failures::default(),
-            recordings: recordings::Recordings::default(),
-        }
-    }
-}
-
 impl Checker {
     /// Creates the checker of `image`.
     pub fn new(image: &Image) -> Checker {
-        let shared = Shared::new(image.runtime());
-        Checker { image: image.clone(), shared: Arc::new(shared) }
+        let runtime = image.runtime();
+        let runner = Arc::new(Runner::new(runtime.clone(), Waits::default()));
+        Checker {
+            image: image.clone(),
+            failures: Arc::new(Failures::new(runtime)),
+            recordings: Arc::new(Recordings::new(runner.clone())),
+            runner,
+        }
     }
 
     /// Returns the way in which copies of this image are made; `None` while there is no image.
     pub fn copies(&self) -> Option<Copies> {
-        let Phase::Ready(instance) = &*self.shared.runtime.phase.borrow() else { return None };
-        Some(if worker::wanted(&self.shared, instance) { Copies::Process } else { Copies::Fork })
+        let Phase::Ready(instance) = &*self.runner.forker.runtime.phase.borrow() else { return None };
+        Some(if self.runner.forker.workers.wanted(instance) { Copies::Process } else { Copies::Fork })
     }
 
     /// Returns whether the system limits what a copy may read; `None` while there is no image.
     pub fn limits_reading(&self) -> Option<bool> {
-        let Phase::Ready(instance) = &*self.shared.runtime.phase.borrow() else { return None };
+        let Phase::Ready(instance) = &*self.runner.forker.runtime.phase.borrow() else { return None };
         Some(instance.ready.features.landlock > 0)
     }
 
@@ -123,7 +97,7 @@ impl Checker {
     /// # Errors
     /// When there is no image or no copy can be made of it.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copy::check(&self.shared, params, Priority::None).await
+        self.runner.check(params, Priority::None).await
     }
 
     /// Acts as [`Checker::check`] for one of several checks: a copy is kept ready for the next
@@ -132,7 +106,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn check_repeated(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copy::check(&self.shared, params, Priority::More).await
+        self.runner.check(params, Priority::More).await
     }
 
     /// Acts as [`Checker::check_repeated`] for a text that is being edited: the check does not wait
@@ -141,7 +115,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        copy::check(&self.shared, params, Priority::Edited).await
+        self.runner.check(params, Priority::Edited).await
     }
 
     /// Checks a text in a copy that leaves a chain behind, which answers edits of the text.
@@ -150,7 +124,7 @@ impl Checker {
     /// # Errors
     /// When there can be no chain for this text now.
     pub async fn chain(&self, params: CheckParams) -> Result<Chain, ChainEnd> {
-        chain::start(&self.shared, params).await
+        chain::start(&self.runner, params).await
     }
 
     /// Checks the files of a system in a throw-away copy, in which they and their dependencies are
@@ -162,10 +136,21 @@ impl Checker {
     pub async fn check_system(
         &self,
         params: CheckSystemParams,
-        look: Look,
+        lookup: FileLookup,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
-        copy::check_system(&self.shared, params, look, progress).await
+        self.runner.check_system(params, lookup, progress).await
+    }
+
+    /// Returns the directories in which checks find sources: those that the image knows, and the one
+    /// below which copies have their own.
+    ///
+    /// # Errors
+    /// When there is no image.
+    pub async fn source_directories(&self) -> Result<Vec<PathBuf>, ImageError> {
+        let mut places = self.image.query_when_ready(&SourceDirectories {}).await?.directories;
+        places.push(self.runner.forker.runtime.private.clone());
+        Ok(places)
     }
 
     /// Evaluates code in a throw-away copy: nothing that it does is kept. Dropping the future kills
@@ -174,7 +159,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn evaluate(&self, params: EvalInCopyParams) -> Result<EvalOutcome, ImageError> {
-        evaluation::evaluate(&self.shared, params).await
+        evaluation::evaluate(&self.runner, params).await
     }
 
     /// Evaluates definitions, then code that uses them, in a confined copy of the image. Dropping
@@ -183,7 +168,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn try_code(&self, params: TryParams) -> Result<Trial, ImageError> {
-        evaluation::try_code(&self.shared, params).await
+        evaluation::try_code(&self.runner, params).await
     }
 
     /// Runs a form or a test once in a confined copy, which records it and is kept for questions.
@@ -192,7 +177,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn record(&self, params: RecordParams) -> Result<Recording, ImageError> {
-        recordings::record(&self.shared, params).await
+        recordings::record(&self.recordings, params).await
     }
 
     /// Asks a recording.
@@ -204,7 +189,7 @@ impl Checker {
         number: u64,
         question: &Q,
     ) -> Result<Q::Answer, ImageError> {
-        recordings::ask(&self.shared, number, question).await
+        recordings::ask(&self.recordings, number, question).await
     }
 
     /// Returns the error that a recording ended with.
@@ -212,7 +197,7 @@ impl Checker {
     /// # Errors
     /// The recording is gone (`stale`).
     pub fn recorded_error(&self, number: u64) -> Result<Option<EvalError>, ImageError> {
-        recordings::error(&self.shared, number)
+        recordings::error(&self.recordings, number)
     }
 
     /// Runs an operation in a throw-away copy, as [`Checker::evaluate`].
@@ -220,7 +205,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn work<O: Operation>(&self, params: WorkInCopyParams<O>) -> Result<O::Answer, ImageError> {
-        evaluation::work(&self.shared, params).await
+        evaluation::work(&self.runner, params).await
     }
 
     /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the
@@ -236,29 +221,29 @@ impl Checker {
         {
             return Ok(ExpandAnswer::Done(answer));
         }
-        copy::expand(&self.shared, params).await
+        self.runner.expand(params).await
     }
 
     /// Returns how the error of an evaluation is to be frozen, of which `keep` are kept; `None`: it
     /// is only reported.
     pub fn freeze(&self, keep: usize) -> Option<Freeze> {
-        frozen::freeze(&self.shared, keep)
+        frozen::freeze(&self.failures, keep)
     }
 
     /// Keeps the frozen failure of `session`, or of what else ended with `error`; returns its
     /// number. `memory`: bytes that each attempt at it may have for itself.
     pub fn keep_failure(&self, frozen: &Frozen, session: &str, error: Option<&EvalError>, memory: u64) -> u64 {
-        frozen::keep(&self.shared, frozen, session, error, memory)
+        frozen::keep(&self.failures, frozen, session, error, memory)
     }
 
     /// Returns the frozen failures that are kept, oldest first.
     pub fn failures(&self) -> Vec<Failure> {
-        self.shared.failures.list()
+        self.failures.list()
     }
 
     /// Ends a frozen failure; returns false if there is none of this number.
     pub fn drop_failure(&self, number: u64) -> bool {
-        self.shared.failures.end(number)
+        self.failures.end(number)
     }
 
     /// Runs an operation on the stop of a frozen failure, in a process of its own. Dropping the
@@ -271,6 +256,6 @@ impl Checker {
         number: u64,
         operation: &O,
     ) -> Result<A, ImageError> {
-        frozen::ask(&self.shared, number, operation).await
+        frozen::ask(&self.failures, number, operation).await
     }
 }

@@ -11,8 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
-use super::copy::{Running, run_on};
+use super::copy::{Runner, Running};
 use super::evaluation::{ended, meaning};
 use super::job::CheckJob;
 use super::turn::Queue;
@@ -35,8 +34,8 @@ const ACCEPT: Duration = Duration::from_secs(10);
 const WAITING: usize = 8;
 
 /// The recordings of an image.
-#[derive(Default)]
 pub(super) struct Recordings {
+    runner: Arc<Runner>,
     kept: Mutex<Vec<Kept>>,
     last: AtomicU64,
 }
@@ -65,6 +64,11 @@ fn gone(number: u64) -> ImageError {
 }
 
 impl Recordings {
+    /// Creates the state of an image without recordings.
+    pub(super) fn new(runner: Arc<Runner>) -> Recordings {
+        Recordings { runner, kept: Mutex::default(), last: AtomicU64::new(0) }
+    }
+
     fn remove(&self, number: u64) {
         lock(&self.kept).retain(|kept| kept.number != number);
     }
@@ -87,10 +91,10 @@ fn job<P>(params: P, deadline: f64, memory: u64) -> CheckJob<P> {
 }
 
 /// Runs `record`; see [`super::Checker::record`].
-pub(super) async fn record(shared: &Arc<Shared>, params: RecordParams) -> Result<Recording, ImageError> {
+pub(super) async fn record(recordings: &Arc<Recordings>, params: RecordParams) -> Result<Recording, ImageError> {
     let (seconds, memory) = (params.timeout, params.memory);
     let job_of_copy = job(params.clone(), params.within_seconds, memory);
-    let (told, running) = run_on(shared, &job_of_copy, Queue::Work).await?;
+    let (output, running) = recordings.runner.run_on(&job_of_copy, Queue::Work).await?;
     let lost = |outcome| Recording {
         number: 0,
         outcome,
@@ -101,8 +105,8 @@ pub(super) async fn record(shared: &Arc<Shared>, params: RecordParams) -> Result
         definitions: Vec::new(),
         left_out: 0,
     };
-    let stopped = told.stopped.is_some();
-    let mut recording: Recording = match meaning(told, seconds) {
+    let stopped = output.stopped.is_some();
+    let mut recording: Recording = match meaning(output, seconds) {
         Ok(recording) => recording,
         Err(outcome) => return Ok(lost(*outcome)),
     };
@@ -110,20 +114,21 @@ pub(super) async fn record(shared: &Arc<Shared>, params: RecordParams) -> Result
         return Ok(lost(ended("COPY-LOST", "The copy of the image that recorded was lost.".into())));
     };
     running.forked.release();
-    let (number, asked, end) = shared.recordings.add(recording.outcome.error.clone());
+    let (number, asked, end) = recordings.add(recording.outcome.error.clone());
     recording.number = number;
     let kept = {
-        let shared = shared.clone();
+        let recordings = recordings.clone();
         async move {
             tokio::select! {
                 () = serve(running, asked, memory) => {}
                 () = end.cancelled() => {}
                 () = sleep(KEPT) => {}
             }
-            shared.recordings.remove(number);
+            recordings.remove(number);
         }
     };
-    shared.runtime.tasks.spawn_on(kept, &shared.runtime.handle);
+    let runtime = &recordings.runner.forker.runtime;
+    runtime.tasks.spawn_on(kept, &runtime.handle);
     Ok(recording)
 }
 
@@ -137,11 +142,11 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<Ask>, memory: u64
         let Some(Ask { question, reply }) = ask else { return };
         let answer = answer(&mut running, question, memory).await;
         let lost = answer.is_none();
-        let told = answer.unwrap_or_else(|| {
+        let result = answer.unwrap_or_else(|| {
             let message = "The recording was lost: its copy of the image ended, or passed a limit, before it answered. Record again.";
             Err(ImageError::Refused { kind: "stale".into(), message: message.into() })
         });
-        let _ = reply.send(told); // whoever asked may be gone
+        let _ = reply.send(result); // whoever asked may be gone
         if lost {
             return;
         }
@@ -155,11 +160,11 @@ async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option
     let job = job((), ANSWER, memory);
     let findings = job.findings().trusted();
     let within = job.within().ok()?;
-    let told = running.forked.follow(&mut running.lines, &mut running.answers, findings, &job, within).await.ok()?;
-    if told.stopped.is_some() {
+    let output = running.forked.follow(&mut running.lines, &mut running.answers, findings, &job, within).await.ok()?;
+    if output.stopped.is_some() {
         return None;
     }
-    Some(meaning::<Value>(told, ANSWER).map_err(|outcome| {
+    Some(meaning::<Value>(output, ANSWER).map_err(|outcome| {
         let why = outcome.error.map(|error| error.message).unwrap_or_default();
         ImageError::Unavailable(format!("The recording gave no answer: {why}"))
     }))
@@ -167,14 +172,14 @@ async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option
 
 /// Asks a recording; see [`super::Checker::ask_recording`].
 pub(super) async fn ask<Q: RecordingQuestion>(
-    shared: &Shared,
+    recordings: &Recordings,
     number: u64,
     question: &Q,
 ) -> Result<Q::Answer, ImageError> {
     let meaningless =
         |error| ImageError::Unavailable(format!("The recording gave an answer that means nothing: {error}"));
     let question = serde_json::to_vec(question).map_err(meaningless)?;
-    let asks = lock(&shared.recordings.kept).iter().find(|kept| kept.number == number).map(|kept| kept.asks.clone());
+    let asks = lock(&recordings.kept).iter().find(|kept| kept.number == number).map(|kept| kept.asks.clone());
     let (reply, answer) = oneshot::channel();
     asks.ok_or_else(|| gone(number))?.send(Ask { question, reply }).await.map_err(|_| gone(number))?;
     let answer = answer.await.map_err(|_| gone(number))??;
@@ -185,7 +190,7 @@ pub(super) async fn ask<Q: RecordingQuestion>(
 }
 
 /// Returns the error that a recording ended with; see [`super::Checker::recorded_error`].
-pub(super) fn error(shared: &Shared, number: u64) -> Result<Option<EvalError>, ImageError> {
-    let kept = lock(&shared.recordings.kept);
+pub(super) fn error(recordings: &Recordings, number: u64) -> Result<Option<EvalError>, ImageError> {
+    let kept = lock(&recordings.kept);
     kept.iter().find(|kept| kept.number == number).map(|kept| kept.error.clone()).ok_or_else(|| gone(number))
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 
-use super::Shared;
 use crate::fault::{self, Call};
+use crate::image::runtime::Runtime;
 use crate::remove_tree::remove_tree;
 
 /// The prefix of the directories of copies that make a check, or work for an agent.
@@ -82,7 +82,7 @@ impl Scratch {
     }
 
     /// Removes the directory, off the caller's thread: a copy may have filled it.
-    pub(super) fn remove(&mut self, shared: &Shared) {
+    pub(super) fn remove(&mut self, runtime: &Runtime) {
         if let Some(directory) = self.directory.take() {
             let remove = move || {
                 let path = directory.keep();
@@ -90,7 +90,7 @@ impl Scratch {
                     tracing::warn!(%error, path = %path.display(), "removing a check's scratch directory");
                 }
             };
-            shared.runtime.tasks.spawn_blocking_on(remove, &shared.runtime.handle);
+            runtime.tasks.spawn_blocking_on(remove, &runtime.handle);
         }
     }
 }

@@ -107,7 +107,7 @@ fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Use {
             Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename => {
                 return over("it made directories too deep to be looked into".into(), taken);
             }
-            // It was removed, or given a mode with which the copy cannot use it either.
+            // The directory was removed, or given a mode with which the copy cannot use it either.
             Err(_) => continue,
         };
         for entry in listed.flatten() {
@@ -220,7 +220,7 @@ mod tests {
             file
         };
         let ours = rustix::process::getpid();
-        // This process stands for the copy, and has a file twice.
+        // The test's process stands for the copy, and has a file twice.
         let file = removed_file(&root.join("removed"));
         let again = file.as_fd().try_clone_to_owned().unwrap();
         let others = removed_file(&beside);

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Shared;
 use crate::model::image::ImageError;
 use crate::steady::timeout;
 
+/// Copies of the image at once.
+const COPIES: usize = 2;
 /// The time for which a check waits for its turn.
 const TURN: Duration = Duration::from_secs(60);
 
@@ -31,23 +32,42 @@ pub(super) struct Turn {
     _work: Option<OwnedSemaphorePermit>,
 }
 
-/// Acquires a permit to use a copy.
-pub(super) async fn turn(shared: &Arc<Shared>, queue: Queue) -> Result<Arc<Turn>, ImageError> {
-    let leave = async {
-        let work = match queue {
-            Queue::Work => Some(shared.work.clone().acquire_owned().await?),
-            Queue::Edited | Queue::Checks => None,
+/// The permits for the copies of one image, given first come first served.
+#[derive(Debug)]
+pub(super) struct Turns {
+    copies: Arc<Semaphore>,
+    /// The permit that only texts being edited take.
+    reserved: Arc<Semaphore>,
+    /// The permit for work that agents have done in copies.
+    work: Arc<Semaphore>,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        let permits = |count| Arc::new(Semaphore::new(count));
+        Turns { copies: permits(COPIES), reserved: permits(1), work: permits(1) }
+    }
+}
+
+impl Turns {
+    /// Acquires a permit to use a copy.
+    pub(super) async fn turn(&self, queue: Queue) -> Result<Arc<Turn>, ImageError> {
+        let leave = async {
+            let work = match queue {
+                Queue::Work => Some(self.work.clone().acquire_owned().await?),
+                Queue::Edited | Queue::Checks => None,
+            };
+            let copy = tokio::select! {
+                biased;
+                copy = self.copies.clone().acquire_owned() => copy?,
+                copy = self.reserved.clone().acquire_owned(), if queue == Queue::Edited => copy?,
+            };
+            Ok::<Turn, tokio::sync::AcquireError>(Turn { _copy: copy, _work: work })
         };
-        let copy = tokio::select! {
-            biased;
-            copy = shared.copies.clone().acquire_owned() => copy?,
-            copy = shared.reserved.clone().acquire_owned(), if queue == Queue::Edited => copy?,
-        };
-        Ok::<Turn, tokio::sync::AcquireError>(Turn { _copy: copy, _work: work })
-    };
-    let waited_for = if queue == Queue::Work { "Other work in a copy is" } else { "Other checks are" };
-    match timeout(TURN, leave).await {
-        Ok(Ok(turn)) => Ok(Arc::new(turn)),
-        _ => Err(ImageError::Busy(format!("{waited_for} still running; try again in a moment."))),
+        let waited_for = if queue == Queue::Work { "Other work in a copy is" } else { "Other checks are" };
+        match timeout(TURN, leave).await {
+            Ok(Ok(turn)) => Ok(Arc::new(turn)),
+            _ => Err(ImageError::Busy(format!("{waited_for} still running; try again in a moment."))),
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! fork. The copy is used only while the image has not changed since the fork; the image itself
 //! reports changes (docs/wire.md, `world`).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::steady::{sleep, timeout};
@@ -11,12 +11,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Shared;
-use super::forked::ForkedCheck;
+use super::forked::{ForkedCheck, Forker};
 use super::job::CheckJob;
 use super::report::LINE_LIMIT;
 use super::turn::Turn;
-use super::worker;
 use crate::image::api::CheckParams;
 use crate::image::instance::Instance;
 use crate::image::lines::Lines;
@@ -33,7 +31,14 @@ const ROOM: u64 = 1400;
 const ROOM_BOUNDS: (u64, u64) = (16 << 20, 96 << 20);
 
 /// The requests for the warm copy.
-pub(super) type Claims = mpsc::Sender<oneshot::Sender<WarmCopy>>;
+type Claims = mpsc::Sender<oneshot::Sender<WarmCopy>>;
+
+/// The warm copies of one image. Clones share the one that is kept ready.
+#[derive(Clone)]
+pub(super) struct WarmCopies {
+    forker: Forker,
+    ready: Arc<Mutex<Option<Claims>>>,
+}
 
 /// A copy that waits for its text.
 pub(super) struct WarmCopy {
@@ -48,7 +53,7 @@ pub(super) struct WarmCopy {
 /// The parameters of a warm copy.
 #[derive(Serialize)]
 struct WarmParams {
-    parked: bool,
+    warm: bool,
     text: &'static str,
     confine: bool,
     room: u64,
@@ -56,7 +61,7 @@ struct WarmParams {
 
 /// The parameters of `world`.
 #[derive(Serialize)]
-struct For<'a> {
+struct WorldParams<'a> {
     /// The package in which a check begins; without the package there is nothing to check.
     #[serde(skip_serializing_if = "Option::is_none")]
     package: Option<&'a str>,
@@ -70,124 +75,129 @@ struct World {
 
 /// The message of a warm copy before it waits.
 #[derive(Deserialize)]
-struct Said {
+struct StartLine {
     token: Option<String>,
     #[serde(default)]
-    parked: Option<u64>,
+    warm: Option<u64>,
     confined: Option<serde_json::Value>,
 }
 
 /// Returns the state of the image, as a number that changes with it. `None`: the image is not at
 /// rest, or it has no such package.
 pub(super) async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
-    let asked = timeout(READY, instance.link.ask::<World>("world", &For { package })).await;
+    let asked = timeout(READY, instance.link.ask::<World>("world", &WorldParams { package })).await;
     asked.ok()?.ok()?.world
 }
 
-/// Returns the warm copy, with its text sent; `None` when there is no usable one.
-pub(super) async fn claim(
-    shared: &Arc<Shared>,
-    params: &CheckParams,
-    permit: &Arc<Turn>,
-) -> Option<(ForkedCheck, Lines<OwnedReadHalf>, OwnedWriteHalf)> {
-    // The copy may read the workspace; it was made before there was a file elsewhere.
-    if params.path.as_ref().is_some_and(|path| !path.starts_with(&shared.runtime.workspace)) {
-        return None;
+impl WarmCopies {
+    /// Creates the state of an image without warm copies.
+    pub(super) fn new(forker: Forker) -> WarmCopies {
+        WarmCopies { forker, ready: Arc::default() }
     }
-    let claims = lock(&shared.warm).take()?;
-    let (sender, receiver) = oneshot::channel();
-    claims.send(sender).await.ok()?;
-    let WarmCopy { mut forked, lines, mut answers, world: then, confined } = receiver.await.ok()?;
-    let instance = shared.runtime.instance().await.ok()?;
-    if !forked.is_of(&instance)
-        || confined != params.confine
-        || world(&instance, params.package.as_deref()).await != Some(then)
-    {
-        return None;
+
+    /// Returns the warm copy, with its text sent; `None` when there is no usable one.
+    pub(super) async fn claim(
+        &self,
+        params: &CheckParams,
+        permit: &Arc<Turn>,
+    ) -> Option<(ForkedCheck, Lines<OwnedReadHalf>, OwnedWriteHalf)> {
+        // The copy may read the workspace; it was made before there was a file elsewhere.
+        if params.path.as_ref().is_some_and(|path| !path.starts_with(&self.forker.runtime.workspace)) {
+            return None;
+        }
+        let claims = lock(&self.ready).take()?;
+        let (sender, receiver) = oneshot::channel();
+        claims.send(sender).await.ok()?;
+        let WarmCopy { mut forked, lines, mut answers, world: then, confined } = receiver.await.ok()?;
+        let instance = self.forker.runtime.instance().await.ok()?;
+        if !forked.is_of(&instance)
+            || confined != params.confine
+            || world(&instance, params.package.as_deref()).await != Some(then)
+        {
+            return None;
+        }
+        let mut job = serde_json::to_vec(params).ok()?;
+        job.push(b'\n');
+        timeout(READY, answers.write_all(&job)).await.ok()?.ok()?;
+        forked.hold(permit.clone());
+        Some((forked, lines, answers))
     }
-    let mut job = serde_json::to_vec(params).ok()?;
-    job.push(b'\n');
-    timeout(READY, answers.write_all(&job)).await.ok()?.ok()?;
-    forked.hold(permit.clone());
-    Some((forked, lines, answers))
+
+    /// Prepares the copy that follows a check with these parameters.
+    pub(super) fn after(&self, params: &CheckParams) -> Next {
+        let room = (params.text.len() as u64 * ROOM).clamp(ROOM_BOUNDS.0, ROOM_BOUNDS.1);
+        let room = (room * 2 <= params.memory).then_some(room);
+        Next { copies: self.clone(), confine: params.confine, room }
+    }
+
+    fn prepare(&self, wanted: WarmParams) {
+        if let Phase::Ready(instance) = &*self.forker.runtime.phase.borrow()
+            && self.forker.workers.wanted(instance)
+        {
+            return self.forker.workers.prepare(instance.clone());
+        }
+        if lock(&self.ready).is_some() {
+            return;
+        }
+        let (claims, claimed) = mpsc::channel(1);
+        *lock(&self.ready) = Some(claims.clone());
+        let job = CheckJob::waiting(wanted);
+        let keep = {
+            let copies = self.clone();
+            async move {
+                if let Some(warm) = copies.warm_up(&job).await {
+                    keep(warm, claimed).await;
+                }
+                // Unless the slot was taken by another copy meanwhile.
+                let mut slot = lock(&copies.ready);
+                if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
+                    *slot = None;
+                }
+            }
+        };
+        self.forker.runtime.tasks.spawn_on(keep, &self.forker.runtime.handle);
+    }
+
+    /// Makes a warm copy. `None`: a warm copy is of no use now.
+    async fn warm_up(&self, job: &CheckJob<WarmParams>) -> Option<WarmCopy> {
+        let instance = self.forker.runtime.instance().await.ok()?;
+        world(&instance, None).await?;
+        let mut forked = self.forker.start(job, None, false).await.ok()?;
+        let (read, answers) = forked.connection(READY).await.ok()?.into_split();
+        let mut lines = Lines::new(read, LINE_LIMIT);
+        let said = async {
+            let mut trusted = false;
+            loop {
+                let said: StartLine = serde_json::from_slice(lines.next().await.ok()??).ok()?;
+                match said {
+                    StartLine { token: Some(token), .. } if forked.token() == Some(token.as_str()) => trusted = true,
+                    StartLine { confined: Some(_), .. } if trusted => {}
+                    StartLine { warm, .. } if trusted => return warm,
+                    _ => return None,
+                }
+            }
+        };
+        let world = timeout(READY, said).await.ok()??;
+        let confined = job.params.confine;
+        Some(WarmCopy { forked, lines, answers, world, confined })
+    }
 }
 
 /// When dropped, has a warm copy made for the next check, which will probably have the same
 /// parameters; also when this check was cancelled because the text changed.
 pub(super) struct Next {
-    shared: Arc<Shared>,
+    copies: WarmCopies,
     confine: bool,
     /// Bytes of memory to prepare; `None`: more than a check may take.
     room: Option<u64>,
 }
 
-impl Next {
-    /// Prepares the copy that follows a check with these parameters.
-    pub(super) fn after(shared: &Arc<Shared>, params: &CheckParams) -> Next {
-        let room = (params.text.len() as u64 * ROOM).clamp(ROOM_BOUNDS.0, ROOM_BOUNDS.1);
-        let room = (room * 2 <= params.memory).then_some(room);
-        Next { shared: shared.clone(), confine: params.confine, room }
-    }
-}
-
 impl Drop for Next {
     fn drop(&mut self) {
         if let Some(room) = self.room {
-            prepare(&self.shared, WarmParams { parked: true, text: "", confine: self.confine, room });
+            self.copies.prepare(WarmParams { warm: true, text: "", confine: self.confine, room });
         }
     }
-}
-
-fn prepare(shared: &Arc<Shared>, wanted: WarmParams) {
-    if let Phase::Ready(instance) = &*shared.runtime.phase.borrow()
-        && worker::wanted(shared, instance)
-    {
-        return worker::prepare(shared, instance.clone());
-    }
-    if lock(&shared.warm).is_some() {
-        return;
-    }
-    let (claims, claimed) = mpsc::channel(1);
-    *lock(&shared.warm) = Some(claims.clone());
-    let job = CheckJob::waiting(wanted);
-    let keep = {
-        let shared = shared.clone();
-        async move {
-            if let Some(warm) = warm_up(&shared, &job).await {
-                keep(warm, claimed).await;
-            }
-            // Unless the slot was taken by another copy meanwhile.
-            let mut slot = lock(&shared.warm);
-            if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
-                *slot = None;
-            }
-        }
-    };
-    shared.runtime.tasks.spawn_on(keep, &shared.runtime.handle);
-}
-
-/// Makes a warm copy. `None`: a warm copy is of no use now.
-async fn warm_up(shared: &Arc<Shared>, job: &CheckJob<WarmParams>) -> Option<WarmCopy> {
-    let instance = shared.runtime.instance().await.ok()?;
-    world(&instance, None).await?;
-    let mut forked = ForkedCheck::start(shared, job, None, false).await.ok()?;
-    let (read, answers) = forked.connection(READY).await.ok()?.into_split();
-    let mut lines = Lines::new(read, LINE_LIMIT);
-    let said = async {
-        let mut trusted = false;
-        loop {
-            let said: Said = serde_json::from_slice(lines.next().await.ok()??).ok()?;
-            match said {
-                Said { token: Some(token), .. } if forked.token() == Some(token.as_str()) => trusted = true,
-                Said { confined: Some(_), .. } if trusted => {}
-                Said { parked, .. } if trusted => return parked,
-                _ => return None,
-            }
-        }
-    };
-    let world = timeout(READY, said).await.ok()??;
-    let confined = job.params.confine;
-    Some(WarmCopy { forked, lines, answers, world, confined })
 }
 
 /// Keeps the copy until a check claims it, it ends, or its time is over.

@@ -4,7 +4,7 @@
 //! missing in it. A process is kept ready while a text is edited, as long as nothing was loaded
 //! since.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::steady::sleep;
@@ -12,7 +12,6 @@ use serde::de::IgnoredAny;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::Shared;
 use super::ending::Failed;
 use crate::config::{Copies, InitFile};
 use crate::image::frames::CopyEnd;
@@ -21,17 +20,25 @@ use crate::image::link::{Call, CallError, lock};
 use crate::image::program;
 use crate::image::restore::repeat;
 use crate::image::running::Running;
+use crate::image::runtime::Runtime;
 use crate::model::image::ImageError;
 
 /// The time for which a process is kept without a check.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// The requests for the process that is kept ready.
-pub(super) type Claims = mpsc::Sender<oneshot::Sender<Box<WorkerProcess>>>;
+type Claims = mpsc::Sender<oneshot::Sender<Box<WorkerProcess>>>;
+
+/// The second processes beside one image. Clones share the one that is kept ready.
+#[derive(Clone)]
+pub(super) struct Workers {
+    runtime: Arc<Runtime>,
+    ready: Arc<Mutex<Option<Claims>>>,
+}
 
 /// A second process, ended when dropped.
 pub(super) struct WorkerProcess {
-    shared: Arc<Shared>,
+    runtime: Arc<Runtime>,
     running: Option<Running>,
     /// The link to the process.
     instance: Option<Arc<Instance>>,
@@ -43,104 +50,111 @@ pub(super) struct WorkerProcess {
     _token: TaskTrackerToken,
 }
 
-/// Returns whether checks of this image run in a second process from the start.
-pub(super) fn wanted(shared: &Shared, instance: &Instance) -> bool {
-    shared.runtime.config().copies == Copies::Process || !instance.ready.features.fork
-}
-
-/// Returns a process with the contents of `image`: the one that is kept ready, or a new one.
-pub(super) async fn take(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
-    let kept = lock(&shared.worker).take();
-    if let Some(claims) = kept {
-        let (sender, receiver) = oneshot::channel();
-        // The process may still be loading; if it has ended, another is made.
-        if claims.send(sender).await.is_ok()
-            && let Ok(worker) = receiver.await
-            && Arc::ptr_eq(&worker.image, image)
-            && worker.revision == lock(&shared.runtime.plan).revision()
-        {
-            return Ok(worker);
-        }
+impl Workers {
+    /// Creates the state of an image without second processes.
+    pub(super) fn new(runtime: Arc<Runtime>) -> Workers {
+        Workers { runtime, ready: Arc::default() }
     }
-    begin(shared, image).await
-}
 
-async fn begin(shared: &Arc<Shared>, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
-    let unavailable = |why: String| {
-        Failed::Error(ImageError::Unavailable(format!(
-            "Nothing can be checked: no second SBCL process could be started: {why}"
-        )))
-    };
-    let path = std::env::var("PATH").unwrap_or_default();
-    let program = program::find(&shared.runtime.config().command, &shared.runtime.workspace, &path)
-        .map_err(|error| unavailable(error.to_string()))?;
-    let start = shared
-        .runtime
-        .cache
-        .lookup(&program)
-        .ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
-    let mut worker = Box::new(WorkerProcess {
-        shared: shared.clone(),
-        running: None,
-        instance: None,
-        image: image.clone(),
-        revision: lock(&shared.runtime.plan).revision(),
-        _token: shared.runtime.tasks.token(),
-    });
-    // The output and the thread errors were reported when the image itself loaded the same
-    // contents.
-    let (nobody, _) = mpsc::unbounded_channel();
-    let begun = Running::begin(&shared.runtime, &program, &start, image.generation, &nobody, &mut worker.running);
-    let instance = tokio::select! {
-        begun = begun => begun.map_err(|error| unavailable(error.reason))?,
-        () = image.link.closed() => return Err(Failed::Gone(image.clone())),
-    };
-    worker.instance = Some(instance.clone());
-    let init = program.plain || shared.runtime.config().init_file != InitFile::Default;
-    tokio::select! {
-        restored = repeat(&shared.runtime, &instance, init) => match restored {
-            Ok(failed) => for (name, why) in failed {
-                tracing::warn!(name, why, "not loaded into the second process");
+    /// Returns whether checks of this image run in a second process from the start.
+    pub(super) fn wanted(&self, instance: &Instance) -> bool {
+        self.runtime.config().copies == Copies::Process || !instance.ready.features.fork
+    }
+
+    /// Returns a process with the contents of `image`: the one that is kept ready, or a new one.
+    pub(super) async fn take(&self, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
+        let kept = lock(&self.ready).take();
+        if let Some(claims) = kept {
+            let (sender, receiver) = oneshot::channel();
+            // The process may still be loading; if it has ended, another is made.
+            if claims.send(sender).await.is_ok()
+                && let Ok(worker) = receiver.await
+                && Arc::ptr_eq(&worker.image, image)
+                && worker.revision == lock(&self.runtime.plan).revision()
+            {
+                return Ok(worker);
+            }
+        }
+        self.begin(image).await
+    }
+
+    async fn begin(&self, image: &Arc<Instance>) -> Result<Box<WorkerProcess>, Failed> {
+        let unavailable = |why: String| {
+            Failed::Error(ImageError::Unavailable(format!(
+                "Nothing can be checked: no second SBCL process could be started: {why}"
+            )))
+        };
+        let path = std::env::var("PATH").unwrap_or_default();
+        let program = program::find(&self.runtime.config().command, &self.runtime.workspace, &path)
+            .map_err(|error| unavailable(error.to_string()))?;
+        let start = self
+            .runtime
+            .cache
+            .lookup(&program)
+            .ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
+        let mut worker = Box::new(WorkerProcess {
+            runtime: self.runtime.clone(),
+            running: None,
+            instance: None,
+            image: image.clone(),
+            revision: lock(&self.runtime.plan).revision(),
+            _token: self.runtime.tasks.token(),
+        });
+        // The output and the thread errors were reported when the image itself loaded the same
+        // contents.
+        let (nobody, _) = mpsc::unbounded_channel();
+        let begun = Running::begin(&self.runtime, &program, &start, image.generation, &nobody, &mut worker.running);
+        let instance = tokio::select! {
+            begun = begun => begun.map_err(|error| unavailable(error.reason))?,
+            () = image.link.closed() => return Err(Failed::Gone(image.clone())),
+        };
+        worker.instance = Some(instance.clone());
+        let init = program.plain || self.runtime.config().init_file != InitFile::Default;
+        tokio::select! {
+            restored = repeat(&self.runtime, &instance, init) => match restored {
+                Ok(failed) => for (name, why) in failed {
+                    tracing::warn!(name, why, "not loaded into the second process");
+                },
+                Err(()) => return Err(unavailable("it ended while it loaded what the image has".into())),
             },
-            Err(()) => return Err(unavailable("it ended while it loaded what the image has".into())),
-        },
-        () = instance.end_wanted() => return Err(unavailable(instance.ending().unwrap_or_default())),
-        () = image.link.closed() => return Err(Failed::Gone(image.clone())),
-    }
-    Ok(worker)
-}
-
-/// Has a process made ready for the next check, unless there is one.
-pub(super) fn prepare(shared: &Arc<Shared>, image: Arc<Instance>) {
-    let (claims, mut claimed) = mpsc::channel(1);
-    {
-        let mut slot = lock(&shared.worker);
-        if slot.is_some() {
-            return;
+            () = instance.end_wanted() => return Err(unavailable(instance.ending().unwrap_or_default())),
+            () = image.link.closed() => return Err(Failed::Gone(image.clone())),
         }
-        *slot = Some(claims.clone());
+        Ok(worker)
     }
-    let keep = {
-        let shared = shared.clone();
-        async move {
-            if let Ok(mut worker) = begin(&shared, &image).await {
-                tokio::select! {
-                    biased;
-                    claim = claimed.recv() => if let Some(Err(unclaimed)) = claim.map(|claim| claim.send(worker)) {
-                        unclaimed.finish().await; // whoever wanted it has gone
-                    },
-                    _ = worker.end(None) => worker.finish().await,
-                    () = sleep(KEPT) => worker.finish().await,
+
+    /// Has a process made ready for the next check, unless there is one.
+    pub(super) fn prepare(&self, image: Arc<Instance>) {
+        let (claims, mut claimed) = mpsc::channel(1);
+        {
+            let mut slot = lock(&self.ready);
+            if slot.is_some() {
+                return;
+            }
+            *slot = Some(claims.clone());
+        }
+        let keep = {
+            let workers = self.clone();
+            async move {
+                if let Ok(mut worker) = workers.begin(&image).await {
+                    tokio::select! {
+                        biased;
+                        claim = claimed.recv() => if let Some(Err(unclaimed)) = claim.map(|claim| claim.send(worker)) {
+                            unclaimed.finish().await; // whoever wanted it has gone
+                        },
+                        _ = worker.end(None) => worker.finish().await,
+                        () = sleep(KEPT) => worker.finish().await,
+                    }
+                }
+                // Unless the slot was taken by another process meanwhile.
+                let mut slot = lock(&workers.ready);
+                if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
+                    *slot = None;
                 }
             }
-            // Unless the slot was taken by another process meanwhile.
-            let mut slot = lock(&shared.worker);
-            if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
-                *slot = None;
-            }
-        }
-    };
-    shared.runtime.tasks.spawn_on(keep, &shared.runtime.handle);
+        };
+        self.runtime.tasks.spawn_on(keep, &self.runtime.handle);
+    }
 }
 
 impl WorkerProcess {
@@ -182,7 +196,7 @@ impl Drop for WorkerProcess {
             let finish = async move {
                 running.finish("it is not wanted any more", Duration::ZERO).await;
             };
-            self.shared.runtime.tasks.spawn_on(finish, &self.shared.runtime.handle);
+            self.runtime.tasks.spawn_on(finish, &self.runtime.handle);
         }
     }
 }

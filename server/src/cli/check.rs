@@ -21,7 +21,7 @@ use consort::text::position::{PositionEncoding, to_position};
 use ropey::Rope;
 use serde_json::{Value, json};
 
-use super::output::{Failure, ProgressLine, colour, print, print_as_it_is, print_error, width};
+use super::output::{self, Failure, ProgressLine, colour, print, print_as_it_is, print_error, width};
 use super::trust;
 use consort::ide::files;
 
@@ -235,9 +235,10 @@ fn shown(path: &Path) -> String {
 }
 
 fn print_json(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
-    let lines: String =
-        report.diagnostics.iter().map(|diagnostic| format!("{}\n", line(name, text, diagnostic))).collect();
-    Ok(print_as_it_is(&lines)?)
+    for diagnostic in &report.diagnostics {
+        output::print_json(&line(name, text, diagnostic))?;
+    }
+    Ok(())
 }
 
 /// Returns one diagnostic as JSON.

@@ -1,11 +1,12 @@
 //! `consort doctor`: checks every prerequisite and prints the result and the remedy.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use consort::config::{self, Config, InitFile};
-use consort::host::control::{Request, ask};
+use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::host::runtime_dir::RuntimeDir;
@@ -15,7 +16,7 @@ use consort::shown;
 use serde_json::Value;
 
 use super::WorkspaceArg;
-use super::output::{Failure, colour, print, print_as_it_is};
+use super::output::{Failure, colour, print, print_as_it_is, print_error};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -27,6 +28,8 @@ pub(crate) struct Args {
 const OLDEST_SBCL: [u32; 3] = [2, 2, 6];
 /// The time limit for the start of the image: long enough to build a core on a busy machine.
 const STARTING: Duration = Duration::from_secs(300);
+/// The interval at which the wait for it is told.
+const SAID: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
@@ -186,7 +189,7 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     let ran = place.runtime.is_live();
     let began = Instant::now();
     let log = consort::host::log::path_for(workspace).map_or_else(String::new, |log| format!("see {}", log.display()));
-    wait_while_starting(&place);
+    wait_while_starting(&place)?;
     let request = Request::Eval { code: "(list 'consort (+ 40 2))".into(), package: None, timeout: None, input: false };
     let answer = match answer(&place, &request) {
         Ok(answer) => answer,
@@ -211,20 +214,36 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
 }
 
 /// Waits for the first start of the image, which builds the core; on a slow machine that takes
-/// longer than an evaluation waits for an image. A failure here is reported by the evaluation
-/// that follows.
-fn wait_while_starting(place: &Place) {
+/// longer than an evaluation waits for an image. Says every few seconds how far it is. A failure
+/// here is reported by the evaluation that follows.
+fn wait_while_starting(place: &Place) -> Result<(), Failure> {
     let began = Instant::now();
-    while began.elapsed() < STARTING
-        && answer(place, &Request::Status).is_ok_and(|status| status["image"]["state"] == "starting")
-    {
+    let mut told = Duration::ZERO;
+    while began.elapsed() < STARTING {
+        let Some(what) = starting(place) else { break };
+        if began.elapsed() >= told + SAID {
+            told = began.elapsed();
+            print_error(&format!("waiting for the image: {what}\n"))?;
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
+    Ok(())
+}
+
+/// Returns the step that the start of the image is at; `None`: it does not start now.
+fn starting(place: &Place) -> Option<String> {
+    let status = answer(place, &Request::Status).ok()?;
+    let image = &status["image"];
+    (image["state"] == "starting").then(|| image["what"].as_str().unwrap_or("starting").to_owned())
 }
 
 fn answer(place: &Place, request: &Request) -> Result<Value, String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).map_err(|error| error.to_string())?;
-    ask(connected, request, |_, _| Ok(())).map_err(|error| error.to_string())
+    let tell = |reply, _: &UnixStream| match reply {
+        Reply::Progress { message, .. } => print_error(&format!("{message}\n")),
+        _ => Ok(()),
+    };
+    ask(connected, request, tell).map_err(|error| error.to_string())
 }
 
 fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use consort::shown;
 use consort::text::document::Document;
 use ropey::Rope;
 
-use super::output::{Failure, colour, print_as_it_is, print_error, print_error_as_it_is, width};
+use super::output::{Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
 use super::{WorkspaceArg, packages, trust};
 
 #[derive(Debug, clap::Args)]
@@ -61,8 +61,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Request::Eval { code: code.clone(), package: args.package.clone(), timeout: args.timeout, input: true };
     let mut terminal = Written::default();
     let mut failed = None;
+    let line = ProgressLine::new();
     let answer = ask(connected, &request, |reply, connection| {
+        line.clear()?;
         match reply {
+            Reply::Progress { message, .. } if !terminal.is_used() => line.show(&message),
             Reply::Output { text, stderr } => terminal.write(&text, stderr).map_err(|error| {
                 // Recorded apart from a failure of the connection.
                 failed = Some(error);
@@ -75,6 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             _ => Ok(()),
         }
     });
+    line.clear()?;
     if let Some(error) = failed {
         return Err(error.into());
     }
@@ -96,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         terminal.write(&outcome.stderr.text, true)?;
     }
     terminal.fresh_line()?;
-    if let Some(missing) = outcome.missing_output().filter(|_| terminal.stdout.used || terminal.stderr.used) {
+    if let Some(missing) = outcome.missing_output().filter(|_| terminal.is_used()) {
         print_error(&missing)?;
     }
     for warning in &outcome.warnings {
@@ -154,6 +158,10 @@ impl Written {
         let stream = if stderr { &mut self.stderr } else { &mut self.stdout };
         *stream = Stream { used: true, open: !text.ends_with('\n') };
         if stderr { print_error_as_it_is(text) } else { print_as_it_is(text) }
+    }
+
+    fn is_used(&self) -> bool {
+        self.stdout.used || self.stderr.used
     }
 
     /// A line of input is read: all output before it was streamed, and a person's Enter ends its

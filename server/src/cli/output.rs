@@ -1,5 +1,6 @@
 //! Output to the terminal, and the failures of a command.
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -71,8 +72,13 @@ pub(crate) fn print_error(text: &str) -> io::Result<()> {
     print_error_as_it_is(&shown::terminal(text))
 }
 
-/// Writes to standard output without escaping: colours around text that is escaped already, JSON,
-/// and a program's own output. A test has the list of its callers.
+/// Writes a line of JSON to standard output, escaped as JSON is.
+pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
+    print_as_it_is(&format!("{}\n", shown::json(&value.to_string())))
+}
+
+/// Writes to standard output without escaping: colours around text that is escaped already, and a
+/// program's own output. A test has the list of its callers.
 pub(crate) fn print_as_it_is(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -102,18 +108,21 @@ pub(crate) fn width() -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     visible: bool,
+    shown: Cell<bool>,
 }
 
 impl ProgressLine {
     pub(crate) fn new() -> ProgressLine {
         ProgressLine {
             visible: io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            shown: Cell::new(false),
         }
     }
 
     /// Replaces the text of the line.
     pub(crate) fn show(&self, message: &str) -> io::Result<()> {
         if self.visible {
+            self.shown.set(true);
             let width = width().unwrap_or(80).saturating_sub(1);
             let clean: String = shown::line(message).chars().take(width).collect();
             print_error_as_it_is(&format!("\r\x1b[K{clean}"))?;
@@ -121,8 +130,8 @@ impl ProgressLine {
         Ok(())
     }
 
-    /// Erases the line.
+    /// Erases the line, if there is one.
     pub(crate) fn clear(&self) -> io::Result<()> {
-        if self.visible { print_error_as_it_is("\r\x1b[K") } else { Ok(()) }
+        if self.shown.take() { print_error_as_it_is("\r\x1b[K") } else { Ok(()) }
     }
 }

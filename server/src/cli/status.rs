@@ -9,7 +9,7 @@ use consort::shown;
 use serde_json::{Value, json};
 
 use super::WorkspaceArg;
-use super::output::{Failure, print, print_as_it_is};
+use super::output::{Failure, print, print_json};
 
 /// The number of programs that are listed.
 const PROGRAMS: usize = 20;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let connected = match place.connect(&hello) {
         Err(ConnectError::Absent) => {
             if args.json {
-                print_as_it_is(&format!("{}\n", json!({"workspace": workspace, "running": false})))?;
+                print_json(&json!({"workspace": workspace, "running": false}))?;
             } else {
                 print(&format!(
                     "No host runs for {}. Your editor or agent starts one, as does `consort eval`.\n",
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         fields.insert("log".into(), json!(place.runtime.read_host_file().and_then(|host| host.log)));
     }
     if args.json {
-        print_as_it_is(&format!("{status}\n"))?
+        print_json(&status)?
     } else {
         print(&page(&status))?
     }

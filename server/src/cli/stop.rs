@@ -68,7 +68,7 @@ fn is_of_here(workspace: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Whether the host with this process id is the workspace's no more.
+/// Returns true if the host with this process id is no longer the workspace's.
 fn has_ended(place: &Place, hello: &Hello, pid: u32) -> bool {
     match place.connect(hello) {
         Ok(connected) => connected.ack.host_pid != pid,

@@ -230,6 +230,20 @@ pub const KEYS: &[Key] = &[
         set: |config, value| seconds(value, 0.1, 86_400.0).map(|time| config.eval_timeout = time),
     },
     Key {
+        name: "eval.in_copy",
+        expected: "\"strict\" or \"threads\" (threads, and sockets on a loopback interface of the copy's own)",
+        default: "\"strict\"",
+        workspace: FromWorkspace::Own,
+        set: |config, value| {
+            config.copy_threads = match value.as_str()? {
+                "strict" => false,
+                "threads" => true,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Key {
         name: "debug.on_error",
         expected: "\"ask\", \"stop\" or \"report\"",
         default: "\"ask\"",
@@ -347,6 +361,13 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
         return Err(
             "check.read is not taken from here, since what comes with a workspace may not say what of your files its \
                     code reads; set it in your own config.toml"
+                .into(),
+        );
+    }
+    if name == "eval.in_copy" && source != Source::User && value == "threads" {
+        return Err(
+            "eval.in_copy = \"threads\" is not taken from here, since what comes with a workspace may not say what its \
+                    code may do in a copy; set it in your own config.toml"
                 .into(),
         );
     }

@@ -1,4 +1,4 @@
-//! Where a setting comes from.
+//! The source of a setting.
 
 /// The source of a setting, which determines its permissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -52,7 +52,7 @@ pub(super) async fn complete(connection: &Connection, wanted: Completions) -> An
     Ok(json!({ "targets": targets }))
 }
 
-/// What is typed in the console, as a text that says its package.
+/// The input of the console, as a text that says its package.
 struct Console {
     document: Document,
     /// The number of characters before what is typed.

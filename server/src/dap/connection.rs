@@ -1,4 +1,4 @@
-//! One client: what it is told of stops, and the state that its requests share.
+//! A client's connection: the notices of stops, and the state that its requests share.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::going_on::{GoingOn, Waiting};
 use super::outgoing::Sender;
 use super::protocol::{Begin, Message, Request};
 use super::replay::Replay;
+use super::requested::RequestedBreakpoints;
+use super::resuming::{ResumingRequest, Waiting};
 use super::sources::Evaluated;
-use super::variables::{Thing, Things};
-use super::wanted::Wanted;
+use super::variables::{Handle, Handles};
 use crate::ide::context::Backend as _;
 use crate::model::image::ImageState;
 use crate::session::debug::{DebugStops, Stop, StopEvent, with_thread};
@@ -36,7 +36,7 @@ pub(super) struct Connection {
     /// The name of the client's evaluation session.
     pub(super) own: String,
     out: Sender,
-    pub(super) things: Mutex<Things>,
+    pub(super) handles: Mutex<Handles>,
     pub(super) begin: Mutex<Begin>,
     /// The recording that is stepped through, instead of the image.
     pub(super) replay: OnceLock<Replay>,
@@ -46,7 +46,7 @@ pub(super) struct Connection {
     pub(super) ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
     texts: Mutex<VecDeque<Evaluated>>,
-    pub(super) wanted: Mutex<Wanted>,
+    pub(super) wanted: Mutex<RequestedBreakpoints>,
     /// Held while breakpoints are set in the image.
     pub(super) setting: tokio::sync::Mutex<()>,
     waiting: Waiting,
@@ -105,7 +105,7 @@ impl Connection {
             session,
             client,
             out,
-            things: Mutex::default(),
+            handles: Mutex::default(),
             begin: Mutex::default(),
             replay: OnceLock::new(),
             failure: Mutex::default(),
@@ -216,7 +216,7 @@ impl Connection {
     }
 
     /// Has stops be told after the answer to a request after which a program goes on.
-    pub(super) fn going_on(&self, command: &str) -> Option<GoingOn<'_>> {
+    pub(super) fn going_on(&self, command: &str) -> Option<ResumingRequest<'_>> {
         self.waiting.request(command, &self.out)
     }
 
@@ -325,8 +325,8 @@ impl Connection {
 
     /// Returns the stop and the number of a frame that the client was given a number of.
     pub(super) fn frame_of(&self, number: u64) -> Result<(u64, usize), String> {
-        match lock(&self.things).get(number) {
-            Some(Thing::Frame { stop, frame }) => Ok((stop, frame)),
+        match lock(&self.handles).get(number) {
+            Some(Handle::Frame { stop, frame }) => Ok((stop, frame)),
             _ => Err("That frame is not there any more.".into()),
         }
     }

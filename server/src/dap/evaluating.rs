@@ -44,7 +44,7 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
     };
     if wanted.context == "hover" {
         let value = variable(&connection.session, stop, frame, &wanted.expression).await?;
-        let inside = lock(&connection.things).parts(&value);
+        let inside = lock(&connection.handles).parts(&value);
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}));
     }
     let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
@@ -57,7 +57,7 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
     if done.status != "ok" {
         return Err(trouble(&done));
     }
-    let inside = done.values.first().map_or(0, |value| lock(&connection.things).parts(value));
+    let inside = done.values.first().map_or(0, |value| lock(&connection.handles).parts(value));
     Ok(json!({"result": shown_values(&done), "variablesReference": inside}))
 }
 

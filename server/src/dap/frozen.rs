@@ -10,7 +10,7 @@ use super::protocol::{
     Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments,
 };
 use super::requests::{exception, page_of_frames, restarts, scopes};
-use super::variables::{Thing, restarts as shown_restarts};
+use super::variables::{Handle, restarts as shown_restarts};
 use crate::ide::context::Backend as _;
 use crate::ide::failures;
 use crate::model::image::ImageError;
@@ -109,19 +109,19 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
 }
 
 async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> Answer {
-    let thing = lock(&connection.things).get(wanted.variables_reference);
-    let shown = match thing {
-        Some(Thing::Locals { stop, frame }) => {
+    let handle = lock(&connection.handles).get(wanted.variables_reference);
+    let shown = match handle {
+        Some(Handle::Locals { stop, frame }) => {
             let count = if wanted.count == 0 { MOST } else { wanted.count.min(MOST) };
             let page = DebugLocals { stop, frame, start: wanted.start, count };
             let mut locals = connection.session.at_failure(number).query(page).await.map_err(text)?.locals;
             // Each request is a process of its own, and a reference counts in that alone.
             locals.iter_mut().filter_map(|local| local.value.as_mut()).for_each(|value| value.reference = 0);
-            let mut things = lock(&connection.things);
-            locals.iter().map(|local| things.local(local)).collect()
+            let mut handles = lock(&connection.handles);
+            locals.iter().map(|local| handles.local(local)).collect()
         }
-        Some(Thing::Restarts { .. }) => shown_restarts(&kept(connection, number)?.restarts),
-        Some(Thing::Frame { .. } | Thing::Parts { .. }) | None => {
+        Some(Handle::Restarts { .. }) => shown_restarts(&kept(connection, number)?.restarts),
+        Some(Handle::Frame { .. } | Handle::Parts { .. }) | None => {
             return Err("That value is not there any more.".into());
         }
     };

@@ -11,7 +11,6 @@ mod completions;
 mod connection;
 mod evaluating;
 mod frozen;
-mod going_on;
 mod handlers;
 mod input;
 mod outgoing;
@@ -20,13 +19,14 @@ mod recorded_points;
 mod recorded_values;
 mod recording;
 mod replay;
+mod requested;
 mod requests;
+mod resuming;
 mod serve;
 mod setting;
 mod shown_fields;
 mod sources;
 mod variables;
-mod wanted;
 
 use std::time::Duration;
 

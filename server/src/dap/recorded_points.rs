@@ -45,7 +45,7 @@ pub(super) fn functions(wanted: &[SourceBreakpoint]) -> Value {
 
 /// Takes over the breakpoints that the client set before it said that it steps through a recording.
 pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Result<(), String> {
-    // Those that are being set are waited for.
+    // Breakpoints that are being set are waited for.
     drop(connection.setting.lock().await);
     let before = lock(&connection.wanted).clone();
     breakpoints::clear(connection).await;
@@ -64,7 +64,7 @@ pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Resul
     Ok(())
 }
 
-/// What the client is told of each breakpoint of a file.
+/// The answer about each breakpoint of a file.
 async fn places(connection: &Connection, replay: &Replay, file: &Path, points: &[Point]) -> Result<Vec<Value>, String> {
     let asked = ReplayBreakpoints { points: points.iter().filter_map(|point| recorded(file, point)).collect() };
     if asked.points.len() != points.len() {

@@ -1,12 +1,12 @@
-//! What is shown at a moment of a recording: the calls around it, their variables, the values of
-//! forms, and expressions.
+//! The data that is shown at a moment of a recording: the calls around it, their variables, the
+//! values of forms, and expressions.
 
 use serde_json::{Value, json};
 
 use super::answers::{Answer, text};
 use super::connection::{Connection, lock};
 use super::protocol::{Evaluate, InFrame, SourceOf, StackTrace, Variables};
-use super::replay::{RecordedThing, Replay};
+use super::replay::{RecordedHandle, Replay};
 use crate::model::recording::{RecordedCall, RecordedValue};
 use crate::session::recordings::{ReplayEvaluate, ReplayFrames, ReplayText, ReplayValues};
 
@@ -21,8 +21,8 @@ async fn event(replay: &Replay) -> Result<u64, String> {
 
 /// The event and the number of a frame.
 fn frame_of(replay: &Replay, number: u64) -> Result<(u64, u64), String> {
-    match lock(&replay.things).get(number) {
-        Some(RecordedThing::Frame { event, frame }) => Ok((event, frame)),
+    match lock(&replay.handles).get(number) {
+        Some(RecordedHandle::Frame { event, frame }) => Ok((event, frame)),
         _ => Err(NO_FRAME.into()),
     }
 }
@@ -34,12 +34,12 @@ pub(super) async fn stack_trace(connection: &Connection, replay: &Replay, wanted
     let count = if wanted.levels == 0 { PAGE } else { wanted.levels as u64 };
     let calls = connection.session.ask_recording(replay.number, &ReplayFrames { event, start, count }).await;
     let calls = calls.map_err(text)?;
-    let mut things = lock(&replay.things);
+    let mut handles = lock(&replay.handles);
     let frames: Vec<Value> = (start..)
         .zip(&calls.rows)
         .map(|(frame, call)| {
             let mut shown = place(replay, call);
-            shown["id"] = json!(things.number(RecordedThing::Frame { event, frame }));
+            shown["id"] = json!(handles.number(RecordedHandle::Frame { event, frame }));
             shown["name"] = json!(call.name);
             shown["canRestart"] = json!(false);
             shown
@@ -73,8 +73,8 @@ pub(super) async fn source(connection: &Connection, replay: &Replay, wanted: &So
 /// `scopes`.
 pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
     let (event, frame) = frame_of(replay, wanted.frame_id)?;
-    let mut things = lock(&replay.things);
-    let mut scope = |scope| things.number(RecordedThing::Values { event, frame, scope, path: Vec::new() });
+    let mut handles = lock(&replay.handles);
+    let mut scope = |scope| handles.number(RecordedHandle::Values { event, frame, scope, path: Vec::new() });
     let (variables, values) = (scope("variables"), scope("values"));
     Ok(json!({"scopes": [
         {"name": "Variables", "presentationHint": "locals", "variablesReference": variables, "expensive": false},
@@ -84,8 +84,8 @@ pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
 
 /// `variables`.
 pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: Variables) -> Answer {
-    let thing = lock(&replay.things).get(wanted.variables_reference);
-    let Some(RecordedThing::Values { event, frame, scope, path }) = thing else {
+    let handle = lock(&replay.handles).get(wanted.variables_reference);
+    let Some(RecordedHandle::Values { event, frame, scope, path }) = handle else {
         return Err("That value is not there any more.".into());
     };
     let mut shown = Vec::new();
@@ -95,12 +95,12 @@ pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: 
         let count = end.saturating_sub(start).min(PAGE);
         let question = ReplayValues { event, frame, scope, path: path.clone(), start, count };
         let page = connection.session.ask_recording(replay.number, &question).await.map_err(text)?;
-        let mut things = lock(&replay.things);
+        let mut handles = lock(&replay.handles);
         let got = page.rows.len() as u64;
         for (index, value) in (start..).zip(&page.rows) {
             let inside =
-                || RecordedThing::Values { event, frame, scope, path: path.iter().copied().chain([index]).collect() };
-            let reference = if value.parts == 0 { 0 } else { things.number(inside()) };
+                || RecordedHandle::Values { event, frame, scope, path: path.iter().copied().chain([index]).collect() };
+            let reference = if value.parts == 0 { 0 } else { handles.number(inside()) };
             let mut one = json!({"name": value.name, "value": value.value, "variablesReference": reference});
             if scope == "variables" && path.is_empty() {
                 one["evaluateName"] = json!(value.name);
@@ -125,7 +125,7 @@ pub(super) async fn evaluate(connection: &Connection, replay: &Replay, wanted: E
     let question = ReplayEvaluate { event, frame, code: wanted.expression, hover: wanted.context == "hover" };
     let value = connection.session.ask_recording(replay.number, &question).await.map_err(text)?;
     let RecordedValue { value, parts, path, .. } = value;
-    let inside = RecordedThing::Values { event, frame, scope: "variables", path };
-    let reference = if parts == 0 { 0 } else { lock(&replay.things).number(inside) };
+    let inside = RecordedHandle::Values { event, frame, scope: "variables", path };
+    let reference = if parts == 0 { 0 } else { lock(&replay.handles).number(inside) };
     Ok(json!({"result": value, "variablesReference": reference}))
 }

@@ -127,7 +127,7 @@ fn tell(connection: &Connection, replay: &Replay, moment: &RecordedMoment) {
     };
     let mut body = json!({
         "reason": reason, "description": format!("{description} (recording {})", replay.number),
-        "text": told(connection, replay, moment), "threadId": THREAD, "allThreadsStopped": true,
+        "text": stop_text(connection, replay, moment), "threadId": THREAD, "allThreadsStopped": true,
     });
     if reason == "breakpoint" {
         body["hitBreakpointIds"] = json!(moment.ids);
@@ -136,7 +136,7 @@ fn tell(connection: &Connection, replay: &Replay, moment: &RecordedMoment) {
 }
 
 /// The text of a moment: the error, or the form with its value.
-fn told(connection: &Connection, replay: &Replay, moment: &RecordedMoment) -> String {
+fn stop_text(connection: &Connection, replay: &Replay, moment: &RecordedMoment) -> String {
     if moment.reason == "error"
         && let Some((kind, message)) = error_of(connection, replay)
     {

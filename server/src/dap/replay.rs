@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use super::wanted::Wanted;
+use super::requested::RequestedBreakpoints;
 use crate::model::recording::RecordedMoment;
 
 /// The number of things that a client may have numbers of; then the oldest are forgotten.
@@ -18,13 +18,13 @@ pub(super) struct Replay {
     /// The moment that is shown; `None` until the recording has told one. Held while a request
     /// goes to another.
     pub(super) at: tokio::sync::Mutex<Option<RecordedMoment>>,
-    pub(super) things: Mutex<RecordedThings>,
-    pub(super) wanted: Mutex<Wanted>,
+    pub(super) handles: Mutex<RecordedHandles>,
+    pub(super) wanted: Mutex<RequestedBreakpoints>,
 }
 
 /// Something that a client was given a number of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum RecordedThing {
+pub(super) enum RecordedHandle {
     /// A call around an event.
     Frame { event: u64, frame: u64 },
     /// The values of a scope, or the parts of one.
@@ -33,26 +33,26 @@ pub(super) enum RecordedThing {
 
 /// The numbers of one client.
 #[derive(Debug, Default)]
-pub(super) struct RecordedThings {
+pub(super) struct RecordedHandles {
     last: u64,
-    things: HashMap<u64, RecordedThing>,
+    handles: HashMap<u64, RecordedHandle>,
 }
 
-impl RecordedThings {
-    pub(super) fn number(&mut self, thing: RecordedThing) -> u64 {
+impl RecordedHandles {
+    pub(super) fn number(&mut self, handle: RecordedHandle) -> u64 {
         self.last += 1;
-        self.things.insert(self.last, thing);
-        self.things.remove(&self.last.saturating_sub(LIMIT));
+        self.handles.insert(self.last, handle);
+        self.handles.remove(&self.last.saturating_sub(LIMIT));
         self.last
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<RecordedThing> {
-        self.things.get(&number).cloned()
+    pub(super) fn get(&self, number: u64) -> Option<RecordedHandle> {
+        self.handles.get(&number).cloned()
     }
 }
 
 impl Replay {
     pub(super) fn new(number: u64) -> Replay {
-        Replay { number, at: tokio::sync::Mutex::default(), things: Mutex::default(), wanted: Mutex::default() }
+        Replay { number, at: tokio::sync::Mutex::default(), handles: Mutex::default(), wanted: Mutex::default() }
     }
 }

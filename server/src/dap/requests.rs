@@ -11,8 +11,8 @@ use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables, arguments,
 };
-use super::variables::{self, Thing};
-use super::{completions, evaluating, going_on, input, recording, setting, sources};
+use super::variables::{self, Handle};
+use super::{completions, evaluating, input, recording, resuming, setting, sources};
 use crate::ide::context::Backend;
 use crate::model::image::ImageError;
 use crate::session::debug::{
@@ -32,7 +32,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
     if let Some(replay) = recording::replay(connection, request)? {
         return recording::answer(connection, replay, request).await;
     }
-    if going_on::REQUESTS.contains(&request.command.as_str()) {
+    if resuming::REQUESTS.contains(&request.command.as_str()) {
         // Requests begin in the order in which they came, and the lock is fair.
         let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
     }
@@ -159,7 +159,7 @@ pub(super) async fn page_of_frames(
     let mut frames = Vec::new();
     for frame in &page.frames {
         let mut shown = sources::place(frame.place.as_ref(), &texts).await;
-        shown["id"] = json!(lock(&connection.things).number(Thing::Frame { stop, frame: frame.number }));
+        shown["id"] = json!(lock(&connection.handles).number(Handle::Frame { stop, frame: frame.number }));
         shown["name"] = json!(frame.name);
         shown["canRestart"] = json!(frame.unwindable);
         if frame.system {
@@ -172,9 +172,9 @@ pub(super) async fn page_of_frames(
 
 pub(super) fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
     let (stop, frame) = connection.frame_of(wanted.frame_id)?;
-    let mut things = lock(&connection.things);
-    let locals = things.number(Thing::Locals { stop, frame });
-    let restarts = things.number(Thing::Restarts { stop });
+    let mut handles = lock(&connection.handles);
+    let locals = handles.number(Handle::Locals { stop, frame });
+    let restarts = handles.number(Handle::Restarts { stop });
     Ok(json!({"scopes": [
         {"name": "Locals", "presentationHint": "locals", "variablesReference": locals, "expensive": false},
         {"name": "Restarts", "variablesReference": restarts, "expensive": false},
@@ -182,29 +182,29 @@ pub(super) fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
 }
 
 async fn variables(connection: &Connection, wanted: Variables) -> Answer {
-    let thing = lock(&connection.things).get(wanted.variables_reference);
+    let handle = lock(&connection.handles).get(wanted.variables_reference);
     let count = if wanted.count == 0 { PAGE } else { wanted.count.min(MOST) };
-    let shown = match thing {
-        Some(Thing::Locals { stop, frame }) => {
+    let shown = match handle {
+        Some(Handle::Locals { stop, frame }) => {
             let page =
                 DebugLocals { stop, frame, start: wanted.start, count: if wanted.count == 0 { MOST } else { count } };
             let page = connection.session.query(page).await.map_err(text)?;
-            let mut things = lock(&connection.things);
-            page.locals.iter().map(|local| things.local(local)).collect()
+            let mut handles = lock(&connection.handles);
+            page.locals.iter().map(|local| handles.local(local)).collect()
         }
-        Some(Thing::Restarts { stop }) => {
+        Some(Handle::Restarts { stop }) => {
             let stops = connection.stops();
             let stop = stops.iter().find(|each| each.number == stop).ok_or("That stop was left.")?;
             variables::restarts(&stop.restarts)
         }
-        Some(Thing::Parts { reference, start }) => {
+        Some(Handle::Parts { reference, start }) => {
             let start = start.saturating_add(wanted.start);
             let page = connection.session.query(Inspect { reference, start, count }).await.map_err(text)?;
-            let mut things = lock(&connection.things);
-            let mut parts: Vec<Value> = page.parts.iter().map(|part| things.part(part)).collect();
+            let mut handles = lock(&connection.handles);
+            let mut parts: Vec<Value> = page.parts.iter().map(|part| handles.part(part)).collect();
             let next = start.saturating_add(page.parts.len());
             if wanted.count == 0 && next < page.total && !page.parts.is_empty() {
-                let more = things.number(Thing::Parts { reference, start: next });
+                let more = handles.number(Handle::Parts { reference, start: next });
                 let name = format!("[{next}...]");
                 parts.push(
                     json!({"name": name, "value": format!("{} more", page.total - next), "variablesReference": more}),
@@ -212,7 +212,7 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
             }
             parts
         }
-        Some(Thing::Frame { .. }) | None => return Err("That value is not there any more.".into()),
+        Some(Handle::Frame { .. }) | None => return Err("That value is not there any more.".into()),
     };
     Ok(json!({ "variables": shown }))
 }

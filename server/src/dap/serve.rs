@@ -1,5 +1,5 @@
-//! One client from start to end: its messages and the image's events as they come, and what becomes
-//! of its stops when it leaves.
+//! A client's connection from start to end: its messages and the image's events as they come, and
+//! what becomes of its stops when it leaves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use super::{breakpoints, evaluating, frozen, input, outgoing, recording, request
 use crate::framing::json::{Frame, Frames};
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
+use crate::session::requests::handle;
 use crate::session::{ClientInfo, Frontend, Session};
 
 /// The time in which evaluations end whose stops were aborted.
@@ -115,13 +116,14 @@ impl Connection {
     fn set_again(self: &Arc<Self>, changed: &BreakpointsChanged, again: &mut JoinSet<()>) {
         for one in changed.changed.iter().filter(|one| one.owner == self.own) {
             let (connection, file) = (self.clone(), PathBuf::from(&one.file));
-            again.spawn(async move { breakpoints::set_again(&connection, Some(&file)).await });
+            let setting = async move { breakpoints::set_again(&connection, Some(&file)).await };
+            again.spawn_on(setting, &handle());
         }
     }
 
     fn set_all_again(self: &Arc<Self>, again: &mut JoinSet<()>) {
         let connection = self.clone();
-        again.spawn(async move { breakpoints::set_again(&connection, None).await });
+        again.spawn_on(async move { breakpoints::set_again(&connection, None).await }, &handle());
     }
 
     /// Ends what the client began, after its stops have waited.

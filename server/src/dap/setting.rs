@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::answers::{Answer, MOST, text, trouble};
 use super::connection::{Connection, lock};
 use super::protocol::SetVariable;
-use super::variables::{Thing, part_name};
+use super::variables::{Handle, part_name};
 use crate::ide::context::Backend as _;
 use crate::session::debug::{DebugSet, Inspect, InspectSet};
 use crate::shown;
@@ -13,11 +13,11 @@ use crate::shown;
 /// Sets what a client names as `variables` has shown it.
 pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer {
     let SetVariable { variables_reference, name, value: code } = wanted;
-    let thing = lock(&connection.things).get(variables_reference);
+    let handle = lock(&connection.handles).get(variables_reference);
     let session = &connection.session;
-    let done = match thing {
-        Some(Thing::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
-        Some(Thing::Parts { reference, start }) => {
+    let done = match handle {
+        Some(Handle::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
+        Some(Handle::Parts { reference, start }) => {
             let page = session.query(Inspect { reference, start, count: MOST }).await.map_err(text)?;
             let mut named = page.parts.iter().enumerate().filter(|(_, part)| shown::line(part_name(part)) == name);
             let part = match (named.next(), named.next()) {
@@ -27,12 +27,12 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
             };
             session.at_stop(InspectSet { reference, part, code }).await
         }
-        Some(Thing::Frame { .. } | Thing::Restarts { .. }) => return Err("That cannot be set.".into()),
+        Some(Handle::Frame { .. } | Handle::Restarts { .. }) => return Err("That cannot be set.".into()),
         None => return Err("That value is not there any more.".into()),
     };
     let done = done.map_err(text)?;
     let Some(value) = done.values.first().filter(|_| done.status == "ok") else { return Err(trouble(&done)) };
-    let inside = lock(&connection.things).parts(value);
+    let inside = lock(&connection.handles).parts(value);
     Ok(
         json!({"value": value.text, "type": value.kind.clone().map_or(Value::Null, Value::from), "variablesReference": inside}),
     )

@@ -11,7 +11,7 @@ const LIMIT: u64 = 50_000;
 
 /// Something that a client was given a number of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum Handle {
     /// A frame of a stop.
     Frame { stop: u64, frame: usize },
     /// The locals of a frame.
@@ -24,26 +24,26 @@ pub(super) enum Thing {
 
 /// The numbers of one client.
 #[derive(Debug, Default)]
-pub(super) struct Things {
+pub(super) struct Handles {
     last: u64,
-    things: HashMap<u64, Thing>,
+    handles: HashMap<u64, Handle>,
 }
 
-impl Things {
-    pub(super) fn number(&mut self, thing: Thing) -> u64 {
+impl Handles {
+    pub(super) fn number(&mut self, handle: Handle) -> u64 {
         self.last += 1;
-        self.things.insert(self.last, thing);
-        self.things.remove(&self.last.saturating_sub(LIMIT));
+        self.handles.insert(self.last, handle);
+        self.handles.remove(&self.last.saturating_sub(LIMIT));
         self.last
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<Thing> {
-        self.things.get(&number).copied()
+    pub(super) fn get(&self, number: u64) -> Option<Handle> {
+        self.handles.get(&number).copied()
     }
 
     /// Returns a reference to the parts of a value; 0 when there are none.
     pub(super) fn parts(&mut self, value: &Value) -> u64 {
-        if value.reference == 0 { 0 } else { self.number(Thing::Parts { reference: value.reference, start: 0 }) }
+        if value.reference == 0 { 0 } else { self.number(Handle::Parts { reference: value.reference, start: 0 }) }
     }
 
     fn variable(&mut self, name: &str, value: &Value) -> Json {

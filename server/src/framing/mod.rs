@@ -1,9 +1,9 @@
 //! Finding messages in a stream of bytes: lines, and bodies behind `Content-Length`.
 //!
-//! One contract for both. A reader keeps all its state, so dropping a pending read loses nothing. A
-//! message over the reader's limit is never stored whole: lines come in pieces, bodies are skipped
-//! with their length told. A message that the end of the stream cuts off is no message; its bytes
-//! can be had from the buffer.
+//! Both follow the same contract. A reader keeps all its state, so dropping a pending read loses
+//! nothing. A message over the reader's limit is never stored whole: lines come in pieces, bodies
+//! are skipped with their length told. A message that the end of the stream cuts off is no message;
+//! its bytes can be had from the buffer.
 
 pub(crate) mod content_length;
 pub(crate) mod first_line;

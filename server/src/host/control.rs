@@ -16,6 +16,7 @@ use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::fault::{self, Call};
 use crate::framing::lines::{BlockingLines, Line, Lines};
+use crate::model::image::ImageState;
 use crate::model::input::{InputAnswer, InputWanted};
 use crate::session::{
     CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Feedback, Frontend, LoadRequest, Session,
@@ -26,6 +27,9 @@ const MAX_REQUEST: usize = 64 << 20;
 
 /// The silence after which the command line checks whether the host answers at all.
 const QUIET: Duration = Duration::from_secs(3);
+
+/// The interval at which a request is told that it waits for the image.
+const STARTING: Duration = Duration::from_secs(3);
 
 /// A request of the command line.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -205,6 +209,7 @@ pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifet
             biased;
             Some(reply) = outgoing.recv() => if send(&mut write, &reply).await.is_err() { return },
             reply = &mut work => break reply,
+            reply = while_starting(&session) => if send(&mut write, &reply).await.is_err() { return },
             // The end of file, or input that is no answer, means that the client has left; its
             // request is dropped and so cancelled.
             line = lines.next() => match line.ok().flatten().and_then(input_line) {
@@ -279,6 +284,17 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                 Request::TrustChanged => result(session.trust_changed(client).await),
                 Request::Status | Request::Stop => Reply::Error("not work".into()),
             }
+        }
+    }
+}
+
+/// Resolves with the progress of the image's start when the request may have waited for it for some
+/// seconds.
+async fn while_starting(session: &Session) -> Reply {
+    loop {
+        crate::steady::sleep(STARTING).await;
+        if let ImageState::Starting { what } = session.image_state() {
+            return Reply::Progress { message: format!("waiting for the image: {what}"), done: 0, total: None };
         }
     }
 }

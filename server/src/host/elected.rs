@@ -44,7 +44,7 @@ pub(super) struct Leaving {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Complete.
-    Whole,
+    InPlace,
     /// Something had been removed, and was created again.
     Restored,
     /// Another process is the host.
@@ -195,11 +195,11 @@ impl Elected {
         self.claim.tend();
         let (runtime, host, file) = (self.runtime.clone(), self.host.try_clone()?, self.file.clone());
         let socket = self.socket;
-        let looked = tokio::task::spawn_blocking(move || look(&runtime, &host, socket, file.as_ref()));
+        let looked = tokio::task::spawn_blocking(move || inspect(&runtime, &host, socket, file.as_ref()));
         match looked.await.map_err(io::Error::other)?? {
-            Looked::Whole => Ok(State::Whole),
-            Looked::Taken => Ok(State::Taken),
-            Looked::Made(made) => {
+            Inspection::InPlace => Ok(State::InPlace),
+            Inspection::Taken => Ok(State::Taken),
+            Inspection::Recreated(made) => {
                 if let Some(host) = made.host {
                     self.host = host;
                 }
@@ -236,18 +236,18 @@ impl Leaving {
 
 /// The files that were created again.
 #[derive(Default)]
-struct Made {
+struct Recreated {
     host: Option<Lock>,
     socket: Option<(UnixListener, (u64, u64))>,
 }
 
-enum Looked {
-    Whole,
+enum Inspection {
+    InPlace,
     Taken,
-    Made(Box<Made>),
+    Recreated(Box<Recreated>),
 }
 
-fn look(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&HostFile>) -> io::Result<Looked> {
+fn inspect(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&HostFile>) -> io::Result<Inspection> {
     let whole = || {
         host.is_in_place()
             && identity(&runtime.socket()) == Some(socket)
@@ -255,14 +255,14 @@ fn look(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&Hos
             && (file.is_none() || runtime.read_host_file().is_some())
     };
     if whole() {
-        return Ok(Looked::Whole);
+        return Ok(Inspection::InPlace);
     }
     runtime.create()?;
     let _start = runtime.lock_start()?;
-    let mut made = Made::default();
+    let mut made = Recreated::default();
     if !host.is_in_place() {
         // Only hosts hold the host lock without `start`, which is held here.
-        let Some(host) = runtime.lock_host()? else { return Ok(Looked::Taken) };
+        let Some(host) = runtime.lock_host()? else { return Ok(Inspection::Taken) };
         made.host = Some(host);
     }
     if !runtime.work().is_dir() {
@@ -274,7 +274,7 @@ fn look(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&Hos
     if let Some(file) = file {
         runtime.write_host_file(file)?;
     }
-    Ok(Looked::Made(Box::new(made)))
+    Ok(Inspection::Recreated(Box::new(made)))
 }
 
 #[cfg(test)]
@@ -312,7 +312,7 @@ mod tests {
         let (workspace, version) = ("/w".into(), "1".into());
         let file = HostFile { pid: 1, workspace, version, log: None, folders: Vec::new() };
         elected.announce(file.clone()).unwrap();
-        assert_eq!(elected.look_after().await.unwrap(), State::Whole);
+        assert_eq!(elected.look_after().await.unwrap(), State::InPlace);
         let removals: [&dyn Fn(); 5] = [
             &|| std::fs::remove_dir_all(dir.path().join("consort")).unwrap(),
             &|| std::fs::remove_file(runtime.socket()).unwrap(),
@@ -328,7 +328,7 @@ mod tests {
             });
             assert_eq!(elected.look_after().await.unwrap(), State::Restored);
             assert!(starter.join().unwrap(), "no second host comes to be");
-            assert_eq!(elected.look_after().await.unwrap(), State::Whole);
+            assert_eq!(elected.look_after().await.unwrap(), State::InPlace);
             assert_eq!(runtime.read_host_file(), Some(file.clone()));
         }
         elected.close().remove();

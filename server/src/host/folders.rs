@@ -1,5 +1,5 @@
-//! Which host serves a directory that is not its workspace: an editor with several folders has one
-//! host, that of its first folder, and an agent that is started in another folder meets it too.
+//! The host that serves a directory which is not its workspace: an editor with several folders has
+//! one host, that of its first folder, and an agent that is started in another folder meets it too.
 //!
 //! The host writes the folders into its host file, which is in a directory that is private to this
 //! user. A record counts while its host listens.

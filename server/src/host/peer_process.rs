@@ -48,7 +48,7 @@ mod tests {
         let file = fs::read_link(format!("/proc/{}/exe", sleeper.id())).unwrap();
         let file = file.file_name().unwrap().to_string_lossy().into_owned();
         assert_eq!(describe(sleeper.id()), format!("{file} (process {})", sleeper.id()));
-        // This very program stands for a bridge.
+        // The test program itself stands for a bridge.
         let starter = std::os::unix::process::parent_id();
         assert!(describe(std::process::id()).ends_with(&format!("process {starter})")));
         sleeper.kill().unwrap();

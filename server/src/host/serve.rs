@@ -180,7 +180,7 @@ async fn accept(
                 resident.look(give_back > 0);
                 give_back = give_back.saturating_sub(1);
                 match elected.look_after().await {
-                Ok(State::Whole) => services.directory(None, false),
+                Ok(State::InPlace) => services.directory(None, false),
                 Ok(State::Restored) => {
                     listener = UnixListener::from_std(elected.listener()?)?;
                     tracing::warn!("the runtime directory was removed by somebody else: it was made again");

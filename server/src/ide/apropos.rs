@@ -14,7 +14,7 @@ const LIMIT: usize = 50;
 
 /// The names to look for.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct AproposQuery {
     /// A part of the name, in any case.
     pub pattern: String,
     /// The package to which the search is limited.
@@ -46,8 +46,8 @@ impl Found {
 ///
 /// # Errors
 /// See [`Backend::query`].
-pub async fn find<B: Backend>(backend: &B, wanted: Wanted) -> Result<(Found, String), ImageError> {
-    let Wanted { pattern, package, external, limit } = wanted;
+pub async fn find<B: Backend>(backend: &B, wanted: AproposQuery) -> Result<(Found, String), ImageError> {
+    let AproposQuery { pattern, package, external, limit } = wanted;
     let limit = limit.unwrap_or(LIMIT);
     let question = Apropos { pattern: pattern.clone(), package, external, system: false, limit, definitions: false };
     let answer = backend.query(question).await?;

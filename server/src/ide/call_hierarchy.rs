@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use ropey::Rope;
 
 use super::context::{Backend, Context, Cursor};
-use super::hierarchy::{Item, Look, Named};
+use super::hierarchy::{Item, Lookup, Named};
 use super::references::{self, Referred};
 use super::{enclosing, hyperspec};
 use crate::file_uri::path_of_uri;
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions::key;
@@ -57,19 +57,19 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
         return Vec::new();
     }
     let index = cursor.context.texts_index().await;
-    let mut look = Look::into(&cursor.context, &index).await;
+    let mut lookup = Lookup::into(&cursor.context, &index).await;
     if let Some(here) = enclosing::at(&cursor.document, span.start)
         && here.defined.is_some()
         && here.selection.start <= span.start
         && span.end <= here.selection.end
         && callable(&here.kind)
         && let Some(path) = path_of_uri(&cursor.uri)
-        && let Some(text) = look.texts.get(&path).await
+        && let Some(text) = lookup.texts.get(&path).await
     {
         return vec![Item::of(text, here)];
     }
     let named = Named { name: written, package: cursor.package() };
-    let mut found = look.definitions(&named, callable).await;
+    let mut found = lookup.definitions(&named, callable).await;
     if found.iter().any(|one| one.kind == "generic function") {
         found.retain(|one| one.kind != "method");
     }
@@ -100,7 +100,7 @@ pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Ca
     callers
 }
 
-/// What the definition at a place of a file calls: by its text, and by the compiler's record what
+/// The calls of the definition at a place of a file: by its text, and by the compiler's record what
 /// macros made of it. Of a generic function its methods. Functions of the standard are left out.
 /// `offset` finds the place in the file's text.
 pub async fn outgoing<B: Backend>(
@@ -110,14 +110,14 @@ pub async fn outgoing<B: Backend>(
     offset: impl FnOnce(&Rope) -> usize,
 ) -> Vec<Calls> {
     let index = context.texts_index().await;
-    let mut look = Look::into(context, &index).await;
+    let mut lookup = Lookup::into(context, &index).await;
     let Some(path) = path_of_uri(uri) else { return Vec::new() };
-    let Some(text) = look.texts.get(&path).await else { return Vec::new() };
+    let Some(text) = lookup.texts.get(&path).await else { return Vec::new() };
     let Some(here) = enclosing::at(&text.document, offset(text.document.text())) else { return Vec::new() };
     if here.kind == "generic function"
         && let Some(named) = named
     {
-        let methods = look.definitions(named, |kind| kind == "method").await;
+        let methods = lookup.definitions(named, |kind| kind == "method").await;
         return methods.into_iter().map(|item| Calls { item, places: vec![here.selection] }).collect();
     }
     let packages = index.packages();
@@ -138,7 +138,7 @@ pub async fn outgoing<B: Backend>(
     }
     let recorded = match named {
         Some(named) if matches!(here.kind.as_str(), "function" | "macro") => {
-            look.known(named, &[Want::Callees]).await.callees.unwrap_or_default()
+            lookup.known(named, &[SymbolPart::Callees]).await.callees.unwrap_or_default()
         }
         _ => Vec::new(),
     };
@@ -151,7 +151,7 @@ pub async fn outgoing<B: Backend>(
     for name in order.into_iter().take(MOST) {
         let Some(at) = places.remove(&name.to_lowercase()) else { continue };
         let named = Named { name, package: here.package.clone() };
-        let mut items = look.definitions(&named, callable).await;
+        let mut items = lookup.definitions(&named, callable).await;
         items.sort_by_key(|one| match one.kind.as_str() {
             "function" | "generic function" | "macro" => 0,
             "setf function" | "compiler macro" => 2,

@@ -22,7 +22,7 @@ pub struct Chatter {
     /// The number of notes.
     pub notes: usize,
     /// Warnings and errors in words, the first of them.
-    pub told: Vec<String>,
+    pub reported: Vec<String>,
 }
 
 impl Chatter {
@@ -38,8 +38,8 @@ impl Chatter {
         self.style_warnings += other.style_warnings;
         self.errors += other.errors;
         self.notes += other.notes;
-        self.told.extend(other.told);
-        self.told.truncate(KEPT);
+        self.reported.extend(other.reported);
+        self.reported.truncate(KEPT);
     }
 
     /// The counts in a line, then each warning and error; empty if there was nothing.
@@ -60,10 +60,10 @@ impl Chatter {
             return String::new();
         }
         let mut text = format!("Compiler: {}.", counts.join(", "));
-        for told in &self.told {
-            let _ = write!(text, "\n  {}", told.replace('\n', "\n    "));
+        for reported in &self.reported {
+            let _ = write!(text, "\n  {}", reported.replace('\n', "\n    "));
         }
-        let more = (self.warnings + self.errors).saturating_sub(self.told.len());
+        let more = (self.warnings + self.errors).saturating_sub(self.reported.len());
         if more > 0 {
             let _ = write!(text, "\n  ... and {more} more");
         }
@@ -125,9 +125,9 @@ pub fn condense(text: &str) -> (String, Chatter) {
     let mut message: Option<String> = None;
     let end = |message: &mut Option<String>, chatter: &mut Chatter| {
         if let Some(message) = message.take()
-            && chatter.told.len() < KEPT
+            && chatter.reported.len() < KEPT
         {
-            chatter.told.push(super::clip::clip(message.trim_end(), MESSAGE).text);
+            chatter.reported.push(super::clip::clip(message.trim_end(), MESSAGE).text);
         }
     };
     for line in text.split_inclusive('\n') {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn very_many_warnings_are_counted_and_the_first_are_told() {
         let (kept, chatter) = condense(&"; caught WARNING:\n;   no\n\n".repeat(100));
-        assert_eq!((kept.as_str(), chatter.warnings, chatter.told.len()), ("", 100, KEPT));
+        assert_eq!((kept.as_str(), chatter.warnings, chatter.reported.len()), ("", 100, KEPT));
         assert!(chatter.summary().ends_with("... and 80 more"));
     }
 }

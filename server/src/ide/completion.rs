@@ -16,14 +16,14 @@ use std::path::Path;
 
 use self::gather::{Candidate, Sources};
 use self::matching::Pattern;
-use self::position::Wanted;
+use self::position::ExpectedName;
 use self::words::Used;
 use super::context::{Backend, Cursor};
 use super::described::{self, Described};
 use super::fixes::packages::{Clause, Definition, add};
 use super::name_index::{NameIndex, Package, Symbol};
 use super::partial_name::{self, PartialName};
-use crate::image::api::symbols::{Complete, Completions, Want};
+use crate::image::api::symbols::{Complete, Completions, SymbolPart};
 use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::names;
@@ -124,7 +124,7 @@ fn of_name<B: Backend>(
     }
     let form = Form::at(document, offset);
     let wanted =
-        form.as_ref().map_or(Wanted::Value, |form| position::wanted(form, name.replace.start, !typed.is_empty()));
+        form.as_ref().map_or(ExpectedName::Value, |form| position::wanted(form, name.replace.start, !typed.is_empty()));
     if names::prefix_length(typed) > 0 {
         return prefixed::symbols(typed, scope, &words, &wanted, 2 * LIMIT);
     }
@@ -133,9 +133,9 @@ fn of_name<B: Backend>(
         return fixed(vocabulary::LAMBDA_LIST, &pattern, "lambda list keyword", &words, 0.0);
     }
     let mut found = match wanted {
-        Wanted::Loop => fixed(vocabulary::LOOP, &pattern, "loop keyword", &words, 20.0),
-        Wanted::Declaration => fixed(vocabulary::DECLARATIONS, &pattern, "declaration", &words, 80.0),
-        Wanted::Slot(ref instance) => slots(cursor, form.as_ref(), scope, instance.as_deref(), &pattern),
+        ExpectedName::Loop => fixed(vocabulary::LOOP, &pattern, "loop keyword", &words, 20.0),
+        ExpectedName::Declaration => fixed(vocabulary::DECLARATIONS, &pattern, "declaration", &words, 80.0),
+        ExpectedName::Slot(ref instance) => slots(cursor, form.as_ref(), scope, instance.as_deref(), &pattern),
         _ => Vec::new(),
     };
     if typed.is_empty() {
@@ -208,7 +208,7 @@ fn slots<B: Backend>(
     scored.collect()
 }
 
-fn item(candidate: Candidate, wanted: &Wanted) -> Item {
+fn item(candidate: Candidate, wanted: &ExpectedName) -> Item {
     let Candidate { label, symbol, local, .. } = candidate;
     let (package, described) = match symbol {
         Some((symbol, package)) => (Some(symbol.home().unwrap_or(&package.name).to_owned()), Some(symbol)),
@@ -222,7 +222,7 @@ fn item(candidate: Candidate, wanted: &Wanted) -> Item {
         return Item { label, kind: "symbol".into(), detail: "in this text".into(), ..Item::default() };
     };
     let mut item = symbol_item(label, symbol, package.as_deref().unwrap_or_default());
-    if *wanted == Wanted::Operator {
+    if *wanted == ExpectedName::Operator {
         item.required = symbol.required().map(str::to_owned).collect();
     }
     item
@@ -320,7 +320,7 @@ pub struct Description {
 
 /// Describes a completion of the image: see [`Item::symbol`]. `None`: the image does not answer.
 pub async fn describe<B: Backend>(backend: &B, label: &str, symbol: &str) -> Option<Description> {
-    let known = backend.symbol(symbol, None, &[Want::Facts]).await.ok()?;
+    let known = backend.symbol(symbol, None, &[SymbolPart::Facts]).await.ok()?;
     let detail = known.facts.as_ref().map(|facts| match &facts.lambda_list {
         Some(parameters) => described::signature(label.rsplit(':').next().unwrap_or(label), parameters),
         None => facts.kinds.join(", "),

@@ -13,7 +13,7 @@ use super::name_index::NameIndex;
 use super::places::Target;
 use super::texts::{OpenText, Texts};
 use crate::image::api::Operation;
-use crate::image::api::symbols::{Known, Symbol, Want};
+use crate::image::api::symbols::{Known, Symbol, SymbolPart};
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::document::Document;
@@ -34,7 +34,7 @@ pub trait Backend: Send + Sync {
 
     /// Returns the definitions of a symbol that were made through Consort, by its home package and
     /// name, the latest first.
-    fn made(&self, package: &str, name: &str) -> Vec<Made>;
+    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition>;
 
     /// Returns the index of the workspace's texts, brought up to date, with the open texts as they
     /// are.
@@ -48,7 +48,7 @@ pub trait Backend: Send + Sync {
         &self,
         name: &str,
         package: Option<&str>,
-        want: &[Want],
+        want: &[SymbolPart],
     ) -> impl Future<Output = Result<Known, ImageError>> + Send {
         self.query(Symbol::at(name.to_owned(), package.map(str::to_owned), want))
     }
@@ -68,7 +68,7 @@ pub trait Backend: Send + Sync {
 
 /// A definition that was made through Consort.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct RecordedDefinition {
     /// `function`, `macro`, `variable`, ...
     pub kind: String,
     /// The form, clipped.
@@ -135,7 +135,7 @@ impl<B: Backend> Backend for Context<B> {
         self.backend.names()
     }
 
-    fn made(&self, package: &str, name: &str) -> Vec<Made> {
+    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
         self.backend.made(package, name)
     }
 

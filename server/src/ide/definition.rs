@@ -2,10 +2,10 @@
 //! package or a system.
 
 use super::context::{Backend, Cursor};
-use super::hierarchy::{Item, Look, Named};
+use super::hierarchy::{Item, Lookup, Named};
 use super::places::{self, Defined, Target};
 use super::type_hierarchy;
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
@@ -34,8 +34,8 @@ pub async fn implementations<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
 /// texts have, loaded or not.
 async fn in_workspace<B: Backend>(cursor: &Cursor<B>, named: &Named, wanted: fn(&str) -> bool) -> Vec<Target> {
     let index = cursor.context.texts_index().await;
-    let mut look = Look::into(&cursor.context, &index).await;
-    look.definitions(named, wanted).await.iter().map(Item::target).collect()
+    let mut lookup = Lookup::into(&cursor.context, &index).await;
+    lookup.definitions(named, wanted).await.iter().map(Item::target).collect()
 }
 
 async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
@@ -44,7 +44,8 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
         return vec![cursor.target(span)];
     }
     let package = cursor.package();
-    let known = cursor.context.symbol(&written, package.as_deref(), &[Want::Definitions, Want::Systems]).await;
+    let known =
+        cursor.context.symbol(&written, package.as_deref(), &[SymbolPart::Definitions, SymbolPart::Systems]).await;
     let mut texts = cursor.context.texts().await;
     // A string may name a package or a system only.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");

@@ -18,7 +18,7 @@ pub struct Named {
 
 /// The symbol that a name means, as far as the texts tell.
 #[derive(Debug)]
-pub struct Meant {
+pub struct TextSymbol {
     /// The name as the reader has it.
     name: String,
     /// The name for comparison, and that of its setf function.
@@ -27,17 +27,17 @@ pub struct Meant {
     home: String,
 }
 
-impl Meant {
+impl TextSymbol {
     /// The symbol of a name as written in a package.
-    pub fn of(index: &Snapshot, named: &Named) -> Meant {
-        Meant::within(&index.packages(), named)
+    pub fn of(index: &Snapshot, named: &Named) -> TextSymbol {
+        TextSymbol::within(&index.packages(), named)
     }
 
     /// The same, with the packages of the texts.
-    pub fn within(packages: &Packages<'_>, named: &Named) -> Meant {
+    pub fn within(packages: &Packages<'_>, named: &Named) -> TextSymbol {
         let written = symbol_of(&named.name);
         let key = definitions::key(written);
-        Meant {
+        TextSymbol {
             name: names::symbol(written).map(|symbol| symbol.name).unwrap_or_default(),
             home: home(packages, written, named.package.as_deref()),
             keys: [format!("(setf {key})"), key],
@@ -45,7 +45,7 @@ impl Meant {
     }
 
     /// Returns true if both are the same symbol.
-    pub fn is(&self, other: &Meant) -> bool {
+    pub fn is(&self, other: &TextSymbol) -> bool {
         self.name == other.name && self.home == other.home
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn symbol_of(written: &str) -> &str {
 /// The definitions of a symbol with a kind that is wanted, in order of the files.
 pub fn indexed<'a>(
     index: &'a Snapshot,
-    meant: &Meant,
+    meant: &TextSymbol,
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<(&'a Arc<FileEntry>, &'a Indexed)> {
     let packages = index.packages();

@@ -11,7 +11,7 @@ use super::context::{Backend, Context};
 use super::manuals::Manuals;
 use super::references::{self, Kind, Referred};
 use super::{described, enclosing, places, source_location};
-use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, Want};
+use crate::image::api::symbols::{ClassDetails, Documentation, Known, Symbol, SymbolPart};
 use crate::model::image::ImageError;
 use crate::text::position::line_column;
 
@@ -73,9 +73,10 @@ pub async fn symbol<B: Backend>(
     callers: Option<&[Kind]>,
     workspace: &Path,
 ) -> Result<(Description, String), ImageError> {
-    let mut want = vec![Want::Facts, Want::Definitions, Want::Callees, Want::Class, Want::Elsewhere];
+    let mut want =
+        vec![SymbolPart::Facts, SymbolPart::Definitions, SymbolPart::Callees, SymbolPart::Class, SymbolPart::Elsewhere];
     if callers.is_some_and(<[Kind]>::is_empty) {
-        want.push(Want::References);
+        want.push(SymbolPart::References);
     }
     // The places of more methods are not shown, and each would have its file read.
     let query = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want, methods: Some(SHOWN) };
@@ -284,7 +285,7 @@ mod tests {
             "found": true, "printed": "app:far", "facts": facts, "definitions": definitions, "references": [by],
             "callees": ["near"],
         });
-        // One look at the image, and none for callers unless they are asked for.
+        // A single query of the image, and none for callers unless they are asked for.
         for callers in [false, true] {
             let context = context(FakeImage::empty().symbol("far", answer.clone()), &[]);
             let wanted: Option<&[Kind]> = callers.then_some(&[]);

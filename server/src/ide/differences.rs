@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::context::{Backend, Made};
+use super::context::{Backend, RecordedDefinition};
 use crate::image::api::contents::Homes;
 use crate::text::Span;
 use crate::text::document::Document;
@@ -77,7 +77,7 @@ pub async fn of<B: Backend>(backend: &B, document: Document) -> Vec<Difference> 
 
 /// How a definition differs from those of its name that were made, and whether one of its kind
 /// was.
-fn compared(one: &Definition, made: &[Made]) -> (Option<State>, bool) {
+fn compared(one: &Definition, made: &[RecordedDefinition]) -> (Option<State>, bool) {
     let mut same_kind = made.iter().filter(|made| made.kind == one.kind).peekable();
     if same_kind.peek().is_none() {
         return (None, false);

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::outline::{Definition, Wanted, definitions, operator_of, selectors};
+use super::outline::{Definition, DefinitionSelector, definitions, operator_of, selectors};
 use crate::text::names;
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
@@ -128,7 +128,7 @@ fn one_form(content: &str) -> Result<&str, Refusal> {
     let tree = Tree::of(content, &scan);
     let problem = match scan.forms() {
         [] => Some("it has no form".to_owned()),
-        [form] if form.fault.is_some() => Some(format!("its form is broken ({})", words(form.fault))),
+        [form] if form.fault.is_some() => Some(format!("its form is broken ({})", fault_text(form.fault))),
         [_] => unreadable(&tree),
         forms if forms.iter().any(|form| form.fault.is_some()) => {
             Some("its parentheses or strings do not balance".to_owned())
@@ -147,7 +147,7 @@ fn one_form(content: &str) -> Result<&str, Refusal> {
     Ok(&content[start..end])
 }
 
-fn words(fault: Option<crate::text::toplevel::Fault>) -> &'static str {
+fn fault_text(fault: Option<crate::text::toplevel::Fault>) -> &'static str {
     use crate::text::toplevel::Fault;
     match fault {
         Some(Fault::UnclosedList) => "a list is never closed",
@@ -219,7 +219,7 @@ fn is_dot_of_pair(tree: &Tree, id: NodeId) -> bool {
 }
 
 fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) -> Result<&'a Definition, Refusal> {
-    let found = Wanted::new(name).among(all, operator, tree);
+    let found = DefinitionSelector::new(name).among(all, operator, tree);
     match found.as_slice() {
         [one] => Ok(one),
         [] => {

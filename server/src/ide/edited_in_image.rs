@@ -2,7 +2,7 @@
 
 use super::context::Backend;
 use super::edit_forms::Edits;
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::made;
@@ -22,12 +22,12 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     for (edit, content) in edits.each.iter().zip(&edits.contents) {
         let package = package_of(&edit.text, edit.lines.0);
         let Some(made) = made::definitions(content).into_iter().next() else { continue };
-        // Of two edits of one form the last counts.
+        // The last of two edits of one form counts.
         wanted.retain(|(_, other)| other.kind == "method" || (&other.kind, &other.name) != (&made.kind, &made.name));
         wanted.push((package, made));
     }
     for (package, made) in wanted {
-        let Ok(known) = backend.symbol(&made.name, Some(&package), &[Want::Facts]).await else { continue };
+        let Ok(known) = backend.symbol(&made.name, Some(&package), &[SymbolPart::Facts]).await else { continue };
         let Some(facts) = known.facts.filter(|facts| !facts.kinds.is_empty()) else {
             none.push(made.name);
             continue;

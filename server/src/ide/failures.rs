@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::evaluate::{self, Ending, Evaluation};
+use super::evaluate::{self, Evaluation};
 use super::restarts::numbered;
 use super::stops;
 use crate::image::api::debug::Tried;
@@ -28,7 +28,7 @@ pub fn outcome(tried: Tried) -> (String, Value, bool) {
     let Tried { done, outcome } = tried;
     let Some(outcome) = outcome else { return stops::outcome(&done, "failure") };
     let evaluation = Evaluation::from(outcome);
-    let failed = evaluation.status != Ending::Ok;
+    let failed = !evaluation.is_ok();
     let text = format!(
         "; Tried in a copy: this is what the evaluation would have answered. The image is as it was.\n\n{}",
         evaluate::render(&evaluation)

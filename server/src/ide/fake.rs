@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use super::context::{Backend, Context, Cursor, Made};
+use super::context::{Backend, Context, Cursor, RecordedDefinition};
 use super::index::Snapshot;
 use super::name_index::NameIndex;
 use super::places::Target;
@@ -25,7 +25,7 @@ const CURSOR: char = '‸';
 pub(crate) struct FakeImage {
     /// The answers by operation and name.
     answers: HashMap<(&'static str, String), Value>,
-    made: Vec<Made>,
+    made: Vec<RecordedDefinition>,
     names: Arc<NameIndex>,
     absent: bool,
     asked: Mutex<Vec<String>>,
@@ -66,8 +66,8 @@ impl FakeImage {
 
     /// Sets the index of names, by the packages of an answer to `name-index`.
     pub(crate) fn index(mut self, packages: Value) -> FakeImage {
-        let told = serde_json::from_value(json!({"packages": packages})).unwrap();
-        self.names = Arc::new(NameIndex::default().updated(told));
+        let indexed = serde_json::from_value(json!({"packages": packages})).unwrap();
+        self.names = Arc::new(NameIndex::default().updated(indexed));
         self
     }
 
@@ -78,14 +78,19 @@ impl FakeImage {
 
     /// Adds a definition made through Consort, of any symbol.
     pub(crate) fn made(mut self, kind: &str, sentence: &str) -> FakeImage {
-        self.made.push(Made { kind: kind.into(), text: String::new(), digest: 0, sentence: sentence.into() });
+        self.made.push(RecordedDefinition {
+            kind: kind.into(),
+            text: String::new(),
+            digest: 0,
+            sentence: sentence.into(),
+        });
         self
     }
 
     /// Adds a definition with this form made through Consort, of any symbol.
     pub(crate) fn made_of(mut self, kind: &str, text: &str) -> FakeImage {
         let digest = crate::text::made::definitions(text).first().map_or(0, |one| one.digest);
-        self.made.push(Made { kind: kind.into(), text: text.into(), digest, sentence: String::new() });
+        self.made.push(RecordedDefinition { kind: kind.into(), text: text.into(), digest, sentence: String::new() });
         self
     }
 }
@@ -121,7 +126,7 @@ impl Backend for FakeImage {
         (self.names.clone(), true)
     }
 
-    fn made(&self, _: &str, _: &str) -> Vec<Made> {
+    fn made(&self, _: &str, _: &str) -> Vec<RecordedDefinition> {
         self.made.clone()
     }
 

@@ -29,7 +29,7 @@ pub struct Options {
 
 /// The range of lines to indent, 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct IndentRange {
     /// The lines.
     pub lines: Range<usize>,
     /// Also blank lines (for typing there), and lines of forms that do not balance.
@@ -46,7 +46,7 @@ const FAR: usize = 32;
 const FARTHEST: usize = 500;
 
 /// The changes that indent the lines.
-pub fn format(tree: &Tree, wanted: &Wanted, bodies: &Bodies, options: Options) -> Vec<Change> {
+pub fn format(tree: &Tree, wanted: &IndentRange, bodies: &Bodies, options: Options) -> Vec<Change> {
     let roles = Roles::of(tree, bodies);
     let mut lines = Lines::new(tree, &roles, options.tab_size.max(1));
     let mut changes = Vec::new();

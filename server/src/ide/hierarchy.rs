@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::context::{Backend, Context};
 pub use super::definition_in_index::Named;
-use super::definition_in_index::{Meant, indexed};
+use super::definition_in_index::{TextSymbol, indexed};
 use super::enclosing::{self, Enclosing};
 use super::index::Snapshot;
 use super::places::{self, Target};
 use super::texts::{Text, Texts};
-use crate::image::api::symbols::{Known, Want};
+use crate::image::api::symbols::{Known, SymbolPart};
 use crate::text::Span;
 
 /// A definition in a hierarchy.
@@ -56,8 +56,8 @@ pub(super) fn add(all: &mut Vec<Item>, more: impl IntoIterator<Item = Item>) {
     }
 }
 
-/// What the features of one request look into.
-pub(super) struct Look<'a, B> {
+/// The sources that the features of one request look into.
+pub(super) struct Lookup<'a, B> {
     pub(super) context: &'a Context<B>,
     pub(super) index: &'a Snapshot,
     pub(super) texts: Texts,
@@ -65,13 +65,13 @@ pub(super) struct Look<'a, B> {
     pub(super) silent: bool,
 }
 
-impl<'a, B: Backend> Look<'a, B> {
-    pub(super) async fn into(context: &'a Context<B>, index: &'a Snapshot) -> Look<'a, B> {
-        Look { context, index, texts: context.texts().await, silent: false }
+impl<'a, B: Backend> Lookup<'a, B> {
+    pub(super) async fn into(context: &'a Context<B>, index: &'a Snapshot) -> Lookup<'a, B> {
+        Lookup { context, index, texts: context.texts().await, silent: false }
     }
 
     /// The image's knowledge of a symbol; nothing if it does not answer.
-    pub(super) async fn known(&mut self, named: &Named, want: &[Want]) -> Known {
+    pub(super) async fn known(&mut self, named: &Named, want: &[SymbolPart]) -> Known {
         if self.silent {
             return Known::default();
         }
@@ -103,7 +103,7 @@ impl<'a, B: Backend> Look<'a, B> {
                 add(&mut found, [item]);
             }
         }
-        let in_texts = indexed(self.index, &Meant::of(self.index, named), wanted);
+        let in_texts = indexed(self.index, &TextSymbol::of(self.index, named), wanted);
         for (file, one) in in_texts {
             if let Some(text) = self.texts.get(&file.path).await
                 && let Some(here) = enclosing::at(&text.document, one.name.start)
@@ -117,7 +117,7 @@ impl<'a, B: Backend> Look<'a, B> {
 
     /// The same, with what the image knows of the symbol.
     pub(super) async fn definitions(&mut self, named: &Named, wanted: fn(&str) -> bool) -> Vec<Item> {
-        let known = self.known(named, &[Want::Definitions]).await;
+        let known = self.known(named, &[SymbolPart::Definitions]).await;
         self.defined(&known, named, wanted).await
     }
 }

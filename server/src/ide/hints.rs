@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::context::Backend;
 use super::signature;
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
@@ -65,7 +65,7 @@ pub async fn in_range<B: Backend>(
 
 /// The parameters of a function; empty if the name is unknown or not a function.
 async fn parameters<B: Backend>(backend: &B, name: &str, package: Option<&str>) -> Vec<String> {
-    let known = backend.symbol(name, package, &[Want::Facts]).await;
+    let known = backend.symbol(name, package, &[SymbolPart::Facts]).await;
     let facts = known.ok().and_then(|known| known.facts);
     let function =
         facts.filter(|facts| facts.kinds.iter().any(|kind| kind == "function" || kind == "generic function"));

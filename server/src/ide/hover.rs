@@ -4,7 +4,7 @@ use super::context::{Backend, Cursor};
 use super::described::{self, Described};
 use super::manuals::{Manuals, Page};
 use super::{hyperspec, places, standard_syntax};
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 use crate::text::Span;
 use crate::text::datum::Form;
@@ -69,7 +69,7 @@ fn local<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
 /// know the name or does not answer.
 async fn global<B: Backend>(cursor: &Cursor<B>, written: &str, manuals: &Manuals) -> Option<String> {
     let (context, package) = (&cursor.context, cursor.package());
-    let known = context.symbol(written, package.as_deref(), &[Want::Facts, Want::Definitions]).await;
+    let known = context.symbol(written, package.as_deref(), &[SymbolPart::Facts, SymbolPart::Definitions]).await;
     let mut texts = context.texts().await;
     if let Ok(known) = &known {
         let defined = places::defined(known, &mut texts).await;

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use super::context::{Backend, Context};
-use super::hierarchy::{Look, Named};
+use super::hierarchy::{Lookup, Named};
 use super::index::Snapshot;
 use crate::file_uri::{path_of_uri, uri_of_path};
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
@@ -45,13 +45,13 @@ pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Docum
         return Vec::new();
     }
     let index = context.texts_index().await;
-    let mut look = Look::into(context, &index).await;
+    let mut lookup = Lookup::into(context, &index).await;
     let (mut files, mut found) = (Vec::new(), Vec::new());
     for (span, candidate) in candidates {
         match candidate {
             Candidate::File(paths) => files.push((span, paths)),
             Candidate::System(name) => {
-                if let Some(target) = system(&index, &mut look, &name).await {
+                if let Some(target) = system(&index, &mut lookup, &name).await {
                     found.push(Link { span, target });
                 }
             }
@@ -70,14 +70,14 @@ pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Docum
 }
 
 /// The file that defines a system: in the workspace, else as the image knows it.
-async fn system<B: Backend>(index: &Snapshot, look: &mut Look<'_, B>, name: &str) -> Option<String> {
+async fn system<B: Backend>(index: &Snapshot, lookup: &mut Lookup<'_, B>, name: &str) -> Option<String> {
     let of =
         |file: &super::index::FileEntry| file.definitions.iter().any(|one| one.kind() == "system" && one.key == name);
     if let Some(file) = index.files.iter().find(|file| of(file)) {
         return Some(file.uri.clone());
     }
     let named = Named { name: name.to_owned(), package: None };
-    let known = look.known(&named, &[Want::Definitions, Want::Systems]).await;
+    let known = lookup.known(&named, &[SymbolPart::Definitions, SymbolPart::Systems]).await;
     let system = known.definitions.into_iter().find(|one| one.kind == "system")?;
     system.place.file.map(|file| uri_of_path(&file))
 }

@@ -14,7 +14,7 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names::is_number;
 
-/// What the codes of these findings begin with.
+/// The prefix of the codes of these findings.
 const CODE: &str = "lint-";
 /// The maximum size in bytes of a form that is looked into.
 const LARGEST_FORM: usize = 256 << 10;

@@ -2,7 +2,7 @@
 
 use super::context::Backend;
 use super::manuals::{Manuals, Page};
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 
 /// Returns the page about a name as written: see [`Manuals::page`]. A symbol without a prefix is
@@ -11,7 +11,7 @@ pub async fn find<B: Backend>(backend: &B, manuals: &Manuals, name: &str, packag
     if let Some(page) = manuals.page(name) {
         return Some(page);
     }
-    let facts = backend.symbol(name, package, &[Want::Facts]).await.ok()?.facts?;
+    let facts = backend.symbol(name, package, &[SymbolPart::Facts]).await.ok()?.facts?;
     manuals.page_of_symbol(facts.package.as_deref()?, &facts.name)
 }
 

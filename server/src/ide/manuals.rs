@@ -70,7 +70,7 @@ pub struct Page {
     pub file: Option<PathBuf>,
 }
 
-/// Where the manuals are.
+/// The places of the manuals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manuals {
     /// The directory that has the HyperSpec's `Body/`, or an address that ends in `/`.

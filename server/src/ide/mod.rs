@@ -3,6 +3,7 @@
 
 pub mod apropos;
 pub mod asd;
+pub mod backtrace;
 pub mod browse;
 pub mod call_hierarchy;
 pub mod chatter;

@@ -70,7 +70,7 @@ impl Symbol {
             texts: texts.concat().into(),
             ends,
             external: *external == b'E',
-            // It stands where operators do, and SBCL has no function of that name.
+            // The name stands where operators do, and SBCL has no function of that name.
             function: if name == "DECLARE" { b'o' } else { *function },
             variable: *variable,
             class: *class,
@@ -177,19 +177,19 @@ pub fn letters(lower: &str) -> u64 {
 }
 
 impl Package {
-    fn of(told: IndexedPackage) -> Package {
+    fn of(indexed: IndexedPackage) -> Package {
         let mut symbols: Vec<Symbol> =
-            told.symbols.unwrap_or_default().iter().filter_map(|line| Symbol::of(line)).collect();
+            indexed.symbols.unwrap_or_default().iter().filter_map(|line| Symbol::of(line)).collect();
         symbols.sort_by(|a, b| a.lower().cmp(b.lower()));
         let letters =
             symbols.iter().map(|one| letters(one.lower()) | if one.external { EXTERNAL } else { 0 }).collect();
         Package {
-            name: told.name,
-            nicknames: told.nicknames,
-            local: told.local,
-            uses: told.uses,
-            system: told.system,
-            digest: told.digest,
+            name: indexed.name,
+            nicknames: indexed.nicknames,
+            local: indexed.local,
+            uses: indexed.uses,
+            system: indexed.system,
+            digest: indexed.digest,
             symbols,
             letters,
         }
@@ -206,9 +206,9 @@ impl Package {
 impl NameIndex {
     /// Returns the index after an answer of the image. A package that the answer does not have is
     /// gone.
-    pub fn updated(&self, told: Indexed) -> NameIndex {
+    pub fn updated(&self, indexed: Indexed) -> NameIndex {
         let mut packages = BTreeMap::new();
-        for one in told.packages {
+        for one in indexed.packages {
             let package = match (&one.symbols, self.packages.get(&one.name)) {
                 (None, Some(known)) => known.clone(),
                 _ => Arc::new(Package::of(one)),
@@ -266,13 +266,13 @@ impl NameIndex {
 mod tests {
     use super::*;
 
-    fn told(packages: serde_json::Value) -> Indexed {
+    fn indexed(packages: serde_json::Value) -> Indexed {
         serde_json::from_value(serde_json::json!({"packages": packages})).unwrap()
     }
 
     #[test]
     fn an_update_keeps_what_has_not_changed() {
-        let first = NameIndex::default().updated(told(serde_json::json!([
+        let first = NameIndex::default().updated(indexed(serde_json::json!([
             {"name": "A", "digest": "1", "nicknames": ["NICK"], "uses": ["CL"], "local": [["L", "CL"]],
              "symbols": ["Ef--SCAN\t\tregex target &key start end", "Im--WITH-IT", "If--CAR\tCL"]},
             {"name": "CL", "digest": "1", "symbols": ["Ef--CAR\t\tlist", "E--cCLASS\t\t\tname size &initargs :name"]},
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(class.initargs().collect::<Vec<_>>(), [":name"]);
         assert!(first.written("with", Some(&a)).is_none());
 
-        let second = first.updated(told(serde_json::json!([
+        let second = first.updated(indexed(serde_json::json!([
             {"name": "A", "digest": "2", "symbols": []}, {"name": "CL", "digest": "1"},
         ])));
         assert!(second.written("a:scan", None).is_none());

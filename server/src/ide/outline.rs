@@ -2,9 +2,9 @@
 //! like, each with its operator, its name and, for a method, its qualifiers and specializers.
 //! Offsets are bytes of the text.
 
-mod wanted;
+mod selector;
 
-pub use wanted::{Wanted, operator_of, selectors};
+pub use selector::{DefinitionSelector, operator_of, selectors};
 
 use crate::text::definitions::is_definer;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
@@ -207,7 +207,7 @@ mod tests {
         let tree = Tree::parse(text);
         let all = definitions(&tree);
         for (definition, name) in all.iter().zip(selectors(&all, &tree)) {
-            let found = Wanted::new(&name).among(&all, &definition.operator, &tree);
+            let found = DefinitionSelector::new(&name).among(&all, &definition.operator, &tree);
             assert_eq!(found.iter().map(|one| one.node).collect::<Vec<_>>(), [definition.node], "{name}");
         }
     }
@@ -263,7 +263,7 @@ mod tests {
             ("let", "((x 1))", 1),
             ("defmacro", "foo", 0),
         ] {
-            assert_eq!(Wanted::new(name).among(&all, operator, &tree).len(), found, "{operator} {name}");
+            assert_eq!(DefinitionSelector::new(name).among(&all, operator, &tree).len(), found, "{operator} {name}");
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
         let tree = Tree::parse(TEXT);
         let all = definitions(&tree);
         for (definition, selector) in all.iter().zip(selectors(&all, &tree)) {
-            let found = Wanted::new(&selector).among(&all, &definition.operator, &tree);
+            let found = DefinitionSelector::new(&selector).among(&all, &definition.operator, &tree);
             assert_eq!(found, [definition], "{selector}");
         }
     }

@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::backtrace;
 use super::clip::clip;
-use super::evaluate::{Ending, Evaluation, Fault, Warned};
+use super::evaluate::Evaluation;
 pub use crate::image::api::profile::ProfileMode;
 use crate::image::api::profile::{Profile, ProfileOutcome, ProfileParams};
+use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, EvalWarning};
 
 mod render;
 
@@ -101,7 +103,7 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Profiled {
     /// How the code ended.
-    pub status: Ending,
+    pub status: EvalStatus,
     /// The last form's values, printed.
     pub values: Vec<String>,
     /// `cpu`, `time` or `alloc`.
@@ -122,8 +124,8 @@ pub struct Profiled {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folded: Vec<String>,
     /// Unless `ok`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Fault>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "backtrace::serialize")]
+    pub error: Option<EvalError>,
     /// Standard output.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stdout: String,
@@ -140,7 +142,7 @@ pub const FEW: u64 = 10;
 
 impl Profiled {
     /// A profile of code that did not run, or whose result is lost.
-    pub fn without_work(status: Ending, kind: String, message: String) -> Profiled {
+    pub fn without_work(status: EvalStatus, kind: String, message: String) -> Profiled {
         Profiled {
             status,
             values: Vec::new(),
@@ -151,7 +153,7 @@ impl Profiled {
             rows: Vec::new(),
             tree: Vec::new(),
             folded: Vec::new(),
-            error: Some(Fault { kind, message, backtrace: Vec::new() }),
+            error: Some(EvalError::new(kind, message)),
             stdout: String::new(),
             stderr: String::new(),
             warnings: Vec::new(),
@@ -161,12 +163,12 @@ impl Profiled {
     /// Builds the report from the image's answer and the request's settings.
     pub fn new(answer: ProfileOutcome, asked: &ProfileSettings) -> Profiled {
         let ProfileOutcome { outcome, profile } = answer;
-        let Evaluation { status, values, stdout, stderr, warnings, error, .. } = outcome.into();
+        let EvalOutcome { status, values, stdout, stderr, warnings, error, .. } = Evaluation::from(outcome).outcome;
         let samples = profile.stacks.iter().map(|stack| stack.count).sum();
         let bytes = (asked.mode == ProfileMode::Alloc).then_some(profile.bytes);
         Profiled {
             status,
-            values,
+            values: values.into_iter().map(|value| value.text).collect(),
             mode: mode_name(asked.mode).into(),
             samples,
             seconds: (profile.milliseconds.max(0.0) / 10.0).round() / 100.0,
@@ -175,9 +177,9 @@ impl Profiled {
             tree: tree(&profile, samples),
             folded: folded(&profile),
             error,
-            stdout,
-            stderr,
-            warnings: warnings.into_iter().map(|Warned { kind, message }| format!("{kind}: {message}")).collect(),
+            stdout: stdout.text,
+            stderr: stderr.text,
+            warnings: warnings.into_iter().map(|EvalWarning { kind, message }| format!("{kind}: {message}")).collect(),
         }
     }
 }

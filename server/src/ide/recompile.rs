@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::context::{Backend, Context};
-use super::definition_in_index::{Meant, Named, indexed, symbol_of};
+use super::definition_in_index::{Named, TextSymbol, indexed, symbol_of};
 use super::differences::{self, State};
 use super::enclosing;
 use super::index::Snapshot;
 use super::references::{self, Kind};
 use super::testing;
 use super::texts::{Text, Texts};
-use crate::image::api::symbols::{Known, Want};
+use crate::image::api::symbols::{Known, SymbolPart};
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::Form;
@@ -41,9 +41,9 @@ pub struct User {
 /// The forms that use a definition.
 #[derive(Debug, Default)]
 pub struct Users {
-    /// Those to compile again, macros first, else in order of the files.
+    /// The definitions to compile again, macros first, else in order of the files.
     pub again: Vec<User>,
-    /// Those that are left alone, each with the reason.
+    /// The definitions that are left alone, each with the reason.
     pub left: Vec<(User, String)>,
 }
 
@@ -55,8 +55,8 @@ pub async fn users<B: Backend>(context: &Context<B>, named: &Named) -> Result<Us
     let named = &Named { name: symbol_of(&named.name).to_owned(), package: named.package.clone() };
     let index = context.texts_index().await;
     let mut texts = context.texts().await;
-    let known = context.symbol(&named.name, named.package.as_deref(), &[Want::Facts]).await?;
-    let meant = Meant::of(&index, named);
+    let known = context.symbol(&named.name, named.package.as_deref(), &[SymbolPart::Facts]).await?;
+    let meant = TextSymbol::of(&index, named);
     let is_type = is_type(&index, &meant, &known);
     let mut forms: BTreeMap<(PathBuf, Span), Arc<Text>> = BTreeMap::new();
     for name in names(&index, &mut texts, named).await {
@@ -88,7 +88,7 @@ pub async fn users<B: Backend>(context: &Context<B>, named: &Named) -> Result<Us
 }
 
 /// Returns true if a name is that of a class, structure, condition or type.
-fn is_type(index: &Snapshot, meant: &Meant, known: &Known) -> bool {
+fn is_type(index: &Snapshot, meant: &TextSymbol, known: &Known) -> bool {
     let is_type = |kind: &str| matches!(kind, "class" | "structure" | "condition" | "type");
     let facts = known.facts.iter().flat_map(|facts| &facts.kinds).any(|kind| is_type(kind));
     facts || !indexed(index, meant, is_type).is_empty()
@@ -97,7 +97,7 @@ fn is_type(index: &Snapshot, meant: &Meant, known: &Known) -> bool {
 /// The name itself, and the functions that it makes if it is that of a structure.
 async fn names(index: &Snapshot, texts: &mut Texts, named: &Named) -> Vec<Named> {
     let mut all = vec![named.clone()];
-    for (file, one) in indexed(index, &Meant::of(index, named), |kind| kind == "structure") {
+    for (file, one) in indexed(index, &TextSymbol::of(index, named), |kind| kind == "structure") {
         let Some(text) = texts.get(&file.path).await else { continue };
         let functions = structure_functions(&Form::of(&text.document, one.form), one.form);
         let package = one.package.clone();
@@ -115,7 +115,7 @@ fn written(name: String) -> String {
 struct Sorting<'a, B> {
     context: &'a Context<B>,
     index: &'a Snapshot,
-    meant: &'a Meant,
+    meant: &'a TextSymbol,
     /// The forms of each text that differ from the image, by their start.
     states: HashMap<PathBuf, HashMap<usize, State>>,
 }
@@ -131,7 +131,7 @@ impl<B: Backend> Sorting<'_, B> {
         let packages = self.index.packages();
         let own = |one: &Defined| {
             let named = Named { name: one.written.clone(), package: package.clone() };
-            one.operator != "defmethod" && Meant::within(&packages, &named).is(self.meant)
+            one.operator != "defmethod" && TextSymbol::within(&packages, &named).is(self.meant)
         };
         let is_package = |one: &Defined| matches!(definitions::kind_of(&one.operator), "package" | "system");
         let Some(head) = form.nodes.first() else { return Ok(None) };
@@ -180,7 +180,7 @@ impl<B: Backend> Sorting<'_, B> {
             if kind == one.operator {
                 continue;
             }
-            let want = [Want::Facts, Want::Definitions];
+            let want = [SymbolPart::Facts, SymbolPart::Definitions];
             let known = self.context.symbol(&one.written, user.package.as_deref(), &want).await?;
             // A definition that was typed in has no place.
             let mut kinds = known.facts.iter().flat_map(|facts| &facts.kinds);

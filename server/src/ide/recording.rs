@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::evaluate::{self, Ending, Evaluation};
+use super::evaluate::{self, Evaluation};
 use crate::image::api::record::RecordingQuery;
 use crate::model::evaluation::EvalStatus;
 use crate::model::recording::{RecordedRow, Recording, RecordingAnswer};
@@ -150,7 +150,7 @@ pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) 
         text += &definitions_told(&definitions, left_out);
         let _ = write!(text, "\n{}", rows_told(look, workspace));
     }
-    let failed = evaluation.status != Ending::Ok;
+    let failed = !evaluation.is_ok();
     let facts = json!({
         "recording": number, "outcome": evaluation, "events": events, "first": first, "calls": calls, "skipped": skipped,
         "definitions": definitions, "leftOut": left_out, "answer": look,
@@ -186,7 +186,7 @@ pub fn answered(answer: &RecordingAnswer, workspace: &Path) -> String {
 }
 
 fn rows_told(answer: &RecordingAnswer, workspace: &Path) -> String {
-    let mut text: String = answer.rows.iter().map(|row| told(row, workspace) + "\n").collect();
+    let mut text: String = answer.rows.iter().map(|row| row_text(row, workspace) + "\n").collect();
     if answer.total == 0 {
         text += "Nothing: there is no such moment among the events that are kept.\n";
     }
@@ -202,7 +202,7 @@ fn rows_told(answer: &RecordingAnswer, workspace: &Path) -> String {
 }
 
 /// Returns a row as a line.
-fn told(row: &RecordedRow, workspace: &Path) -> String {
+fn row_text(row: &RecordedRow, workspace: &Path) -> String {
     let number = row.event.map_or(String::new(), |event| format!("#{event}"));
     let indent = "  ".repeat(row.depth.unwrap_or(0).min(LEVELS) as usize);
     let mut text = format!("{number:<7} {indent}{}", line(&row.text));

@@ -58,11 +58,11 @@ pub enum Group {
 /// A refactoring that can be asked for at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Its name, for [`carry_out`].
+    /// The name, for [`carry_out`].
     pub id: &'static str,
-    /// Its title, for a person.
+    /// The title, for a person.
     pub title: String,
-    /// Its kind.
+    /// The kind.
     pub group: Group,
     /// The reason why the text does not let it be made.
     pub refused: Option<String>,

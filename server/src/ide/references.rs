@@ -10,7 +10,7 @@ use super::context::{Backend, Context, Cursor};
 use super::index::Packages;
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
-use crate::image::api::symbols::{Known, Reference, Want};
+use crate::image::api::symbols::{Known, Reference, SymbolPart};
 use crate::image::api::tools::{Named, ReferenceCount};
 use crate::model::image::ImageError;
 use crate::text::Span;
@@ -81,7 +81,7 @@ pub async fn of_name<B: Backend>(
     package: Option<&str>,
     texts: &mut Texts,
 ) -> Found {
-    let want = [Want::References, Want::Definitions, Want::Facts];
+    let want = [SymbolPart::References, SymbolPart::Definitions, SymbolPart::Facts];
     let known = context.symbol(written, package, &want).await.unwrap_or_default();
     let references = all(context, written, package, &known, texts).await;
     let own = places::defined_anywhere(Some(&known), written, package, texts).await;
@@ -232,9 +232,9 @@ async fn all<B: Backend>(
                     Some(prefix) => packages.named(prefix, &reader),
                     None => reader,
                 };
-                let told = packages.get(&meant).is_some() && packages.home(&meant, &name) == own;
-                let prefixed = prefix.is_some() && (packages.get(&meant).is_none() || told);
-                if (prefixed || told || prefix.is_none() && same.has(here.as_deref()).await)
+                let certain = packages.get(&meant).is_some() && packages.home(&meant, &name) == own;
+                let prefixed = prefix.is_some() && (packages.get(&meant).is_none() || certain);
+                if (prefixed || certain || prefix.is_none() && same.has(here.as_deref()).await)
                     && seen.insert((text.path.clone(), one.span))
                 {
                     let (kind, called) = (kind_of(&one), one.called);
@@ -276,12 +276,12 @@ async fn recorded(
         let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
         let uses = kinds::named(&Form::of(&text.document, top), key, special);
         // A reference that stands in the text as it was recorded was not made of another mention.
-        let told = uses.iter().any(|one| one.called || recorded.contains(&kind_of(one)));
+        let certain = uses.iter().any(|one| one.called || recorded.contains(&kind_of(one)));
         for one in &uses {
             // A macro may read a name otherwise than it stands there.
             let by_text = kind_of(one);
             let sure = one.called || matches!(by_text, Kind::Defines | Kind::Sets | Kind::Binds);
-            let mentioned = (told || one.skipped) && by_text == Kind::Mentions;
+            let mentioned = (certain || one.skipped) && by_text == Kind::Mentions;
             let kind = if sure || mentioned || recorded.contains(&by_text) { by_text } else { first };
             let called = one.called || called(kind);
             found.push(Referred { kind, called, text: text.clone(), span: one.span });
@@ -325,7 +325,7 @@ impl<B: Backend> SamePackages<'_, B> {
         if let Some(answer) = self.answers.get(here) {
             return *answer;
         }
-        let there = self.context.symbol(self.key, Some(here), &[Want::Facts]).await.unwrap_or_default();
+        let there = self.context.symbol(self.key, Some(here), &[SymbolPart::Facts]).await.unwrap_or_default();
         let same = there.facts.is_some_and(|facts| facts.name == wanted.name && facts.package == wanted.package);
         self.answers.insert(here.to_owned(), same);
         same

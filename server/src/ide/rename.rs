@@ -40,9 +40,9 @@ impl Refusal {
 /// A change of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What is replaced, in characters of the text.
+    /// The replaced span, in characters of the text.
     pub span: Span,
-    /// What takes its place.
+    /// The new text.
     pub by: String,
     /// The reason why a person must decide; `None` for a change that is known to be right.
     pub unsure: Option<String>,

@@ -1,7 +1,7 @@
 //! The signature of a call under way, and which parameter its next argument is for.
 
 use super::context::{Backend, Cursor};
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::definitions;
@@ -96,7 +96,7 @@ pub(super) async fn parameters<B: Backend>(
             return written(&cursor.document, list);
         }
     }
-    let known = cursor.context.symbol(&site.operator, package, &[Want::Facts]).await;
+    let known = cursor.context.symbol(&site.operator, package, &[SymbolPart::Facts]).await;
     if let Some(facts) = known.ok().and_then(|known| known.facts)
         && let Some(names) = facts.lambda_list
     {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::context::{Backend, Context};
 use super::places::{self, Defined};
-use crate::image::api::symbols::{Known, Symbol, Want};
+use crate::image::api::symbols::{Known, Symbol, SymbolPart};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 
@@ -73,7 +73,7 @@ pub async fn find<B: Backend>(
         name: symbol.to_owned(),
         package: package.map(str::to_owned),
         strict: true,
-        want: vec![Want::Facts, Want::Definitions, Want::Elsewhere],
+        want: vec![SymbolPart::Facts, SymbolPart::Definitions, SymbolPart::Elsewhere],
         methods: None,
     };
     let known = match context.query(question).await {

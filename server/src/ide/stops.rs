@@ -185,7 +185,7 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
 
 /// Something to be done at a stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
+pub enum StopAction {
     /// Evaluates code where the variables of a frame are visible.
     Eval {
         /// The frame.
@@ -213,7 +213,7 @@ pub enum Deed {
     Abort,
 }
 
-impl Deed {
+impl StopAction {
     /// Returns the stop of a number, and the deed there in words that name the stop, its condition,
     /// and the restart or the frame's function.
     ///
@@ -233,11 +233,11 @@ impl Deed {
             return Err(refused(ErrorKind::STALE, message));
         };
         let doing = match self {
-            Deed::Eval { frame, .. } => format!("Evaluate code in {}", function(backend, &stop, *frame).await?),
-            Deed::Return { frame, .. } => {
+            StopAction::Eval { frame, .. } => format!("Evaluate code in {}", function(backend, &stop, *frame).await?),
+            StopAction::Return { frame, .. } => {
                 format!("Return the values of code from {}", function(backend, &stop, *frame).await?)
             }
-            Deed::Restart { restart, .. } => match stop.restarts.get(*restart) {
+            StopAction::Restart { restart, .. } => match stop.restarts.get(*restart) {
                 Some(known) => format!("Invoke the restart {restart}, {},", of_restart(known)),
                 None => {
                     return Err(refused(
@@ -246,20 +246,20 @@ impl Deed {
                     ));
                 }
             },
-            Deed::Continue => "Have the program go on".into(),
-            Deed::Abort if stop.started_by.is_some() => "End the thread".into(),
-            Deed::Abort => "Abort the evaluation".into(),
+            StopAction::Continue => "Have the program go on".into(),
+            StopAction::Abort if stop.started_by.is_some() => "End the thread".into(),
+            StopAction::Abort => "Abort the evaluation".into(),
         };
-        let told = format!("{doing} at stop {number} of {} ({})", whose(&stop), why(&stop));
-        Ok((stop, told))
+        let description = format!("{doing} at stop {number} of {} ({})", whose(&stop), why(&stop));
+        Ok((stop, description))
     }
 
     /// Returns the code that the deed runs.
     pub fn code(&self) -> Option<&str> {
         match self {
-            Deed::Eval { code, .. } | Deed::Return { code, .. } => Some(code),
-            Deed::Restart { code, .. } => code.as_deref(),
-            Deed::Continue | Deed::Abort => None,
+            StopAction::Eval { code, .. } | StopAction::Return { code, .. } => Some(code),
+            StopAction::Restart { code, .. } => code.as_deref(),
+            StopAction::Continue | StopAction::Abort => None,
         }
     }
 }

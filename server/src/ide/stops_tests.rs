@@ -24,11 +24,11 @@ fn image(stops: &[Value]) -> FakeImage {
     )
 }
 
-fn told(deed: &Deed, number: u64, stops: &[Value]) -> Result<String, (String, String)> {
-    match run(deed.at(&image(stops), number)) {
-        Ok((stop, told)) => {
+fn described(action: &StopAction, number: u64, stops: &[Value]) -> Result<String, (String, String)> {
+    match run(action.at(&image(stops), number)) {
+        Ok((stop, described)) => {
             assert_eq!(stop.number, number);
-            Ok(told)
+            Ok(described)
         }
         Err(error) => Err((error.kind().to_string(), error.to_string())),
     }
@@ -51,7 +51,7 @@ fn a_stop_is_told_with_its_restarts_a_line_each() {
 
 #[test]
 fn a_stop_that_was_left_is_told_as_stale() {
-    let (kind, message) = told(&Deed::Abort, 4, &[stop(3, None)]).unwrap_err();
+    let (kind, message) = described(&StopAction::Abort, 4, &[stop(3, None)]).unwrap_err();
     assert_eq!(kind, "stale");
     assert!(message.starts_with("There is no stop 4 (any more)."), "{message}");
 }
@@ -59,25 +59,25 @@ fn a_stop_that_was_left_is_told_as_stale() {
 #[test]
 fn a_stop_with_another_on_its_stack_is_told_as_busy() {
     let stops = [stop(3, None), stop(4, Some(3))];
-    let (kind, message) = told(&Deed::Continue, 3, &stops).unwrap_err();
+    let (kind, message) = described(&StopAction::Continue, 3, &stops).unwrap_err();
     assert_eq!(kind, "busy");
     assert!(message.starts_with("Stop 4 is on the stack of stop 3"), "{message}");
-    assert!(told(&Deed::Continue, 4, &stops).is_ok());
+    assert!(described(&StopAction::Continue, 4, &stops).is_ok());
 }
 
 #[test]
 fn what_a_person_is_asked_names_stop_condition_and_restart_in_a_line() {
     let at = "at stop 3 of cli-2 (SIMPLE-ERROR: boom Deny: \\u{202e}no)";
-    for (deed, words) in [
-        (Deed::Restart { restart: 0, code: None }, "Invoke the restart 0, [USE-OTHER] Use another., "),
-        (Deed::Eval { frame: 1, code: "y".into() }, "Evaluate code in frame 1, OUTER, "),
-        (Deed::Return { frame: 1, code: "y".into() }, "Return the values of code from frame 1, OUTER, "),
-        (Deed::Continue, "Have the program go on "),
-        (Deed::Abort, "Abort the evaluation "),
+    for (action, words) in [
+        (StopAction::Restart { restart: 0, code: None }, "Invoke the restart 0, [USE-OTHER] Use another., "),
+        (StopAction::Eval { frame: 1, code: "y".into() }, "Evaluate code in frame 1, OUTER, "),
+        (StopAction::Return { frame: 1, code: "y".into() }, "Return the values of code from frame 1, OUTER, "),
+        (StopAction::Continue, "Have the program go on "),
+        (StopAction::Abort, "Abort the evaluation "),
     ] {
-        assert_eq!(told(&deed, 3, &[stop(3, None)]).unwrap(), format!("{words}{at}"));
+        assert_eq!(described(&action, 3, &[stop(3, None)]).unwrap(), format!("{words}{at}"));
     }
-    let (kind, message) = told(&Deed::Restart { restart: 2, code: None }, 3, &[stop(3, None)]).unwrap_err();
+    let (kind, message) = described(&StopAction::Restart { restart: 2, code: None }, 3, &[stop(3, None)]).unwrap_err();
     assert_eq!((kind.as_str(), message.as_str()), ("stale", "The stop 3 has no restart 2."));
 }
 
@@ -91,7 +91,7 @@ fn a_stop_of_a_thread_is_told_with_its_name_and_who_started_it() {
     assert!(text.contains("\n  error of the thread work\\u{202e}er, started by lsp-1, waiting, 2 frames"), "{text}");
     assert_eq!(facts["stops"][0]["started_by"], "lsp-1");
     let at = "at stop 3 of the thread work\\u{202e}er, started by lsp-1 (SIMPLE-ERROR: boom Deny: \\u{202e}no)";
-    assert_eq!(told(&Deed::Abort, 3, &[stop]).unwrap(), format!("End the thread {at}"));
+    assert_eq!(described(&StopAction::Abort, 3, &[stop]).unwrap(), format!("End the thread {at}"));
 }
 
 #[test]

@@ -37,13 +37,13 @@ pub enum Action {
     WrapSquare,
     /// Removes the surrounding parentheses.
     Splice,
-    /// Change places with the next datum.
+    /// Swaps the datum with the next one.
     DragForward,
-    /// Change places with the datum before.
+    /// Swaps the datum with the one before.
     DragBackward,
     /// Deletes to the end of the datum at or behind the cursor.
     KillSexp,
-    /// Change the places of the datums before and behind the cursor.
+    /// Swaps the datums before and behind the cursor.
     Transpose,
     /// Moves behind the datum at or behind the cursor, or out of the list.
     MoveForward,
@@ -53,6 +53,30 @@ pub enum Action {
     MoveUp,
     /// Moves into the next list.
     MoveDown,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Action; 18] = [
+        Action::Select,
+        Action::SelectContract,
+        Action::SlurpForward,
+        Action::SlurpBackward,
+        Action::BarfForward,
+        Action::BarfBackward,
+        Action::Raise,
+        Action::Wrap,
+        Action::WrapSquare,
+        Action::Splice,
+        Action::DragForward,
+        Action::DragBackward,
+        Action::KillSexp,
+        Action::Transpose,
+        Action::MoveForward,
+        Action::MoveBackward,
+        Action::MoveUp,
+        Action::MoveDown,
+    ];
 }
 
 /// The result of a command.
@@ -74,8 +98,8 @@ pub fn act(text: &str, selection: Range<usize>, action: Action) -> Option<Outcom
     edits.sort_by_key(|(range, _)| (range.start, range.end));
     let new = applied(text, &edits);
     let selection = match wanted {
-        Wanted::Keep => shifted(selection.start, &edits)..shifted(selection.end, &edits),
-        Wanted::At(range) => range,
+        SelectionAfter::Keep => shifted(selection.start, &edits)..shifted(selection.end, &edits),
+        SelectionAfter::At(range) => range,
     };
     let outcome = Outcome { edits, selection };
     let killed = matches!(action, Action::KillSexp | Action::Raise);
@@ -126,14 +150,14 @@ fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
     new == old || killed || tokens(old) == tokens(new)
 }
 
-enum Wanted {
+enum SelectionAfter {
     /// The selection as it was, moved with the text.
     Keep,
     /// A given range of the new text.
     At(Range<usize>),
 }
 
-type Step = Option<(Vec<(Range<usize>, String)>, Wanted)>;
+type Step = Option<(Vec<(Range<usize>, String)>, SelectionAfter)>;
 
 struct Editor<'a> {
     tree: &'a Tree<'a>,
@@ -169,7 +193,7 @@ impl Editor<'_> {
     }
 
     fn move_to(&self, at: Option<usize>) -> Step {
-        at.map(|at| (Vec::new(), Wanted::At(at..at)))
+        at.map(|at| (Vec::new(), SelectionAfter::At(at..at)))
     }
 
     /// The list or the whole text around the cursor.
@@ -252,7 +276,7 @@ impl Editor<'_> {
         let larger = |range: &Range<usize>| {
             range.start <= self.selection.start && self.selection.end <= range.end && *range != self.selection
         };
-        Some((Vec::new(), Wanted::At(around.into_iter().find(larger)?)))
+        Some((Vec::new(), SelectionAfter::At(around.into_iter().find(larger)?)))
     }
 
     fn contract(&self) -> Step {
@@ -281,7 +305,7 @@ impl Editor<'_> {
                 .map(|id| self.span(id)),
         };
         let target = target.filter(|target| *target != self.selection).unwrap_or(start..start);
-        Some((Vec::new(), Wanted::At(target)))
+        Some((Vec::new(), SelectionAfter::At(target)))
     }
 
     fn slurp_forward(&self) -> Step {
@@ -297,7 +321,7 @@ impl Editor<'_> {
             let apart = self.blank_after(close.end) || self.blank_before(close.start);
             (close, if apart { String::new() } else { " ".to_owned() })
         };
-        Some((vec![removed, (end..end, ")".to_owned())], Wanted::Keep))
+        Some((vec![removed, (end..end, ")".to_owned())], SelectionAfter::Keep))
     }
 
     fn slurp_backward(&self) -> Step {
@@ -316,7 +340,7 @@ impl Editor<'_> {
             self.delete(opening)
         };
         let moved = (at..at, text);
-        let selection = if self.at() < node.inner { Wanted::At(at..at) } else { Wanted::Keep };
+        let selection = if self.at() < node.inner { SelectionAfter::At(at..at) } else { SelectionAfter::Keep };
         Some((vec![moved, removed], selection))
     }
 
@@ -330,7 +354,7 @@ impl Editor<'_> {
         let apart = end < self.span(*last).start;
         let insert = (end..end, if apart { ")".to_owned() } else { ") ".to_owned() });
         let gap = if self.blank_after(close.end) { String::new() } else { " ".to_owned() };
-        Some((vec![insert, (close, gap)], Wanted::Keep))
+        Some((vec![insert, (close, gap)], SelectionAfter::Keep))
     }
 
     fn barf_backward(&self) -> Step {
@@ -350,7 +374,7 @@ impl Editor<'_> {
         // A cursor before the new opening parenthesis moves behind it, to stay in the list.
         let kept = shifted(self.at(), &edits);
         let selection = if self.at() == at { kept + added } else { kept };
-        Some((edits, Wanted::At(selection..selection)))
+        Some((edits, SelectionAfter::At(selection..selection)))
     }
 
     /// The datums that are selected whole, or the one at the cursor.
@@ -383,7 +407,7 @@ impl Editor<'_> {
             by.push(' ');
         }
         let at = node.start + offset;
-        Some((vec![(node.start..node.end, by)], Wanted::At(at..at)))
+        Some((vec![(node.start..node.end, by)], SelectionAfter::At(at..at)))
     }
 
     fn wrap(&self, open: &str, close: &str) -> Step {
@@ -392,11 +416,11 @@ impl Editor<'_> {
         }
         let Some(chosen) = self.chosen() else {
             let at = self.at() + open.len();
-            return Some((vec![(self.at()..self.at(), format!("{open}{close}"))], Wanted::At(at..at)));
+            return Some((vec![(self.at()..self.at(), format!("{open}{close}"))], SelectionAfter::At(at..at)));
         };
         let text = &self.tree.text[chosen.clone()];
         let at = chosen.start + open.len();
-        Some((vec![(chosen, format!("{open}{text}{close}"))], Wanted::At(at..at)))
+        Some((vec![(chosen, format!("{open}{text}{close}"))], SelectionAfter::At(at..at)))
     }
 
     fn splice(&self) -> Step {
@@ -407,7 +431,7 @@ impl Editor<'_> {
         let before =
             if self.blank_before(open.start) || prefixed || self.tree.children(list).is_empty() { "" } else { " " };
         let after = if self.blank_after(close.end) { "" } else { " " };
-        Some((vec![(open, before.to_owned()), (close, after.to_owned())], Wanted::Keep))
+        Some((vec![(open, before.to_owned()), (close, after.to_owned())], SelectionAfter::Keep))
     }
 
     fn drag(&self, step: isize) -> Step {
@@ -416,7 +440,7 @@ impl Editor<'_> {
         let offset = self.at().saturating_sub(self.span(current).start);
         let (edits, start) = self.swapped(current, other);
         let at = start + offset;
-        Some((edits, Wanted::At(at..at)))
+        Some((edits, SelectionAfter::At(at..at)))
     }
 
     /// Two datums in each other's place; where the first then begins.
@@ -433,7 +457,7 @@ impl Editor<'_> {
         let index = elements.iter().rposition(|id| self.span(*id).start < at)?;
         let (a, b) = (elements[index], *elements.get(index + 1)?);
         let end = self.span(b).end;
-        Some((self.swapped(a, b).0, Wanted::At(end..end)))
+        Some((self.swapped(a, b).0, SelectionAfter::At(end..end)))
     }
 
     fn kill(&self) -> Step {
@@ -447,14 +471,14 @@ impl Editor<'_> {
             let node = self.tree.node(inside);
             if node.kind == Kind::String {
                 let end = node.end.checked_sub(1).filter(|end| *end > at)?;
-                return Some((vec![(at..end, String::new())], Wanted::At(at..at)));
+                return Some((vec![(at..end, String::new())], SelectionAfter::At(at..at)));
             }
             self.span(next).end
         };
         if end <= at {
             return None;
         }
-        Some((vec![self.delete(at..end)], Wanted::At(at..at)))
+        Some((vec![self.delete(at..end)], SelectionAfter::At(at..at)))
     }
 
     fn forward(&self) -> Option<usize> {

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::backtrace;
 use super::clip::clip;
-use super::evaluate::{Ending, Evaluation, Fault};
+use super::evaluate::Evaluation;
 pub use crate::image::api::testing::RunTestsParams;
 use crate::image::api::testing::{RunTestsOutcome, TestOutcome};
+use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::text::Span;
 use crate::text::document::Document;
 
@@ -19,7 +21,7 @@ const OUTPUT: usize = 4000;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tested {
     /// How the run ended.
-    pub status: Ending,
+    pub status: EvalStatus,
     /// Every test that was run passed or was skipped, and there was one.
     pub success: bool,
     /// `fiveam`, ...
@@ -36,8 +38,8 @@ pub struct Tested {
     /// Each.
     pub tests: Vec<Value>,
     /// Why the run ended early.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Fault>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "backtrace::serialize")]
+    pub error: Option<EvalError>,
     /// The output printed outside of tests.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
@@ -45,7 +47,7 @@ pub struct Tested {
 
 impl Tested {
     /// A run without any test.
-    pub fn without_work(status: Ending, kind: String, message: String) -> Tested {
+    pub fn without_work(status: EvalStatus, kind: String, message: String) -> Tested {
         Tested {
             status,
             success: false,
@@ -55,7 +57,7 @@ impl Tested {
             errors: 0,
             skipped: 0,
             tests: Vec::new(),
-            error: Some(Fault { kind, message, backtrace: Vec::new() }),
+            error: Some(EvalError::new(kind, message)),
             output: String::new(),
         }
     }
@@ -66,12 +68,12 @@ impl From<RunTestsOutcome> for Tested {
         let RunTestsOutcome { outcome, framework, tests } = answer;
         let mut evaluation = Evaluation::from(outcome);
         evaluation.for_agent();
-        let Evaluation { status, stdout, stderr, error, .. } = evaluation;
+        let EvalOutcome { status, stdout, stderr, error, .. } = evaluation.outcome;
         let count = |status: &str| tests.iter().filter(|test| test.status == status).count();
         let (passed, failed, errors, skipped) = (count("passed"), count("failed"), count("error"), count("skipped"));
         Tested {
             status,
-            success: status == Ending::Ok && failed + errors == 0 && !tests.is_empty(),
+            success: status == EvalStatus::Ok && failed + errors == 0 && !tests.is_empty(),
             framework,
             passed,
             failed,
@@ -79,7 +81,7 @@ impl From<RunTestsOutcome> for Tested {
             skipped,
             tests: tests.iter().map(facts).collect(),
             error,
-            output: clip(&[stdout, stderr].concat(), OUTPUT).text,
+            output: clip(&[stdout.text, stderr.text].concat(), OUTPUT).text,
         }
     }
 }
@@ -124,7 +126,7 @@ pub fn summary(facts: &Tested) -> String {
 pub fn render(facts: &Tested) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
-        blocks.push(error.render());
+        blocks.push(backtrace::render(error));
     }
     if facts.error.is_none() || !facts.tests.is_empty() {
         blocks.push(summary(facts));
@@ -220,7 +222,7 @@ pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::image::api::testing::{CheckFailure, FrozenTest};
-    use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
+    use crate::model::evaluation::Clipped;
     use crate::model::frozen::Frozen;
 
     fn answer() -> RunTestsOutcome {

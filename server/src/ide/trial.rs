@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
+use super::backtrace;
 use super::clip::clip;
 use super::edit_forms::Edits;
 use super::edited_in_image::package_of;
-use super::evaluate::{Ending, Evaluation, Fault};
+use super::evaluate::Evaluation;
 use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::trial::{Called, Coverage, Trial, TriedForm};
 use crate::text::made;
 
@@ -32,8 +34,8 @@ pub struct Tried {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// The error that ended the definitions or the code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Fault>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "backtrace::serialize")]
+    pub error: Option<EvalError>,
     /// True if the error came before the code was run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_definitions: bool,
@@ -82,16 +84,17 @@ impl Tried {
     /// The result of a trial; `tests`: the code ran tests, and returned the numbers of those that
     /// passed and that did not.
     pub fn of(label: String, trial: Trial, tests: bool) -> Tried {
-        let forms: Vec<Evaluation> = trial.forms.into_iter().map(Evaluation::from).collect();
-        let ran = trial.outcome.map(Evaluation::from);
+        let bounded = |outcome| Evaluation::from(outcome).outcome;
+        let forms: Vec<EvalOutcome> = trial.forms.into_iter().map(bounded).collect();
+        let ran = trial.outcome.map(bounded);
         // The purpose of a candidate is to redefine what is there.
         let warnings =
             forms.iter().flat_map(|form| &form.warnings).filter(|one| !one.message.starts_with("redefining "));
         let findings = warnings.map(|one| format!("{}: {}", one.kind, one.message));
-        let failed = forms.iter().find(|form| form.status != Ending::Ok);
+        let failed = forms.iter().find(|form| form.status != EvalStatus::Ok);
         let passed = failed.is_none()
             && ran.as_ref().is_none_or(|ran| {
-                ran.status == Ending::Ok && !(tests && ran.values.get(1).is_some_and(|others| others != "0"))
+                ran.status == EvalStatus::Ok && !(tests && ran.values.get(1).is_some_and(|others| others.text != "0"))
             });
         Tried {
             label,
@@ -99,8 +102,8 @@ impl Tried {
             findings: findings.collect(),
             in_definitions: failed.is_some(),
             error: failed.or(ran.as_ref()).and_then(|ended| ended.error.clone()),
-            values: ran.as_ref().map(|ran| ran.values.clone()).unwrap_or_default(),
-            output: ran.as_ref().map(|ran| format!("{}{}", ran.stdout, ran.stderr)).unwrap_or_default(),
+            values: ran.iter().flat_map(|ran| &ran.values).map(|value| value.text.clone()).collect(),
+            output: ran.as_ref().map(|ran| format!("{}{}", ran.stdout.text, ran.stderr.text)).unwrap_or_default(),
             milliseconds: ran.and_then(|ran| ran.timing).map(|timing| timing.real_ms),
             calls: trial.calls,
             coverage: trial.coverage,
@@ -115,7 +118,7 @@ impl Tried {
             passed: false,
             values: Vec::new(),
             findings: Vec::new(),
-            error: Some(Fault { kind: kind.into(), message, backtrace: Vec::new() }),
+            error: Some(EvalError::new(kind, message)),
             in_definitions: true,
             calls: Vec::new(),
             coverage: Vec::new(),
@@ -144,7 +147,7 @@ impl Tried {
             let place = if self.in_definitions { " in the definitions" } else { "" };
             text += &format!("\n  [ERROR]{place} {}: {}", error.kind, error.message);
             if let Some(frame) = error.backtrace.first() {
-                text += &format!("\n  0: {}", clip(frame, VALUE).text);
+                text += &format!("\n  0: {}", clip(&frame.text, VALUE).text);
             }
         }
         if let Some(refused) = self.refused.as_ref().filter(|_| self.error.is_none()) {
@@ -187,7 +190,7 @@ impl Tried {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus};
+    use crate::model::evaluation::Clipped;
     use crate::model::trial::Missed;
 
     fn outcome(values: &[&str], error: Option<&str>) -> EvalOutcome {

@@ -5,7 +5,7 @@ use super::context::{Backend, Context, Cursor};
 use super::places::{self, Defined, Target};
 use super::texts::Texts;
 use super::types::{self, TypeOf};
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::forms::symbol_at;
 
 /// Returns the definitions of the type of the name at the cursor: of a local variable by the text,
@@ -16,9 +16,9 @@ pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let mut texts = context.texts().await;
     let (names, want) = match types::of_local(&cursor.document, cursor.offset) {
         Some(TypeOf::Unknown) => return Vec::new(),
-        Some(TypeOf::Named(names)) => (names, Want::Definitions),
-        Some(TypeOf::Returned(name)) => (vec![name], Want::Types),
-        None => (vec![written], Want::Types),
+        Some(TypeOf::Named(names)) => (names, SymbolPart::Definitions),
+        Some(TypeOf::Returned(name)) => (vec![name], SymbolPart::Types),
+        None => (vec![written], SymbolPart::Types),
     };
     let mut found = Vec::new();
     for name in names {
@@ -27,14 +27,14 @@ pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     places::distinct(found.iter().map(Defined::target))
 }
 
-/// The definitions of types with the name `name`: its own or, with [`Want::Types`], those of its
-/// value. Open texts are used for names unknown to the image.
+/// The definitions of types with the name `name`: its own or, with [`SymbolPart::Types`], those of
+/// its value. Open texts are used for names unknown to the image.
 async fn definitions<B: Backend>(
     context: &Context<B>,
     texts: &mut Texts,
     name: &str,
     package: Option<&str>,
-    want: Want,
+    want: SymbolPart,
 ) -> Vec<Defined> {
     let known = context.symbol(name, package, &[want]).await.ok();
     let mut found = places::defined_anywhere(known.as_ref(), name, package, texts).await;

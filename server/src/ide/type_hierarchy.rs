@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use super::context::{Backend, Context, Cursor};
-use super::definition_in_index::Meant;
-use super::hierarchy::{Item, Look, Named, add};
+use super::definition_in_index::TextSymbol;
+use super::hierarchy::{Item, Lookup, Named, add};
 use super::index::Packages;
 use super::references::home;
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::forms::symbol_at;
 use crate::text::names;
 use crate::text::scopes::Scopes;
@@ -32,44 +32,44 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
         return Vec::new();
     }
     let index = cursor.context.texts_index().await;
-    let mut look = Look::into(&cursor.context, &index).await;
-    look.definitions(&Named { name, package: cursor.package() }, is_type).await
+    let mut lookup = Lookup::into(&cursor.context, &index).await;
+    lookup.definitions(&Named { name, package: cursor.package() }, is_type).await
 }
 
 /// The direct superclasses, as far as they are defined in a file.
 pub async fn supertypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
-    let mut look = Look::into(context, &index).await;
+    let mut lookup = Lookup::into(context, &index).await;
     let mut names: Vec<Named> = Vec::new();
-    for (_, one) in super::definition_in_index::indexed(&index, &Meant::of(&index, named), is_class) {
+    for (_, one) in super::definition_in_index::indexed(&index, &TextSymbol::of(&index, named), is_class) {
         names.extend(one.supers.iter().map(|name| Named { name: name.clone(), package: one.package.clone() }));
     }
-    let known = look.known(named, &[Want::Class]).await;
+    let known = lookup.known(named, &[SymbolPart::Class]).await;
     let supers = known.class.map(|class| class.supers).unwrap_or_default();
     names.extend(supers.into_iter().map(|name| Named { name, package: named.package.clone() }));
-    located(&mut look, &names).await
+    located(&mut lookup, &names).await
 }
 
 /// The direct subclasses, as far as they are defined in a file.
 pub async fn subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
-    let mut look = Look::into(context, &index).await;
+    let mut lookup = Lookup::into(context, &index).await;
     let packages = index.packages();
-    let below = Below::of(&packages, &look);
-    below.direct(&packages, &mut look, named).await
+    let below = Subclasses::of(&packages, &lookup);
+    below.direct(&packages, &mut lookup, named).await
 }
 
 /// The subclasses of all levels, the nearer first.
 pub async fn all_subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
-    let mut look = Look::into(context, &index).await;
+    let mut lookup = Lookup::into(context, &index).await;
     let packages = index.packages();
-    let below = Below::of(&packages, &look);
+    let below = Subclasses::of(&packages, &lookup);
     let mut found: Vec<Item> = Vec::new();
     let mut waiting = vec![named.clone()];
     let mut next = 0;
     while next < waiting.len() && found.len() < MOST {
-        for item in below.direct(&packages, &mut look, &waiting[next].clone()).await {
+        for item in below.direct(&packages, &mut lookup, &waiting[next].clone()).await {
             let before = found.len();
             let symbol = item.symbol.clone();
             add(&mut found, [item]);
@@ -81,38 +81,43 @@ pub async fn all_subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Ve
 }
 
 /// The definitions of some classes.
-async fn located<B: Backend>(look: &mut Look<'_, B>, names: &[Named]) -> Vec<Item> {
+async fn located<B: Backend>(lookup: &mut Lookup<'_, B>, names: &[Named]) -> Vec<Item> {
     let mut found = Vec::new();
     for named in names {
-        let items = look.definitions(named, is_class).await;
+        let items = lookup.definitions(named, is_class).await;
         add(&mut found, items);
     }
     found
 }
 
 /// The classes of the texts by their superclasses: home package and name.
-struct Below(HashMap<(String, String), Vec<Named>>);
+struct Subclasses(HashMap<(String, String), Vec<Named>>);
 
-impl Below {
-    fn of<B>(packages: &Packages<'_>, look: &Look<'_, B>) -> Below {
+impl Subclasses {
+    fn of<B>(packages: &Packages<'_>, lookup: &Lookup<'_, B>) -> Subclasses {
         let mut below: HashMap<_, Vec<Named>> = HashMap::new();
-        for one in look.index.files.iter().flat_map(|file| &file.definitions) {
+        for one in lookup.index.files.iter().flat_map(|file| &file.definitions) {
             for name in one.supers.iter().filter_map(|written| names::symbol(written).map(|symbol| (written, symbol))) {
                 let of = (home(packages, name.0, one.package.as_deref()), name.1.name);
                 below.entry(of).or_default().push(Named { name: one.written.clone(), package: one.package.clone() });
             }
         }
-        Below(below)
+        Subclasses(below)
     }
 
-    async fn direct<B: Backend>(&self, packages: &Packages<'_>, look: &mut Look<'_, B>, named: &Named) -> Vec<Item> {
+    async fn direct<B: Backend>(
+        &self,
+        packages: &Packages<'_>,
+        lookup: &mut Lookup<'_, B>,
+        named: &Named,
+    ) -> Vec<Item> {
         let name = names::symbol(&named.name).map(|symbol| symbol.name).unwrap_or_default();
         let of = (home(packages, &named.name, named.package.as_deref()), name);
         let mut names = self.0.get(&of).cloned().unwrap_or_default();
-        let known = look.known(named, &[Want::Class]).await;
+        let known = lookup.known(named, &[SymbolPart::Class]).await;
         let subclasses = known.class.map(|class| class.subclasses).unwrap_or_default();
         names.extend(subclasses.into_iter().map(|name| Named { name, package: named.package.clone() }));
-        located(look, &names).await
+        located(lookup, &names).await
     }
 }
 

@@ -118,7 +118,7 @@ fn made(form: &Form, value: &Node) -> Option<TypeOf> {
 mod tests {
     use super::*;
 
-    fn told(source: &str) -> String {
+    fn described(source: &str) -> String {
         let caret = source.chars().position(|char| char == '‸').expect("a caret");
         match of_local(&Document::new(&source.replace('‸', ""), 0), caret) {
             None => "no local".into(),
@@ -146,7 +146,7 @@ mod tests {
             ("(handler-case (g) (zoo:oops (e) (h e‸)))", "zoo:oops"),
             ("(g a‸)", "no local"),
         ] {
-            assert_eq!(told(source), expected, "{source}");
+            assert_eq!(described(source), expected, "{source}");
         }
     }
 }

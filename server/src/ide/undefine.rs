@@ -1,11 +1,11 @@
-//! What a name stands for, to be removed from the image.
+//! The definitions of a name, to be removed from the image.
 
 use super::context::Backend;
 use crate::image::api::undefine::{Removable, RemovableParts};
 pub use crate::image::api::undefine::{Undefine, WrittenMethod};
 use crate::model::image::ImageError;
 
-/// What can be removed of a name as written in a package.
+/// The definitions that can be removed of a name, as written in a package.
 ///
 /// # Errors
 /// The symbol is not there or its package is locked; the image does not answer.

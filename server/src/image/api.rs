@@ -39,6 +39,9 @@ pub trait Operation: Serialize + Send + Sync + 'static {
     /// True if the operation runs in its session's thread, after the session's earlier
     /// evaluations. Its deadline then begins with its turn.
     const IN_TURN: bool = false;
+    /// True if in a copy the operation may have threads and sockets of its own, where the person's
+    /// settings say so (`eval.in_copy`).
+    const IS_UNDER_TEST: bool = false;
     /// The type of the answer.
     type Answer: serde::de::DeserializeOwned + Send + 'static;
 }

@@ -8,26 +8,20 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use include_dir::{Dir, include_dir};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
-use tokio::io::AsyncReadExt;
-use tokio::process::Command;
 
-use super::excerpt::{clock_advice, clock_fault, excerpt, heap_fault};
+use super::build::{self, build};
 use super::probe::version;
-use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
 use crate::fault::{self, Call};
 
 /// The Lisp sources, embedded when this binary was built (server/build.rs makes Cargo watch them).
 static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 
-/// The time limit of a build, which normally takes seconds.
-pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(600);
 /// The age after its last use at which an entry is removed.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -161,7 +155,13 @@ impl Cache {
 
     /// Builds the entry, unless another host has done so in the meantime. Dropping the future ends
     /// the build.
-    pub(crate) async fn build(&self, program: &Program, workspace: &Path) -> Result<Start, CoreError> {
+    /// `say` is given how far it is.
+    pub(crate) async fn build(
+        &self,
+        program: &Program,
+        workspace: &Path,
+        say: impl FnMut(&str),
+    ) -> Result<Start, CoreError> {
         let cannot = |error: io::Error| CoreError::Cache {
             directory: self.directory.display().to_string(),
             error: error.to_string(),
@@ -177,7 +177,9 @@ impl Cache {
         let sources = scratch.path().join("lisp");
         extract(&LISP, &sources).map_err(cannot)?;
         let output = scratch.path().join(entry.path().file_name().unwrap_or_default());
-        run_build(program, workspace, &sources.join("boot.lisp"), &output).await?;
+        let built = build(program, workspace, &sources.join("boot.lisp"), &output, say).await;
+        let name = || program.path.display().to_string();
+        built.map_err(|build::Failed { how, last }| CoreError::Build { program: name(), how, last })?;
         // Independent of the umask: another user could load code into an image that starts from
         // this file.
         fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
@@ -207,7 +209,7 @@ impl Cache {
             let name = entry.file_name().to_string_lossy().into_owned();
             let limit = match () {
                 () if name.starts_with("image-") && entry.path() != used.path() => STALE,
-                () if name.starts_with("build-") => 4 * BUILD_LIMIT,
+                () if name.starts_with("build-") => 4 * build::LIMIT,
                 () => continue,
             };
             let age =
@@ -289,67 +291,6 @@ fn extract(directory: &Dir<'_>, target: &Path) -> io::Result<()> {
 
 fn is_tests(directory: &Dir<'_>) -> bool {
     directory.path() == Path::new("tests")
-}
-
-/// Runs lisp/boot.lisp, which writes the file that `CONSORT_OUTPUT` names.
-async fn run_build(program: &Program, workspace: &Path, boot: &Path, output: &Path) -> Result<(), CoreError> {
-    let failed =
-        |how: String, last: String| CoreError::Build { program: program.path.display().to_string(), how, last };
-    // Both streams go into one pipe, so that the lines keep the order in which they were written.
-    let (mut reader, child) = (|| {
-        let (read, write) = io::pipe()?;
-        let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(read.into())?;
-        let mut command = Command::new(&program.path);
-        command
-            .args(&program.arguments)
-            .args(["--noinform", "--no-sysinit", "--no-userinit", "--non-interactive", "--load"])
-            .arg(boot)
-            .args(["--eval", "(consort:build)"])
-            .current_dir(workspace)
-            .env("CONSORT_OUTPUT", output)
-            .stdout(Stdio::from(write.try_clone()?))
-            .stderr(Stdio::from(write));
-        Ok::<_, io::Error>((reader, start_helper(&mut command)?))
-    })()
-    .map_err(|error| failed(format!("could not be started: {error}"), String::new()))?;
-    let mut child = child;
-    let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
-    let mut printed: Vec<u8> = Vec::new();
-    let ended = crate::steady::timeout(BUILD_LIMIT, async {
-        let mut bytes = vec![0; 8192];
-        loop {
-            let count = reader.read(&mut bytes).await?;
-            if count == 0 {
-                return child.wait().await;
-            }
-            printed.extend_from_slice(&bytes[..count]);
-            let over = printed.len().saturating_sub(64 << 10);
-            printed.drain(..over);
-        }
-    })
-    .await;
-    let how = match ended {
-        Ok(Ok(status)) if status.success() && output.exists() => return Ok(()),
-        Ok(Ok(status)) if status.success() => "wrote nothing".to_owned(),
-        Ok(Ok(status)) => describe(status),
-        Ok(Err(error)) => format!("cannot be followed: {error}"),
-        Err(_) => {
-            if let Some(group) = group {
-                kill_group(group);
-            }
-            format!("did not end within {} s", BUILD_LIMIT.as_secs())
-        }
-    };
-    let mut last = excerpt(&printed);
-    if clock_fault(&String::from_utf8_lossy(&printed)) {
-        last = clock_advice();
-    }
-    if heap_fault(&last).is_some() {
-        last.push_str(
-            "\nSBCL cannot map its heap: raise the limit of this process's memory (`ulimit -v`), then restart the image.",
-        );
-    }
-    Err(failed(how, last))
 }
 
 /// Checks the program with [`probe`](super::probe). A command that does not know `--version` may

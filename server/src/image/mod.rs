@@ -4,11 +4,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
 pub mod api;
+mod build;
 mod core;
 mod evaluate;
 pub mod excerpt;
 pub(crate) mod frames;
 mod handle;
+mod hang;
 pub(crate) mod instance;
 pub(crate) mod lines;
 pub(crate) mod link;
@@ -16,6 +18,7 @@ pub(crate) mod pipes;
 mod plan;
 pub mod probe;
 pub(crate) mod process;
+mod process_table;
 pub(crate) mod program;
 pub mod programs;
 mod rate;

@@ -80,7 +80,7 @@ struct Capture {
 
 /// The receiver of lines that belong to no evaluation: the line, and whether it came on descriptor
 /// 2.
-pub(crate) type Tell = Arc<dyn Fn(String, bool) + Send + Sync>;
+pub(crate) type LineSink = Arc<dyn Fn(String, bool) + Send + Sync>;
 
 /// The output of one descriptor, and its receivers.
 struct Sink {
@@ -88,7 +88,7 @@ struct Sink {
     captures: Vec<Capture>,
     line: Vec<u8>,
     rate: Rate,
-    tell: Tell,
+    tell: LineSink,
     /// The last bytes, of any evaluation or none, and the time at which they came.
     last: VecDeque<u8>,
     last_at: Option<Instant>,
@@ -144,7 +144,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn open(descriptor: OwnedFd, stderr: bool, tell: Tell, runtime: &Handle) -> io::Result<Arc<Pipe>> {
+    fn open(descriptor: OwnedFd, stderr: bool, tell: LineSink, runtime: &Handle) -> io::Result<Arc<Pipe>> {
         let _entered = runtime.enter();
         let descriptor = Receiver::from_owned_fd(descriptor)?;
         let sink = Sink {
@@ -219,7 +219,7 @@ pub(crate) struct Pipes {
 
 impl Pipes {
     /// Reads `out` and `err` until they end; lines of no evaluation go to `tell`.
-    pub(crate) fn open(out: OwnedFd, err: OwnedFd, tell: Tell, runtime: &Handle) -> io::Result<Pipes> {
+    pub(crate) fn open(out: OwnedFd, err: OwnedFd, tell: LineSink, runtime: &Handle) -> io::Result<Pipes> {
         let out = Pipe::open(out, false, tell.clone(), runtime)?;
         Ok(Pipes { out, err: Pipe::open(err, true, tell, runtime)? })
     }
@@ -273,18 +273,18 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn pipes(told: &Arc<Mutex<Vec<String>>>) -> (std::io::PipeWriter, std::io::PipeWriter, Pipes) {
+    fn pipes(lines: &Arc<Mutex<Vec<String>>>) -> (std::io::PipeWriter, std::io::PipeWriter, Pipes) {
         let (out, out_writer) = std::io::pipe().unwrap();
         let (err, err_writer) = std::io::pipe().unwrap();
-        let told = told.clone();
-        let tell: Tell = Arc::new(move |line, _| lock(&told).push(line));
+        let lines = lines.clone();
+        let tell: LineSink = Arc::new(move |line, _| lock(&lines).push(line));
         (out_writer, err_writer, Pipes::open(out.into(), err.into(), tell, &Handle::current()).unwrap())
     }
 
     #[tokio::test]
     async fn what_is_printed_belongs_to_the_only_evaluation_and_to_nobody_when_there_are_two() {
-        let told = Arc::default();
-        let (mut out, mut err, pipes) = pipes(&told);
+        let lines = Arc::default();
+        let (mut out, mut err, pipes) = pipes(&lines);
         out.write_all(b"before\n").unwrap();
         pipes.begin(1, None);
         out.write_all(b"alone").unwrap();
@@ -296,13 +296,13 @@ mod tests {
         let (stdout, stderr) = pipes.end(1);
         assert_eq!((stdout.text.as_str(), stdout.omitted), ("alone", 0));
         assert_eq!(stderr.text, "gr\u{fc}n\n\u{ff}");
-        assert_eq!(*lock(&told), ["before", "whose?"]);
+        assert_eq!(*lock(&lines), ["before", "whose?"]);
     }
 
     #[tokio::test]
     async fn a_flood_is_clipped_and_lines_are_rationed() {
-        let told = Arc::default();
-        let (mut out, err, pipes) = pipes(&told);
+        let lines = Arc::default();
+        let (mut out, err, pipes) = pipes(&lines);
         pipes.begin(1, None);
         let flood = std::thread::spawn(move || {
             out.write_all(b"first ").unwrap();
@@ -322,7 +322,7 @@ mod tests {
             out.write_all(&b"line\n".repeat(100)).unwrap();
             pipes.out.drain(&mut lock(&pipes.out.sink));
         }
-        let lines = lock(&told).len();
+        let lines = lock(&lines).len();
         assert!((500..2000).contains(&lines), "{lines}");
         assert_eq!(pipes.last_lines().len(), LAST_LINES);
         drop(err);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 use super::process::PidHandle;
+use super::process_table::{self, Entry};
 
 /// The time that programs have to end after SIGTERM, and after SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -36,15 +37,6 @@ pub struct Program {
     pub command: String,
 }
 
-/// A line of the table of processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    pid: u32,
-    parent: u32,
-    group: u32,
-    zombie: bool,
-}
-
 /// Makes this process the reaper of its descendants, and reaps them. For the host's process, whose
 /// only image is the one whose programs are then known. Must be called on a Tokio runtime.
 pub fn adopt_orphans() {
@@ -57,7 +49,7 @@ pub fn adopt_orphans() {
             );
             return;
         }
-        let earlier = among(&table(), std::process::id(), &[], &[]);
+        let earlier = among(&process_table::read(), std::process::id(), &[], &[]);
         use tokio::signal::unix::{SignalKind, signal};
         let adopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into);
         match adopted.and_then(|()| signal(SignalKind::child())) {
@@ -85,7 +77,7 @@ pub fn list() -> Vec<Program> {
 pub(crate) async fn end() -> Vec<Program> {
     let ended = blocking(list).await;
     let begun = Instant::now();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let left = blocking(running).await;
         if left.is_empty() {
@@ -99,8 +91,8 @@ pub(crate) async fn end() -> Vec<Program> {
         for pid in left {
             if kill {
                 PidHandle::new(pid).iter().for_each(PidHandle::kill);
-            } else if !told.contains(&pid) {
-                told.push(pid);
+            } else if !reported.contains(&pid) {
+                reported.push(pid);
                 // A stopped program sees SIGTERM when it goes on.
                 signal(pid, Signal::TERM);
                 signal(pid, Signal::CONT);
@@ -128,7 +120,7 @@ fn running() -> Vec<u32> {
     let Some(earlier) = EARLIER.get() else { return Vec::new() };
     // No process of the host's own is started between the two looks.
     let mut own = super::process::spawning();
-    let table = table();
+    let table = process_table::read();
     // A number is given again once neither a process nor a group has it.
     own.retain(|pid| table.iter().any(|entry| entry.pid == *pid || entry.group == *pid));
     among(&table, std::process::id(), &own.iter().copied().collect::<Vec<_>>(), earlier)
@@ -138,7 +130,7 @@ fn running() -> Vec<u32> {
 fn reap() {
     let own = super::process::spawning();
     let host = std::process::id();
-    for entry in table() {
+    for entry in process_table::read() {
         if entry.zombie && entry.parent == host && !own.contains(&entry.pid) {
             let pid = Pid::from_raw(entry.pid.cast_signed());
             let _ = rustix::process::waitpid(pid, rustix::process::WaitOptions::NOHANG); // it has ended
@@ -167,23 +159,6 @@ fn among(table: &[Entry], host: u32, own: &[u32], earlier: &[u32]) -> Vec<u32> {
     table.iter().filter(is_program).map(|entry| entry.pid).collect()
 }
 
-/// Returns the table of processes; empty where the system has no /proc.
-fn table() -> Vec<Entry> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // A process may end between being listed and being read.
-    pids.filter_map(|pid| entry(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)).collect()
-}
-
-/// Reads a line of proc_pid_stat(5): `PID (NAME) STATE PPID PGRP ...`, where the name may contain
-/// anything.
-fn entry(pid: u32, stat: &[u8]) -> Option<Entry> {
-    let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let mut fields = std::str::from_utf8(&stat[behind..]).ok()?.split_ascii_whitespace();
-    let zombie = matches!(fields.next()?, "Z" | "X");
-    Some(Entry { pid, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()?, zombie })
-}
-
 fn command(pid: u32) -> String {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).replace('\0', " ");
@@ -196,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_the_host_did_not_start_is_a_program() {
-        let entry = |pid, parent, group| Entry { pid, parent, group, zombie: false };
+        let entry = |pid, parent, group| Entry { pid, parent, group, zombie: false, busy: false, ticks: 0 };
         let table = [
             entry(1, 0, 1),
             entry(10, 1, 10),  // the host
@@ -211,13 +186,5 @@ mod tests {
         assert_eq!(among(&table, 10, &[20], &[]), [30, 31, 40]);
         assert_eq!(among(&table, 10, &[20], &[30]), [40], "they were there before the host, and so is what they start");
         assert_eq!(among(&table, 50, &[], &[]), [0; 0]);
-    }
-
-    #[test]
-    fn a_line_of_the_table_is_read_whatever_the_name() {
-        let read = entry(7, b"7 (a) Z 9 (b)) S 3 4 4 0 -1 4194304").unwrap();
-        assert_eq!(read, Entry { pid: 7, parent: 3, group: 4, zombie: false });
-        assert!(entry(7, b"7 (a) Z 3 4").unwrap().zombie);
-        assert_eq!(entry(7, b"7 (a"), None);
     }
 }

@@ -13,9 +13,10 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use super::core::Start;
 use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, InputFrame, InputOverFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
+use super::hang::{Steps, hangs};
 use super::instance::Instance;
 use super::link::{LEFT, Link, Volunteered, lock};
-use super::pipes::{Pipes, Tell};
+use super::pipes::{LineSink, Pipes};
 use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
 use super::rate::Rate;
@@ -91,6 +92,7 @@ impl Running {
         })?;
         let running = slot.insert(running);
         let name = program.path.display();
+        let (leader, steps) = (running.child.id().unwrap_or_default(), Steps::default());
         let ready = tokio::select! {
             biased;
             Ok(ready) = &mut ready => ready,
@@ -108,6 +110,11 @@ impl Running {
             }
             () = crate::steady::sleep(READY) => {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
+                return Err(NotReady { reason, fault: Fault::Mute });
+            }
+            // Another command may load init files of its own first, which wait for a network.
+            how = hangs(leader, &steps, || {}), if program.plain => {
+                let reason = running.explain(&format!("{name} {how} before it was ready"));
                 return Err(NotReady { reason, fault: Fault::Mute });
             }
         };
@@ -145,7 +152,7 @@ impl Running {
         let Started { child, link, out, err } = start(&launch)?;
         let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let heard = events.clone();
-        let tell: Tell = Arc::new(move |text, stderr| {
+        let tell: LineSink = Arc::new(move |text, stderr| {
             let _ = heard.send(ImageEvent::Printed { text, stderr }); // the session may have ended
         });
         let pipes = Pipes::open(out, err, tell, &runtime.handle)?;

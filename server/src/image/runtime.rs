@@ -8,7 +8,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
-use super::core::{BUILD_LIMIT, Cache};
+use super::build;
+use super::core::Cache;
 use super::instance::Instance;
 use super::link::lock;
 use super::plan::{Plan, Restoration};
@@ -180,7 +181,7 @@ impl Runtime {
                 Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
                 Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
                 // A build has its own time limit, and its result serves later calls too.
-                Phase::Building(what) => (BUILD_LIMIT, busy(what, BUILD_LIMIT)),
+                Phase::Building(what) => (build::LIMIT, busy(what, build::LIMIT)),
             };
             let changed = crate::steady::timeout(wait, phase.changed()).await;
             if !changed.is_ok_and(|change| change.is_ok()) {

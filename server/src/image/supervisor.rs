@@ -202,8 +202,10 @@ impl Supervisor {
 
     async fn build(&self, program: &Program) -> Result<Start, String> {
         let what = if program.plain { "building the image's core, once" } else { "compiling Consort's Lisp, once" };
-        self.runtime.enter(Phase::Building(what.into()));
-        self.runtime.cache.build(program, &self.runtime.workspace).await.map_err(|error| error.to_string())
+        let runtime = &self.runtime;
+        runtime.enter(Phase::Building(what.into()));
+        let say = |step: &str| runtime.enter(Phase::Building(format!("{what} ({step})")));
+        runtime.cache.build(program, &runtime.workspace, say).await.map_err(|error| error.to_string())
     }
 
     fn ready(&mut self, instance: Arc<Instance>, restoration: Restoration) {

@@ -195,7 +195,7 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
 /// The argument of a command without parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct NoArgument {}
 
 /// Parses the argument of a command.
 fn argument<T: Command>(arguments: Vec<Value>) -> Result<T::Argument> {
@@ -215,7 +215,7 @@ fn argument<T: Command>(arguments: Vec<Value>) -> Result<T::Argument> {
 }
 
 /// A position in a document.
-struct At {
+struct PositionArgument {
     document: Document,
     offset: usize,
     /// The package in force there, if the document specifies one.
@@ -223,12 +223,12 @@ struct At {
 }
 
 /// The position in one of the client's open documents.
-async fn at_place(connection: &Connection, uri: &Url, position: Position) -> Result<At> {
+async fn at_place(connection: &Connection, uri: &Url, position: Position) -> Result<PositionArgument> {
     let document = connection.session.document(connection.client, uri.as_str());
     let Some(document) = document.await else { return Err(no_document(uri)) };
     let offset = to_offset(document.text(), from_proto::position(position), connection.negotiated().encoding);
     let package = package_at(&document, offset);
-    Ok(At { document, offset, package })
+    Ok(PositionArgument { document, offset, package })
 }
 
 /// A timeout in seconds, checked to be a valid duration.

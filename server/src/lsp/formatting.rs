@@ -11,7 +11,7 @@ use crate::bounded_file;
 use crate::config::dir_locals;
 use crate::ide::format::rules::Bodies;
 use crate::ide::format::user_rules::{Rule, of_dir_locals};
-use crate::ide::format::{Change, Options, Wanted, format};
+use crate::ide::format::{Change, IndentRange, Options, format};
 use crate::ide::symbol_kinds::{by_package, kinds};
 use crate::session::requests;
 use crate::text::decode;
@@ -31,7 +31,7 @@ pub(super) async fn document(
     params: DocumentFormattingParams,
 ) -> Result<Option<Vec<TextEdit>>> {
     let source = Source::of(connection, &params.text_document.uri).await?;
-    let wanted = |_: &Text| Wanted { lines: 0..usize::MAX, typing: false };
+    let wanted = |_: &Text| IndentRange { lines: 0..usize::MAX, typing: false };
     indented(connection, &source, wanted, options(&params.options)).await
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn range(
         let line = |byte: usize| text.string[..byte].matches('\n').count();
         // A range that ends at the start of a line does not touch this line.
         let last = if end > start && text.string[..end].ends_with('\n') { line(end) - 1 } else { line(end) };
-        Wanted { lines: line(start)..last + 1, typing: false }
+        IndentRange { lines: line(start)..last + 1, typing: false }
     };
     indented(connection, &source, wanted, options(&params.options)).await
 }
@@ -60,7 +60,7 @@ pub(super) async fn on_type(
     let source = Source::of(connection, &place.text_document.uri).await?;
     let wanted = move |text: &Text| {
         let line = text.string[..text.byte(place.position)].matches('\n').count();
-        Wanted { lines: line..line + 1, typing: true }
+        IndentRange { lines: line..line + 1, typing: true }
     };
     indented(connection, &source, wanted, options(&params.options)).await
 }
@@ -68,7 +68,7 @@ pub(super) async fn on_type(
 async fn indented(
     connection: &Connection,
     source: &Source,
-    wanted: impl FnOnce(&Text) -> Wanted + Send + 'static,
+    wanted: impl FnOnce(&Text) -> IndentRange + Send + 'static,
     options: Options,
 ) -> Result<Option<Vec<TextEdit>>> {
     let (mut bodies, asked) = source

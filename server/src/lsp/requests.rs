@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use lsp_types::*;
 use serde_json::{Value, json};
 use tower_lsp::LanguageServer;
-use tower_lsp::jsonrpc::Result;
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::connection::{Connection, path};
 use super::notifier::Notifier;
@@ -91,130 +91,133 @@ impl LanguageServer for Connection {
     }
 
     async fn diagnostic(&self, params: DocumentDiagnosticParams) -> Result<DocumentDiagnosticReportResult> {
-        pull::document(self, params).await
+        self.read(pull::document(self, params)).await
     }
 
     async fn workspace_diagnostic(&self, params: WorkspaceDiagnosticParams) -> Result<WorkspaceDiagnosticReportResult> {
-        pull::workspace(self, params).await
+        self.read(pull::workspace(self, params)).await
     }
 
     async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
         let snapshot = self.session.snapshot(self.client, params.text_document.uri.as_str(), false);
         let open = self.session.open_documents();
-        match snapshot.await {
-            Some(snapshot) => Ok(Some(actions::offer(self, params, snapshot, open.await).await)),
-            None => Ok(None),
-        }
+        let offer = async move {
+            match snapshot.await {
+                Some(snapshot) => Ok(Some(actions::offer(self, params, snapshot, open.await).await)),
+                None => Ok(None),
+            }
+        };
+        self.read(offer).await
     }
 
     async fn code_action_resolve(&self, action: CodeAction) -> Result<CodeAction> {
-        Ok(actions::resolve(self, action).await)
+        self.read(async move { Ok(actions::resolve(self, action).await) }).await
     }
 
     async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
-        super::completion::complete(self, params).await
+        self.read(super::completion::complete(self, params)).await
     }
 
     async fn completion_resolve(&self, item: CompletionItem) -> Result<CompletionItem> {
-        super::completion::resolve(self, item).await
+        self.read(super::completion::resolve(self, item)).await
     }
 
     async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
-        super::hover::hover(self, params).await
+        self.read(super::hover::hover(self, params)).await
     }
 
     async fn signature_help(&self, params: SignatureHelpParams) -> Result<Option<SignatureHelp>> {
-        super::signature::help(self, params).await
+        self.read(super::signature::help(self, params)).await
     }
 
     async fn goto_definition(&self, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
-        super::definition::definition(self, params).await
+        self.read(super::definition::definition(self, params)).await
     }
 
     async fn goto_implementation(
         &self,
         params: request::GotoImplementationParams,
     ) -> Result<Option<request::GotoImplementationResponse>> {
-        super::definition::implementation(self, params).await
+        self.read(super::definition::implementation(self, params)).await
     }
 
     async fn goto_type_definition(
         &self,
         params: request::GotoTypeDefinitionParams,
     ) -> Result<Option<request::GotoTypeDefinitionResponse>> {
-        super::type_definition::find(self, params).await
+        self.read(super::type_definition::find(self, params)).await
     }
 
     async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
-        super::inlay_hints::hints(self, params).await
+        self.read(super::inlay_hints::hints(self, params)).await
     }
 
     async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
-        super::references::references(self, params).await
+        self.read(super::references::references(self, params)).await
     }
 
     async fn linked_editing_range(&self, params: LinkedEditingRangeParams) -> Result<Option<LinkedEditingRanges>> {
-        super::linked_names::places(self, params).await
+        self.read(super::linked_names::places(self, params)).await
     }
 
     async fn document_link(&self, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {
-        super::links::links(self, params).await
+        self.read(super::links::links(self, params)).await
     }
 
     async fn prepare_call_hierarchy(
         &self,
         params: CallHierarchyPrepareParams,
     ) -> Result<Option<Vec<CallHierarchyItem>>> {
-        hierarchies::prepare_calls(self, params).await
+        self.read(hierarchies::prepare_calls(self, params)).await
     }
 
     async fn incoming_calls(
         &self,
         params: CallHierarchyIncomingCallsParams,
     ) -> Result<Option<Vec<CallHierarchyIncomingCall>>> {
-        hierarchies::incoming(self, params).await
+        self.read(hierarchies::incoming(self, params)).await
     }
 
     async fn outgoing_calls(
         &self,
         params: CallHierarchyOutgoingCallsParams,
     ) -> Result<Option<Vec<CallHierarchyOutgoingCall>>> {
-        hierarchies::outgoing(self, params).await
+        self.read(hierarchies::outgoing(self, params)).await
     }
 
     async fn prepare_type_hierarchy(
         &self,
         params: TypeHierarchyPrepareParams,
     ) -> Result<Option<Vec<TypeHierarchyItem>>> {
-        hierarchies::prepare_types(self, params).await
+        self.read(hierarchies::prepare_types(self, params)).await
     }
 
     async fn supertypes(&self, params: TypeHierarchySupertypesParams) -> Result<Option<Vec<TypeHierarchyItem>>> {
-        hierarchies::supertypes(self, params).await
+        self.read(hierarchies::supertypes(self, params)).await
     }
 
     async fn subtypes(&self, params: TypeHierarchySubtypesParams) -> Result<Option<Vec<TypeHierarchyItem>>> {
-        hierarchies::subtypes(self, params).await
+        self.read(hierarchies::subtypes(self, params)).await
     }
 
     async fn prepare_rename(&self, params: TextDocumentPositionParams) -> Result<Option<PrepareRenameResponse>> {
-        super::rename::prepare(self, params).await
+        self.read(super::rename::prepare(self, params)).await
     }
 
     async fn rename(&self, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
-        super::rename::rename(self, params).await
+        self.read(super::rename::rename(self, params)).await
     }
 
     async fn symbol(&self, params: WorkspaceSymbolParams) -> Result<Option<Vec<SymbolInformation>>> {
-        super::workspace_symbols::symbols(self, params).await
+        self.read(super::workspace_symbols::symbols(self, params)).await
     }
 
     async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
-        Ok(Some(lenses::of_document(self, params).await))
+        self.read(async move { Ok(Some(lenses::of_document(self, params).await)) }).await
     }
 
     async fn code_lens_resolve(&self, lens: CodeLens) -> Result<CodeLens> {
-        Ok(lenses::resolve(self, lens).await)
+        self.read(async move { Ok(lenses::resolve(self, lens).await) }).await
     }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
@@ -222,49 +225,49 @@ impl LanguageServer for Connection {
     }
 
     async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
-        texts::document_symbol(self, params).await
+        self.read(texts::document_symbol(self, params)).await
     }
 
     async fn document_highlight(&self, params: DocumentHighlightParams) -> Result<Option<Vec<DocumentHighlight>>> {
-        texts::document_highlight(self, params).await
+        self.read(texts::document_highlight(self, params)).await
     }
 
     async fn folding_range(&self, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
-        texts::folding_range(self, params).await
+        self.read(texts::folding_range(self, params)).await
     }
 
     async fn selection_range(&self, params: SelectionRangeParams) -> Result<Option<Vec<SelectionRange>>> {
-        texts::selection_range(self, params).await
+        self.read(texts::selection_range(self, params)).await
     }
 
     async fn semantic_tokens_full(&self, params: SemanticTokensParams) -> Result<Option<SemanticTokensResult>> {
-        tokens::full(self, params).await
+        self.read(tokens::full(self, params)).await
     }
 
     async fn semantic_tokens_full_delta(
         &self,
         params: SemanticTokensDeltaParams,
     ) -> Result<Option<SemanticTokensFullDeltaResult>> {
-        tokens::delta(self, params).await
+        self.read(tokens::delta(self, params)).await
     }
 
     async fn semantic_tokens_range(
         &self,
         params: SemanticTokensRangeParams,
     ) -> Result<Option<SemanticTokensRangeResult>> {
-        tokens::range(self, params).await
+        self.read(tokens::range(self, params)).await
     }
 
     async fn formatting(&self, params: DocumentFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-        formatting::document(self, params).await
+        self.read(formatting::document(self, params)).await
     }
 
     async fn range_formatting(&self, params: DocumentRangeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-        formatting::range(self, params).await
+        self.read(formatting::range(self, params)).await
     }
 
     async fn on_type_formatting(&self, params: DocumentOnTypeFormattingParams) -> Result<Option<Vec<TextEdit>>> {
-        formatting::on_type(self, params).await
+        self.read(formatting::on_type(self, params)).await
     }
 
     async fn did_change_configuration(&self, params: DidChangeConfigurationParams) {
@@ -293,6 +296,17 @@ impl LanguageServer for Connection {
 }
 
 impl Connection {
+    /// Handles a request that only reads, within the time that it may take.
+    async fn read<T>(&self, handler: impl Future<Output = Result<T>>) -> Result<T> {
+        // A failed request (LSP 3.17), which is no mistake of the server or the client.
+        let too_long = |error: requests::TooLong| Error {
+            code: ErrorCode::ServerError(-32803),
+            message: error.to_string().into(),
+            data: None,
+        };
+        requests::reading(handler).await.unwrap_or_else(|error| Err(too_long(error)))
+    }
+
     /// Starts to send session events to the client. Not before `initialize` is answered (LSP
     /// 3.17).
     fn tell(&self) {

@@ -9,14 +9,13 @@ use lsp_types::{
     TextDocumentEdit, TextEdit, Url, WorkspaceEdit,
 };
 use ropey::Rope;
-use serde_json::{Value, json};
+use serde_json::json;
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 use super::negotiated::Negotiated;
 use crate::ide::files;
 use crate::ide::places::Target;
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
-use crate::model::evaluation::{Clipped, EvalOutcome};
 use crate::model::image::ImageError;
 use crate::session::{Level, uri_of_path};
 use crate::shown;
@@ -177,24 +176,6 @@ pub(super) fn message_type(level: Level) -> MessageType {
         Level::Warning => MessageType::WARNING,
         Level::Info => MessageType::INFO,
     }
-}
-
-/// The result of `consort.eval`.
-pub(super) fn outcome(outcome: &EvalOutcome) -> Value {
-    let values: Vec<&str> = outcome.values.iter().map(|value| value.text.as_str()).collect();
-    let clipped = [&outcome.stdout, &outcome.stderr];
-    let omitted: usize = outcome.values.iter().chain(clipped).map(|Clipped { omitted, .. }| omitted).sum();
-    json!({
-        "status": outcome.status,
-        "values": values,
-        "stdout": outcome.stdout.text,
-        "stderr": outcome.stderr.text,
-        "omitted": omitted,
-        "warnings": outcome.warnings,
-        "error": outcome.error,
-        "timing": outcome.timing,
-        "package": outcome.package,
-    })
 }
 
 /// The error of a failed call. LSP 3.17 `LSPErrorCodes.RequestFailed`: the request was valid but

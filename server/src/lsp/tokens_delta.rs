@@ -112,17 +112,17 @@ mod tests {
 
     #[test]
     fn only_who_has_the_last_tokens_is_told_the_difference() {
-        let told = SentTokens::default();
+        let sent = SentTokens::default();
         let uri = Url::parse("file:///a.lisp").unwrap();
-        let first = told.full(uri.clone(), tokens(&[1, 2])).result_id.unwrap();
-        let SemanticTokensFullDeltaResult::TokensDelta(delta) = told.delta(uri.clone(), &first, tokens(&[1, 5])) else {
+        let first = sent.full(uri.clone(), tokens(&[1, 2])).result_id.unwrap();
+        let SemanticTokensFullDeltaResult::TokensDelta(delta) = sent.delta(uri.clone(), &first, tokens(&[1, 5])) else {
             panic!("not the difference")
         };
         assert_eq!((delta.edits[0].start, delta.edits[0].delete_count), (5, 5));
-        let again = told.delta(uri.clone(), &first, tokens(&[1, 5]));
+        let again = sent.delta(uri.clone(), &first, tokens(&[1, 5]));
         assert!(matches!(again, SemanticTokensFullDeltaResult::Tokens(_)), "{again:?}");
         let last = delta.result_id.unwrap();
-        told.forget(&uri);
-        assert!(matches!(told.delta(uri, &last, tokens(&[1])), SemanticTokensFullDeltaResult::Tokens(_)));
+        sent.forget(&uri);
+        assert!(matches!(sent.delta(uri, &last, tokens(&[1])), SemanticTokensFullDeltaResult::Tokens(_)));
     }
 }

@@ -33,6 +33,7 @@ use crate::framing::content_length;
 use crate::framing::json::{Frame, Frames};
 use crate::session::requests::{self, Lane};
 use crate::shown;
+use crate::text::stop::Stop;
 
 /// The maximum number of bytes queued for a client that does not read; above it the connection is
 /// closed.
@@ -138,7 +139,7 @@ impl Peer {
         let (answer, answered) = oneshot::channel();
         self.waiting().insert(id, answer);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_value(params)}));
-        let _given_up = GivenUp { peer: self, id };
+        let _given_up = CancelOnDrop { peer: self, id };
         let result = tokio::select! {
             result = answered => result.ok(),
             () = self.inner.closed.cancelled() => None,
@@ -197,12 +198,12 @@ impl Peer {
 }
 
 /// Cancels a request of the server at the client if the requester ends first.
-struct GivenUp<'a> {
+struct CancelOnDrop<'a> {
     peer: &'a Peer,
     id: i64,
 }
 
-impl Drop for GivenUp<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         // A received answer has removed the entry.
         if self.peer.waiting().remove(&self.id).is_some() && !self.peer.inner.closed.is_cancelled() {
@@ -269,7 +270,7 @@ where
             }
         }
     };
-    handlers.running.shutdown().await;
+    handlers.shutdown().await;
     let _ = peer.inner.out.send(None);
     if tokio::time::timeout(FLUSH, &mut writer).await.is_err() {
         writer.abort();
@@ -347,8 +348,8 @@ struct Handlers {
     peer: Peer,
     lane: Lane,
     running: JoinSet<()>,
-    /// The requests' ids, for the answer if a handler panics.
-    ids: HashMap<tokio::task::Id, Id>,
+    /// The requests' ids, for the answer if a handler panics, and what ends their steps.
+    ids: HashMap<tokio::task::Id, (Id, Stop)>,
 }
 
 impl Handlers {
@@ -357,6 +358,9 @@ impl Handlers {
     fn start<S: LanguageServer>(&mut self, service: &mut LspService<S>, request: Request) {
         let id = request.id().cloned();
         let method = request.method().to_owned();
+        if method == "$/cancelRequest" {
+            self.cancel(&request);
+        }
         // A request that must be answered regardless of other requests.
         let always = request.params().is_some_and(|params| {
             matches!(params["command"].as_str(), Some("consort.status" | "consort.interrupt" | "consort.restartImage"))
@@ -371,14 +375,35 @@ impl Handlers {
                     let result = handler.await;
                     answer(&peer, request, &method, result.ok().flatten());
                 };
-                let task =
-                    if always { self.running.spawn(rest) } else { self.running.spawn_on(rest, &requests::handle()) };
+                let stop = Stop::of_the_whole();
+                let task = if always {
+                    self.running.spawn(rest)
+                } else {
+                    let rest = requests::ended_by(&stop, self.lane.clone().in_turns(rest));
+                    self.running.spawn_on(rest, &requests::handle())
+                };
                 if let Some(id) = id {
-                    self.ids.insert(task.id(), id);
+                    self.ids.insert(task.id(), (id, stop));
                 }
             }
             Err(_) => answer_panic(&self.peer, id),
         }
+    }
+
+    /// Leaves the steps of the request that is cancelled; the service drops its handler.
+    fn cancel(&self, cancelled: &Request) {
+        let wanted = cancelled.params().and_then(|params| serde_json::from_value::<Id>(params["id"].clone()).ok());
+        for (id, stop) in self.ids.values() {
+            if wanted.as_ref() == Some(id) {
+                stop.ask();
+            }
+        }
+    }
+
+    /// Drops what is in progress.
+    async fn shutdown(&mut self) {
+        self.ids.values().for_each(|(_, stop)| stop.ask());
+        self.running.shutdown().await;
     }
 
     /// Waits until a handler is done, and removes it. Waits forever if none runs.
@@ -386,7 +411,7 @@ impl Handlers {
         match self.running.join_next_with_id().await {
             Some(Ok((task, ()))) => drop(self.ids.remove(&task)),
             Some(Err(error)) => {
-                let id = self.ids.remove(&error.id());
+                let id = self.ids.remove(&error.id()).map(|(id, _)| id);
                 if error.is_panic() {
                     answer_panic(&self.peer, id);
                 }

@@ -2,6 +2,7 @@
 //! own, in which they begin in any order.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{CallToolRequestParams, RequestId};
@@ -36,24 +37,29 @@ pub(crate) struct Calls {
     calls: calls::Calls,
     /// Calls whose line was read and whose task has not begun.
     arrived: Mutex<HashMap<RequestId, Arrived>>,
+    /// Calls are noted as their lines are read.
+    by_lines: AtomicBool,
 }
 
 /// The part of a call that happens when it arrives.
 #[derive(Debug)]
 pub(crate) enum Arrived {
-    /// It can be interrupted.
+    /// A call that can be interrupted.
     Runs(Running),
-    /// It has interrupted the calls before it.
+    /// An interrupt, which has ended the calls before it.
     Interrupts(Interrupt),
+    /// The client has cancelled it: it does nothing any more.
+    Cancelled,
 }
 
 impl Calls {
     pub(crate) fn new(session: Session, client: ClientId) -> Calls {
-        Calls { calls: calls::Calls::new(session, client), arrived: Mutex::default() }
+        Calls { calls: calls::Calls::new(session, client), arrived: Mutex::default(), by_lines: AtomicBool::new(false) }
     }
 
     /// Notes a call whose line was read.
     pub(crate) fn arrived(&self, id: &RequestId, call: &CallToolRequestParams) {
+        self.by_lines.store(true, Ordering::Relaxed);
         if let Some(arrived) = self.noted(call) {
             self.lock().insert(id.clone(), arrived);
         }
@@ -66,22 +72,33 @@ impl Calls {
 
     /// Returns the record of a call whose task begins. A call over HTTP arrives only now.
     pub(crate) fn begins(&self, id: &RequestId, call: &CallToolRequestParams) -> Option<Arrived> {
-        let before = self.lock().remove(id);
-        before.or_else(|| self.noted(call))
+        match self.lock().remove(id) {
+            Some(arrived) => Some(arrived),
+            // It was forgotten meanwhile. An interrupt that acted only now would reach later calls.
+            None if self.by_lines.load(Ordering::Relaxed) => is_noted(call).then_some(Arrived::Cancelled),
+            None => self.noted(call),
+        }
     }
 
     fn noted(&self, call: &CallToolRequestParams) -> Option<Arrived> {
         if RUN_CODE.contains(&&*call.name) {
             return Some(Arrived::Runs(self.calls.begin()));
         }
-        let arguments = call.arguments.as_ref().filter(|_| call.name == "image")?;
-        let interrupts = arguments.len() == 1 && arguments.get("action")? == "interrupt";
-        interrupts.then(|| Arrived::Interrupts(self.calls.interrupt(false)))
+        is_interrupt(call).then(|| Arrived::Interrupts(self.calls.interrupt(false)))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Arrived>> {
         self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_noted(call: &CallToolRequestParams) -> bool {
+    RUN_CODE.contains(&&*call.name) || is_interrupt(call)
+}
+
+fn is_interrupt(call: &CallToolRequestParams) -> bool {
+    let arguments = call.arguments.as_ref().filter(|_| call.name == "image");
+    arguments.is_some_and(|given| given.len() == 1 && given.get("action").is_some_and(|action| action == "interrupt"))
 }
 
 #[cfg(test)]

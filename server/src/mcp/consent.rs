@@ -20,7 +20,7 @@ const QUESTION: &str = "approval";
 /// The way to ask the user of a call's client.
 #[derive(Debug)]
 pub(crate) struct Asker {
-    way: Way,
+    way: AskingMethod,
     /// True if the client has a connection of its own.
     lasting: bool,
     /// The state and the answer of a repeated call.
@@ -28,7 +28,7 @@ pub(crate) struct Asker {
 }
 
 #[derive(Debug)]
-enum Way {
+enum AskingMethod {
     Elicitation(Peer<RoleServer>),
     InputRequired,
     None,
@@ -59,9 +59,9 @@ impl Asker {
         let version = context.protocol_version();
         let retries = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         let way = match (forms, retries) {
-            (false, _) => Way::None,
-            (true, true) => Way::InputRequired,
-            (true, false) => Way::Elicitation(context.peer.clone()),
+            (false, _) => AskingMethod::None,
+            (true, true) => AskingMethod::InputRequired,
+            (true, false) => AskingMethod::Elicitation(context.peer.clone()),
         };
         let retry = state.map(|state| {
             let answer = responses.as_ref().and_then(|responses| responses.get(QUESTION)).cloned();
@@ -113,8 +113,8 @@ impl Asker {
 
     async fn through_agent(&self, session: &Session, question: Question) -> Result<Verdict, Consent> {
         match &self.way {
-            Way::None => Ok(session.settle(question, Answer::Cannot).await),
-            Way::Elicitation(peer) => {
+            AskingMethod::None => Ok(session.settle(question, Answer::Cannot).await),
+            AskingMethod::Elicitation(peer) => {
                 let asked = peer.create_elicitation_with_timeout(form(&question), Some(question.deadline));
                 let answer = match asked.await {
                     Ok(result) => meaning(&result),
@@ -132,7 +132,7 @@ impl Asker {
                 };
                 Ok(session.settle(question, answer).await)
             }
-            Way::InputRequired => {
+            AskingMethod::InputRequired => {
                 let request = InputRequest::Elicitation(ElicitRequest::new(form(&question)));
                 match session.await_retry(question) {
                     Ok(state) => {

@@ -119,8 +119,8 @@ async fn require_token(State(token): State<Arc<str>>, request: Request, next: Ne
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 
-/// Whether a request names this machine and nothing else, wherever HTTP has a place for the name.
-/// The transport reads one of these places, and takes what begins like an address for it.
+/// Returns true if a request names this machine and nothing else, wherever HTTP has a place for the
+/// name. The transport reads one of these places, and takes what begins like an address for it.
 fn is_addressed_here<B>(request: &axum::http::Request<B>) -> bool {
     let hosts = request.headers().get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut named = hosts.chain(request.uri().authority().map(|authority| authority.as_str()));
@@ -128,7 +128,7 @@ fn is_addressed_here<B>(request: &axum::http::Request<B>) -> bool {
     named.all(is_loopback) && single(header::HOST) && single(header::ORIGIN)
 }
 
-/// Whether `HOST` or `HOST:PORT` is a loopback one.
+/// Returns true if `HOST` or `HOST:PORT` is a loopback address.
 fn is_loopback(host: &str) -> bool {
     let (name, port) = match host.find(']') {
         Some(end) => host.split_at(end + 1),

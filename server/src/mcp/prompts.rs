@@ -3,7 +3,7 @@
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptRequestParams, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
-struct Way {
+struct Workflow {
     name: &'static str,
     title: &'static str,
     about: &'static str,
@@ -14,8 +14,8 @@ struct Way {
     text: &'static str,
 }
 
-const WAYS: [Way; 4] = [
-    Way {
+const WORKFLOWS: [Workflow; 4] = [
+    Workflow {
         name: "hot-reload-development",
         title: "Change running code",
         about: "Locate, read, modify, compile, load, verify, persist.",
@@ -31,7 +31,7 @@ be asked to allow it. Read the report: callers that inlined the old code, macros
 6. Verify: evaluate-lisp (or run-tests) with real data, the edge cases too. If it is wrong, code_undo puts the old definitions back.
 7. Persist: lisp-edit-form writes the definition to its file; definitions that exist only in the image are lost with it. Then look at diagnostics.",
     },
-    Way {
+    Workflow {
         name: "debugging",
         title: "Find a mistake",
         about: "Reproduce, look, narrow down, correct, prove.",
@@ -47,7 +47,7 @@ consort://log what ran before.
 6. Add a test that fails without the correction, run-tests, persist with lisp-edit-form, look at diagnostics.
 A long or endless evaluation is interrupted at its timeout; the image and its state stay.",
     },
-    Way {
+    Workflow {
         name: "profiling",
         title: "Make it faster",
         about: "Measure, find the hot spot, change one thing, measure again.",
@@ -60,7 +60,7 @@ A long or endless evaluation is interrupted at its timeout; the image and its st
 4. Change one thing. Check that the results are equal (evaluate-lisp), then measure the same call again.
 5. Keep what helped, code_undo what did not, and persist with lisp-edit-form. Tell the figures before and after.",
     },
-    Way {
+    Workflow {
         name: "test-first",
         title: "Test first",
         about: "A failing test, the least code that passes it, then tidy up.",
@@ -78,13 +78,13 @@ for the reason you expect.
 
 /// All prompts.
 pub(crate) fn list() -> Vec<Prompt> {
-    let one = |way: &Way| {
+    let one = |way: &Workflow| {
         let argument = PromptArgument::new(way.argument.0).with_description(way.argument.1).with_required(false);
         let mut prompt = Prompt::new(way.name, Some(way.about), Some(vec![argument]));
         prompt.title = Some(way.title.into());
         prompt
     };
-    WAYS.iter().map(one).collect()
+    WORKFLOWS.iter().map(one).collect()
 }
 
 /// A prompt for the given argument.
@@ -92,8 +92,8 @@ pub(crate) fn list() -> Vec<Prompt> {
 /// # Errors
 /// No prompt has this name, or its argument is not a string.
 pub(crate) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
-    let Some(way) = WAYS.iter().find(|way| way.name == request.name) else {
-        let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
+    let Some(way) = WORKFLOWS.iter().find(|way| way.name == request.name) else {
+        let names: Vec<&str> = WORKFLOWS.iter().map(|way| way.name).collect();
         let message = format!("There is no prompt {}. There are {}", request.name, names.join(", "));
         return Err(ErrorData::invalid_params(message, None));
     };

@@ -38,7 +38,7 @@ A person is asked before load-system, code_*, lisp-edit-form (not its dry_run), 
 debug does at a stop, in their editor or through your client. \
 Refused: do not do it in another way; the answer says what a person can do, so tell them, and go on with what needs nobody (compile-form, \
 diagnostics, evaluate-lisp, run-tests).
-A long or endless evaluation is interrupted at its `timeout` (30 s unless given) and keeps what it had defined. Answers show 4 kB; \
+A long or endless evaluation is interrupted at its `timeout` (in seconds; 30 unless given) and keeps what it had defined. Answers show 4 kB; \
 full-output has the rest.";
 
 /// The server's name and capabilities, for `initialize` and `server/discover`.
@@ -239,7 +239,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all().iter().map(|entry| entry.definition.clone()).collect()))
+        Ok(tools::list())
     }
 
     async fn list_prompts(
@@ -381,6 +381,7 @@ impl ServerHandler for Handler {
         let (running, interrupt) = match client.calls.begins(&context.id, &request) {
             Some(Arrived::Runs(running)) => (Some(running), None),
             Some(Arrived::Interrupts(interrupt)) => (None, Some(interrupt)),
+            Some(Arrived::Cancelled) => return Ok(stopped("The client cancelled the call before it began.").into()),
             None => (None, None),
         };
         if self.stateless.is_none()
@@ -401,11 +402,16 @@ impl ServerHandler for Handler {
         // Status, interrupts and restarts must be answered regardless of other calls.
         let always = entry.definition.name == "image";
         let (needs_image, session) = (entry.needs_image(), self.session.clone());
+        let reads = entry.definition.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
         let work = async move {
             if needs_image {
                 session.image_started().await;
             }
-            entry.call(call, request.arguments.unwrap_or_default()).await
+            let work = entry.call(call, request.arguments.unwrap_or_default());
+            if !reads {
+                return work.await;
+            }
+            requests::reading(work).await.unwrap_or_else(|too_long| stopped(&too_long.to_string()).into())
         };
         let work = async move {
             let Some(running) = running else { return work.await };
@@ -462,52 +468,4 @@ fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToo
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn answer(facts: Value) -> CallToolResult {
-        let mut result = CallToolResult::success(vec![ContentBlock::text("=> 3")]);
-        result.structured_content = Some(facts);
-        result
-    }
-
-    fn text(result: &CallToolResult) -> &str {
-        &result.content[0].as_text().unwrap().text
-    }
-
-    #[test]
-    fn an_answer_tells_once_what_happened_since_the_last() {
-        let notices = Mutex::new(Notices::default());
-        assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
-        lock(&notices).add("A new image runs.\nLoaded again: x.".into());
-        let told = with_notices(answer(json!({"status": "ok"})), &notices);
-        assert_eq!(text(&told), "=> 3\n\n; Note: A new image runs.\n; Loaded again: x.");
-        assert_eq!(told.structured_content.unwrap()["notices"][0], "A new image runs.\nLoaded again: x.");
-        assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
-    }
-
-    #[test]
-    fn a_call_that_was_told_of_the_loss_itself_is_not_told_again() {
-        for error in [
-            json!({"type": "image-lost"}),
-            json!({"type": "image-unavailable"}),
-            json!({"code": -32000, "data": {"type": "IMAGE_LOST"}}),
-        ] {
-            let facts = json!({"success": false, "error": error});
-            let notices = Mutex::new(Notices::default());
-            lock(&notices).add("before".into());
-            assert_eq!(text(&with_notices(answer(facts), &notices)), "=> 3");
-            lock(&notices).add("after".into());
-            assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
-        }
-    }
-
-    #[test]
-    fn a_client_that_asks_for_nothing_keeps_the_last_notices() {
-        let mut notices = Notices::default();
-        (0..100).for_each(|number| notices.add(number.to_string()));
-        assert_eq!(notices.take(false), ["96", "97", "98", "99"]);
-    }
-}
+mod tests;

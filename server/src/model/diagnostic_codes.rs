@@ -95,6 +95,7 @@ mod tests {
         "multiple-value-bind",
         "negated-when",
         "package-inferred",
+        "source-directories",
         "style-warning",
         "unused-string",
     ];

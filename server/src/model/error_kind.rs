@@ -30,7 +30,7 @@ impl ErrorKind {
     pub const STALE: ErrorKind = ErrorKind(Cow::Borrowed("stale"));
     /// The image does not have the package of the call.
     pub const PACKAGE_NOT_FOUND: ErrorKind = ErrorKind(Cow::Borrowed("package-not-found"));
-    /// What was loaded signalled an error.
+    /// The loaded code signalled an error.
     pub const LOAD_ERROR: ErrorKind = ErrorKind(Cow::Borrowed("load-error"));
     /// A file is not as it was when a person was asked, or when it was read.
     pub const FILE_CHANGED: ErrorKind = ErrorKind(Cow::Borrowed("file-changed"));

@@ -1,6 +1,7 @@
 //! The outcome of an evaluation: values, output, warnings, and the error that ended it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::frozen::Frozen;
 use super::stack_frame::StackFrame;
@@ -73,6 +74,10 @@ pub enum EvalStatus {
     Timeout,
     /// Interrupted by `interrupt` or a cancel.
     Interrupted,
+    /// The image was lost with the evaluation. Said by the host alone.
+    Lost,
+    /// Nothing was evaluated. Said by the host alone.
+    Refused,
 }
 
 /// The answer to `eval`.
@@ -100,7 +105,7 @@ pub struct EvalOutcome {
     pub timing: Option<Timing>,
     /// The session's current package afterwards.
     pub package: String,
-    /// What lives on of an evaluation that failed.
+    /// The frozen failure of an evaluation that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
 }
@@ -119,6 +124,25 @@ impl EvalOutcome {
             package: "COMMON-LISP-USER".into(),
             frozen: None,
         }
+    }
+
+    /// Returns the outcome as clients get it: texts instead of clipped ones, and the number of all
+    /// characters that were left out.
+    pub fn facts(&self) -> Value {
+        let values: Vec<&str> = self.values.iter().map(|value| value.text.as_str()).collect();
+        let clipped = [&self.stdout, &self.stderr];
+        let omitted: usize = self.values.iter().chain(clipped).map(|text| text.omitted).sum();
+        json!({
+            "status": self.status,
+            "values": values,
+            "stdout": self.stdout.text,
+            "stderr": self.stderr.text,
+            "omitted": omitted,
+            "warnings": self.warnings,
+            "error": self.error,
+            "timing": self.timing,
+            "package": self.package,
+        })
     }
 
     /// Returns a line about the output that was not streamed: streaming ends at a limit.

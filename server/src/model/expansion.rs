@@ -8,7 +8,7 @@ use crate::text::position::PositionEncoding;
 /// The extent of the expansion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum ExpandExtent {
     /// The form's own macro, once.
     #[default]
     One,
@@ -25,7 +25,7 @@ pub struct ExpandRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// The extent of the expansion.
-    pub how: How,
+    pub how: ExpandExtent,
     /// A position in `text`, 0-based characters: the innermost form there that is evaluated is
     /// expanded, in its lexical environment. `None`: the first form.
     #[serde(skip_serializing_if = "Option::is_none")]

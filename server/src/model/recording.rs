@@ -130,7 +130,7 @@ pub struct RecordedValue {
     pub value: String,
     /// The number of its parts.
     pub parts: u64,
-    /// Where the value is in its scope, for one that was asked for by its name.
+    /// The place of the value in its scope, for one that was asked for by its name.
     #[serde(default)]
     pub path: Vec<u64>,
 }

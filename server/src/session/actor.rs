@@ -31,7 +31,7 @@ use super::provenance::ProvenanceStore;
 use super::requests::in_place;
 use super::thread_stops::ThreadStops;
 use super::trust_prompt::TrustState;
-use super::workspace_systems::SystemsTold;
+use super::workspace_systems::RegisteredSystems;
 use super::{ClientId, ClientInfo, Feedback, Level};
 use crate::checker::Checker;
 use crate::config::{Config, Source};
@@ -103,7 +103,7 @@ pub(super) struct Actor {
     jobs: Jobs,
     thread_stops: ThreadStops,
     asd: Arc<AsdFiles>,
-    systems: SystemsTold,
+    systems: RegisteredSystems,
     /// No check starts before this time, since the image was busy.
     busy_until: Option<Instant>,
     /// The time of the next check of all documents after a change of the image.
@@ -142,7 +142,7 @@ impl Actor {
             checker,
             state: image.state(),
             image,
-            systems: SystemsTold::new(asd.clone()),
+            systems: RegisteredSystems::new(asd.clone(), workspace.clone()),
             asd,
             workspace,
             clients: BTreeMap::new(),
@@ -191,7 +191,7 @@ impl Actor {
                 },
                 Some(event) = image.recv() => Event::Image(event),
                 finished = self.jobs.next() => Event::Finished(finished),
-                told = self.chains.next() => Event::Chain(told),
+                report = self.chains.next() => Event::Chain(report),
                 () = sleep_until(tick) => Event::Tick,
             };
             self.handle(event);
@@ -298,7 +298,7 @@ impl Actor {
             Event::Answered { editor, question, answer } => self.answered(editor, question, answer),
             Event::Image(event) => self.image_event(event),
             Event::Finished(finished) => self.finished(finished),
-            Event::Chain(told) => self.chain_told(told),
+            Event::Chain(report) => self.chain_reported(report),
             Event::Tick => self.tick(),
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{CheckRequest, ClientId, Provenance, Session};
-use crate::ide::context::{Backend, Context, Made};
+use crate::ide::context::{Backend, Context, RecordedDefinition};
 use crate::ide::index::Snapshot;
 use crate::ide::name_index::NameIndex;
 use crate::ide::refactor::proof::Compiler;
@@ -27,15 +27,19 @@ impl Backend for Session {
         self.inner.names.now()
     }
 
-    fn made(&self, package: &str, name: &str) -> Vec<Made> {
-        let made =
-            |one: Provenance| Made { sentence: one.sentence(), kind: one.kind, text: one.text, digest: one.digest };
+    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
+        let made = |one: Provenance| RecordedDefinition {
+            sentence: one.sentence(),
+            kind: one.kind,
+            text: one.text,
+            digest: one.digest,
+        };
         self.provenance(package, name).into_iter().map(made).collect()
     }
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         let (store, root) = (self.inner.index.clone(), self.inner.workspace.clone());
-        super::requests::compute(move || store.refreshed(&root, open)).await.value
+        super::requests::compute_all(move || store.refreshed(&root, open)).await
     }
 }
 

@@ -16,6 +16,8 @@ use crate::model::image::ImageError;
 const NOT_BEGUN: &str = "Interrupted before it began.";
 /// The answer to a call that an interrupt ended between two of its jobs.
 const BETWEEN: &str = "Interrupted between two of its steps; what it had done in the image is kept.";
+/// The error of a step that an interrupt kept from beginning, in a call that reports those before.
+pub(super) const NO_FURTHER: &str = "Interrupted before this step; what was done before is kept.";
 
 tokio::task_local! {
     static CALL: Arc<Progress>;
@@ -33,8 +35,9 @@ pub(crate) struct Calls {
 #[derive(Debug)]
 pub(crate) struct Running(Arc<Progress>);
 
+/// The state of a call.
 #[derive(Debug, Default)]
-struct Progress {
+pub(super) struct Progress {
     state: Mutex<State>,
     /// Cancelled when an interrupt ends the call itself, not one of its jobs.
     ended: CancellationToken,
@@ -46,6 +49,9 @@ struct State {
     jobs: usize,
     /// The actor has had a job of this call that may have left something behind.
     begun: bool,
+    /// The call has done something that is kept, and only makes its report until it has a further
+    /// job.
+    done: bool,
     interrupted: bool,
     /// The call had a further job after it was interrupted.
     refused: bool,
@@ -110,11 +116,12 @@ impl Running {
 }
 
 impl Progress {
-    /// Interrupts the call; returns true if it had no job that the session interrupts.
+    /// Interrupts the call; returns true if it had no job that the session interrupts. What has
+    /// only its report to make is not interrupted, or the client would not know what it did.
     fn interrupt(&self) -> bool {
         let mut state = lock(&self.state);
         let first = !std::mem::replace(&mut state.interrupted, true);
-        let waits = state.jobs == 0;
+        let waits = state.jobs == 0 && !state.done;
         if waits {
             self.ended.cancel();
         }
@@ -123,34 +130,61 @@ impl Progress {
 }
 
 /// A job of the current call, until it is answered or dropped.
-pub(super) struct Job(Option<Arc<Progress>>);
+pub(super) enum Job {
+    /// The actor has it; `None`: there is no call.
+    Sent(Option<Arc<Progress>>),
+    /// The call was interrupted before; the actor does not have it.
+    Refused {
+        /// The call has something to report of its jobs before.
+        reports: bool,
+    },
+}
+
+impl Job {
+    /// Ends a job of which something is kept: the call makes its report.
+    pub(super) fn finish(self) {
+        if let Job::Sent(Some(call)) = &self {
+            lock(&call.state).done = true;
+        }
+    }
+}
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if let Some(call) = &self.0 {
+        if let Job::Sent(Some(call)) = self {
             lock(&call.state).jobs -= 1;
         }
     }
 }
 
 /// Sends a job to the actor, as one of the current call. Does nothing for a call that has been
-/// interrupted, which ends now.
+/// interrupted: it ends now, or goes on to report what it has done.
 pub(super) fn job(send: impl FnOnce()) -> Job {
     let Ok(call) = CALL.try_with(Clone::clone) else {
         send();
-        return Job(None);
+        return Job::Sent(None);
     };
     let mut state = lock(&call.state);
     if state.interrupted {
-        state.refused = true;
-        call.ended.cancel();
-        return Job(None);
+        if !state.done {
+            state.refused = true;
+            call.ended.cancel();
+        }
+        return Job::Refused { reports: state.done };
     }
     send();
     state.jobs += 1;
-    state.begun = true;
+    (state.begun, state.done) = (true, false);
     drop(state);
-    Job(Some(call))
+    Job::Sent(Some(call))
+}
+
+/// Notes that the current call changes something now that is kept, without a job.
+pub(super) fn changes() {
+    if let Ok(call) = CALL.try_with(Clone::clone) {
+        let mut state = lock(&call.state);
+        (state.begun, state.done) = (true, true);
+    }
 }
 
 /// Notes that the jobs of the current call so far left nothing behind.
@@ -162,4 +196,52 @@ pub(super) fn left_nothing() {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn within(call: &Running, work: impl FnOnce()) -> Result<(), &'static str> {
+        call.work(async {
+            work();
+            tokio::task::yield_now().await;
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_call_that_has_only_its_report_to_make_makes_it() {
+        let call = Running(Arc::default());
+        let reported = within(&call, || {
+            job(|| {}).finish();
+            assert!(!call.0.interrupt(), "nothing was left to interrupt");
+        });
+        assert_eq!(reported.await, Ok(()));
+        // A file that is being written counts as well.
+        let call = Running(Arc::default());
+        let reported = within(&call, || {
+            changes();
+            call.0.interrupt();
+            assert!(matches!(job(|| {}), Job::Refused { reports: true }), "what follows is refused");
+        });
+        assert_eq!(reported.await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_call_between_two_jobs_is_ended() {
+        let call = Running(Arc::default());
+        let ended = within(&call, || {
+            drop(job(|| {}));
+            assert!(call.0.interrupt());
+        });
+        assert_eq!(ended.await, Err(BETWEEN));
+        let call = Running(Arc::default());
+        let ended = within(&call, || {
+            job(|| {}).finish();
+            drop(job(|| {}));
+            assert!(call.0.interrupt(), "a further job has begun since");
+        });
+        assert_eq!(ended.await, Err(BETWEEN));
+    }
 }

@@ -39,8 +39,8 @@ pub(super) struct Order {
 
 /// The news of a chain.
 #[derive(Debug)]
-pub(super) enum News {
-    /// It waits for edits. `taken`: bytes of memory.
+pub(super) enum ChainEvent {
+    /// The chain waits for edits. `taken`: bytes of memory.
     Stands { taken: u64 },
     /// The answer to an edit.
     Answer(ChainAnswer),
@@ -52,16 +52,16 @@ pub(super) enum News {
 
 /// The news of the chain `id` of a document.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ChainReport {
     pub(super) key: Key,
     id: u64,
-    news: News,
+    event: ChainEvent,
 }
 
 /// The consequence of news for the document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// These are the findings of the text as it is now. `last`: all forms are taken into account.
+    /// The findings of the text as it is now. `last`: all forms are taken into account.
     Show { diagnostics: Vec<Diagnostic>, last: bool },
     /// No answer comes to the last edit: a whole check is due without the pause.
     Check,
@@ -72,15 +72,15 @@ pub(super) enum Effect {
 /// The findings in which a chain's answer and a whole check of the same text differ.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// Those of the chain alone.
+    /// The findings of the chain alone.
     pub(super) chain: Vec<Diagnostic>,
-    /// Those of the whole check alone.
+    /// The findings of the whole check alone.
     pub(super) whole: Vec<Diagnostic>,
     /// The place of the edit in the chain's text, and its length in the new one.
     pub(super) edit: Region,
 }
 
-/// One chain: being made, or standing.
+/// A chain: being made, or standing.
 #[derive(Debug)]
 struct Link {
     id: u64,
@@ -145,31 +145,31 @@ pub(super) struct Chains {
     next: u64,
     counts: ChainStatus,
     tasks: JoinSet<()>,
-    tell: mpsc::UnboundedSender<Told>,
-    told: mpsc::UnboundedReceiver<Told>,
+    tell: mpsc::UnboundedSender<ChainReport>,
+    reports: mpsc::UnboundedReceiver<ChainReport>,
 }
 
 impl Default for Chains {
     fn default() -> Chains {
-        let (tell, told) = mpsc::unbounded_channel();
+        let (tell, reports) = mpsc::unbounded_channel();
         Chains {
             documents: BTreeMap::new(),
             next: 0,
             counts: ChainStatus::default(),
             tasks: JoinSet::new(),
             tell,
-            told,
+            reports,
         }
     }
 }
 
 impl Chains {
     /// Returns the next news.
-    pub(super) async fn next(&mut self) -> Told {
-        let told = self.told.recv().await;
+    pub(super) async fn next(&mut self) -> ChainReport {
+        let report = self.reports.recv().await;
         while self.tasks.try_join_next().is_some() {}
-        match told {
-            Some(told) => told,
+        match report {
+            Some(report) => report,
             None => std::future::pending().await,
         }
     }
@@ -211,12 +211,17 @@ impl Chains {
     }
 
     /// Handles news of a chain. `memory`: the bytes that all chains may take.
-    pub(super) fn news(&mut self, Told { key, id, news }: Told, memory: u64, now: Instant) -> Option<Effect> {
+    pub(super) fn handle(
+        &mut self,
+        ChainReport { key, id, event }: ChainReport,
+        memory: u64,
+        now: Instant,
+    ) -> Option<Effect> {
         let followed = self.documents.get_mut(&key)?;
         let is = |link: &Option<Link>| link.as_ref().is_some_and(|link| link.id == id);
         if is(&followed.coming) {
-            return match news {
-                News::Stands { taken } => {
+            return match event {
+                ChainEvent::Stands { taken } => {
                     let mut link = followed.coming.take()?;
                     link.taken = taken;
                     let edited = link.region.is_some() && followed.judgement.is_none();
@@ -225,21 +230,21 @@ impl Chains {
                     self.fit(&key, memory, now);
                     (edited && self.documents.get(&key)?.standing.is_some()).then_some(Effect::Send)
                 }
-                News::Ended(end) => {
+                ChainEvent::Ended(end) => {
                     followed.coming = None;
                     self.note_end(&key, &end, now);
                     None
                 }
-                News::Answer(_) | News::Unanswered { .. } => None,
+                ChainEvent::Answer(_) | ChainEvent::Unanswered { .. } => None,
             };
         }
         if !is(&followed.standing) {
             return None;
         }
-        match news {
-            News::Answer(ChainAnswer::Findings { number, diagnostics, last }) if number == followed.number => {
+        match event {
+            ChainEvent::Answer(ChainAnswer::Findings { number, diagnostics, last }) if number == followed.number => {
                 if !last {
-                    // What depends on the edit is compiled at each further one.
+                    // Forms that depend on the edit are compiled at each further one.
                     followed.worn = true;
                     return followed.judgement.is_none().then_some(Effect::Show { diagnostics, last });
                 }
@@ -249,14 +254,14 @@ impl Chains {
                 // The whole check was first, and its findings stay.
                 followed.judgement.is_none().then_some(Effect::Show { diagnostics, last })
             }
-            News::Answer(ChainAnswer::Whole { number, why }) if number == followed.number => {
+            ChainEvent::Answer(ChainAnswer::Whole { number, why }) if number == followed.number => {
                 tracing::debug!(why, "an edit takes a whole check");
                 self.counts.whole += 1;
                 followed.worn = true;
                 followed.missed()
             }
-            News::Unanswered { number } if number == followed.number => followed.missed(),
-            News::Ended(end) => {
+            ChainEvent::Unanswered { number } if number == followed.number => followed.missed(),
+            ChainEvent::Ended(end) => {
                 followed.standing = None;
                 let effect = followed.missed();
                 self.note_end(&key, &end, now);
@@ -331,9 +336,9 @@ impl Chains {
     ) {
         let Some((id, orders)) = self.begin(key) else { return };
         let (tell, key) = (self.tell.clone(), key.clone());
-        self.tasks.spawn(follow::follow(making, cursor, orders, move |news| {
+        self.tasks.spawn(follow::follow(making, cursor, orders, move |event| {
             // The session ends.
-            let _ = tell.send(Told { key: key.clone(), id, news });
+            let _ = tell.send(ChainReport { key: key.clone(), id, event });
         }));
     }
 

@@ -62,7 +62,7 @@ impl Session {
             beside: beside(&name),
             name,
             waiting: None,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             missed: VecDeque::new(),
             events: self.stop_events(),
         }
@@ -107,7 +107,7 @@ pub struct StopsOf {
     /// The stop that the client's session waits in.
     waiting: Option<u64>,
     /// The stops that were told and have not been left.
-    told: BTreeSet<u64>,
+    reported: BTreeSet<u64>,
     /// The stops whose events were missed, to be told.
     missed: VecDeque<Stop>,
     events: broadcast::Receiver<StopEvent>,
@@ -137,7 +137,7 @@ impl StopsOf {
             match self.events.recv().await {
                 Ok(StopEvent::Stopped(stop)) if self.is_own(&stop) => return Some(self.stopped(&stop)),
                 Ok(StopEvent::Left(left)) => {
-                    self.told.remove(&left.stop);
+                    self.reported.remove(&left.stop);
                     if self.waiting == Some(left.stop) {
                         self.wait_in(None);
                     }
@@ -149,8 +149,8 @@ impl StopsOf {
                     if !stops.iter().any(|stop| self.waiting == Some(stop.number)) {
                         self.wait_in(None);
                     }
-                    self.told.retain(|told| stops.iter().any(|stop| stop.number == *told));
-                    let new = |stop: &Stop| self.is_own(stop) && !self.told.contains(&stop.number);
+                    self.reported.retain(|reported| stops.iter().any(|stop| stop.number == *reported));
+                    let new = |stop: &Stop| self.is_own(stop) && !self.reported.contains(&stop.number);
                     self.missed = stops.into_iter().filter(new).collect();
                 }
                 Err(broadcast::error::RecvError::Closed) => return None,
@@ -167,7 +167,7 @@ impl StopsOf {
         if stop.session.as_deref() == Some(&self.name) {
             self.wait_in(Some(stop.number));
         }
-        self.told.insert(stop.number);
+        self.reported.insert(stop.number);
         Stopped::of(stop)
     }
 

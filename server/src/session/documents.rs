@@ -404,7 +404,7 @@ impl OpenDocument {
 mod tests {
     use super::*;
 
-    /// One document that was edited at `now`, with a chain that answers the edit.
+    /// A document that was edited at `now`, with a chain that answers the edit.
     fn edited(now: Instant) -> (Documents, Key) {
         let key = (ClientId(1), "file:///a.lisp".to_owned());
         let mut open = Open::new(&key.1, Document::new("(a)", 1));

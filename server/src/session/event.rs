@@ -8,9 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::approval::question::{Question, Verdict};
 use super::approval::request::{Answer, ApprovalRequest};
-use super::chains::Told;
+use super::chains::ChainReport;
 use super::jobs::{Finished, Job, Jobs, Kind};
-use super::part::{Selected, Wanted};
+use super::part::{RequestedPart, Selected};
 use super::trust_prompt::TrustAnswer;
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, LoadRequest, OpenDocument, Snapshot,
@@ -73,7 +73,7 @@ pub(super) enum Event {
     Configure {
         client: ClientId,
         settings: Value,
-        /// Whether they may come with the workspace.
+        /// The source of the settings: the user, or the workspace.
         source: Source,
         /// Sent with `initialize`; later ones of the same authority follow.
         initial: bool,
@@ -142,7 +142,7 @@ pub(super) enum Event {
     EvaluatePart {
         client: ClientId,
         request: EvalRequest,
-        wanted: Wanted,
+        wanted: RequestedPart,
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     },
@@ -275,6 +275,6 @@ pub(super) enum Event {
     // From below, and from the clock.
     Image(ImageEvent),
     Finished(Finished),
-    Chain(Told),
+    Chain(ChainReport),
     Tick,
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{ClientId, Session};
-use crate::ide::context::{Backend, Context, Made};
+use crate::ide::context::{Backend, Context, RecordedDefinition};
 use crate::ide::index::Snapshot;
 use crate::ide::name_index::NameIndex;
 use crate::ide::texts::OpenText;
@@ -32,7 +32,7 @@ impl Backend for AtFailure {
         self.session.names()
     }
 
-    fn made(&self, package: &str, name: &str) -> Vec<Made> {
+    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
         self.session.made(package, name)
     }
 

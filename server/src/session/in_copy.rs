@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::event::{Event, Start};
 use super::jobs::{Jobs, Kind};
-use super::{Asked, ClientId, EvalRequest, Session, calls, settle_job};
+use super::{ClientId, EvalRequest, SentJob, Session, calls, settle_job};
 use crate::config::Config;
 use crate::image::api::Operation;
 use crate::image::api::eval_copy::{TryEvaluationParams, WorkInCopyParams};
@@ -75,12 +75,13 @@ impl Session {
                     deadline,
                     // Whatever the settings say of checks: nobody is asked about it.
                     confine: true,
+                    threads: config.copy_threads && O::IS_UNDER_TEST,
                     memory,
                 };
                 jobs.start_stoppable(job, reply, async move { checker.work(params).await });
             }));
             let event = Event::Run { client, what, kind: Kind::Other, start };
-            settle_job(Asked { job: calls::job(|| session.send(event)), answer }).await
+            settle_job(SentJob { job: calls::job(|| session.send(event)), answer }).await
         }
     }
 }

@@ -121,17 +121,17 @@ impl Names {
             let state = self.lock();
             (state.changes, state.index.digests())
         };
-        let told = match self.image.state() {
+        let indexed = match self.image.state() {
             // Otherwise the query would start an image that nobody else needs.
             ImageState::Ready { .. } => self.image.query(&name_index::NameIndex { have }).await,
             _ => Err(ImageError::Unavailable("There is no image now.".into())),
         };
         // The old index is a tree of thousands of names: it is dropped here, and not under the
         // lock.
-        let (index, answered) = match told {
-            Ok(told) => {
+        let (index, answered) = match indexed {
+            Ok(indexed) => {
                 let old = self.lock().index.clone();
-                let updated = tokio::task::spawn_blocking(move || old.updated(told)).await;
+                let updated = tokio::task::spawn_blocking(move || old.updated(indexed)).await;
                 (updated.ok().map(Arc::new), true)
             }
             Err(_) => (None, false),

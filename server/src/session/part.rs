@@ -7,7 +7,7 @@ use crate::text::position::Position;
 
 /// A requested part of a document, with the tool or command.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct RequestedPart {
     pub(super) uri: String,
     pub(super) part: Part,
     pub(super) how: String,

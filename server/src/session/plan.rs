@@ -13,43 +13,42 @@ const SOURCES: [&str; 7] =
 pub(super) struct Plan {
     /// Files and directories, with links resolved.
     within: Vec<PathBuf>,
-    /// The person's home, of which nothing else is read.
-    home: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Creates the plan of a check in `workspace` whose request names `files`; `read`: what the
-    /// person's configuration has checks read.
-    pub(super) fn new<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a PathBuf>, read: &[PathBuf]) -> Plan {
-        Plan::at_home(std::env::home_dir(), workspace, files, read)
+    /// Creates the plan of a check in `workspace` whose request names `files`; `places`: what else
+    /// checks read, as the person's configuration and the image say.
+    pub(super) fn new<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a PathBuf>, places: &[PathBuf]) -> Plan {
+        Plan::at_home(std::env::home_dir(), workspace, files, places)
     }
 
     fn at_home<'a>(
         home: Option<PathBuf>,
         workspace: &Path,
         files: impl IntoIterator<Item = &'a PathBuf>,
-        read: &[PathBuf],
+        places: &[PathBuf],
     ) -> Plan {
         let home = home.map(|home| real(&home));
         let mut within = vec![real(workspace)];
-        within.extend(read.iter().map(|path| real(path)));
+        within.extend(places.iter().map(|path| real(path)));
         within.extend(home.iter().flat_map(|home| SOURCES.map(|name| real(&home.join(name)))));
         for file in files {
             let file = real(file);
-            // The directory of a file that lies in the home itself is the home.
-            let directory =
-                file.parent().filter(|directory| home.as_ref().is_none_or(|home| !home.starts_with(directory)));
+            // The directory of a file that lies in the home itself, or in the root directory, has
+            // everything in it.
+            let all = |directory: &Path| {
+                directory.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(directory))
+            };
+            let directory = file.parent().filter(|directory| !all(directory));
             within.extend(directory.map(Path::to_path_buf));
             within.push(file);
         }
-        Plan { within, home }
+        Plan { within }
     }
 
-    /// Returns whether the check may be about a file: nothing else of the person's home.
+    /// Returns whether the check may be about a file.
     pub(super) fn has(&self, path: &Path) -> bool {
-        let Ok(path) = path.canonicalize() else { return false };
-        let of_home = self.home.as_ref().is_some_and(|home| path.starts_with(home));
-        !of_home || self.within.iter().any(|place| path.starts_with(place))
+        path.canonicalize().is_ok_and(|path| self.within.iter().any(|place| path.starts_with(place)))
     }
 }
 
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_home_only_what_was_asked_for_is_read() {
+    fn only_what_was_asked_for_and_where_sources_are_is_read() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| {
             let path = home.path().join(name);
@@ -72,7 +71,14 @@ mod tests {
             path.canonicalize().unwrap()
         };
         let (asked, system, other) = (at("app/x.lisp"), at("lib/lib.asd"), at("other/z.lisp"));
-        let plan = Plan::at_home(Some(home.path().into()), &home.path().join("app"), [&system, &at("top.lisp")], &[]);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let place = elsewhere.path().join("registry");
+        std::fs::create_dir(&place).unwrap();
+        for file in ["registry/in.lisp", "out.lisp"] {
+            std::fs::write(elsewhere.path().join(file), "").unwrap();
+        }
+        let asked_for = [&system, &at("top.lisp"), &PathBuf::from("/x.lisp")];
+        let plan = Plan::at_home(Some(home.path().into()), &home.path().join("app"), asked_for, &[place]);
         let beside = at("lib/src/y.lisp");
         std::os::unix::fs::symlink(&other, home.path().join("app/link.lisp")).unwrap();
         for (path, has) in [
@@ -83,7 +89,10 @@ mod tests {
             (other, false),
             (home.path().join("app/link.lisp"), false),
             (home.path().join("missing.lisp"), false),
-            ("/usr/bin/env".into(), true),
+            (elsewhere.path().join("registry/in.lisp"), true),
+            (elsewhere.path().join("registry/../out.lisp"), false),
+            (elsewhere.path().join("out.lisp"), false),
+            ("/usr/bin/env".into(), false),
         ] {
             assert_eq!(plan.has(&path), has, "{path:?}");
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::loaded_texts::{LoadedTexts, is_older};
-use super::others_work::OthersWork;
+use super::people_definitions::PeopleDefinitions;
 use super::requests::compute_all;
 use super::timestamp::timestamp;
 use super::{ClientInfo, Frontend};
@@ -84,7 +84,7 @@ struct Table {
     /// The current package of each evaluation session.
     packages: HashMap<String, String>,
     image: String,
-    others: OthersWork,
+    others: PeopleDefinitions,
     loaded: LoadedTexts,
 }
 
@@ -126,7 +126,7 @@ impl ProvenanceStore {
 
     /// Returns the definitions that people made after the one of that number, in sentences.
     pub(super) fn others_since(&self, number: u64) -> Vec<String> {
-        self.table().others.told_since(number)
+        self.table().others.sentences_since(number)
     }
 
     pub(super) fn session_ended(&self, session: &str) {

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
-use super::{ClientId, EvalRequest, Provenance, Session, settle_job};
+use super::{ClientId, EvalRequest, Provenance, Session, settle_kept};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
@@ -71,7 +71,7 @@ impl Session {
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         let code = request.code.clone();
         let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
-        let work = settle_job(self.ask_job(|reply| Event::Evaluate { client, request, place, how, reply }));
+        let work = settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, how, reply }));
         self.logged(client, "evaluate", Some(&code), work, outcome_line)
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::event::{Event, Start};
 use super::in_copy::Limits;
 use super::jobs::{Jobs, Kind};
-use super::{Asked, ClientId, Session, calls, settle_job};
+use super::{SentJob, ClientId, Session, calls, settle_kept};
 use crate::ide::recording::{Question, first_question};
 use crate::image::api::record::{RecordParams, RecordingQuery, RecordingQuestion};
 use crate::model::evaluation::EvalError;
@@ -22,7 +22,7 @@ pub use crate::image::api::replay::{
 /// Seconds of processor time that a copy has for questions.
 const QUESTIONS: f64 = 600.0;
 
-/// What is to be recorded.
+/// The code to record.
 #[derive(Debug, Clone, Default)]
 pub struct RecordRequest {
     /// The code, empty for a test.
@@ -83,7 +83,7 @@ impl Session {
             jobs.start_stoppable(job, reply, async move { checker.record(params).await });
         }));
         let event = Event::Run { client, what, kind: Kind::Other, start };
-        let recording = settle_job(Asked { job: calls::job(|| self.send(event)), answer }).await?;
+        let recording = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }).await?;
         if recording.number == 0 {
             return Ok((recording, RecordingAnswer::default()));
         }

@@ -134,7 +134,7 @@ impl Session {
                 self.run(client, what, move |_| operation, within, progress).await
             }};
         }
-        let made = Made::of(&reload, self.workspace());
+        let made = ProvenanceSource::of(&reload, self.workspace());
         let change;
         let outcome = match reload {
             Reload::Code { code, package, file, line } => {
@@ -212,7 +212,7 @@ impl Session {
     /// # Errors
     ///
     /// The contract's error object, as [`Session::reload`] would answer.
-    pub async fn foresee(&self, client: ClientId, reload: &Reload) -> Result<(), Failure> {
+    pub async fn precheck(&self, client: ClientId, reload: &Reload) -> Result<(), Failure> {
         let (code, package, file, line) = match reload {
             Reload::Code { code, package, file, line } => (code, package.clone(), file, *line),
             Reload::Function { function, code, package, file, line } => {
@@ -225,24 +225,26 @@ impl Session {
     }
 
     /// Records the provenance of the reloaded definitions.
-    async fn note_makers(&self, client: ClientId, made: Made, outcome: &ReloadOutcome) {
+    async fn note_makers(&self, client: ClientId, made: ProvenanceSource, outcome: &ReloadOutcome) {
         let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.inner.log.who(client));
         let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
         let until = std::time::SystemTime::now();
         let report = outcome.report.clone().unwrap_or_default();
         let files = || report.files.iter().map(PathBuf::from).collect();
         match made {
-            Made::Nothing => {}
-            Made::Texts(texts) => {
-                for MadeText { code, package, origin } in texts {
+            ProvenanceSource::Nothing => {}
+            ProvenanceSource::Texts(texts) => {
+                for ReloadedText { code, package, origin } in texts {
                     let (client, how) = (who.clone(), how.clone());
                     let entry = ProvenanceEntry { client, how, package, origin, file: None };
                     provenance.made(image, &code, entry).await;
                 }
             }
-            Made::Files => provenance.files(image, files(), &how, who, until).await,
-            Made::System(system) => provenance.files(image, files(), &format!("{LOADING}{system}"), who, until).await,
-            Made::Undone => {
+            ProvenanceSource::Files => provenance.files(image, files(), &how, who, until).await,
+            ProvenanceSource::System(system) => {
+                provenance.files(image, files(), &format!("{LOADING}{system}"), who, until).await
+            }
+            ProvenanceSource::Undone => {
                 let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
                 provenance.undone(&back, &report.gone, &how, &who);
             }
@@ -373,44 +375,44 @@ async fn content_of(path: &Path) -> Option<String> {
 }
 
 /// The part of a reload from which the provenance of its definitions is recorded.
-enum Made {
+enum ProvenanceSource {
     Nothing,
-    Texts(Vec<MadeText>),
+    Texts(Vec<ReloadedText>),
     Files,
     System(String),
     Undone,
 }
 
 /// A text that was loaded.
-struct MadeText {
+struct ReloadedText {
     code: String,
     package: String,
     origin: Option<Origin>,
 }
 
-impl Made {
-    fn of(reload: &Reload, workspace: &Path) -> Made {
-        let text = |code: &str, package: Option<String>, file: Option<&PathBuf>, line: usize| MadeText {
+impl ProvenanceSource {
+    fn of(reload: &Reload, workspace: &Path) -> ProvenanceSource {
+        let text = |code: &str, package: Option<String>, file: Option<&PathBuf>, line: usize| ReloadedText {
             code: code.to_owned(),
             package: package.unwrap_or_else(|| "COMMON-LISP-USER".to_owned()),
             origin: file.map(|file| Origin { file: workspace.join(file), line, column: 1 }),
         };
         match reload {
             Reload::Code { code, package, file, line } => {
-                Made::Texts(vec![text(code, package.clone(), file.as_ref(), *line)])
+                ProvenanceSource::Texts(vec![text(code, package.clone(), file.as_ref(), *line)])
             }
             Reload::Texts { texts, .. } => {
                 let one = |one: &CompileString| text(&one.code, one.package.clone(), one.file.as_ref(), one.line);
-                Made::Texts(texts.iter().map(one).collect())
+                ProvenanceSource::Texts(texts.iter().map(one).collect())
             }
             Reload::Function { function, code, package, file, line } => {
                 let package = package.clone().or_else(|| home_of(function));
-                Made::Texts(vec![text(code, package, file.as_ref(), *line)])
+                ProvenanceSource::Texts(vec![text(code, package, file.as_ref(), *line)])
             }
-            Reload::Fasl { .. } => Made::Nothing,
-            Reload::Package { .. } => Made::Files,
-            Reload::System { system, .. } => Made::System(system.clone()),
-            Reload::Undefine(_) | Reload::Undo => Made::Undone,
+            Reload::Fasl { .. } => ProvenanceSource::Nothing,
+            Reload::Package { .. } => ProvenanceSource::Files,
+            Reload::System { system, .. } => ProvenanceSource::System(system.clone()),
+            Reload::Undefine(_) | Reload::Undo => ProvenanceSource::Undone,
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Execution of requests from editors and agents, never on the threads that the session, the
-//! image's link and `consort status` need.
+//! Execution of requests from editors, agents and debuggers, never on the threads that the session,
+//! the image's link and `consort status` need.
 //!
-//! A request's handler runs on a separate runtime with a few threads. Computations on texts of
-//! any length run on a few threads for that purpose ([`compute`]). A computation is ended when
-//! nobody waits for it any more, or when it takes too long.
+//! A request's handler runs on a separate runtime. What it does between two waits is a step, and a
+//! client's steps take turns: a few at a time, so that however many requests one client sends, the
+//! threads are there for the others. Computations on texts of any length run on threads for that
+//! purpose ([`compute`]), with the same turns. A computation is ended when nobody waits for it any
+//! more, or when it takes too long; so is a request that only reads ([`reading`]).
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -16,23 +18,26 @@ use tokio::task::JoinHandle;
 
 use crate::text::stop::{self, Stop};
 
-/// The number of threads on which handlers run.
-const HANDLERS: usize = 2;
-/// The number of concurrent computations on texts; the others are queued.
-const COMPUTATIONS: usize = 2;
-/// The longest time for a computation on a text; then it ends with a partial result.
+/// The number of steps, and of computations, that one client has at a time.
+const SHARE: usize = 2;
+/// The number of threads on which handlers run, and of concurrent computations: for some clients
+/// that have all that they may.
+const THREADS: usize = 8 * SHARE;
+/// The longest time for a computation on a text, and for all steps of a request that only reads.
 pub const LONGEST: Duration = Duration::from_secs(10);
 
-static TURNS: Semaphore = Semaphore::const_new(COMPUTATIONS);
+static TURNS: Semaphore = Semaphore::const_new(THREADS);
 
-/// A client's share of the computations: of a client's requests, however many, only so many wait
-/// for a turn beside those of the other clients and the session.
+/// A client's share of the threads.
 #[derive(Debug, Clone)]
-pub struct Lane(Arc<Semaphore>);
+pub struct Lane {
+    steps: Arc<Semaphore>,
+    computations: Arc<Semaphore>,
+}
 
 impl Default for Lane {
     fn default() -> Lane {
-        Lane(Arc::new(Semaphore::new(COMPUTATIONS)))
+        Lane { steps: Arc::new(Semaphore::new(SHARE)), computations: Arc::new(Semaphore::new(SHARE)) }
     }
 }
 
@@ -45,6 +50,74 @@ impl Lane {
     pub fn of<F: Future>(&self, handler: F) -> impl Future<Output = F::Output> + use<F> {
         LANE.scope(self.clone(), handler)
     }
+
+    /// Takes a turn of this client for each step of `handler`.
+    pub async fn in_turns<F: Future>(self, handler: F) -> F::Output {
+        let mut handler = std::pin::pin!(handler);
+        loop {
+            // The semaphore is never closed.
+            let turn = self.steps.acquire().await.ok();
+            let step = std::future::poll_fn(|context| Poll::Ready(handler.as_mut().poll(context))).await;
+            drop(turn);
+            match step {
+                Poll::Ready(value) => return value,
+                Poll::Pending => woken().await,
+            }
+        }
+    }
+}
+
+/// Resolves when the task is woken.
+async fn woken() {
+    let mut waited = false;
+    std::future::poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// The request took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "This was given up after {} seconds of computing: a text has a form or a size that nobody writes. Ask about a smaller part of it, or split the form.",
+    LONGEST.as_secs()
+)]
+pub struct TooLong;
+
+/// Limits the time of the steps of a handler that changes nothing, so that its end loses nothing.
+/// The steps are left early when the future is dropped, too.
+///
+/// # Errors
+/// The steps took longer than [`LONGEST`].
+pub async fn reading<F: Future>(handler: F) -> Result<F::Output, TooLong> {
+    limited_steps(LONGEST, handler).await
+}
+
+async fn limited_steps<F: Future>(longest: Duration, handler: F) -> Result<F::Output, TooLong> {
+    let mut handler = std::pin::pin!(handler);
+    let (unowned, mut left) = (Stop::of_the_whole(), longest);
+    std::future::poll_fn(|context| {
+        let stop = STOP.try_with(Clone::clone).unwrap_or_else(|_| unowned.clone());
+        if stop.is_asked() {
+            return Poll::Pending; // whoever asked drops this future
+        }
+        let (began, deadline) = (Instant::now(), Instant::now() + left);
+        let step = stop::whole(&stop.at(Some(deadline)), || handler.as_mut().poll(context));
+        left = left.saturating_sub(began.elapsed());
+        match step {
+            Some(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+            None if Instant::now() >= deadline => Poll::Ready(Err(TooLong)),
+            None | Some(Poll::Pending) => Poll::Pending,
+        }
+    })
+    .await
+}
+
+tokio::task_local! {
+    static STOP: Stop;
+}
+
+/// Has a handler's steps that only read left early when `stop` is asked for. Whoever asks for it
+/// drops the handler.
+pub fn ended_by<F: Future>(stop: &Stop, handler: F) -> impl Future<Output = F::Output> + use<F> {
+    STOP.scope(stop.clone(), handler)
 }
 
 /// Returns the handlers' runtime. The runtime lives as long as the process; a handler's task ends
@@ -53,23 +126,30 @@ pub fn handle() -> Handle {
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
     let built = RUNTIME.get_or_init(|| {
         let mut builder = Builder::new_multi_thread();
-        let built = builder.worker_threads(HANDLERS).thread_name("requests").enable_all().build();
+        let built = builder.worker_threads(THREADS).thread_name("requests").enable_all().build();
         built.inspect_err(|error| tracing::error!("no threads for requests: {error}")).ok()
     });
     // Without threads of their own, handlers run on the current runtime.
     built.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
 }
 
-/// A task that ends when its caller goes away.
-struct Owned<T>(JoinHandle<T>);
+/// A task that ends when its caller goes away, also in the middle of a step that only reads.
+struct Owned<T>(JoinHandle<T>, Stop);
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
+        self.1.ask();
         self.0.abort();
     }
 }
 
-impl<T> Owned<T> {
+impl<T: Send + 'static> Owned<T> {
+    /// Starts a task on the handlers' threads.
+    fn spawn(handler: impl Future<Output = T> + Send + 'static) -> Owned<T> {
+        let stop = Stop::of_the_whole();
+        Owned(handle().spawn(ended_by(&stop, handler)), stop)
+    }
+
     async fn join(mut self) -> T {
         match (&mut self.0).await {
             Ok(value) => value,
@@ -93,8 +173,8 @@ where
     match first {
         Poll::Ready(done) => done,
         Poll::Pending => match LANE.try_with(Clone::clone) {
-            Ok(lane) => Owned(handle().spawn(lane.of(handler))).join().await,
-            Err(_) => Owned(handle().spawn(handler)).join().await,
+            Ok(lane) => Owned::spawn(lane.of(lane.clone().in_turns(handler))).join().await,
+            Err(_) => Owned::spawn(handler).join().await,
         },
     }
 }
@@ -125,42 +205,47 @@ pub struct Computed<T> {
 /// Computes something on a text. `work` polls [`stop::now`] in its loops. The computation is
 /// ended after [`LONGEST`], or when this future is dropped.
 pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
-    limited(Some(LONGEST), work).await
+    limited(LONGEST, work).await
 }
 
 /// Computes something on a text without a time limit: only dropping the future ends it.
 pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    limited(None, work).await.value
+    let stop = Stop::of_the_whole();
+    let ended = stop.clone();
+    match on_a_thread(stop, move || stop::whole(&ended, work)).await {
+        Some(value) => value,
+        // Whoever waited for it is gone.
+        None => std::future::pending().await,
+    }
 }
 
-async fn limited<T: Send + 'static>(
-    longest: Option<Duration>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Computed<T> {
-    struct Ended(Stop);
-    impl Drop for Ended {
-        fn drop(&mut self) {
-            self.0.ask();
-        }
-    }
+async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
+    // The time begins with the turn.
+    let stop = Stop::new(None);
+    let asked = stop.clone();
+    on_a_thread(stop, move || {
+        let limited = asked.at(Some(Instant::now() + longest));
+        let value = stop::within(&limited, work);
+        Computed { value, ended: limited.is_asked() }
+    })
+    .await
+}
+
+/// Runs a computation in its turn. `stop` is asked for when the future is dropped.
+async fn on_a_thread<T: Send + 'static>(stop: Stop, work: impl FnOnce() -> T + Send + 'static) -> T {
     // Neither semaphore is ever closed.
     let share = match LANE.try_with(Clone::clone) {
-        Ok(lane) => lane.0.acquire_owned().await.ok(),
+        Ok(lane) => lane.computations.acquire_owned().await.ok(),
         Err(_) => None,
     };
     let turn = TURNS.acquire().await.ok();
-    let stop = Stop::new(longest.map(|longest| Instant::now() + longest));
-    let ended = Ended(stop.clone());
     let task = tokio::task::spawn_blocking(move || {
         // The caller may be gone while the computation still runs; the permit is released at its
         // end.
         let _turn = (turn, share);
-        let value = stop::within(&stop, work);
-        Computed { value, ended: stop.is_asked() }
+        work()
     });
-    let computed = Owned(task).join().await;
-    drop(ended);
-    computed
+    Owned(task, stop).join().await
 }
 
 #[cfg(test)]
@@ -174,8 +259,8 @@ mod tests {
     #[tokio::test]
     async fn a_computation_ends_with_whoever_waits_for_it() {
         // Each of them would hold a permit for ever.
-        for _ in 0..3 * COMPUTATIONS {
-            let left = limited(None, endless);
+        for _ in 0..3 * THREADS {
+            let left = compute_all(endless);
             assert!(tokio::time::timeout(Duration::from_millis(1), left).await.is_err());
         }
         assert_eq!(compute_all(|| 1).await, 1);
@@ -192,42 +277,80 @@ mod tests {
             })
             .collect();
         tokio::task::yield_now().await;
-        let asked = tokio::spawn(other.of(compute_all(|| 7)));
-        tokio::task::yield_now().await;
-        // Requests that have the turns end; none of the others does.
-        flood.iter().take(COMPUTATIONS).for_each(JoinHandle::abort);
-        let answer = crate::patience::soon(asked).await;
-        assert!(matches!(answer, Ok(7)), "{answer:?}");
+        let answer = crate::patience::soon(other.of(compute_all(|| 7))).await;
+        assert_eq!(answer, 7);
         goes_on.ask();
-        for one in flood.into_iter().skip(COMPUTATIONS) {
+        for one in flood {
             assert!(one.await.is_ok());
         }
     }
 
     #[tokio::test]
     async fn a_computation_ends_when_it_takes_too_long() {
-        assert!(limited(Some(Duration::ZERO), endless).await.ended);
+        assert!(limited(Duration::ZERO, endless).await.ended);
         assert!(!compute(|| ()).await.ended);
     }
 
+    /// A handler with steps that are endless unless they are left.
+    async fn endless_steps() {
+        loop {
+            tokio::task::yield_now().await;
+            for _ in 0..1_000_000 {
+                stop::point();
+            }
+        }
+    }
+
     #[tokio::test]
-    async fn a_handler_that_computes_for_ever_keeps_nobody_else() {
+    async fn handlers_that_compute_for_ever_keep_nobody_else() {
+        let (flooding, other) = (Lane::default(), Lane::default());
         let stopped = Stop::new(None);
-        let handlers: Vec<_> = (0..4 * HANDLERS)
+        let handlers: Vec<_> = (0..4 * THREADS)
             .map(|_| {
                 let stopped = stopped.clone();
-                tokio::spawn(run(async move {
+                tokio::spawn(flooding.of(run(async move {
                     tokio::task::yield_now().await;
-                    stop::within(&stopped, endless);
-                }))
+                    while !stopped.is_asked() {}
+                })))
             })
             .collect();
         // The runtime has one thread, which is free.
         tokio::task::yield_now().await;
         assert_eq!(tokio::spawn(async { 7 }).await.ok(), Some(7));
+        // So have the handlers' threads one for another client.
+        let asked = other.of(run(async {
+            tokio::task::yield_now().await;
+            8
+        }));
+        assert_eq!(crate::patience::soon(asked).await, 8);
         stopped.ask();
         for handler in handlers {
             assert!(handler.await.is_ok());
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_only_reads_ends_when_its_steps_take_too_long() {
+        assert_eq!(limited_steps(Duration::from_millis(1), endless_steps()).await, Err(TooLong));
+        let waits = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            5
+        };
+        assert_eq!(limited_steps(Duration::from_millis(10), waits).await, Ok(5), "to wait is no step");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_only_reads_ends_with_whoever_waits_for_it() {
+        let lane = Lane::default();
+        // Each would keep a turn, and a thread, for ever.
+        for _ in 0..3 * THREADS {
+            let asked = lane.of(run(limited_steps(Duration::from_secs(1 << 20), endless_steps())));
+            assert!(tokio::time::timeout(Duration::from_millis(1), asked).await.is_err());
+        }
+        let answer = lane.of(run(async {
+            tokio::task::yield_now().await;
+            9
+        }));
+        assert_eq!(crate::patience::soon(answer).await, 9);
     }
 }

@@ -6,7 +6,7 @@ use std::future::Future;
 use tokio::sync::oneshot;
 
 use super::event::{Event, Place, Reply};
-use super::part::{Part, Selected, Wanted};
+use super::part::{Part, RequestedPart, Selected};
 use super::requests::in_place;
 use super::{ClientId, EvalRequest, Session, actor::Actor};
 use crate::ide::evaluate_part;
@@ -35,11 +35,11 @@ impl Session {
         let asked = self.ask_job(|reply| Event::EvaluatePart {
             client,
             request,
-            wanted: Wanted { uri, part, how },
+            wanted: RequestedPart { uri, part, how },
             selected,
             reply,
         });
-        let (session, outcome) = (self.clone(), super::settle_job(asked));
+        let (session, outcome) = (self.clone(), super::settle_kept(asked));
         async move {
             let found = found.await.ok().flatten()?;
             let code = found.text.slice(found.span.start..found.span.end).to_string();
@@ -54,7 +54,7 @@ impl Actor {
         &mut self,
         client: ClientId,
         mut request: EvalRequest,
-        Wanted { uri, part, how }: Wanted,
+        RequestedPart { uri, part, how }: RequestedPart,
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     ) {

@@ -182,7 +182,9 @@ impl Session {
             Some(editor) => {
                 let chars = |byte: usize| file.text[..byte].chars().count();
                 let span = Span { start: chars(range.start), end: chars(range.end) };
-                self.apply_edit(editor.client, &editor.uri, editor.version, vec![(span, by.to_owned())]).await.map_err(|why| {
+                let edit = vec![(span, by.to_owned())];
+                let applied = self.apply_edit(editor.client, &editor.uri, editor.version, edit).await;
+                applied.inspect(|()| super::calls::changes()).map_err(|why| {
                     error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
                 })
             }
@@ -200,6 +202,8 @@ impl Session {
                 }
                 let (file, workspace) = (file.clone(), self.workspace().to_owned());
                 let asd = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
+                // The file is written even if the call ends meanwhile.
+                super::calls::changes();
                 let written = tokio::task::spawn_blocking(move || write(&workspace, &file, &bytes));
                 written.await.map_err(|_| error("not-written", "The file could not be written."))??;
                 if asd {
@@ -428,91 +432,4 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use super::*;
-
-    fn place() -> (tempfile::TempDir, PathBuf) {
-        let place = tempfile::tempdir().unwrap();
-        let workspace = place.path().canonicalize().unwrap().join("w");
-        std::fs::create_dir(&workspace).unwrap();
-        (place, workspace)
-    }
-
-    #[test]
-    fn only_files_within_are_read_links_resolved() {
-        let (place, workspace) = place();
-        std::fs::write(place.path().join("secret"), "(secret)").unwrap();
-        std::fs::write(workspace.join("a.lisp"), "(a)").unwrap();
-        symlink(place.path(), workspace.join("out")).unwrap();
-        symlink("a.lisp", workspace.join("link.lisp")).unwrap();
-        assert_eq!(read(&workspace, "a.lisp").unwrap().text, "(a)");
-        assert_eq!(read(&workspace, "./link.lisp").unwrap().path, workspace.join("a.lisp"));
-        for (path, kind) in [
-            ("out/secret", "outside-workspace"),
-            ("../secret", "outside-workspace"),
-            ("/etc/passwd", "outside-workspace"),
-            ("none.lisp", "not-found"),
-            (".", "not-a-file"),
-        ] {
-            assert_eq!(read(&workspace, path).unwrap_err().kind, kind, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
-        let (_place, workspace) = place();
-        let path = workspace.join("a.lisp");
-        symlink("a.lisp", workspace.join("link.lisp")).unwrap();
-        for (old, text, new) in [
-            (&b"\xef\xbb\xbf(a)\r\n"[..], "(b)\r\n", &b"\xef\xbb\xbf(b)\r\n"[..]),
-            (b"(a \xe9)", "(b \u{e9})", b"(b \xe9)"),
-            ("(a é𝄞)".as_bytes(), "(b é𝄞)", "(b é𝄞)".as_bytes()),
-        ] {
-            std::fs::write(&path, old).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o754)).unwrap();
-            let file = read(&workspace, "link.lisp").unwrap();
-            let bytes = file.encoded(text).unwrap();
-            write(&workspace, &file, &bytes).unwrap();
-            assert_eq!(std::fs::read(&path).unwrap(), new);
-            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o754);
-        }
-        assert!(workspace.join("link.lisp").symlink_metadata().unwrap().is_symlink());
-        assert_eq!(std::fs::read_dir(&workspace).unwrap().count(), 2, "nothing else is left");
-        std::fs::write(&path, b"(a \xe9)").unwrap();
-        assert_eq!(read(&workspace, "a.lisp").unwrap().encoded("(𝄞)").unwrap_err().kind, "encoding");
-        // Root may write it all the same.
-        assert!(read(&workspace, "a.lisp").unwrap().writable().is_ok());
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
-        assert_eq!(read(&workspace, "a.lisp").unwrap().writable().unwrap_err().kind, "not-written");
-    }
-
-    #[test]
-    fn what_was_changed_or_moved_meanwhile_is_not_written() {
-        let (place, workspace) = place();
-        let inner = workspace.join("d");
-        std::fs::create_dir(&inner).unwrap();
-        let path = inner.join("a.lisp");
-        std::fs::write(&path, "(a)").unwrap();
-        let file = read(&workspace, "d/a.lisp").unwrap();
-
-        std::fs::write(&path, "(b)").unwrap();
-        assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
-
-        // Another file with the same text.
-        std::fs::write(inner.join("b.lisp"), "(a)").unwrap();
-        std::fs::rename(inner.join("b.lisp"), &path).unwrap();
-        assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
-
-        // A directory replaced by a link to outside.
-        let file = read(&workspace, "d/a.lisp").unwrap();
-        let outside = place.path().join("outside");
-        std::fs::rename(&inner, &outside).unwrap();
-        symlink(&outside, &inner).unwrap();
-        assert!(write(&workspace, &file, b"(c)").is_err());
-        assert_eq!(std::fs::read_to_string(outside.join("a.lisp")).unwrap(), "(a)");
-    }
-}
+mod tests;

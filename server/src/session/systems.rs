@@ -123,7 +123,9 @@ pub(super) async fn check(
     let mut named: Vec<PathBuf> = params.asd_files.clone();
     named.extend(params.asd.iter().chain(&params.only).cloned());
     named.extend(params.texts.iter().map(|file| file.path.clone()));
-    let plan = Plan::new(&workspace, &named, &config.lisp.read);
+    let mut places = config.lisp.read.clone();
+    places.extend(checker.source_directories().await?);
+    let plan = Plan::new(&workspace, &named, &places);
     let texts = request.texts.into_iter().map(|file| (file.path, file.text)).collect();
     let files = Arc::new(Files { texts, plan, ..Files::default() });
     let eyes = files.clone();

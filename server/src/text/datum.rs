@@ -4,6 +4,7 @@
 
 use super::Span;
 use super::document::Document;
+use super::stop;
 use super::tree::{self, NodeId, ROOT, Tree};
 
 /// The maximum depth of lists; deeper ones are left out. No real code is so deep, and the
@@ -246,6 +247,7 @@ impl View<'_> {
     /// A datum without its prefixes and guards, which are recorded in it; `None` for a node that
     /// is no datum, or too deep.
     fn datum(&mut self, outer: NodeId, depth: usize) -> Option<Node> {
+        stop::point();
         let (mut prefix, mut guarded, mut id) = (Prefix::None, false, outer);
         loop {
             let node = self.tree.node(id);

@@ -5,6 +5,8 @@
 //! Unknown dispatching macro characters (`#?`, `#@`, ...) are taken as a prefix of the datum that
 //! follows.
 
+use super::stop;
+
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
@@ -352,6 +354,7 @@ impl Iterator for Scanner<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Token> {
+        stop::point();
         let mut at = self.at;
         let byte = loop {
             let byte = *self.text.get(at)?;

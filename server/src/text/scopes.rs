@@ -38,13 +38,13 @@ pub enum BindingKind {
 /// A name space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Space {
-    /// Of variables and symbol macros.
+    /// Variables and symbol macros.
     Variable,
-    /// Of functions and macros.
+    /// Functions and macros.
     Function,
-    /// Of blocks.
+    /// Blocks.
     Block,
-    /// Of tags.
+    /// Tags.
     Tag,
 }
 
@@ -52,7 +52,7 @@ pub enum Space {
 /// not change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Shorthand {
-    /// It stands for the binding alone.
+    /// The name stands for the binding alone.
     #[default]
     None,
     /// `x` behind `&key`: the keyword too.

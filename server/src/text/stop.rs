@@ -1,7 +1,11 @@
 //! Cancellation of a computation on a text whose answer is no longer needed, or that has taken too
 //! long. The computation polls for it in its loops.
+//!
+//! A computation whose result so far is of use polls [`now`] and returns that. Every loop over a
+//! text polls [`point`], which leaves a computation that is wanted as a whole or not at all.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -11,12 +15,23 @@ use std::time::Instant;
 pub struct Stop {
     asked: Arc<AtomicBool>,
     deadline: Option<Instant>,
+    whole: bool,
 }
 
 impl Stop {
     /// At `deadline`, or when [`Stop::ask`] is called.
     pub fn new(deadline: Option<Instant>) -> Stop {
-        Stop { asked: Arc::default(), deadline }
+        Stop { asked: Arc::default(), deadline, whole: false }
+    }
+
+    /// The same for a computation of which a part is of no use: [`point`] leaves it.
+    pub fn of_the_whole() -> Stop {
+        Stop { whole: true, ..Stop::new(None) }
+    }
+
+    /// The same end, at `deadline` if that comes before.
+    pub fn at(&self, deadline: Option<Instant>) -> Stop {
+        Stop { deadline, ..self.clone() }
     }
 
     /// Ends the computation.
@@ -50,6 +65,21 @@ pub fn within<T>(stop: &Stop, compute: impl FnOnce() -> T) -> T {
     compute()
 }
 
+/// The payload with which [`point`] unwinds.
+struct Left;
+
+/// Compute something as a whole, for a stop [`of_the_whole`](Stop::of_the_whole). `None`: it was
+/// ended early.
+pub fn whole<T>(stop: &Stop, compute: impl FnOnce() -> T) -> Option<T> {
+    // What the computation leaves half done is dropped with it, or guarded by a mutex whose users
+    // know that.
+    match catch_unwind(AssertUnwindSafe(|| within(stop, compute))) {
+        Ok(value) => (!stop.is_asked()).then_some(value),
+        Err(payload) if payload.is::<Left>() => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
 /// Returns true if the computation on this thread must end now, with the results so far. Cheap
 /// enough for the innermost loops.
 #[inline]
@@ -57,19 +87,38 @@ pub fn now() -> bool {
     QUESTIONS.with(|questions| {
         let next = questions.get().wrapping_add(1);
         questions.set(next);
-        next % EACH == 0 && asked()
+        next % EACH == 0 && asked().is_some()
     })
 }
 
+/// Leaves the computation on this thread if it must end now and is wanted as a whole. As cheap as
+/// [`now`].
+#[inline]
+pub fn point() {
+    QUESTIONS.with(|questions| {
+        let next = questions.get().wrapping_add(1);
+        questions.set(next);
+        if next % EACH == 0 && asked() == Some(true) {
+            resume_unwind(Box::new(Left));
+        }
+    });
+}
+
+/// Returns true if a poll has ended the computation on this thread early.
+pub fn ended() -> bool {
+    CURRENT.with(|current| current.borrow().as_ref().is_some_and(Stop::is_asked))
+}
+
+/// `None`: the computation goes on; else whether it is wanted as a whole.
 #[cold]
-fn asked() -> bool {
+fn asked() -> Option<bool> {
     CURRENT.with(|current| {
         let current = current.borrow();
-        let Some(stop) = current.as_ref() else { return false };
+        let stop = current.as_ref()?;
         if stop.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             stop.ask();
         }
-        stop.is_asked()
+        stop.is_asked().then_some(stop.whole)
     })
 }
 
@@ -90,5 +139,19 @@ mod tests {
         let late = Stop::new(Some(Instant::now()));
         assert!(counted(&late) < 1_000_000 && late.is_asked());
         assert_eq!((0..100_000).take_while(|_| !now()).count(), 100_000, "nothing is left of it");
+    }
+
+    #[test]
+    fn a_computation_that_is_wanted_as_a_whole_is_left() {
+        let endless = || loop {
+            point();
+        };
+        let late = Stop::of_the_whole().at(Some(Instant::now()));
+        assert!(whole(&late, endless).is_none());
+        assert!(whole(&late, || ()).is_none(), "what others returned early is not used");
+        assert_eq!(whole(&Stop::of_the_whole(), || (0..1_000).inspect(|_| point()).count()), Some(1_000));
+        // Others are not left.
+        within(&Stop::new(Some(Instant::now())), || (0..1_000).for_each(|_| point()));
+        assert!(std::panic::catch_unwind(|| whole(&Stop::of_the_whole(), || resume_unwind(Box::new(())))).is_err());
     }
 }

@@ -209,16 +209,26 @@ fn with_sbcl(fixture: &Fixture, script: &str) -> String {
     format!("{}:{}", sbcl.parent().unwrap().display(), std::env::var("PATH").unwrap())
 }
 
+fn answers_version(otherwise: &str) -> String {
+    format!("case \"$*\" in *--version) echo SBCL 2.2.9; exit 0;; esac; {otherwise}")
+}
+
 #[test]
 fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown() {
     for (script, told) in [
         ("exec sleep 1000", "did not end within"),
         ("exec cat /dev/urandom", "printed without end"),
         ("printf '\\033[31m\\007\\033]0;title\\007'; exit 3", "exited with code 3"),
+        // It answers `--version`, and hangs or prints when it is to build the image.
+        (&answers_version("exec sleep 1000"), "hangs: it did nothing for"),
+        (&answers_version("while :; do sleep 3; done"), "hangs: it did nothing for"),
+        (&answers_version("exec yes"), "printed without end"),
+        (&answers_version("sleep 1000 & exit 0"), "wrote nothing"),
     ] {
         let fixture = Fixture::new();
         let path = with_sbcl(&fixture, script);
-        for arguments in [&["doctor"][..], &["eval", "1"]] {
+        // The second one meets the host of the first, which tries no other time.
+        for arguments in [&["eval", "1"][..], &["doctor"]] {
             let output =
                 fixture.command(arguments).env("PATH", &path).stdin(std::process::Stdio::null()).output().unwrap();
             assert!(!output.status.success(), "{script}: {output:?}");
@@ -229,6 +239,7 @@ fn an_sbcl_that_hangs_or_prints_rubbish_is_told_of_and_its_bytes_are_not_shown()
             // `doctor` tells what the program answers; how it ended is seen when an image is built
             // by it.
             assert!(text.contains(told) || text.contains("--version` failed"), "{script}, {arguments:?}: {text}");
+            assert!(text.contains("lisp.command") || told.starts_with("exited"), "{script}, {arguments:?}: {text}");
         }
     }
 }

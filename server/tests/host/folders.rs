@@ -51,7 +51,7 @@ fn an_agent_in_the_second_folder_meets_the_editors_image_and_its_own_files() {
     // The command line meets it too.
     let output = first.command(&["eval", "cl-user::*shared*"]).current_dir(&there).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "=> 42\n", "{output:?}");
-    // It does not end the work in the first folder from the second.
+    // The command does not end the work in the first folder from the second.
     let refused = first.command(&["stop"]).current_dir(&there).output().unwrap();
     let why = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && why.contains("is served by the host of"), "{refused:?}");

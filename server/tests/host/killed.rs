@@ -80,7 +80,7 @@ fn a_runtime_directory_that_is_removed_is_made_again_and_there_is_one_image() {
         } else {
             std::fs::remove_file(&remove).expect("removed");
         }
-        // Who comes now starts no second host.
+        // A client that comes now starts no second host.
         let eval = fixture.run(&["eval", "cl-user::*kept*"]);
         assert_eq!(String::from_utf8_lossy(&eval.stdout), "=> 42\n", "{remove:?}: {eval:?}");
         // Behind the value an agent is told what happened.
@@ -107,7 +107,7 @@ fn a_host_that_is_stopped_is_told_of_and_waited_for() {
     let pid = i32::try_from(host).expect("a number");
     let told = format!("(process {host}) does not answer");
     signal(pid, rustix::process::Signal::STOP);
-    // One that comes, one that asks, and one that calls a tool.
+    // A client that comes, one that asks, and one that calls a tool.
     let eval = fixture
         .command(&["eval", "(+ 40 2)"])
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Who is elected, who is let in, when the host leaves.
+//! The election, the clients that are let in, and the time when the host leaves.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;

@@ -223,7 +223,7 @@ fn a_terminal_is_asked_and_what_was_shown_is_what_is_trusted() {
     assert!(said(&refused).contains("lisp.command cannot be trusted"), "{refused:?}");
     assert_eq!(fixture.run(&["trust", "--list"]).status.code(), Some(1));
 
-    // Of the longest that is taken every character is shown.
+    // Every character of the longest value that is taken is shown.
     let padding = "harmless ".repeat(45);
     hostile.wants(&format!("[lisp]\ncommand = [\"sbcl\", \"{padding}\", \"--eval\", \"(evil)\"]\n"));
     let shown = format!("    lisp.command = [\"sbcl\",\"{padding}\",\"--eval\",\"(evil)\"]\n");

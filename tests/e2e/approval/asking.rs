@@ -136,7 +136,8 @@ async fn of_several_editors_the_first_answer_counts_and_the_others_are_told() {
     // Too late, and without effect.
     plain.reply(&shown, json!({"title": "Deny"})).await;
 
-    // One that puts it away leaves it to the other. It is told of the answer if that comes first.
+    // An editor that puts the question away leaves it to the other, and is told of an answer that
+    // comes first.
     plain.ignore(&["window/showMessage"]);
     let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "2"})).await;
     let (shown, asked) = (plain.question().await, rich.question().await);

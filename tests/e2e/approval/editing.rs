@@ -128,7 +128,7 @@ fn one_answer_is_for_the_file_and_the_image() {
     people.end();
 }
 
-/// Where the agent's own client asks, by a result that says so (2026-07-28).
+/// The agent's own client asks, by a result that says so (2026-07-28).
 #[test]
 fn nor_in_a_call_that_is_made_again() {
     let People { world, editor, agent } = People::open();

@@ -142,7 +142,7 @@ async fn an_agent_tries_restarts_at_its_frozen_failure() {
     let gone = at(&mut agent, failure, json!({"action": "restart", "restart": 9})).await;
     assert_eq!(text(&gone), format!("The failure {failure} has no restart 9."));
 
-    // Of all that nothing is in the image, and nobody was asked.
+    // Nothing of all that is in the image, and nobody was asked.
     let count = agent.call("evaluate-lisp", json!({"code": "*count*"})).await;
     assert_eq!(text(&count), "=> 100");
     assert!(!editor.was_asked().await);
@@ -197,7 +197,7 @@ async fn an_error_that_ends_a_thread_is_frozen() {
     let mut editor = guarded.editor().await;
     let code = "(sb-thread:join-thread
       (sb-thread:make-thread (lambda () (setf *count* 0) (total '(:tea 3) '(:tea :milk))) :name \"till\") :default :gone)";
-    // Of threads, one a second is frozen, and on a busy machine not each.
+    // One thread a second is frozen, and on a busy machine not each.
     comes("a frozen failure", async || {
         let answer = agent.call("evaluate-lisp", json!({ "code": code })).await;
         assert!(text(&answer).contains("=> :GONE"), "{answer}");
@@ -211,7 +211,7 @@ async fn an_error_that_ends_a_thread_is_frozen() {
         })
     };
     editor.wait_for("window/showMessage", told).await;
-    // Those that were not frozen.
+    // Failures that were not frozen.
     editor.ignore(&["window/showMessage"]);
     let listed = agent.call("debug", json!({})).await;
     let listed = text(&listed);

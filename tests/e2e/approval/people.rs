@@ -100,8 +100,8 @@ impl People {
         std::fs::read_to_string(self.world.path(name)).expect("the file")
     }
 
-    /// These decisions, as `tool decision`, and no others are in the audit log; what a rule allowed
-    /// is left out. The last lines are written after the answer.
+    /// Waits until the audit log has these decisions, as `tool decision`, and no others; what a
+    /// rule allowed is left out. The last lines are written after the answer.
     pub(crate) fn audited(&self, expected: &[&str]) {
         until(&format!("{expected:#?} in the audit log"), || {
             let found = self.audit();

@@ -282,7 +282,7 @@ fn a_fasl_that_changed_is_not_loaded_again_into_a_new_image() {
     fs::copy(&bad, &good).expect("copied");
     let restarted = people.decided("image", json!({"action": "restart"}), || (), "Allow");
     assert_eq!(people.eval("(fboundp 'cl-user::core)"), "NIL");
-    // This answer or the next tells of files that were not loaded again.
+    // The answer, or the next one, tells of files that were not loaded again.
     let status = people.unasked("image", json!({"action": "status"}));
     let told = format!("{restarted}{status}");
     assert!(told.contains("could not be loaded again") && told.contains("it was changed since"), "{told}");

@@ -25,12 +25,12 @@ pub(crate) fn asking() -> Config {
 }
 
 impl Guarded {
-    /// One that asks about evaluation.
+    /// A workspace that asks about evaluation.
     pub(crate) async fn new() -> Guarded {
         Guarded::configured(asking()).await
     }
 
-    /// One that asks about evaluation, and does not wait long for an answer.
+    /// A workspace that asks about evaluation, and does not wait long for an answer.
     pub(crate) async fn hasty() -> Guarded {
         let mut config = asking();
         config.approval.deadline = Duration::from_millis(300);

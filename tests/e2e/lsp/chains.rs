@@ -71,7 +71,7 @@ async fn stands(world: &World, editor: &mut Editor, uri: &str, image: u32) -> Ve
         (status(world).await.standing == 1).then_some(())
     })
     .await;
-    // One that was replaced may be ending.
+    // A chain that was replaced may be ending.
     let head = comes("the first process of a chain", async || match heads(image).as_slice() {
         [head] => Some(*head),
         _ => None,

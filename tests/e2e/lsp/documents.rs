@@ -218,7 +218,7 @@ async fn diagnostics_that_are_asked_for_before_there_is_an_image_are_those_of_th
     editor.initialize(json!({"capabilities": {}, "initializationOptions": {"diagnostics": "pull"}})).await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(defun g (x) 1)\n").await;
-    // This client cannot be told to ask again.
+    // The client cannot be told to ask again.
     let report = pull(&mut editor, &uri, None).await;
     assert_eq!(lines(&report["items"]), ["0:10-0:11 unused-variable"]);
     world.end().await;

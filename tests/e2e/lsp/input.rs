@@ -18,7 +18,7 @@ async fn code_that_reads_asks_the_editor_that_runs_it() {
     let first = editor.input_wanted().await;
     assert_eq!(first["params"]["prompt"], "Your name? ");
     assert_eq!(first["params"]["command"], "consort.eval");
-    // What others do goes on meanwhile.
+    // Work of others goes on meanwhile.
     assert_eq!(other.eval("(+ 1 2)").await, ["3"]);
     editor.reply(&first, json!({"text": "Ada \u{1F980}"})).await;
     let second = editor.input_wanted().await;

@@ -115,7 +115,7 @@ async fn an_expansion_takes_the_place_of_its_form() {
     let expansions: Vec<&str> = titles.filter(|title| title.starts_with("Macroexpand")).collect();
     assert_eq!(expansions, ["Macroexpand", "Macroexpand fully", "Macroexpand in place"]);
     assert_eq!(actions[2]["kind"], "refactor.rewrite");
-    // One that only shows, shows: an editor may do nothing with the result.
+    // An action that only shows an expansion does so: an editor may do nothing with the result.
     editor.request("workspace/executeCommand", actions[0]["command"].clone()).await.unwrap();
     editor
         .wait_for("window/showMessage", |params| {

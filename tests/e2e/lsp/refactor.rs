@@ -61,7 +61,7 @@ async fn a_refactoring_is_compiled_before_the_editor_gets_it() {
     let action = chosen(&mut editor, &offered, "Extract function").await;
     let expected = TEXT.replace("(reduce #'+ list)", "(total-part list)");
     assert_eq!(after(TEXT, &action, &uri), format!("(defun total-part (list)\n  (reduce #'+ list))\n\n{expected}"));
-    // What the text refuses cannot be taken.
+    // A refactoring that the text refuses cannot be taken.
     let offered = actions(&mut editor, &uri, (0, 15), (0, 15), "refactor.extract").await;
     assert!(!offered.is_empty() && offered.iter().all(|one| !one["disabled"].is_null()), "{offered:?}");
     // The macro fails on the result, which only the compiler finds.

@@ -184,7 +184,7 @@ async fn the_threads_of_an_editor_that_left_are_ended_after_a_while() {
     let mut leaving = editor(&world, "stop").await;
     assert_eq!(leaving.eval(THREAD).await, [":STARTED"]);
     let told = leaving.wait_for("consort/stopped", |_| true).await;
-    // It is there before the thread ends, so that it is told of the error.
+    // The second editor is there before the thread ends, so that it is told of the error.
     let mut other = editor(&world, "stop").await;
     leaving.leave().await;
     soon(world.session.stop_left(told["stop"].as_u64().unwrap())).await;

@@ -130,7 +130,7 @@ async fn tests_are_run_from_their_lenses() {
     let lens = lenses[2]["command"]["arguments"][0].clone();
     let corrected = editor.command("consort.runTestAtPoint", lens.clone()).await.unwrap();
     assert_eq!(corrected["success"], true, "{corrected}");
-    // One that cannot be evaluated says why, and no older one is run.
+    // A test that cannot be evaluated says why, and no older one is run.
     editor.change(&uri, 3, [4, 14, 4, 14], " . wrong").await;
     let broken = editor.command("consort.runTestAtPoint", lens).await.unwrap();
     assert_eq!((&broken["success"], &broken["tests"]), (&json!(false), &json!([])), "{broken}");

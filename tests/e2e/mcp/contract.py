@@ -195,6 +195,8 @@ async def an_error_has_its_type_message_and_backtrace_then_what_was_printed(agen
     assert "[Backtrace]" in lines and lines.index("[stdout]") > lines.index("[Backtrace]"), text(result)
     assert re.search(r"^\d+: \(E2E-DIVIDE 0\)$", text(result), re.M), text(result)
     same(facts(result)["stdout"], "before\n")
+    [frame] = [frame for frame in facts(result)["error"]["backtrace"] if frame["name"] == "E2E-DIVIDE"]
+    same(frame["args"], ["0"])
 
 
 @check

@@ -8,9 +8,14 @@ import re
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from hostile import Clone
 
 CONSORT = os.environ["CONSORT_BIN"]
 WORKSPACE = os.environ["CONSORT_WORKSPACE"]
@@ -40,8 +45,8 @@ def evaluation(id, code, **more):
 class Wire:
     """One `consort mcp`."""
 
-    def __init__(self, version="2025-11-25"):
-        self.process = subprocess.Popen([CONSORT, "mcp", "--workspace", WORKSPACE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, version="2025-11-25", workspace=WORKSPACE):
+        self.process = subprocess.Popen([CONSORT, "mcp", "--workspace", workspace], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.watch = threading.Timer(5 * PATIENCE, self.process.kill)
         self.watch.start()
         self.next_id = 0
@@ -122,6 +127,38 @@ def every_revision_with_a_handshake_is_spoken():
             assert wire.ask("ping", {})["result"] == {}
             assert len(wire.ask("tools/list", {})["result"]["tools"]) >= 2
             wire.lives()
+
+
+@check
+def a_hostile_clone_runs_nothing_for_an_agent_until_a_person_trusts_it():
+    with tempfile.TemporaryDirectory() as place:
+        clone = Clone(os.path.join(place, "clone"))
+
+        def told(text):
+            return [line for line in text.splitlines() if "consort trust" in line]
+
+        def image(wire):
+            return wire.ask("tools/call", {"name": "image", "arguments": {"action": "status"}})["result"]["content"][0]["text"]
+
+        try:
+            with Wire(workspace=clone.directory) as wire:
+                wire.ask("tools/list", {})
+                assert clone.ran() == [], clone.ran()
+                first = wire.evaluate("(+ 1 2)")
+                assert "=> 3" in first and len(told(first)) == 1, first
+                assert told(wire.evaluate("(+ 1 2)")) == []
+                assert told(image(wire))
+                # Nothing that an agent can call gives it.
+                names = [tool["name"] for tool in wire.ask("tools/list", {})["result"]["tools"]]
+                assert not [name for name in names if "trust" in name], names
+                assert clone.ran() == [], clone.ran()
+            clone.trust()
+            with Wire(workspace=clone.directory) as wire:
+                assert wire.evaluate("(+ 1 2)") == "=> 3"
+                assert clone.ran() == ["init"], clone.ran()
+                assert told(image(wire)) == []
+        finally:
+            clone.consort("stop")
 
 
 @check

@@ -69,6 +69,21 @@ async def plain_asdf_finds_the_workspace(agent):
     result = await agent.call("evaluate-lisp", {"code": "(asdf:already-loaded-systems)"})
     assert "wa-elsewhere" in text(result) and "not the workspace's" in text(result), text(result)
     os.remove(os.path.join(elsewhere, f"{other}.asd"))
+    # The same through a function of the agent's own, whose call says nothing of loading.
+    await agent.call("evaluate-lisp", {"code": "(defun wa-get (name) (asdf:load-system name))"})
+    late, foreign = f"wa-late-{os.getpid()}", f"wa-foreign-{os.getpid()}"
+    system(late, {"late": "(in-package :cl-user)\n"})
+    write(f"{late}.asd", f'(defsystem "{late}" :components ((:file "{late}/late")))\n')
+    result = await agent.call("evaluate-lisp", {"code": f'(wa-get "{late}")'})
+    assert not result.get("isError"), text(result)
+    with open(os.path.join(elsewhere, f"{foreign}.asd"), "w") as file:
+        file.write(f'(defsystem "{foreign}")\n')
+    await agent.call("evaluate-lisp", {"code": f'(asdf:load-asd "{elsewhere}/{foreign}.asd") (wa-get "{foreign}")'})
+    write(f"{foreign}.asd", f'(defsystem "{foreign}")\n')
+    write(f"{late}-too.asd", f'(defsystem "{late}-too")\n')
+    result = await agent.call("evaluate-lisp", {"code": f'(wa-get "{late}-too")'})
+    assert foreign in text(result) and "not the workspace's" in text(result), text(result)
+    os.remove(os.path.join(elsewhere, f"{foreign}.asd"))
     os.rmdir(elsewhere)
 
 

@@ -25,7 +25,8 @@ local function expect(want)
   T.wait('diagnostics ' .. vim.inspect(want), function() return vim.deep_equal(want, diagnostics()) end, diagnostics)
 end
 local function line(n) return vim.api.nvim_buf_get_lines(0, n, n + 1, false)[1] end
--- Where TEXT is on line N: Neovim counts bytes, so this holds in whichever encoding was agreed on.
+-- The position of TEXT on line N: Neovim counts bytes, so this holds in whichever encoding was
+-- agreed on.
 local function at(n, text, code)
   local first, last = line(n):find(text, 1, true)
   return { n, first - 1, n, last, code }

@@ -2,7 +2,7 @@
 # Neovim 0.11 with nothing but editors/neovim on its runtimepath, against `consort lsp`: headless,
 # with its own LSP client, and in a terminal, key by key, as a person has it. `run.sh [PART
 # [PATTERN]]`: only this part (shown_test, lsp_test, plugin_test, install_test, dap_test,
-# debugger_test, frozen_test, recording_test, person), and of it only the tests whose names match.
+# debugger_test, frozen_test, recording_test, hostile, person), and of it only the tests whose names match.
 # What the person saw is kept in tests/out/nvim.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../environment.sh"
@@ -16,17 +16,17 @@ nvim=$CONSORT_TEST_CACHE/nvim/bin/nvim
 mkdir "$place/bin"
 ln -s "$CONSORT_BIN" "$place/bin/consort"
 export PATH=$place/bin:$PATH
+rm -rf "$here/../../out/nvim"
 status=0
-parts=(shown_test lsp_test plugin_test install_test dap_test debugger_test frozen_test recording_test person)
+parts=(shown_test lsp_test plugin_test install_test dap_test debugger_test frozen_test recording_test hostile person)
 [ $# -eq 0 ] || parts=("$1")
 export ONLY=${2:-${ONLY:-}}
 for part in "${parts[@]}"; do
     mkdir "$place/$part"
     case $part in
-    person)
+    hostile | person)
         python=$CONSORT_TEST_CACHE/mcp/venv-v1/bin/python
-        rm -rf "$here/../../out/nvim"
-        e2e_limit 10 "$python" "$here/person.py" "$nvim" "$place/$part" "$here/../../out/nvim" 2>&1 | tee "$place/$part.log" || status=1
+        e2e_limit 10 "$python" "$here/$part.py" "$nvim" "$place/$part" "$here/../../out/nvim" 2>&1 | tee "$place/$part.log" || status=1
         ;;
     *) TMPDIR=$place/$part NVIM=$nvim e2e_limit 5 "$nvim" --headless -u NONE -i NONE -l "$here/$part.lua" 2>&1 | tee "$place/$part.log" || status=1 ;;
     esac

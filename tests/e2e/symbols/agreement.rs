@@ -50,7 +50,8 @@ const ORACLE: &str = r#"
              (when (fboundp (list 'setf symbol))
                (dolist (kind '(:function :generic-function :method))
                  (say-places "definition" symbol (sb-introspect:find-definition-sources-by-name (list 'setf symbol) kind))))
-             ;; Each takes a tenth of a second, and in newer SBCLs may collect garbage first: only those that can have something to say.
+             ;; Each takes a tenth of a second, and in newer SBCLs may collect garbage first: only
+             ;; those that can have something to say.
              (dolist (who (append (cond ((macro-function symbol) '(sb-introspect:who-macroexpands))
                                         ((fboundp symbol) '(sb-introspect:who-calls)))
                                   (when (boundp symbol) '(sb-introspect:who-binds sb-introspect:who-sets sb-introspect:who-references))

@@ -14,6 +14,9 @@ import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../nvim"))
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from hostile import Clone
 from terminal import Terminal
 
 STEPS = []
@@ -242,6 +245,58 @@ def a_dumb_terminal_has_lines(person):
     person.leave()
 
 
+def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
+    clone, env = Clone(os.path.join(person.place, "clone")), os.environ | person.env
+
+    def start(*arguments):
+        person.starts += 1
+        person.screen = Terminal(os.path.join(person.place, f"tmux{person.starts}"), person.out)
+        # What a program that ends has said is seen until a key is pressed.
+        person.screen.start("/bin/sh", "-c", '"$@"; read -r _', "sh", os.environ["CONSORT_BIN"], *arguments, cwd=clone.directory, env=person.env)
+
+    def leave():
+        person.screen.press("Enter")
+        person.screen.until("the program to end", lambda: not person.screen.running())
+
+    try:
+        for command, answer in [(["check", "greet.lisp"], "NO-SUCH-FUNCTION"), (["eval", "(+ 1 2)"], "=> 3"), (["doctor"], "SBCL 2")]:
+            done = clone.consort(*command, env=env)
+            assert answer in done.stdout and clone.ran() == [], (done, clone.ran())
+            notices = [line for line in (done.stdout + done.stderr).splitlines() if "consort trust" in line]
+            assert len(notices) == 1, done
+        start("repl")
+        person.prompt()
+        person.screen.see("consort trust")
+        person.enter("(+ 1 2)")
+        person.line("=> 3")
+        person.screen.press("C-d")
+        leave()
+        assert clone.ran() == [], clone.ran()
+        # A person says no by the key that says nothing else.
+        start("trust")
+        person.screen.see('lisp.command = ["./lisp.sh"]', "Do you trust it? [y/N]")
+        person.screen.keep("hostile-trust")
+        person.screen.press("Enter")
+        person.screen.see("It is not trusted")
+        leave()
+        assert clone.consort("trust", "--list", env=env).returncode == 1
+        clone.write("consort.toml", '[lisp]\ninit_file = "init.lisp"\n')
+        start("trust")
+        person.screen.see("Do you trust it? [y/N]")
+        person.enter("y")
+        person.screen.see("is trusted with this")
+        leave()
+        start("repl")
+        person.prompt()
+        person.enter("(+ 1 2)")
+        person.line("=> 3")
+        person.screen.press("C-d")
+        leave()
+        assert clone.ran() == ["init"], clone.ran()
+    finally:
+        clone.consort("stop", env=env)
+
+
 def attempt(person, run, started):
     """Whether the step passes; if not, why, with the screen."""
     try:
@@ -267,7 +322,7 @@ def main():
     only = re.compile(os.environ.get("ONLY", ""))
     person, passed, failed = Person(place, out), 0, 0
     try:
-        for run in [*STEPS, a_dumb_terminal_has_lines]:
+        for run in [*STEPS, a_dumb_terminal_has_lines, a_hostile_clone_runs_nothing_until_it_is_trusted]:
             if not only.search(run.__name__):
                 continue
             good = attempt(person, run, run in STEPS)

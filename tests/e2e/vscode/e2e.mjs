@@ -17,6 +17,7 @@ import names from './steps/names.mjs'
 import profile from './steps/profile.mjs'
 import program from './steps/program.mjs'
 import frozen from './steps/frozen.mjs'
+import hostile from './steps/hostile.mjs'
 import recording from './steps/recording.mjs'
 import repl from './steps/repl.mjs'
 import testing from './steps/testing.mjs'
@@ -44,7 +45,7 @@ async function loaded() {
 const about = { workbench, page: workbench.page, place, step: steps.step, status, loaded }
 
 await workbench.folder('telegraph')
-for (const part of [fixing, evaluation, repl, lasting, expansion, profile, recording, frozen, approval, names, backtrace, debugging, testing, trees, typing, folders, activation, program, beginning]) await part(about)
+for (const part of [fixing, evaluation, repl, lasting, expansion, profile, recording, frozen, approval, names, backtrace, debugging, testing, trees, typing, folders, hostile, activation, program, beginning]) await part(about)
 await steps.step('no outside host was asked', async () => assert.deepEqual([...workbench.outside], []))
 
 await workbench.context.close()

@@ -14,7 +14,7 @@ console.log(JSON.stringify({
   'workbench.colorTheme': 'Default Dark Modern',
   'workbench.preferredLightColorTheme': 'Default Light Modern', 'workbench.preferredDarkColorTheme': 'Default Dark Modern',
   'telemetry.telemetryLevel': 'off', 'workbench.startupEditor': 'none', 'workbench.tips.enabled': false,
-  'security.workspace.trust.enabled': false, 'extensions.autoCheckUpdates': false, 'extensions.autoUpdate': false,
+  'security.workspace.trust.enabled': false, 'security.workspace.trust.startupPrompt': 'never', 'security.workspace.trust.banner': 'never', 'extensions.autoCheckUpdates': false, 'extensions.autoUpdate': false,
   'extensions.ignoreRecommendations': true, 'update.mode': 'none', 'chat.disableAIFeatures': true, 'git.enabled': false,
   'workbench.enableExperiments': false, 'workbench.secondarySideBar.defaultVisibility': 'hidden', 'editor.hover.delay': 100,
   'files.autoSave': 'off', 'files.hotExit': 'off', 'editor.minimap.enabled': false, 'terminal.integrated.gpuAcceleration': 'off',

@@ -216,8 +216,8 @@ export class Workbench {
     return (await this.state()).documents.find((one) => path(one.uri) === wanted)?.text ?? ''
   }
   /** A file on the left, with the focus. */
-  async file(name) {
-    await this.probe.ask('open', { path: join(this.place, 'telegraph', name) })
+  async file(name, folder = 'telegraph') {
+    await this.probe.ask('open', { path: join(this.place, folder, name) })
     await this.until(`${name} to be open`, async () => {
       if (await this.hasFocus(name)) return (await this.state()).active?.uri.endsWith(`/${name}`)
       await this.editor(name).locator('.view-line').first().click(once)

@@ -73,7 +73,7 @@ local function hint()
   return (' %s%s answers '):format(mode:match('^n') and '' or '<Esc> ', require('consort.maps').key('answer'))
 end
 
---- Where the float stands and what its lower edge says, for where the person is now.
+--- The place of the float and the text of its lower edge, for where the person is now.
 local function place()
   if not (current and current.win and vim.api.nvim_win_is_valid(current.win)) then return end
   local all = vim.api.nvim_win_text_height(current.win, {}).all

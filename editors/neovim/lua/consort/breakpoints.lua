@@ -29,7 +29,7 @@ local function sign(buf, one, line)
   })
 end
 
---- What the debugger says of a breakpoint; a line that is not where it was put moves its sign.
+--- The debugger's answer about a breakpoint; a line that is not where it was put moves its sign.
 local function told(buf, one, answer)
   one.id, one.verified, one.message = answer.id, answer.verified, answer.message
   local line = answer.verified and answer.line or line_of(buf, one)

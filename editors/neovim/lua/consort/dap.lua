@@ -97,7 +97,7 @@ function M.evaluate()
   if dap then dap.run(M.form) end
 end
 
---- Whether `setup()` has told nvim-dap of the adapter.
+--- True if `setup()` has registered the adapter with nvim-dap.
 ---@return boolean
 function M.is_set_up()
   local dap = package.loaded.dap
@@ -111,7 +111,7 @@ function M.step_through(number)
   if dap then dap.run({ type = TYPE, request = 'attach', name = ('Lisp: recording %d'):format(number), recording = number }) end
 end
 
---- One line for each restart: its name and its report.
+--- A line for each restart: its name and its report.
 ---@param restart { name?: string, report: string }
 local function line_of(restart)
   local name = type(restart.name) == 'string' and restart.name .. ': ' or ''

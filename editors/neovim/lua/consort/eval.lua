@@ -177,7 +177,7 @@ function M.range(range, done)
   run('evalRegion', { uri = vim.uri_from_bufnr(0), range = range }, done)
 end
 
---- What 'operatorfunc' calls: evaluate what a motion went over.
+--- The function of 'operatorfunc': evaluates the text of a motion.
 ---@param kind 'char'|'line'|'block'
 function M.over(kind)
   local client = client_of.need()

@@ -24,7 +24,7 @@ local function widest(lines)
   return width
 end
 
---- Where a window of a size goes, at the cursor: below its line, or above it where there is more
+--- The place of a window of a size, at the cursor: below its line, or above it where there is more
 --- room. What it is about stays in sight.
 local function at_cursor(height)
   local row = vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 -- 0-based

@@ -71,7 +71,7 @@
            nil))))
 
 (defun checkpoint-due-p (chain start)
-  "Whether there is to be a checkpoint before the form that begins at START."
+  "Returns true if there is to be a checkpoint before the form that begins at START."
   (and (< start (length (check-text (chain-check chain))))
        (< (length (chain-checkpoints chain)) (chain-limit chain))
        (or (null (chain-checkpoints chain))

@@ -63,6 +63,6 @@
       (of object))))
 
 (defun plain-object-p (object)
-  "Whether OBJECT-DIGEST says all of OBJECT, a value that the compiler keeps."
+  "Returns true if OBJECT-DIGEST says all of OBJECT, a value that the compiler keeps."
   (or (typep object '(or symbol number character string cons compiler-type))
       (assumed-type-p object)))

@@ -68,7 +68,8 @@
   those that inherit from it.")
 
 (defun evaluation-of-definition-p (form)
-  "Whether FORM, which is evaluated while compiling, is part of a definition of the standard's."
+  "Returns true if FORM, which is evaluated while compiling, is part of a definition of the
+  standard's."
   (and (consp form)
        (case (car form)
          (progn (every #'evaluation-of-definition-p (cdr form)))
@@ -99,8 +100,8 @@
                  (funcall original body path))))
 
 (defun system-owned-p (symbol)
-  "Whether SYMBOL is of a package of SBCL's own: what is known of it does not change. A lock on its
-  package does not tell."
+  "Returns true if SYMBOL is of a package of SBCL's own: what is known of it does not change. A lock
+  on its package does not tell."
   (let ((package (symbol-package symbol)))
     (and package (package-of-system-p package))))
 
@@ -171,7 +172,7 @@
     (cons main assumed)))
 
 (defun new-opaque-value-p (before after symbol)
-  "Whether the entry AFTER of SYMBOL has a value without digest that BEFORE has not."
+  "Returns true if the entry AFTER of SYMBOL has a value without digest that BEFORE has not."
   (let ((old '()))
     (map-infos (lambda (name number value) (declare (ignore name number)) (push value old)) before symbol)
     (map-infos (lambda (name number value)

@@ -64,8 +64,8 @@
   (set-exclusive-or old new :key #'record-digest))
 
 (defun state-differs-p (old new before)
-  "Whether what is not by name is another after NEW than after OLD. BEFORE: the record before both,
-  or NIL."
+  "Returns true if what is not by name is another after NEW than after OLD. BEFORE: the record
+  before both, or NIL."
   (flet ((after (records) (cond (records (record-global (first (last records))))
                                 (before (record-global before)))))
     (let ((old (after old)) (new (after new)))

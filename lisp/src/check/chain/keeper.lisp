@@ -4,11 +4,11 @@
 
 (in-package :consort)
 
-(defstruct (keeper (:constructor make-keeper (chain check text ghosts)))
+(defstruct (keeper (:constructor make-keeper (chain check text withheld-names)))
   (chain nil :read-only t)
   (check nil :read-only t)              ; of the base text, which has been made white space where it is withheld
   (text "" :type text :read-only t)     ; the base text as the host has it
-  (ghosts '() :read-only t)             ; the names that its withheld forms would define
+  (withheld-names '() :read-only t)     ; the names that its withheld forms would define
   (base #() :type simple-vector)        ; records
   (keys (make-hash-table :test 'equal) :read-only t) ; words of a name -> key
   (tokens '())                          ; the names of functions that the base text defines, once they were asked for
@@ -116,10 +116,10 @@
 
 ;;; An edited text
 
-(defstruct (edit (:constructor make-edit (cut old-end new-end text ghosts)))
+(defstruct (edit (:constructor make-edit (cut old-end new-end text withheld-names)))
   "The difference of TEXT from the base text, where both are white space where they are
   withheld."
-  (cut 0 :type fixnum) (old-end 0 :type fixnum) (new-end 0 :type fixnum) text ghosts
+  (cut 0 :type fixnum) (old-end 0 :type fixnum) (new-end 0 :type fixnum) text withheld-names
   (first 0) (behind 0))                 ; the forms that were replaced: from FIRST on, up to BEHIND
 
 (defun edit-distance (edit) (- (edit-new-end edit) (edit-old-end edit)))
@@ -136,12 +136,12 @@
         unless (char= (char a (- (length a) i 1)) (char b (- (length b) i 1))) return i
         finally (return limit)))
 
-(defun compare-texts (keeper text ghosts)
+(defun compare-texts (keeper text withheld-names)
   "The EDIT that leads from the base text to TEXT."
   (let* ((old (check-text (keeper-check keeper)))
          (cut (common-start old text))
          (tail (common-end old text (- (min (length old) (length text)) cut)))
-         (edit (make-edit cut (- (length old) tail) (- (length text) tail) text ghosts))
+         (edit (make-edit cut (- (length old) tail) (- (length text) tail) text withheld-names))
          (base (keeper-base keeper)) (count (length base)))
     ;; Touching counts: what is typed right behind a form may become part of it.
     (setf (edit-first edit) (or (position-if (lambda (record) (>= (record-end record) cut)) base) count)
@@ -175,8 +175,8 @@
         when (member head '("DEFUN" "DEFGENERIC") :test #'string=) collect (string-upcase token)))
 
 (defun other-tokens (keeper old new)
-  "Those of OLD and NEW, the names that lines of the base text and of an edited one in their place
-  define, that only one of the two texts defines."
+  "Returns the names among OLD and NEW, which lines of the base text and of an edited one in their
+  place define, that only one of the two texts defines."
   (let ((all (or (keeper-tokens keeper)
                  (let ((text (check-text (keeper-check keeper))))
                    (setf (keeper-tokens keeper) (forgettable-tokens text 0 (length text)))))))
@@ -186,7 +186,7 @@
                (set-exclusive-or old new :test #'string=))))
 
 (defun known-function-p (keeper token)
-  "Whether TOKEN names a function that the image has, in one of the packages of the text."
+  "Returns true if TOKEN names a function that the image has, in one of the packages of the text."
   (some (lambda (package)
           (let ((symbol (and (package-name package) (find-symbol (plain-name token) package))))
             (and symbol
@@ -236,7 +236,7 @@
                       (append (coerce (subseq base 0 (edit-first edit)) 'list)
                               new
                               (loop for index from sync below (length base) collect (moved-record (aref base index) edit)))
-                      (edit-ghosts edit))))
+                      (edit-withheld-names edit))))
 
 (define-condition edit-given-up (error) ()
   (:documentation "A process ended before it was done with an edit, or the host has another."))
@@ -325,7 +325,7 @@
         (cond (why (send-line report (object "whole" (object "edit" number "why" why)) :flush t))
               ((= (edit-cut edit) (edit-old-end edit) (edit-new-end edit))
                (send-findings report number
-                              (settled-findings (keeper-check keeper) (coerce (keeper-base keeper) 'list) (edit-ghosts edit)) t))
+                              (settled-findings (keeper-check keeper) (coerce (keeper-base keeper) 'list) (edit-withheld-names edit)) t))
               (t
                (check-edit keeper edit (lambda (findings final) (send-findings report number findings final)))
                (unless (host-waiting-p keeper)
@@ -344,14 +344,14 @@
   (leave 0))
 
 (defun same-findings-p (a b)
-  "Whether A and B are the same findings, in whatever order."
+  "Returns true if A and B are the same findings, in whatever order."
   (flet ((key (finding)
            (list (finding-start finding) (finding-end finding) (finding-severity finding) (finding-code finding) (finding-message finding))))
     (null (set-exclusive-or (mapcar #'key a) (mapcar #'key b) :test #'equal))))
 
 (defun base-agrees-p (keeper)
-  "Whether the records give what the check of the base text found."
-  (same-findings-p (settled-findings (keeper-check keeper) (coerce (keeper-base keeper) 'list) (keeper-ghosts keeper))
+  "Returns true if the records give what the check of the base text found."
+  (same-findings-p (settled-findings (keeper-check keeper) (coerce (keeper-base keeper) 'list) (keeper-withheld-names keeper))
                    (chain-told (keeper-chain keeper))))
 
 (defun serve-host (keeper report)

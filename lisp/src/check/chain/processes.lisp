@@ -60,11 +60,11 @@
            (error () nil)))))
 
 (defun message-read-p (reader)
-  "Whether something was read that was not taken yet."
+  "Returns true if something was read that was not taken yet."
   (< (line-reader-start reader) (line-reader-end reader)))
 
 (defun message-waiting-p (reader)
-  "Whether something has come that was not taken yet."
+  "Returns true if something has come that was not taken yet."
   (or (message-read-p reader)
       (wait-until-fd-usable (line-reader-fd reader) :input 0 nil)))
 

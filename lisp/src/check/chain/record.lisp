@@ -23,7 +23,7 @@
   (read-eval nil)                       ; code may have run when it was read
   (name nil)                            ; what it defines, printed
   (digest 0)                            ; of it as read
-  (ghost nil)                           ; the name that it, which could not be read, would define
+  (unread-name nil)                     ; the name that it, which could not be read, would define
   (compiled nil)                        ; whether it could be read
   (in-package nil)                      ; whether it is an IN-PACKAGE
   (lost nil))                           ; whether names mean nothing after it
@@ -53,7 +53,7 @@
       (mapcar #'symbol-name (keyword-parameters lambda-list))))
 
 (defun image-takes-keyword-p (name keyword)
-  "Whether a method in the image takes KEYWORD."
+  "Returns true if a method in the image takes KEYWORD."
   (handler-case (method-takes-keyword-p name keyword)
     (error () nil)))
 
@@ -86,8 +86,8 @@
      :read-eval (and (search "#." (check-text check) :start2 start :end2 end) t)
      :name (words-of-definition form)
      :digest digest
-     :ghost (and (eq state :unreadable)
-                 (let ((token (definition-name (check-text check) start))) (and token (plain-name token))))
+     :unread-name (and (eq state :unreadable)
+                       (let ((token (definition-name (check-text check) start))) (and token (plain-name token))))
      :compiled (eq state :form)
      :in-package (in-package-form-p form)
      :lost (and (check-lost-package check) t))))
@@ -109,7 +109,7 @@
             (bool (record-opaque record)) (bool (record-read-eval record))
             (or-null (record-name record))
             (record-digest record)
-            (or-null (record-ghost record))
+            (or-null (record-unread-name record))
             (bool (record-compiled record)) (bool (record-in-package record)) (bool (record-lost record)))))
 
 (defun json-null-p (value) (eq value :null))
@@ -138,7 +138,7 @@
 
 (defun record-of-json (json)
   "The record that RECORD-JSON made JSON of."
-  (destructuring-bind (places findings uses keyword-uses methods defines effects mentions global opaque read-eval name digest ghost compiled in-package lost)
+  (destructuring-bind (places findings uses keyword-uses methods defines effects mentions global opaque read-eval name digest unread-name compiled in-package lost)
       (json-list json)
     (make-form-record
      :start (aref places 0) :end (aref places 1) :span (cons (aref places 2) (aref places 3))
@@ -149,7 +149,7 @@
      :defines (map 'list #'json-list defines)
      :effects (map 'list (lambda (effect) (let ((list (json-list effect))) (append (butlast list) (list (json-value (first (last list))))))) effects)
      :mentions (json-list mentions)
-     :global global :opaque (json-value opaque) :read-eval (json-value read-eval) :name (json-value name) :digest digest :ghost (json-value ghost)
+     :global global :opaque (json-value opaque) :read-eval (json-value read-eval) :name (json-value name) :digest digest :unread-name (json-value unread-name)
      :compiled (json-value compiled) :in-package (json-value in-package) :lost (json-value lost))))
 
 ;;; Moving

@@ -30,10 +30,10 @@
             append (remove-if (lambda (use) (or (gethash (first use) taken) (gethash (cons (first use) (second use)) taken)))
                               (record-keyword-uses record))))))
 
-(defun findings-at-end (records ghosts)
-  "The findings that are told at the end of RECORDS. GHOSTS: names that forms would define that are
-  withheld."
-  (let ((ghosts (append ghosts (loop for record in records when (record-ghost record) collect it)))
+(defun findings-at-end (records withheld-names)
+  "Returns the findings that are reported at the end of RECORDS. WITHHELD-NAMES: names that forms
+  would define that are withheld."
+  (let ((withheld-names (append withheld-names (loop for record in records when (record-unread-name record) collect it)))
         (lost (let ((last (first (last records)))) (and last (record-lost last))))
         (seen (make-hash-table :test 'equal)))
     (flet ((once (finding)
@@ -44,13 +44,13 @@
       (remove-if-not
        #'once
        (append (in-order (loop for (nil nil words finding) in (undefined-uses records)
-                               unless (member words ghosts :test #'string=) collect finding))
+                               unless (member words withheld-names :test #'string=) collect finding))
                (in-order (mapcar #'third (untaken-keywords records))))))))
 
-(defun settled-findings (check records ghosts)
+(defun settled-findings (check records withheld-names)
   "All findings of the text of CHECK, whose forms have RECORDS; see FINDINGS-AT-END."
   (let* ((all (append (loop for record in records append (record-findings record))
-                      (findings-at-end records ghosts))))
+                      (findings-at-end records withheld-names))))
     (if (null (check-asd-files check))
         all
         (let* ((told '())

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::pid_of;
-use crate::checker::Shared;
+use super::kept::{Failures, pid_of};
 use crate::checker::chain::memory::shortage;
 use crate::checker::memory::shared as shares;
 use crate::image::runtime::Phase;
@@ -27,12 +26,12 @@ enum Excess {
 }
 
 /// Watches the memory until there are no frozen failures.
-pub(super) async fn run(shared: Weak<Shared>) {
+pub(super) async fn run(failures: Weak<Failures>) {
     loop {
         sleep(EVERY).await;
-        let Some(shared) = shared.upgrade() else { return };
-        let Some(copies) = shared.failures.watched() else { return };
-        let image = match &*shared.runtime.phase.borrow() {
+        let Some(failures) = failures.upgrade() else { return };
+        let Some(copies) = failures.watched() else { return };
+        let image = match &*failures.runtime.phase.borrow() {
             Phase::Ready(instance) => pid_of(instance.ready.pid),
             _ => None,
         };
@@ -40,8 +39,8 @@ pub(super) async fn run(shared: Weak<Shared>) {
         let excess = tokio::task::spawn_blocking(move || excess(image, &copies)).await;
         match excess.unwrap_or(Excess::None) {
             Excess::None => {}
-            Excess::Oldest => shared.failures.end_some(false),
-            Excess::All => shared.failures.end_some(true),
+            Excess::Oldest => failures.end_some(false),
+            Excess::All => failures.end_some(true),
         }
     }
 }

@@ -3,7 +3,7 @@
 use consort::shown;
 use serde_json::Value;
 
-/// What can stand in the place of a name.
+/// The kinds of text that can replace a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Completed {
     /// The first byte of the name.

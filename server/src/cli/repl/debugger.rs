@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::commands::{self, Command};
 use super::entry::Entry;
 use super::reading::forms;
+use super::session::{Repl, ReplError, elements, text};
 use super::stop;
-use super::talk::{Talk, Trouble, elements, text};
 
 /// The number of frames that are shown with a stop.
 const FIRST: usize = 5;
@@ -16,26 +16,26 @@ const ERROR: &str = "31";
 const LEFT: &str = "The program is not stopped there any more.\n";
 
 /// Shows the stop, and does what the person wants until the program goes on.
-pub(super) fn at_stop(talk: &mut Talk) -> Result<(), Trouble> {
-    let Some(mut prompt) = Prompt::show(talk)? else { return Ok(()) };
-    while talk.is_still_stopped() {
+pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
+    let Some(mut prompt) = Prompt::show(repl)? else { return Ok(()) };
+    while repl.is_still_stopped() {
         let frame = (prompt.frame, prompt.number);
-        let entry = talk.read_code(Some(frame))?;
-        talk.drain()?;
-        if !talk.is_still_stopped() {
+        let entry = repl.read_code(Some(frame))?;
+        repl.drain()?;
+        if !repl.is_still_stopped() {
             // Somebody else has left it. A number is not to be taken for code.
-            talk.screen.complain(LEFT, ERROR)?;
+            repl.screen.complain(LEFT, ERROR)?;
             break;
         }
         match entry {
             Entry::Interrupted => {}
             Entry::End => {
-                talk.screen.entered();
-                prompt.leave(talk, "terminateThreads", json!({"threadIds": [prompt.thread]}))?;
+                repl.screen.entered();
+                prompt.leave(repl, "terminateThreads", json!({"threadIds": [prompt.thread]}))?;
             }
             Entry::Text(line) => match commands::parse(&line, true) {
-                Ok(command) => prompt.obey(talk, command, &line)?,
-                Err(why) => talk.screen.complain(&format!("{why}\n"), ERROR)?,
+                Ok(command) => prompt.execute(repl, command, &line)?,
+                Err(why) => repl.screen.complain(&format!("{why}\n"), ERROR)?,
             },
         }
     }
@@ -54,122 +54,122 @@ struct Prompt {
 
 impl Prompt {
     /// Shows condition, restarts and the innermost frames. `None`: the stop was left meanwhile.
-    fn show(talk: &mut Talk) -> Result<Option<Prompt>, Trouble> {
-        let Some(stop) = &mut talk.stop else { return Ok(None) };
+    fn show(repl: &mut Repl) -> Result<Option<Prompt>, ReplError> {
+        let Some(stop) = &mut repl.stop else { return Ok(None) };
         stop.is_new = false;
         let thread = stop.thread;
         let in_thread = json!({"threadId": thread});
-        let Ok(information) = talk.ask("exceptionInfo", in_thread.clone())? else { return Ok(None) };
-        let Ok(listed) = talk.ask("consort/restarts", in_thread)? else { return Ok(None) };
-        talk.screen.complain(&stop::condition(&information), ERROR)?;
-        talk.screen.say(&stop::restarts(&listed))?;
+        let Ok(information) = repl.ask("exceptionInfo", in_thread.clone())? else { return Ok(None) };
+        let Ok(listed) = repl.ask("consort/restarts", in_thread)? else { return Ok(None) };
+        repl.screen.complain(&stop::condition(&information), ERROR)?;
+        repl.screen.say(&stop::restarts(&listed))?;
         let mut prompt = Prompt { thread, frame: 0, number: None, restarts: elements(&listed["restarts"]).to_vec() };
-        prompt.go_to(talk, 0)?;
-        prompt.list(talk, 0, FIRST)?;
+        prompt.go_to(repl, 0)?;
+        prompt.list(repl, 0, FIRST)?;
         Ok(Some(prompt))
     }
 
-    fn obey(&mut self, talk: &mut Talk, command: Command, line: &str) -> Result<(), Trouble> {
+    fn execute(&mut self, repl: &mut Repl, command: Command, line: &str) -> Result<(), ReplError> {
         let in_thread = json!({"threadId": self.thread});
         let in_frame = json!({"frameId": self.number});
         match command {
             Command::Code if line.trim().is_empty() => Ok(()),
-            Command::Code => self.evaluate(talk, line),
-            Command::Help => Ok(talk.screen.say(&commands::help(true))?),
+            Command::Code => self.evaluate(repl, line),
+            Command::Help => Ok(repl.screen.say(&commands::help(true))?),
             Command::Quit => {
-                Ok(talk.screen.complain("The program is stopped: :abort ends it, then :quit leaves.\n", ERROR)?)
+                Ok(repl.screen.complain("The program is stopped: :abort ends it, then :quit leaves.\n", ERROR)?)
             }
-            Command::Restart(number, arguments) => self.restart(talk, number, arguments),
-            Command::Frames(count) => self.list(talk, self.frame, count.unwrap_or(PAGE)),
-            Command::Frame(Some(frame)) => self.show_frame(talk, frame),
-            Command::Frame(None) => self.show_frame(talk, self.frame),
-            Command::Up => self.show_frame(talk, self.frame + 1),
-            Command::Down if self.frame == 0 => Ok(talk.screen.complain("This is the innermost frame.\n", ERROR)?),
-            Command::Down => self.show_frame(talk, self.frame - 1),
-            Command::Locals => self.locals(talk),
-            Command::Abort => self.leave(talk, "terminateThreads", json!({"threadIds": [self.thread]})),
-            Command::Continue => self.leave(talk, "continue", in_thread),
-            Command::Return(form) => self.leave(talk, "consort/return", json!({"frameId": self.number, "code": form})),
-            Command::RestartFrame => self.leave(talk, "restartFrame", in_frame),
-            Command::Step(how) => self.leave(talk, how, in_thread),
+            Command::Restart(number, arguments) => self.restart(repl, number, arguments),
+            Command::Frames(count) => self.list(repl, self.frame, count.unwrap_or(PAGE)),
+            Command::Frame(Some(frame)) => self.show_frame(repl, frame),
+            Command::Frame(None) => self.show_frame(repl, self.frame),
+            Command::Up => self.show_frame(repl, self.frame + 1),
+            Command::Down if self.frame == 0 => Ok(repl.screen.complain("This is the innermost frame.\n", ERROR)?),
+            Command::Down => self.show_frame(repl, self.frame - 1),
+            Command::Locals => self.locals(repl),
+            Command::Abort => self.leave(repl, "terminateThreads", json!({"threadIds": [self.thread]})),
+            Command::Continue => self.leave(repl, "continue", in_thread),
+            Command::Return(form) => self.leave(repl, "consort/return", json!({"frameId": self.number, "code": form})),
+            Command::RestartFrame => self.leave(repl, "restartFrame", in_frame),
+            Command::Step(how) => self.leave(repl, how, in_thread),
         }
     }
 
     /// Sends a request that lets the program go on, and says why if it does not.
-    fn leave(&self, talk: &mut Talk, command: &str, arguments: Value) -> Result<(), Trouble> {
-        if let Err(why) = talk.ask(command, arguments)? {
-            return Ok(talk.screen.complain(&format!("{why}\n"), ERROR)?);
+    fn leave(&self, repl: &mut Repl, command: &str, arguments: Value) -> Result<(), ReplError> {
+        if let Err(why) = repl.ask(command, arguments)? {
+            return Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?);
         }
-        talk.went_on()
+        repl.went_on()
     }
 
-    fn restart(&self, talk: &mut Talk, number: usize, mut arguments: String) -> Result<(), Trouble> {
+    fn restart(&self, repl: &mut Repl, number: usize, mut arguments: String) -> Result<(), ReplError> {
         let Some(restart) = self.restarts.get(number) else {
             let last = self.restarts.len().saturating_sub(1);
-            return Ok(talk
+            return Ok(repl
                 .screen
                 .complain(&format!("There is no restart {number}: they are 0 to {last}.\n"), ERROR)?);
         };
         if restart["arguments"] == true && arguments.is_empty() {
-            match talk.read_line("Its values, as Lisp forms: ")? {
+            match repl.read_line("Its values, as Lisp forms: ")? {
                 Entry::Text(line) if !line.trim().is_empty() => arguments = line,
-                _ => return Ok(talk.screen.say("; not invoked\n")?),
+                _ => return Ok(repl.screen.say("; not invoked\n")?),
             }
         }
         let arguments = forms(&arguments);
         let wanted = json!({"threadId": self.thread, "index": number, "name": restart["name"], "arguments": arguments});
-        self.leave(talk, "consort/invokeRestart", wanted)
+        self.leave(repl, "consort/invokeRestart", wanted)
     }
 
     /// Makes a frame the current one. Returns false when there is none of that number.
-    fn go_to(&mut self, talk: &mut Talk, frame: usize) -> Result<bool, Trouble> {
+    fn go_to(&mut self, repl: &mut Repl, frame: usize) -> Result<bool, ReplError> {
         let wanted = json!({"threadId": self.thread, "startFrame": frame, "levels": 1});
-        let answer = talk.ask("stackTrace", wanted)?.unwrap_or_default();
+        let answer = repl.ask("stackTrace", wanted)?.unwrap_or_default();
         let Some(found) = elements(&answer["stackFrames"]).first() else { return Ok(false) };
         (self.frame, self.number) = (frame, found["id"].as_u64());
         Ok(true)
     }
 
-    fn show_frame(&mut self, talk: &mut Talk, frame: usize) -> Result<(), Trouble> {
-        if !self.go_to(talk, frame)? {
-            return Ok(talk.screen.complain(&format!("There is no frame {frame}.\n"), ERROR)?);
+    fn show_frame(&mut self, repl: &mut Repl, frame: usize) -> Result<(), ReplError> {
+        if !self.go_to(repl, frame)? {
+            return Ok(repl.screen.complain(&format!("There is no frame {frame}.\n"), ERROR)?);
         }
-        self.list(talk, frame, 1)?;
-        self.locals(talk)
+        self.list(repl, frame, 1)?;
+        self.locals(repl)
     }
 
-    fn list(&self, talk: &mut Talk, first: usize, count: usize) -> Result<(), Trouble> {
+    fn list(&self, repl: &mut Repl, first: usize, count: usize) -> Result<(), ReplError> {
         let wanted = json!({"threadId": self.thread, "startFrame": first, "levels": count.max(1)});
-        match talk.ask("stackTrace", wanted)? {
-            Ok(answer) => Ok(talk.screen.say(&stop::frames(&answer, first, self.frame))?),
-            Err(why) => Ok(talk.screen.complain(&format!("{why}\n"), ERROR)?),
+        match repl.ask("stackTrace", wanted)? {
+            Ok(answer) => Ok(repl.screen.say(&stop::frames(&answer, first, self.frame))?),
+            Err(why) => Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?),
         }
     }
 
-    fn locals(&self, talk: &mut Talk) -> Result<(), Trouble> {
-        let shown = match talk.ask("scopes", json!({"frameId": self.number}))? {
+    fn locals(&self, repl: &mut Repl) -> Result<(), ReplError> {
+        let shown = match repl.ask("scopes", json!({"frameId": self.number}))? {
             Ok(scopes) => {
                 let reference = scopes["scopes"][0]["variablesReference"].clone();
-                talk.ask("variables", json!({"variablesReference": reference}))?
+                repl.ask("variables", json!({"variablesReference": reference}))?
             }
             Err(why) => Err(why),
         };
         match shown {
-            Ok(variables) => Ok(talk.screen.say(&stop::locals(&variables))?),
-            Err(why) => Ok(talk.screen.complain(&format!("{why}\n"), ERROR)?),
+            Ok(variables) => Ok(repl.screen.say(&stop::locals(&variables))?),
+            Err(why) => Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?),
         }
     }
 
-    fn evaluate(&self, talk: &mut Talk, code: &str) -> Result<(), Trouble> {
+    fn evaluate(&self, repl: &mut Repl, code: &str) -> Result<(), ReplError> {
         for form in forms(code) {
             let wanted = json!({"expression": form, "frameId": self.number, "context": "repl"});
-            match talk.ask("evaluate", wanted)? {
+            match repl.ask("evaluate", wanted)? {
                 Ok(answer) => {
                     let result = text(&answer["result"]);
                     let shown = if result == "; no values" { "; no values\n".into() } else { format!("=> {result}\n") };
-                    talk.screen.say(&shown)?;
+                    repl.screen.say(&shown)?;
                 }
-                Err(why) => return Ok(talk.screen.complain(&format!("{why}\n"), ERROR)?),
+                Err(why) => return Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?),
             }
         }
         Ok(())

@@ -38,7 +38,7 @@ const PROMPT: &str = "1";
 
 /// The editor, with the history that all terminals of the user share.
 pub(super) struct LineEditor {
-    editor: Editor<Typed, FileHistory>,
+    editor: Editor<InputHelper, FileHistory>,
     history: Option<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ impl LineEditor {
             .build();
         let mut editor = Editor::with_history(config.clone(), FileHistory::with_config(&config)).map_err(failed)?;
         let is_code = Arc::new(AtomicBool::new(true));
-        editor.set_helper(Some(Typed { link, is_code: is_code.clone(), frame: Cell::new(None), colours }));
+        editor.set_helper(Some(InputHelper { link, is_code: is_code.clone(), frame: Cell::new(None), colours }));
         editor.bind_sequence(
             KeyEvent(KeyCode::Enter, Modifiers::NONE),
             EventHandler::Conditional(Box::new(Enter { is_code })),
@@ -115,34 +115,34 @@ fn history_file() -> Option<PathBuf> {
     Some(directory.join("repl-history"))
 }
 
-/// What the editor asks about the text that is typed.
-struct Typed {
+/// The helper that the line editor asks about the typed text.
+struct InputHelper {
     link: Rc<RefCell<Link>>,
     is_code: Arc<AtomicBool>,
     frame: Cell<Option<u64>>,
     colours: bool,
 }
 
-impl Typed {
+impl InputHelper {
     fn is_code(&self) -> bool {
         self.is_code.load(Ordering::Relaxed)
     }
 }
 
-impl Helper for Typed {}
+impl Helper for InputHelper {}
 
-impl Hinter for Typed {
+impl Hinter for InputHelper {
     type Hint = String;
 }
 
-impl Validator for Typed {
+impl Validator for InputHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let whole = !self.is_code() || is_whole(context.input());
         Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }
 
-impl Highlighter for Typed {
+impl Highlighter for InputHelper {
     fn highlight<'l>(&self, line: &'l str, cursor: usize) -> Cow<'l, str> {
         if self.colours && self.is_code() { Cow::Owned(coloured(line, cursor)) } else { harmless(line) }
     }
@@ -161,7 +161,7 @@ impl Highlighter for Typed {
     }
 }
 
-impl Completer for Typed {
+impl Completer for InputHelper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {

@@ -22,7 +22,7 @@ pub(super) enum Arrived {
     Interrupt,
 }
 
-/// What may come.
+/// A message of the host.
 enum Any {
     /// A message on the connection of this number; `None`: its end.
     Host(u64, Option<Value>),

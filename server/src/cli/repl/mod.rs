@@ -14,8 +14,8 @@ mod prompt;
 mod read;
 mod reading;
 mod screen;
+mod session;
 mod stop;
-mod talk;
 
 use std::cell::RefCell;
 use std::io;
@@ -31,7 +31,7 @@ use entry::Entry;
 use link::Link;
 use read::Reader;
 use screen::Screen;
-use talk::Talk;
+use session::Repl;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -49,41 +49,41 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let reader = Reader::new(&link)?;
     link.borrow().catch_interrupts()?;
     let person = reader.is_person();
-    let mut talk = Talk::new(link, reader, Screen::new());
-    begin(&mut talk, args.package.as_deref())?;
+    let mut repl = Repl::new(link, reader, Screen::new());
+    begin(&mut repl, args.package.as_deref())?;
     if person {
         let workspace = shown::line(&workspace.to_string_lossy());
-        talk.screen.say(&format!("The Lisp image of {workspace}. :help lists the commands, Ctrl-D leaves.\n"))?;
+        repl.screen.say(&format!("The Lisp image of {workspace}. :help lists the commands, Ctrl-D leaves.\n"))?;
     }
     let mut failed = false;
     loop {
-        match talk.read_code(None)? {
+        match repl.read_code(None)? {
             Entry::Interrupted => {}
             Entry::End => break,
             Entry::Text(text) => match commands::parse(&text, false) {
-                Ok(commands::Command::Help) if person => talk.screen.say(&commands::help(false))?,
+                Ok(commands::Command::Help) if person => repl.screen.say(&commands::help(false))?,
                 Ok(commands::Command::Quit) => break,
-                _ => failed |= !talk.run(&text)?,
+                _ => failed |= !repl.run(&text)?,
             },
         }
     }
     if person {
-        talk.screen.fresh_line()?;
+        repl.screen.fresh_line()?;
     }
-    talk.leave();
+    repl.leave();
     // A person has seen what failed.
     Ok(if failed && !person { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Starts the image, and goes to the package.
-fn begin(talk: &mut Talk, package: Option<&str>) -> Result<(), Failure> {
+fn begin(repl: &mut Repl, package: Option<&str>) -> Result<(), Failure> {
     let progress = ProgressLine::new();
     progress.show("starting the Lisp image ...")?;
-    let begun = talk.begin(package);
+    let begun = repl.begin(package);
     progress.clear()?;
     match (begun, package) {
         (Err(error), Some(package)) => {
-            let near = packages::near(talk.link.borrow().place(), package).unwrap_or_default();
+            let near = packages::near(repl.link.borrow().place(), package).unwrap_or_default();
             Err(Failure::cannot(format!("{error}{near}")))
         }
         (begun, _) => begun.map_err(Failure::cannot),

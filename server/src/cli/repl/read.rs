@@ -1,4 +1,4 @@
-//! Where entries come from: the line editor, or plain lines.
+//! The source of entries: the line editor, or plain lines.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal};

@@ -1,7 +1,7 @@
 //! The text of an entry: whether it is whole, its forms, and the indentation of its next line.
 
 use consort::ide::format::rules::Bodies;
-use consort::ide::format::{Options, Wanted, format};
+use consort::ide::format::{IndentRange, Options, format};
 use consort::text::toplevel::{Fault, Scan};
 use consort::text::tree::Tree;
 
@@ -44,7 +44,7 @@ pub(super) fn indentation(text: &str) -> String {
     let text = format!("{text}\n");
     let tree = Tree::parse(&text);
     let last = text.matches('\n').count();
-    let wanted = Wanted { lines: last..last + 1, typing: true };
+    let wanted = IndentRange { lines: last..last + 1, typing: true };
     let changes = format(&tree, &wanted, &Bodies::of(&tree), Options { tab_size: 8, tabs: false });
     changes.into_iter().next_back().map(|(_, white)| white).unwrap_or_default()
 }

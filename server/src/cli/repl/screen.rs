@@ -1,4 +1,4 @@
-//! What is printed. Text of the image is made harmless before it reaches a terminal.
+//! The output. Text of the image is made harmless before it reaches a terminal.
 
 use std::io::{self, IsTerminal};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::talk::{elements, text};
+use super::session::{elements, text};
 
 /// The stop of the evaluation.
 #[derive(Debug, PartialEq, Eq)]

@@ -52,6 +52,22 @@ fn only_the_user_says_what_checks_read() {
     }
 }
 
+#[test]
+fn only_the_user_lets_copies_have_threads() {
+    for source in [Source::Workspace, Source::Client] {
+        let mut config = Config::default();
+        assert!(set(&mut config, "eval.in_copy", &json!("threads"), source).unwrap_err().contains("config.toml"));
+        assert!(!config.copy_threads);
+        config.copy_threads = true;
+        set(&mut config, "eval.in_copy", &json!("strict"), source).unwrap();
+        assert!(!config.copy_threads, "others may be stricter");
+    }
+    let mut config = Config::default();
+    set(&mut config, "eval.in_copy", &json!("threads"), Source::User).unwrap();
+    assert!(config.copy_threads);
+    assert!(set(&mut config, "eval.in_copy", &json!("loose"), Source::User).is_err());
+}
+
 /// Each key that needs trust, with a value that is not its default.
 fn trusted_keys() -> Vec<(&'static str, Value)> {
     let other = |key: &Key| match key.name {

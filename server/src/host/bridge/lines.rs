@@ -12,7 +12,7 @@ use crate::framing::lines::BlockingLines;
 /// Reads lines from a descriptor.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// They have no limit here: the host has one, and answers what is longer.
+    /// The lines have no limit here: the host has one, and answers what is longer.
     lines: BlockingLines<File>,
 }
 

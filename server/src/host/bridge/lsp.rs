@@ -6,7 +6,7 @@
 //! request, the exit code is 1 and the editor decides.
 
 mod memory;
-mod talk;
+mod state;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use self::talk::{Passed, Talk};
+use self::state::{BridgeState, Passed};
 use super::frames::{Frames, framed};
 use super::pending::Peek;
 use crate::fault::{self, Call};
@@ -52,7 +52,7 @@ const LEFT: &str =
 /// The state of both copying threads. A thread that takes both locks takes `host` first.
 struct Shared {
     host: Mutex<Host>,
-    talk: Mutex<Talk>,
+    state: Mutex<BridgeState>,
     stdout: Mutex<File>,
 }
 
@@ -81,8 +81,8 @@ impl Shared {
         self.stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
     }
 
-    fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, BridgeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes a message of the client on, and remembers its contents.
@@ -90,14 +90,14 @@ impl Shared {
         let mut host = self.host();
         let Some(peek) = Peek::of(message) else { return host.write(&content_length::framed(message)) };
         // Recorded before it is passed on, so that no answer arrives earlier.
-        let changed = self.talk().outgoing(&peek, message);
+        let changed = self.state().outgoing(&peek, message);
         match changed {
             Some(changed) if changed.is_empty() => {}
             Some(changed) => host.write(&content_length::framed(&changed)),
             None => host.write(&content_length::framed(message)),
         }
         if let Some(method) = &peek.method {
-            self.talk().memory.note(method, message);
+            self.state().memory.note(method, message);
         }
     }
 }
@@ -131,8 +131,8 @@ pub fn run() -> io::Result<ExitCode> {
         }
     };
     let host = Host { stream: connected.stream.try_clone()? };
-    let shared = Arc::new(Shared { host: Mutex::new(host), talk: Mutex::default(), stdout: Mutex::new(stdout) });
-    shared.talk().pid = connected.ack.host_pid;
+    let shared = Arc::new(Shared { host: Mutex::new(host), state: Mutex::default(), stdout: Mutex::new(stdout) });
+    shared.state().pid = connected.ack.host_pid;
     std::thread::spawn({
         let shared = shared.clone();
         move || copy_up(stdin, &opening.bytes, &shared)
@@ -151,8 +151,8 @@ fn watch(shared: &Shared, socket: &Path) {
     loop {
         std::thread::sleep(WATCH);
         let (waits, pid) = {
-            let talk = shared.talk();
-            (talk.is_waiting_for(QUIET), talk.pid)
+            let state = shared.state();
+            (state.is_waiting_for(QUIET), state.pid)
         };
         if told.is_none() && !waits {
             continue;
@@ -285,7 +285,7 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
         let framing = frames.push(&bytes, |message| shared.pass_up(message));
         if framing.is_err() {
             // Malformed bytes are passed on, for the host to report.
-            shared.talk().memory.give_up();
+            shared.state().memory.give_up();
             shared.host().write(frames.unfinished());
             frames = Frames::default();
         }
@@ -297,7 +297,7 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
         }
     }
     let host = shared.host();
-    shared.talk().over = true;
+    shared.state().over = true;
     let _ = host.stream.shutdown(std::net::Shutdown::Write);
     let stream = host.stream.try_clone();
     drop(host);
@@ -315,32 +315,32 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         listen(&mut stream, shared, &mut telling)?;
         // From here on no message of the client is passed on, or changes the remembered state.
         let mut host = telling.take().unwrap_or_else(|| shared.host());
-        let mut talk = shared.talk();
-        if talk.over {
+        let mut state = shared.state();
+        if state.over {
             // LSP 3.17, "Exit Notification".
-            return Ok(if talk.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(if state.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         taken.retain(|at| at.elapsed() < OFTEN.1);
         // A host that leaves removes the file first. A killed host leaves its file, or another
         // host has written one already.
         let killed = place.runtime.read_host_file().is_some();
         let often = taken.len() >= OFTEN.0;
-        if let Some(initialize) = talk.memory.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
+        if let Some(initialize) = state.memory.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
             && let Ok(connected) = place.connect_or_start(&Hello::new(Protocol::Lsp))
         {
             // The client does not know that the host was replaced.
             taken.push_back(Instant::now());
-            talk.pid = connected.ack.host_pid;
+            state.pid = connected.ack.host_pid;
             stream = connected.stream;
             *host = Host { stream: stream.try_clone()? };
             host.write(&content_length::framed(&initialize));
             continue;
         }
-        let lost = if place.is_host(talk.pid) { CUT } else { LOST };
-        for message in talk.settle(lost) {
+        let lost = if place.is_host(state.pid) { CUT } else { LOST };
+        for message in state.settle(lost) {
             shared.write(&framed(&message))?;
         }
-        let opening = talk.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
+        let opening = state.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
         let Some(opening) = opening else {
             let text = if killed { format!("{lost} {RESTART}") } else { LEFT.to_owned() };
             return give_up(shared, &text);
@@ -352,16 +352,16 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             }
         };
         taken.push_back(Instant::now());
-        if let Some(message) = talk.next_host(&opening) {
+        if let Some(message) = state.next_host(&opening) {
             shared.write(&framed(&message))?;
         }
         let now = if lost == CUT { "It was made again" } else { "A new one is running" };
         shared.write(&framed(&shown(&format!("{lost} {now}, and has your open documents."))))?;
         stream = connected.stream;
         *host = Host { stream: stream.try_clone()? };
-        talk.pid = connected.ack.host_pid;
+        state.pid = connected.ack.host_pid;
         host.write(&content_length::framed(&opening));
-        drop(talk);
+        drop(state);
         telling = Some(host);
     }
 }
@@ -377,18 +377,18 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return Ok(()),
         };
-        shared.talk().stir();
+        shared.state().stir();
         let (mut out, mut refused) = (Vec::with_capacity(read + 64), false);
         let framing = frames.push(&piece[..read], |message| {
             let Some(peek) = Peek::of(message) else { return out.extend(content_length::framed(message)) };
-            let mut talk = shared.talk();
-            match talk.incoming(&peek, message) {
+            let mut state = shared.state();
+            match state.incoming(&peek, message) {
                 Passed::AsItIs => out.extend(content_length::framed(message)),
                 Passed::Instead(message) => out.extend(framed(&message)),
                 Passed::Greeted(false) => refused = true,
                 Passed::Greeted(true) => {
                     if let Some(mut host) = telling.take() {
-                        for message in talk.memory.replay() {
+                        for message in state.memory.replay() {
                             host.write(&content_length::framed(&message));
                         }
                     }

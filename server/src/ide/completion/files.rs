@@ -20,7 +20,7 @@ pub(super) struct PartialFile {
     pub(super) replace: Span,
     /// The directory as typed, up to its last slash; may be empty.
     directory: String,
-    /// It names a component of a system, without its type.
+    /// The string names a component of a system, without its type.
     component: bool,
 }
 

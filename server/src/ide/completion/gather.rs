@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::matching::Pattern;
-use super::position::Wanted;
+use super::position::ExpectedName;
 use super::rank::{self, Known, Source};
 use super::words::Used;
 use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
@@ -25,7 +25,7 @@ pub(super) struct Candidate<'a> {
     pub(super) symbol: Option<(&'a Symbol, &'a Package)>,
     /// A name of a text: what it is, and whether it is called.
     pub(super) local: Option<(String, bool)>,
-    /// It needs a package prefix or an import.
+    /// True if the name needs a package prefix or an import.
     pub(super) elsewhere: bool,
 }
 
@@ -60,7 +60,7 @@ struct Found<'a> {
 pub(super) fn candidates<'a>(
     sources: &'a Sources<'a>,
     pattern: &Pattern,
-    wanted: &Wanted,
+    wanted: &ExpectedName,
     most: usize,
 ) -> Vec<Candidate<'a>> {
     let mut texts = of_texts(sources, pattern);
@@ -80,7 +80,7 @@ pub(super) fn candidates<'a>(
         all.push((one, score));
     };
     for (lower, mut one) in texts.drain() {
-        // What the image knows of the name comes along, unless a local binding hides it.
+        // The image's facts about the name come along, unless a local binding hides it.
         if let Some(known) = found.remove(&*lower) {
             if one.source < known.source {
                 one.source = known.source;
@@ -181,7 +181,7 @@ fn at_home<'a>(index: &'a NameIndex, symbol: &'a Symbol) -> &'a Symbol {
 }
 
 /// The best exported symbols of packages that the package in force does not use.
-fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &Wanted) -> Vec<Candidate<'a>> {
+fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedName) -> Vec<Candidate<'a>> {
     let Some(current) = sources.package else { return Vec::new() };
     let mut fitting: Vec<(f32, &Package, &Symbol)> = Vec::new();
     for package in sources.index.packages() {

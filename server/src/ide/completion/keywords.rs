@@ -30,7 +30,7 @@ pub(super) fn keywords<B: Backend>(
         if found.iter().any(|(one, ..)| one.eq_ignore_ascii_case(&name)) {
             return;
         }
-        // One that is used near is likely to be used again, but less so in the same call.
+        // A keyword that is used near is likely to be used again, but less so in the same call.
         let near = words
             .get(&lower)
             .map_or(0.0, |used| 7.0 * (1.0 + used.other as f32).ln() + 20.0 * (-(used.distance as f32) / 1500.0).exp());

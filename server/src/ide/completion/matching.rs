@@ -12,7 +12,7 @@ pub(super) struct Pattern {
     letters: u64,
     /// Finds what was typed inside a name.
     finder: Finder<'static>,
-    /// It has several parts: `de-bi`.
+    /// True if the pattern has several parts: `de-bi`.
     parts: bool,
 }
 

@@ -4,7 +4,7 @@ use crate::text::datum::{Form, Kind, Node, Prefix};
 
 /// The kind of name that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ExpectedName {
     /// An operator of a form, or a function behind `#'`.
     Operator,
     /// A value: variables before anything else.
@@ -23,16 +23,16 @@ pub(super) enum Wanted {
 
 /// Returns the kind of name wanted at `start`, the first character of the partial name, of which
 /// something is `typed` or nothing.
-pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> Wanted {
+pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
     let path = form.path(if typed { start + 1 } else { start });
     let current = path.last().filter(|node| node.kind == Kind::Atom && node.span.start == start).copied();
     let lists: Vec<&Node> =
         path.iter().copied().filter(|node| node.kind == Kind::List && node.span.start < start).collect();
     let prefix = current.map_or_else(|| before(form, start), |node| node.prefix);
     if prefix == Prefix::Function {
-        return Wanted::Operator;
+        return ExpectedName::Operator;
     }
-    let Some(list) = lists.last().copied() else { return Wanted::Value };
+    let Some(list) = lists.last().copied() else { return ExpectedName::Value };
     let at = index(list, start);
     let head = list.children.first().and_then(|head| form.name(head)).unwrap_or_default();
     let above = |up: usize| lists.len().checked_sub(up + 1).map(|index| lists[index]);
@@ -46,83 +46,83 @@ pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> Wanted {
             "make-instance" | "find-class" | "make-condition" | "error" | "signal" | "warn" | "allocate-instance"
                 if at == 1 =>
             {
-                Wanted::Type
+                ExpectedName::Type
             }
             "typep" | "coerce" | "change-class" | "subtypep" | "concatenate" | "map" | "make-sequence" | "cerror"
                 if at <= 2 =>
             {
-                Wanted::Type
+                ExpectedName::Type
             }
-            "slot-value" | "slot-boundp" | "slot-makunbound" if at == 2 => Wanted::Slot(None),
-            "funcall" | "apply" | "mapcar" | "mapc" | "mapcan" | "reduce" | "sort" if at == 1 => Wanted::Operator,
-            _ if at > 1 && written_before(form, list, at).is_some_and(is_function_keyword) => Wanted::Operator,
+            "slot-value" | "slot-boundp" | "slot-makunbound" if at == 2 => ExpectedName::Slot(None),
+            "funcall" | "apply" | "mapcar" | "mapc" | "mapcan" | "reduce" | "sort" if at == 1 => ExpectedName::Operator,
+            _ if at > 1 && written_before(form, list, at).is_some_and(is_function_keyword) => ExpectedName::Operator,
             _ if at > 1
                 && written_before(form, list, at).is_some_and(|word| word.eq_ignore_ascii_case(":element-type")) =>
             {
-                Wanted::Type
+                ExpectedName::Type
             }
-            _ => Wanted::Any,
+            _ => ExpectedName::Any,
         };
     }
     if in_declaration(form, &lists) {
         return match (head.as_str(), at) {
-            ("declare" | "declaim" | "proclaim", _) | (_, 0) => Wanted::Declaration,
-            ("type", 1) => Wanted::Type,
-            ("ftype", 1) => Wanted::Type,
-            ("optimize", _) => Wanted::Declaration,
-            _ => Wanted::Value,
+            ("declare" | "declaim" | "proclaim", _) | (_, 0) => ExpectedName::Declaration,
+            ("type", 1) => ExpectedName::Type,
+            ("ftype", 1) => ExpectedName::Type,
+            ("optimize", _) => ExpectedName::Declaration,
+            _ => ExpectedName::Value,
         };
     }
     if written_before(form, list, at).is_some_and(|word| word.eq_ignore_ascii_case(":type")) {
-        return Wanted::Type;
+        return ExpectedName::Type;
     }
     match (head.as_str(), at) {
-        ("the" | "truly-the", 1) | ("check-type", 2) => return Wanted::Type,
-        ("loop", 1..) if !list.children.get(1).is_some_and(|one| one.kind == Kind::List) => return Wanted::Loop,
+        ("the" | "truly-the", 1) | ("check-type", 2) => return ExpectedName::Type,
+        ("loop", 1..) if !list.children.get(1).is_some_and(|one| one.kind == Kind::List) => return ExpectedName::Loop,
         _ => {}
     }
     // A list that is no form: what its place in the form around it makes of it.
     if let Some(place) = place {
         match (parent.as_str(), place) {
-            ("defmethod", 2..) if is_lambda_list(above(1), list) => return Wanted::Value,
-            ("defclass" | "define-condition", 2) => return Wanted::Type,
+            ("defmethod", 2..) if is_lambda_list(above(1), list) => return ExpectedName::Value,
+            ("defclass" | "define-condition", 2) => return ExpectedName::Type,
             ("with-slots", 1) => {
-                return Wanted::Slot(
+                return ExpectedName::Slot(
                     above(1).and_then(|outer| outer.children.get(2)).map(|one| form.text(one).to_owned()),
                 );
             }
-            ("with-accessors" | "multiple-value-bind" | "destructuring-bind", 1) => return Wanted::Any,
-            ("defun" | "defmacro" | "defgeneric" | "deftype", 2) | ("lambda", 1) => return Wanted::Value,
+            ("with-accessors" | "multiple-value-bind" | "destructuring-bind", 1) => return ExpectedName::Any,
+            ("defun" | "defmacro" | "defgeneric" | "deftype", 2) | ("lambda", 1) => return ExpectedName::Value,
             ("handler-case" | "restart-case", 2..) | ("typecase" | "etypecase" | "ctypecase", 2..) if at == 0 => {
-                return Wanted::Type;
+                return ExpectedName::Type;
             }
-            ("let" | "let*" | "do" | "do*" | "prog" | "prog*" | "symbol-macrolet", 1) => return Wanted::Value,
+            ("let" | "let*" | "do" | "do*" | "prog" | "prog*" | "symbol-macrolet", 1) => return ExpectedName::Value,
             _ => {}
         }
         match (grandparent.as_str(), above(2).map(|outer| index(outer, above(1).map_or(0, |one| one.span.start)))) {
             ("defmethod", Some(2..)) if at == 1 && above(1).is_some_and(|outer| is_lambda_list(above(2), outer)) => {
-                return Wanted::Type;
+                return ExpectedName::Type;
             }
-            ("handler-bind", Some(1)) if at == 0 => return Wanted::Type,
+            ("handler-bind", Some(1)) if at == 0 => return ExpectedName::Type,
             ("let" | "let*" | "do" | "do*" | "prog" | "prog*" | "symbol-macrolet" | "dolist" | "dotimes", Some(1))
                 if at == 0 =>
             {
-                return Wanted::Any;
+                return ExpectedName::Any;
             }
             ("case" | "ecase" | "ccase", _) => {}
             _ => {}
         }
         if matches!(parent.as_str(), "case" | "ecase" | "ccase") && place >= 2 && at == 0 {
-            return Wanted::Any;
+            return ExpectedName::Any;
         }
         if matches!(parent.as_str(), "cond") && place >= 1 && at == 0 {
-            return Wanted::Value;
+            return ExpectedName::Value;
         }
     }
     if list.prefix == Prefix::Quote || lists.iter().any(|one| one.prefix == Prefix::Quote) {
-        return Wanted::Any;
+        return ExpectedName::Any;
     }
-    if at == 0 && prefix == Prefix::None { Wanted::Operator } else { Wanted::Value }
+    if at == 0 && prefix == Prefix::None { ExpectedName::Operator } else { ExpectedName::Value }
 }
 
 /// The number of elements of a list before a place.
@@ -173,37 +173,37 @@ mod tests {
 
     #[test]
     fn the_kind_of_name_by_its_place() {
-        let slot = |class: &str| Wanted::Slot(Some(class.into()));
+        let slot = |class: &str| ExpectedName::Slot(Some(class.into()));
         for (source, expected) in [
-            ("(‸fo x)", Wanted::Operator),
-            ("(f ‸fo)", Wanted::Value),
-            ("(f #'‸fo)", Wanted::Operator),
-            ("(let ((x ‸fo)) x)", Wanted::Value),
-            ("(let ((‸fo 1)) x)", Wanted::Any),
-            ("(let ((x 1)) (‸fo))", Wanted::Operator),
-            ("(cond (‸fo 1))", Wanted::Value),
-            ("(cond ((‸fo) 1))", Wanted::Operator),
-            ("(case x (‸fo 1))", Wanted::Any),
-            ("(defmethod f :after ((x ‸fo)) 1)", Wanted::Type),
-            ("(defmethod f ((x ‸fo) y) 1)", Wanted::Type),
-            ("(defmethod f ((x y)) (‸fo 1))", Wanted::Operator),
-            ("(defclass a (‸fo) ())", Wanted::Type),
-            ("(defclass a () ((x :type ‸fo)))", Wanted::Type),
-            ("(make-instance '‸fo)", Wanted::Type),
-            ("(typep x '‸fo)", Wanted::Type),
-            ("(declare (‸fo x))", Wanted::Declaration),
-            ("(declare (type ‸fo x))", Wanted::Type),
-            ("(declare (ignore ‸fo))", Wanted::Value),
-            ("(handler-case (f) (‸fo () 1))", Wanted::Type),
+            ("(‸fo x)", ExpectedName::Operator),
+            ("(f ‸fo)", ExpectedName::Value),
+            ("(f #'‸fo)", ExpectedName::Operator),
+            ("(let ((x ‸fo)) x)", ExpectedName::Value),
+            ("(let ((‸fo 1)) x)", ExpectedName::Any),
+            ("(let ((x 1)) (‸fo))", ExpectedName::Operator),
+            ("(cond (‸fo 1))", ExpectedName::Value),
+            ("(cond ((‸fo) 1))", ExpectedName::Operator),
+            ("(case x (‸fo 1))", ExpectedName::Any),
+            ("(defmethod f :after ((x ‸fo)) 1)", ExpectedName::Type),
+            ("(defmethod f ((x ‸fo) y) 1)", ExpectedName::Type),
+            ("(defmethod f ((x y)) (‸fo 1))", ExpectedName::Operator),
+            ("(defclass a (‸fo) ())", ExpectedName::Type),
+            ("(defclass a () ((x :type ‸fo)))", ExpectedName::Type),
+            ("(make-instance '‸fo)", ExpectedName::Type),
+            ("(typep x '‸fo)", ExpectedName::Type),
+            ("(declare (‸fo x))", ExpectedName::Declaration),
+            ("(declare (type ‸fo x))", ExpectedName::Type),
+            ("(declare (ignore ‸fo))", ExpectedName::Value),
+            ("(handler-case (f) (‸fo () 1))", ExpectedName::Type),
             ("(with-slots (a ‸fo) x 1)", slot("x")),
-            ("(slot-value x '‸fo)", Wanted::Slot(None)),
-            ("(loop for x ‸fo)", Wanted::Loop),
-            ("(loop (‸fo))", Wanted::Operator),
-            ("(sort x #'< :key '‸fo)", Wanted::Operator),
-            ("'(a ‸fo)", Wanted::Any),
-            ("(f x ‸)", Wanted::Value),
-            ("(‸)", Wanted::Operator),
-            ("(f #'‸)", Wanted::Operator),
+            ("(slot-value x '‸fo)", ExpectedName::Slot(None)),
+            ("(loop for x ‸fo)", ExpectedName::Loop),
+            ("(loop (‸fo))", ExpectedName::Operator),
+            ("(sort x #'< :key '‸fo)", ExpectedName::Operator),
+            ("'(a ‸fo)", ExpectedName::Any),
+            ("(f x ‸)", ExpectedName::Value),
+            ("(‸)", ExpectedName::Operator),
+            ("(f #'‸)", ExpectedName::Operator),
         ] {
             let at = source.chars().position(|char| char == '‸').expect("a caret");
             let document = Document::new(&source.replace('‸', ""), 0);

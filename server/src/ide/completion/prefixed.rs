@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::gather::written;
 use super::matching::Pattern;
-use super::position::Wanted;
+use super::position::ExpectedName;
 use super::rank::{self, Known, Source};
 use super::words::Used;
 use super::{Item, symbol_item};
@@ -18,7 +18,7 @@ pub(super) fn symbols(
     typed: &str,
     (index, package): (&NameIndex, Option<&Package>),
     words: &HashMap<String, Used>,
-    wanted: &Wanted,
+    wanted: &ExpectedName,
     most: usize,
 ) -> Vec<(Item, f32)> {
     let at = names::prefix_length(typed);

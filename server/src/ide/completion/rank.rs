@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::position::Wanted;
+use super::position::ExpectedName;
 use super::words::Used;
 use crate::ide::name_index::Symbol;
 
-/// Where a name comes from.
+/// The origin of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     /// Another package's exported symbol, which needs a prefix.
@@ -19,7 +19,7 @@ pub(super) enum Source {
     Standard,
     /// Exported by a package that this one uses.
     Used,
-    /// Of this package.
+    /// A symbol of this package.
     Own,
     /// Defined in another open text of this package.
     OpenText,
@@ -29,20 +29,20 @@ pub(super) enum Source {
     Local(usize),
 }
 
-/// What is known of a candidate.
+/// The facts about a candidate.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
     /// How well it fits what was typed.
     pub(super) fit: f32,
-    /// Where it comes from.
+    /// The origin of the candidate.
     pub(super) source: Source,
     /// For names of texts: it is called, not read.
     pub(super) operator: Option<bool>,
     /// The symbol of the image.
     pub(super) symbol: Option<&'a Symbol>,
-    /// Its uses around the place.
+    /// The number of its uses around the place.
     pub(super) used: Option<&'a Used>,
-    /// It belongs to SBCL itself.
+    /// True if it belongs to SBCL itself.
     pub(super) system: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
 }
 
 /// Returns the score of a candidate: more is better.
-pub(super) fn score(known: &Known, wanted: &Wanted) -> f32 {
+pub(super) fn score(known: &Known, wanted: &ExpectedName) -> f32 {
     known.fit + of_source(known) + of_role(known, wanted) + of_use(known, wanted)
 }
 
@@ -75,7 +75,7 @@ fn of_source(known: &Known) -> f32 {
     }
 }
 
-fn of_role(known: &Known, wanted: &Wanted) -> f32 {
+fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
     let (function, variable, class) = known.symbol.map_or((false, false, false), |symbol| {
         (symbol.function != b'-', symbol.variable != b'-', symbol.class != b'-')
     });
@@ -87,28 +87,28 @@ fn of_role(known: &Known, wanted: &Wanted) -> f32 {
     // A name that only the text has is what it is used as.
     let unknown = known.symbol.is_none() && known.operator.is_none();
     match wanted {
-        Wanted::Operator if function => 20.0,
-        Wanted::Operator if unknown => -25.0,
-        Wanted::Operator => -80.0,
-        Wanted::Value if variable => 22.0,
-        Wanted::Value if unknown => 0.0,
-        Wanted::Value if function => -30.0,
-        Wanted::Value if class => -22.0,
-        Wanted::Value => -6.0,
-        Wanted::Type if class => 40.0,
-        Wanted::Type if unknown => -15.0,
-        Wanted::Type => -50.0,
-        Wanted::Slot(_) | Wanted::Any | Wanted::Loop => match (function, variable) {
+        ExpectedName::Operator if function => 20.0,
+        ExpectedName::Operator if unknown => -25.0,
+        ExpectedName::Operator => -80.0,
+        ExpectedName::Value if variable => 22.0,
+        ExpectedName::Value if unknown => 0.0,
+        ExpectedName::Value if function => -30.0,
+        ExpectedName::Value if class => -22.0,
+        ExpectedName::Value => -6.0,
+        ExpectedName::Type if class => 40.0,
+        ExpectedName::Type if unknown => -15.0,
+        ExpectedName::Type => -50.0,
+        ExpectedName::Slot(_) | ExpectedName::Any | ExpectedName::Loop => match (function, variable) {
             (true, false) => -4.0,
             _ => 0.0,
         },
-        Wanted::Declaration if class => 10.0,
-        Wanted::Declaration => -30.0,
+        ExpectedName::Declaration if class => 10.0,
+        ExpectedName::Declaration => -30.0,
     }
 }
 
-fn of_use(known: &Known, wanted: &Wanted) -> f32 {
-    let operator = *wanted == Wanted::Operator;
+fn of_use(known: &Known, wanted: &ExpectedName) -> f32 {
+    let operator = *wanted == ExpectedName::Operator;
     let near = known.used.map_or(0.0, |used| {
         let (same, other) = if operator { (used.operator, used.other) } else { (used.other, used.operator) };
         let times = 13.0 * (1.0 + same as f32).ln() + 2.5 * (1.0 + other as f32).ln();

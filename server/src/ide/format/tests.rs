@@ -4,7 +4,7 @@ const SPACES: Options = Options { tab_size: 8, tabs: false };
 
 fn formatted(text: &str, options: Options) -> String {
     let tree = Tree::parse(text);
-    let wanted = Wanted { lines: 0..text.matches('\n').count() + 1, typing: false };
+    let wanted = IndentRange { lines: 0..text.matches('\n').count() + 1, typing: false };
     apply(text, &format(&tree, &wanted, &Bodies::of(&tree), options))
 }
 
@@ -166,7 +166,7 @@ fn loops_quotes_guards_and_macros() {
     );
 }
 
-/// What SLIME's slime-cl-indent.el does, as `tests/format/compare` measures it.
+/// The indentation of SLIME's slime-cl-indent.el, as `tests/format/compare` measures it.
 #[test]
 fn as_slime_indents() {
     stays(
@@ -228,7 +228,7 @@ fn rules_of_the_person_come_first() {
     let mut bodies = Bodies::of(&tree);
     bodies.want("WITH-IT", 2);
     bodies.want("when", 0);
-    let wanted = Wanted { lines: 0..usize::MAX, typing: false };
+    let wanted = IndentRange { lines: 0..usize::MAX, typing: false };
     let new = apply(text, &format(&tree, &wanted, &bodies, SPACES));
     assert_eq!(new, "(progn\n  (with-it a\n      b\n    c)\n  (when\n    a\n    b))");
 }
@@ -265,9 +265,9 @@ fn tabs_crlf_blank_lines_and_what_is_broken() {
 fn a_line_that_is_typed_is_indented_though_nothing_closes() {
     let text = "(defun f (x)\n  (when x\n\n";
     let tree = Tree::parse(text);
-    let changes = format(&tree, &Wanted { lines: 2..3, typing: true }, &Bodies::default(), SPACES);
+    let changes = format(&tree, &IndentRange { lines: 2..3, typing: true }, &Bodies::default(), SPACES);
     assert_eq!(apply(text, &changes), "(defun f (x)\n  (when x\n    \n");
     let text = "(a)\n\n";
-    let changes = format(&Tree::parse(text), &Wanted { lines: 1..2, typing: true }, &Bodies::default(), SPACES);
+    let changes = format(&Tree::parse(text), &IndentRange { lines: 1..2, typing: true }, &Bodies::default(), SPACES);
     assert_eq!(changes, []);
 }

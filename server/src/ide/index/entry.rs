@@ -29,7 +29,7 @@ pub struct Indexed {
     pub form: Span,
     /// The slots of a class, condition or structure, as written.
     pub slots: Vec<String>,
-    /// Their readers, writers and accessors, as written.
+    /// The readers, writers and accessors of the slots, as written.
     pub accessors: Vec<String>,
     /// The options of a structure that name its functions: `constructor`, `conc-name`, ...
     pub structure: HashSet<String>,
@@ -37,7 +37,7 @@ pub struct Indexed {
     pub supers: Vec<String>,
     /// The start of the name in UTF-8, UTF-16 and UTF-32.
     pub start: [Position; 3],
-    /// Its end.
+    /// The end of the name.
     pub end: [Position; 3],
 }
 
@@ -138,7 +138,7 @@ fn words(document: &Document) -> Vec<u64> {
     let string = document.text().to_string();
     let delimiter = |char: char| char.is_whitespace() || "()\"';`,|\\:".contains(char);
     let mut found: Vec<u64> = string.split(delimiter).filter(|word| !word.is_empty()).map(hash).collect();
-    // What is written with escapes is found as a whole.
+    // A name that is written with escapes is found as a whole.
     let escaped = string.split(|char: char| char.is_whitespace() || "()\"';`,".contains(char));
     found.extend(
         escaped

@@ -17,8 +17,9 @@ use crate::text::stop;
 const FILES: usize = 20_000;
 /// The maximum number of directories that are looked into.
 const DIRECTORIES: usize = 50_000;
-/// The largest file, in bytes.
+/// The largest file, in bytes, and the size of all files together.
 const LARGEST: u64 = 4 << 20;
+const ALL: u64 = 512 << 20;
 /// The extensions of Lisp files.
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
 
@@ -37,17 +38,17 @@ impl Store {
     /// of files and by the length of those that have changed.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
         let (paths, cut) = lisp_files(root);
-        // One refresh at a time: others would read the same files.
+        // Only a single refresh at a time: others would read the same files. Files that a
+        // refresh has read before it was ended early are kept.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut files = HashMap::new();
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
         for (path, written, bytes) in paths {
             if stop::now() {
                 break;
             }
-            let known = kept.files.remove(&path).filter(|(then, size, _)| *then == written && *size == bytes);
+            let known = kept.files.get(&path).filter(|(then, size, _)| *then == written && *size == bytes);
             let entry = match known {
-                Some((_, _, entry)) => entry,
+                Some((_, _, entry)) => entry.clone(),
                 None => match bounded_file::read(&path, LARGEST) {
                     Ok(content) => {
                         let document = Document::new(&decode(content), 0);
@@ -56,10 +57,15 @@ impl Store {
                     Err(_) => continue,
                 },
             };
-            all.insert(path.clone(), entry.clone());
-            files.insert(path, (written, bytes, entry));
+            if stop::ended() {
+                break;
+            }
+            kept.files.insert(path.clone(), (written, bytes, entry.clone()));
+            all.insert(path, entry);
         }
-        kept.files = files;
+        if !stop::ended() {
+            kept.files.retain(|path, _| all.contains_key(path));
+        }
         let mut now_open = HashMap::new();
         for one in open {
             let Some(path) = one.path.filter(|path| is_lisp(path)) else { continue };
@@ -70,20 +76,25 @@ impl Store {
             let same =
                 |entry: &FileEntry| entry.open.as_ref().is_some_and(|document| document.text() == one.document.text());
             let known =
-                kept.open.remove(&path).filter(|(uri, then, entry)| *uri == one.uri && *then == version && same(entry));
+                kept.open.get(&path).filter(|(uri, then, entry)| *uri == one.uri && *then == version && same(entry));
             let entry = match known {
-                Some((_, _, entry)) => entry,
+                Some((_, _, entry)) => entry.clone(),
                 None => Arc::new(FileEntry::of(path.clone(), one.uri.clone(), &one.document, true)),
             };
+            if stop::ended() {
+                break;
+            }
             all.insert(path.clone(), entry.clone());
             now_open.insert(path, (one.uri, version, entry));
         }
-        kept.open = now_open;
+        if !stop::ended() {
+            kept.open = now_open;
+        }
         drop(kept);
         let mut files: Vec<Arc<FileEntry>> = all.into_values().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-        Snapshot { files, root: Some(root), cut }
+        Snapshot { files, root: Some(root), cut: cut || stop::ended() }
     }
 }
 
@@ -96,7 +107,7 @@ fn is_lisp(path: &Path) -> bool {
 /// and hidden directories are not followed.
 fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let (mut found, mut directories, mut seen) = (Vec::new(), vec![root], 0);
+    let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);
     while let Some(directory) = directories.pop() {
         seen += 1;
         if stop::now() || seen > DIRECTORIES {
@@ -116,6 +127,10 @@ fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
                     && facts.len() <= LARGEST
                     && let Ok(written) = facts.modified()
                 {
+                    bytes += facts.len();
+                    if bytes > ALL {
+                        return (found, true);
+                    }
                     found.push((entry.path(), written, facts.len()));
                 }
             }

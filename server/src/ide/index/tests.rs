@@ -1,8 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use std::time::Instant;
+
 use super::*;
 use crate::ide::texts::OpenText;
 use crate::text::document::Document;
+use crate::text::stop::{self, Stop};
 
 fn open(files: &[(&str, &str)]) -> Vec<OpenText> {
     let one = |(name, text): &(&str, &str)| OpenText {
@@ -79,4 +82,27 @@ fn the_index_follows_the_files_and_prefers_open_texts() {
     assert_eq!(names(vec![document("(defun other () 1)")]), ["other", "b"], "another text of the same version");
     std::fs::remove_file(root.join("b.asd")).unwrap();
     assert_eq!(names(Vec::new()), ["second-one"]);
+}
+
+#[test]
+fn an_index_that_is_ended_early_is_completed_by_the_next() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().canonicalize().unwrap();
+    let many: String = (0..2_000).map(|number| format!("(defun f{number} () 1)\n")).collect();
+    std::fs::write(root.join("a.lisp"), &many).unwrap();
+    let open = || OpenText {
+        uri: "file:///x".into(),
+        own: true,
+        path: Some(root.join("b.lisp")),
+        document: Document::new(&many, 1),
+    };
+    let store = Store::default();
+    let ended = Stop::new(Some(Instant::now()));
+    let cut = stop::within(&ended, || store.refreshed(&root, vec![open()]));
+    assert!(cut.cut && cut.files.is_empty());
+    let ended = Stop::of_the_whole().at(Some(Instant::now()));
+    assert!(stop::whole(&ended, || store.refreshed(&root, vec![open()])).is_none());
+    let whole = store.refreshed(&root, vec![open()]);
+    let numbers: Vec<usize> = whole.files.iter().map(|file| file.definitions.len()).collect();
+    assert_eq!((numbers, whole.cut), (vec![2_000, 2_000], false));
 }

@@ -6,15 +6,15 @@ use super::*;
 pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
-        blocks.push(error.render());
+        blocks.push(backtrace::render(error));
         blocks.push(match facts.status {
-            Ending::Timeout => "(Profiling stopped at the deadline)".into(),
-            Ending::Interrupted => "(Profiling stopped when it was interrupted)".into(),
+            EvalStatus::Timeout => "(Profiling stopped at the deadline)".into(),
+            EvalStatus::Interrupted => "(Profiling stopped when it was interrupted)".into(),
             _ => "(Profiling stopped due to error)".into(),
         });
     }
     // For stopped code, the profile shows why it took so long.
-    if matches!(facts.status, Ending::Ok | Ending::Timeout | Ending::Interrupted) {
+    if matches!(facts.status, EvalStatus::Ok | EvalStatus::Timeout | EvalStatus::Interrupted) {
         blocks.extend(report(facts, asked));
     }
     if facts.error.is_none() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::image::api::profile::Stack;
-use crate::model::evaluation::{Clipped, EvalOutcome, EvalStatus};
+use crate::model::evaluation::Clipped;
 use crate::model::stack_frame::StackFrame;
 
 fn answer(stacks: &[(&str, u64)]) -> ProfileOutcome {

@@ -107,7 +107,7 @@ fn head(site: &Site, list: &Node, operator: &str) -> Edit {
 fn converted(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     let all: Vec<&Node> = bindings(list)?.iter().collect();
     if all.len() < 2 {
-        // One binding is the same in both.
+        // A single binding is the same in both.
         return is_serial(site, list).then(|| Ok(vec![head(site, list, "let")]));
     }
     if repeats(site, &all) {

@@ -93,7 +93,7 @@ impl Conditional<'_> {
         if !(node.is_list() && self.site.form.operator(node).as_deref() == Some("progn") && all.len() > 1) {
             return Vec::new();
         }
-        // Where the reader skips all of them, the form around has nothing.
+        // If the reader skips all of them, the form around has nothing.
         if all[1..].iter().all(|one| one.guarded) {
             return Vec::new();
         }

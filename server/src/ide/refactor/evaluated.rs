@@ -1,5 +1,5 @@
-//! Whether a form is code that is evaluated, and what may happen to it there: jumps out of it, and
-//! closures that keep its variables.
+//! The test that a form is code that is evaluated, and the effects that are possible there: jumps
+//! out of it, and closures that keep its variables.
 
 use super::place::{Step, steps};
 use super::site::Site;

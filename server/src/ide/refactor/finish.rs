@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::site::{Edit, Site};
 use crate::ide::format::rules::Bodies;
-use crate::ide::format::{Options, Wanted, format};
+use crate::ide::format::{IndentRange, Options, format};
 use crate::ide::rename::Change;
 use crate::text::Span;
 use crate::text::document::Document;
@@ -88,7 +88,7 @@ fn finish_one(
     for part in &parts {
         let line = |byte: usize| new[..byte].bytes().filter(|byte| *byte == b'\n').count();
         let last = line(part.new.1) + usize::from(!new[..part.new.1].ends_with('\n'));
-        let wanted = Wanted { lines: line(part.new.0) + 1..last, typing: false };
+        let wanted = IndentRange { lines: line(part.new.0) + 1..last, typing: false };
         changes.extend(format(&tree, &wanted, bodies, Options { tab_size: 8, tabs: false }));
     }
     changes.sort_by_key(|(range, _)| range.start);

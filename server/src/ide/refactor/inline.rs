@@ -77,7 +77,7 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
             keeps_names(site, value, &uses)?;
             is_evaluated_next(site, list, binding, value, one)?;
         }
-        // Where it has a value once, it has the same value later.
+        // A form that has a value once has the same value later.
         [first, ..] if stable => {
             keeps_names(site, value, &uses)?;
             is_evaluated_next(site, list, binding, value, first)?;

@@ -180,7 +180,7 @@ fn has_labels(form: &Form, node: &Node) -> bool {
     labelled || node.children.iter().any(|child| has_labels(form, child))
 }
 
-/// What changes the readtable in the forms before.
+/// The forms before that change the readtable.
 fn changed_reader(document: &Document, form: &Form) -> Option<&'static str> {
     let before = document.scan().forms().iter().take_while(|top| top.span.start <= form.span.start);
     for top in before {

@@ -22,7 +22,7 @@ pub(super) enum Place {
     Serial,
 }
 
-/// One form around another.
+/// A form around another.
 pub(super) struct Step<'a> {
     /// The form around.
     pub(super) list: &'a Node,
@@ -31,7 +31,7 @@ pub(super) struct Step<'a> {
     /// For a serial binding, the binding; else `child`.
     pub(super) holder: &'a Node,
     pub(super) place: Place,
-    /// What is evaluated before it there.
+    /// The forms that are evaluated before it there.
     pub(super) before: Vec<&'a Node>,
 }
 
@@ -138,7 +138,7 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
         "return-from" | "the" | "truly-the" | "multiple-value-setq" => first(2, usize::MAX),
         "multiple-value-bind" | "destructuring-bind" | "with-slots" | "with-accessors" => first(2, 3),
         "setq" if index == 2 => only(First),
-        // Of a place its arguments are evaluated.
+        // The arguments of a place are evaluated.
         "setf" if index == 2 => Some((1, Argument, list.children[1].children.iter().skip(1).collect())),
         // A place that is made of another place, which is read and then assigned to.
         _ if is_nested_place(site, path, index, &operator) => None,

@@ -1,5 +1,5 @@
-//! Whether the result of a refactoring compiles as the text did: in a copy of the image, before the
-//! editor gets it.
+//! The proof that the result of a refactoring compiles as the text did: in a copy of the image,
+//! before the editor gets it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -34,9 +34,9 @@ pub(super) struct Macros {
 pub(super) enum Operator {
     /// All are evaluated.
     Function,
-    /// Those behind so many are a body.
+    /// The forms behind so many are a body.
     Body(usize),
-    /// That is not known.
+    /// The meaning is not known.
     Unknown,
 }
 

@@ -1,9 +1,9 @@
 //! The kind of each reference to a name in a form, by where the name stands. Pure.
 
-use crate::text::Span;
 use crate::text::datum::{Form, Kind as Shape, Node, Prefix};
 use crate::text::definitions::is_definer;
 use crate::text::scopes::{Scopes, Space};
+use crate::text::{Span, stop};
 
 /// The kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ impl Kind {
 pub struct Use {
     /// The name as written.
     pub written: String,
-    /// Its span.
+    /// The span of the reference.
     pub span: Span,
     /// The kind of the reference.
     pub kind: Kind,
@@ -115,7 +115,7 @@ enum Reading {
     Template,
     /// Quoted data.
     Data,
-    /// What the reader skips under all features.
+    /// The spans that the reader skips under all features.
     Skipped,
 }
 
@@ -141,6 +141,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn node(&mut self, node: &'a Node, reading: Reading, wanted: &impl Fn(&str) -> bool, found: &mut impl FnMut(Use)) {
+        stop::point();
         let reading = match node.prefix {
             _ if reading == Reading::Skipped || node.guarded && is_skipped(self.form.written(node)) => Reading::Skipped,
             Prefix::Quote => Reading::Data,

@@ -59,7 +59,7 @@ pub(super) async fn targets(index: &Snapshot, packages: &Packages<'_>, target: &
             }
         }
     }
-    // What a macro of somebody else's may make of the name.
+    // Names that a macro of a library may make of the name.
     let own = definitions.iter().copied().filter(defined).any(|one| one.kind() == one.operator);
     if own {
         let why = format!("A macro may make this name of {old}.");

@@ -10,7 +10,7 @@ use super::mentions::{Mentions, Target};
 use super::{Change, FileChanges, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{FileEntry, Packages, Snapshot};
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::names;
@@ -52,7 +52,7 @@ pub async fn rename<B: Backend>(
     }
     let kinds = kinds(&index, &packages, &home, &symbol.name);
     // The image knows what comes from packages that the workspace only uses.
-    let known = cursor.context.symbol(&named.written, Some(&here), &[Want::Facts]).await.unwrap_or_default();
+    let known = cursor.context.symbol(&named.written, Some(&here), &[SymbolPart::Facts]).await.unwrap_or_default();
     let image_home = known.facts.as_ref().and_then(|facts| facts.package.clone());
     if let Some(owner) = image_home.filter(|owner| *owner != home && packages.get(owner).is_none()) {
         let locked = owner == "COMMON-LISP" || owner.starts_with("SB-");
@@ -172,7 +172,7 @@ async fn free<B: Backend>(
             ));
         }
     }
-    let known = cursor.context.symbol(&target.new, Some(&target.home), &[Want::Facts]).await.unwrap_or_default();
+    let known = cursor.context.symbol(&target.new, Some(&target.home), &[SymbolPart::Facts]).await.unwrap_or_default();
     if let Some(facts) = known.facts {
         let package = facts.package.unwrap_or_default();
         if package != target.home && !package.is_empty() {

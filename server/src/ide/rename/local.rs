@@ -10,7 +10,7 @@ use crate::ide::context::{Backend, Cursor};
 use crate::ide::refactor::mentions::Hidden;
 use crate::ide::refactor::names;
 use crate::image::api::expand::{CompareExpansions, Variant};
-use crate::image::api::symbols::Want;
+use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix, symbol_name};
 use crate::text::definitions;
@@ -192,7 +192,8 @@ async fn is_global<B: Backend>(cursor: &Cursor<B>, name: &str, written: &str) ->
 }
 
 async fn is_variable_in_image<B: Backend>(cursor: &Cursor<B>, written: &str) -> bool {
-    let known = cursor.context.symbol(written, cursor.package().as_deref(), &[Want::Facts]).await.unwrap_or_default();
+    let known =
+        cursor.context.symbol(written, cursor.package().as_deref(), &[SymbolPart::Facts]).await.unwrap_or_default();
     let kinds = known.facts.map(|facts| facts.kinds).unwrap_or_default();
     kinds.iter().any(|kind| matches!(kind.as_str(), "variable" | "constant" | "symbol macro"))
 }

@@ -16,9 +16,9 @@ use crate::text::{Span, names};
 /// A symbol that gets a new name.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// Its home package.
+    /// The home package.
     pub home: String,
-    /// Its name, as the reader has it.
+    /// The name, as the reader has it.
     pub name: String,
     /// The new name, as typed.
     pub new: String,
@@ -80,7 +80,7 @@ struct Around {
     /// The operators of the lists around, outermost first.
     operators: Vec<String>,
     quoted: bool,
-    /// It heads its list.
+    /// True if it heads its list.
     head: bool,
 }
 

@@ -148,7 +148,7 @@ fn without_an_image_a_macro_of_the_user_is_a_reason() {
             refused: x stands in with-thing, whose expansion is needed to rename it, and the image could not expand the form: There is no image.
         "#]],
     );
-    // One around the form that binds the name has the whole of it.
+    // A form around the one that binds the name has the whole of it.
     check(
         "(deftest some-test (let ((x‸ 1)) (g x)))",
         expect![[r#"

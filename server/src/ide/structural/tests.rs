@@ -183,27 +183,6 @@ fn moving_the_cursor_and_selecting() {
     all(SelectContract, &[("‸(a b)‸", "(‸a b‸)"), ("(‸a b‸)", "(‸a‸ b)"), ("(‸a‸ b)", "(‸a b)"), ("‸'a‸", "'‸a‸")]);
 }
 
-const ACTIONS: [Action; 18] = [
-    Select,
-    SelectContract,
-    SlurpForward,
-    SlurpBackward,
-    BarfForward,
-    BarfBackward,
-    Raise,
-    Wrap,
-    WrapSquare,
-    Splice,
-    DragForward,
-    DragBackward,
-    KillSexp,
-    Transpose,
-    MoveForward,
-    MoveBackward,
-    MoveUp,
-    MoveDown,
-];
-
 fn datum() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec!["a", "bb", "\"s ) (\"", "#\\(", "|a (b|", "12", ":k", "#:g", "é𝄞", "a\\)b"])
         .prop_map(str::to_owned);
@@ -221,7 +200,7 @@ fn datum() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
     #[test]
-    fn no_action_unbalances(texts in prop::collection::vec(datum(), 1..4), at in 0usize..200, length in 0usize..20, action in prop::sample::select(ACTIONS.to_vec())) {
+    fn no_action_unbalances(texts in prop::collection::vec(datum(), 1..4), at in 0usize..200, length in 0usize..20, action in prop::sample::select(Action::ALL.to_vec())) {
         let text = texts.join("\n");
         let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let start = boundary(at % (text.len() + 1));

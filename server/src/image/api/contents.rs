@@ -135,29 +135,13 @@ impl Operation for SystemFiles {
 pub struct WorkspaceSystems {
     /// The workspace's `.asd` files.
     pub asd_files: Vec<PathBuf>,
-}
-
-/// A loaded system with the name of a workspace system that comes from another file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ForeignSystem {
-    /// The system's name.
-    pub system: String,
-    /// The file in which the loaded system was defined.
-    pub file: String,
-    /// The workspace's file that defines a system of that name.
-    pub workspace: String,
-}
-
-/// The answer to `workspace-systems`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ForeignSystems {
-    /// All such systems.
-    pub foreign: Vec<ForeignSystem>,
+    /// The workspace's directory.
+    pub root: PathBuf,
 }
 
 impl Operation for WorkspaceSystems {
     const NAME: &'static str = "workspace-systems";
-    type Answer = ForeignSystems;
+    type Answer = serde::de::IgnoredAny;
 }
 
 /// `loaded-files`: the files of the loaded systems that are defined below a directory.
@@ -195,4 +179,20 @@ pub struct LoadedSystems {
 impl Operation for LoadedFiles {
     const NAME: &'static str = "loaded-files";
     type Answer = LoadedSystems;
+}
+
+/// `source-directories`: where sources of systems are.
+#[derive(Debug, Clone, Serialize)]
+pub struct SourceDirectories {}
+
+/// The answer to `source-directories`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Directories {
+    /// Directories, with links resolved.
+    pub directories: Vec<PathBuf>,
+}
+
+impl Operation for SourceDirectories {
+    const NAME: &'static str = "source-directories";
+    type Answer = Directories;
 }

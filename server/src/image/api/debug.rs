@@ -141,7 +141,7 @@ pub struct Place {
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
-    /// One bounded line.
+    /// A bounded line.
     pub text: String,
     /// The name of the value's class.
     #[serde(rename = "type", default)]
@@ -406,7 +406,7 @@ pub struct Done {
     /// The standard output of code that was evaluated in a frame.
     #[serde(default)]
     pub stdout: Clipped,
-    /// Its error output.
+    /// The error output.
     #[serde(default)]
     pub stderr: Clipped,
 }

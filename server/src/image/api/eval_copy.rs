@@ -22,6 +22,9 @@ pub struct EvalInCopyParams {
     pub deadline: f64,
     /// True if the copy is confined.
     pub confine: bool,
+    /// True if the copy may have threads, and sockets in a network of its own (`eval.in_copy`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub threads: bool,
     /// Bytes of private memory for the copy.
     #[serde(skip)]
     pub memory: u64,
@@ -64,6 +67,9 @@ pub struct WorkInCopyParams<O> {
     pub deadline: f64,
     /// See [`EvalInCopyParams::confine`].
     pub confine: bool,
+    /// See [`EvalInCopyParams::threads`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub threads: bool,
     /// See [`EvalInCopyParams::memory`].
     #[serde(skip)]
     pub memory: u64,

@@ -78,5 +78,6 @@ pub struct ProfileOutcome {
 impl Operation for ProfileParams {
     const NAME: &'static str = "profile";
     const IN_TURN: bool = true;
+    const IS_UNDER_TEST: bool = true;
     type Answer = ProfileOutcome;
 }

@@ -59,11 +59,11 @@ macro_rules! question {
 }
 
 question!(
-    /// Where a person begins: the error that nothing handled, or the first event.
+    /// The moment at which a person begins: the error that nothing handled, or the first event.
     ReplayBegin {} RecordedMoment, |_| Query::Begin);
 
 question!(
-    /// Where a step comes to, or running to a breakpoint.
+    /// The moment that a step comes to, or running to a breakpoint.
     ReplayStep {
         /// The event.
         event: u64,

@@ -54,7 +54,7 @@ impl Operation for Complete {
 /// A part of the answer to [`Symbol`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Want {
+pub enum SymbolPart {
     /// Kinds, lambda list, documentation, value.
     Facts,
     /// The locations of the definitions, and the image's features, which affect the counting of
@@ -88,7 +88,7 @@ pub struct Symbol {
     /// Makes a package that does not exist an error (`package-not-found`) instead of CL-USER.
     pub strict: bool,
     /// The parts of the answer.
-    pub want: Vec<Want>,
+    pub want: Vec<SymbolPart>,
     /// The most methods of a generic function among the definitions, the user's first; `None`: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub methods: Option<usize>,
@@ -96,7 +96,7 @@ pub struct Symbol {
 
 impl Symbol {
     /// Creates the query for a name as written in a text.
-    pub fn at(name: String, package: Option<String>, want: &[Want]) -> Symbol {
+    pub fn at(name: String, package: Option<String>, want: &[SymbolPart]) -> Symbol {
         Symbol { name, package, strict: false, want: want.to_vec(), methods: None }
     }
 }

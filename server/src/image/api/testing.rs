@@ -112,5 +112,6 @@ pub struct RunTestsOutcome {
 
 impl Operation for RunTestsParams {
     const NAME: &'static str = "run-tests";
+    const IS_UNDER_TEST: bool = true;
     type Answer = RunTestsOutcome;
 }

@@ -36,7 +36,7 @@ pub struct Removable {
 pub struct RemovableParts {
     /// The symbol with its package.
     pub name: String,
-    /// What can be removed.
+    /// The definitions that can be removed.
     pub parts: Vec<RemovablePart>,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 
-use super::{Command, Nothing};
+use super::{Command, NoArgument};
 use crate::ide::{browse, completion};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
@@ -17,11 +17,11 @@ use crate::model::image::ImageError;
 pub(super) struct Packages;
 
 impl Command for Packages {
-    type Argument = Nothing;
+    type Argument = NoArgument;
     const NAME: &'static str = "consort.packages";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {
         browse::packages(&connection.session).await.map_err(|error| to_proto::error(&error))
     }
 }
@@ -52,7 +52,7 @@ pub(super) struct Complete;
 /// The argument of `consort.complete`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Begun {
+pub(super) struct CompleteArgument {
     text: String,
     #[serde(default)]
     package: Option<String>,
@@ -61,13 +61,13 @@ pub(super) struct Begun {
 }
 
 impl Command for Complete {
-    type Argument = Begun;
+    type Argument = CompleteArgument;
     const NAME: &'static str = "consort.complete";
     const EXPECTS: &'static str = r#"[{"text": "...", "package"?: "...", "operator"?: bool}]"#;
 
     async fn execute(
         connection: &Connection,
-        Begun { text, package, operator }: Begun,
+        CompleteArgument { text, package, operator }: CompleteArgument,
         _: Option<ProgressToken>,
     ) -> Result<Value> {
         let found = completion::outside(&connection.session, text, package, operator).await;
@@ -81,11 +81,11 @@ impl Command for Complete {
 pub(super) struct Threads;
 
 impl Command for Threads {
-    type Argument = Nothing;
+    type Argument = NoArgument;
     const NAME: &'static str = "consort.threads";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {
         browse::threads(&connection.session).await.map_err(|error| to_proto::error(&error))
     }
 }
@@ -99,11 +99,11 @@ pub(super) struct KillThread;
 /// The thread to interrupt or end.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
+pub(super) struct ThreadArgument {
     number: u64,
 }
 
-const WHICH: &str = r#"[{"number": n}], n being one of `consort.threads`"#;
+const THREAD_EXPECTS: &str = r#"[{"number": n}], n being one of `consort.threads`"#;
 
 /// The answer of a command that changes a thread.
 async fn stop(stopped: impl Future<Output = std::result::Result<impl Serialize, ImageError>>) -> Result<Value> {
@@ -111,11 +111,15 @@ async fn stop(stopped: impl Future<Output = std::result::Result<impl Serialize, 
 }
 
 impl Command for InterruptThread {
-    type Argument = Which;
+    type Argument = ThreadArgument;
     const NAME: &'static str = "consort.interruptThread";
-    const EXPECTS: &'static str = WHICH;
+    const EXPECTS: &'static str = THREAD_EXPECTS;
 
-    async fn execute(connection: &Connection, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        ThreadArgument { number }: ThreadArgument,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         let what = format!("interrupting thread {number}");
         let operation = move |_| browse::InterruptThread { number };
         stop(connection.session.run(connection.client, what, operation, None, None)).await
@@ -123,11 +127,15 @@ impl Command for InterruptThread {
 }
 
 impl Command for KillThread {
-    type Argument = Which;
+    type Argument = ThreadArgument;
     const NAME: &'static str = "consort.killThread";
-    const EXPECTS: &'static str = WHICH;
+    const EXPECTS: &'static str = THREAD_EXPECTS;
 
-    async fn execute(connection: &Connection, Which { number }: Which, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        ThreadArgument { number }: ThreadArgument,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         let what = format!("ending thread {number}");
         let operation = move |_| browse::KillThread { number };
         stop(connection.session.run(connection.client, what, operation, None, None)).await

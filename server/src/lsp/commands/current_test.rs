@@ -4,11 +4,12 @@
 
 use tower_lsp::jsonrpc::Result;
 
-use super::At;
-use crate::ide::evaluate::{Ending, Evaluation};
+use super::PositionArgument;
+use crate::ide::evaluate::Evaluation;
 use crate::ide::testing::{Definition, Tested, suite_before};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
+use crate::model::evaluation::EvalStatus;
 use crate::session::{EvalRequest, Part};
 use crate::text::Span;
 use crate::text::position::to_position;
@@ -21,7 +22,7 @@ use crate::text::position::to_position;
 pub(super) async fn evaluate(
     connection: &Connection,
     uri: &str,
-    place: &At,
+    place: &PositionArgument,
     test: &Definition,
 ) -> Result<Option<Tested>> {
     let encoding = connection.negotiated().encoding;
@@ -41,13 +42,13 @@ pub(super) async fn evaluate(
         };
         let answer = connection.session.evaluate_part(connection.client, request, uri, part).await;
         let Some((_, answer)) = answer else { continue };
-        let evaluation = Evaluation::from(answer.map_err(|error| to_proto::error(&error))?);
-        if evaluation.status != Ending::Ok {
-            let (kind, message) = match &evaluation.error {
+        let outcome = Evaluation::from(answer.map_err(|error| to_proto::error(&error))?).outcome;
+        if outcome.status != EvalStatus::Ok {
+            let (kind, message) = match &outcome.error {
                 Some(error) => (error.kind.clone(), error.message.clone()),
                 None => ("interrupted".to_owned(), "its definition was not evaluated to its end".to_owned()),
             };
-            return Ok(Some(Tested::without_work(evaluation.status, kind, format!("{}: {message}", test.name))));
+            return Ok(Some(Tested::without_work(outcome.status, kind, format!("{}: {message}", test.name))));
         }
     }
     Ok(None)

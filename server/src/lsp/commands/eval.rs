@@ -74,7 +74,7 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
     };
     follow(connection, &mut answer, &mut chunks, argument.output_token.as_ref(), &bar)
         .await?
-        .map(|outcome| to_proto::outcome(&outcome))
+        .map(|outcome| outcome.facts())
         .map_err(|error| to_proto::error(&error))
 }
 

@@ -17,7 +17,7 @@ use crate::session::{EvalRequest, Part, Selected};
 
 /// The options of an evaluation.
 #[derive(Debug, Default)]
-struct How {
+struct EvalOptions {
     timeout: Option<f64>,
     capture_time: bool,
     output_token: Option<Value>,
@@ -40,8 +40,8 @@ macro_rules! argument {
         }
 
         impl $name {
-            fn how(&self) -> How {
-                How { timeout: self.timeout, capture_time: self.capture_time, output_token: self.output_token.clone() }
+            fn how(&self) -> EvalOptions {
+                EvalOptions { timeout: self.timeout, capture_time: self.capture_time, output_token: self.output_token.clone() }
             }
         }
     };
@@ -141,7 +141,7 @@ impl Command for EvalToComment {
         else {
             return nothing(connection, &argument.uri).await;
         };
-        let mut value = told(connection, &selected, &outcome);
+        let mut value = result_of(connection, &selected, &outcome);
         let lines: Vec<String> = match &outcome.error {
             Some(error) => vec![format!("{}: {}", error.kind, error.message)],
             None => outcome.values.iter().map(|value| value.text.clone()).collect(),
@@ -177,11 +177,11 @@ async fn answer(
     name: &str,
     uri: &Url,
     part: Part,
-    how: How,
+    how: EvalOptions,
     token: Option<ProgressToken>,
 ) -> Result<Value> {
     match evaluate(connection, name, uri, part, how, token).await? {
-        Some((selected, outcome)) => Ok(told(connection, &selected, &outcome)),
+        Some((selected, outcome)) => Ok(result_of(connection, &selected, &outcome)),
         None => nothing(connection, uri).await,
     }
 }
@@ -191,7 +191,7 @@ async fn evaluate(
     name: &str,
     uri: &Url,
     part: Part,
-    how: How,
+    how: EvalOptions,
     token: Option<ProgressToken>,
 ) -> Result<Option<(Selected, EvalOutcome)>> {
     let bar = connection.bars.begin(token, false, "Evaluating", true);
@@ -221,8 +221,8 @@ async fn evaluate(
 }
 
 /// The result of `consort.eval`, with the range of the code.
-fn told(connection: &Connection, selected: &Selected, outcome: &EvalOutcome) -> Value {
-    let mut value = to_proto::outcome(outcome);
+fn result_of(connection: &Connection, selected: &Selected, outcome: &EvalOutcome) -> Value {
+    let mut value = outcome.facts();
     value["range"] = json!(to_proto::range(&selected.text, selected.span, connection.negotiated().encoding));
     value["version"] = json!(selected.version);
     value

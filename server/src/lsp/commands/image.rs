@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::{Command, Nothing};
+use super::{Command, NoArgument};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::describe_image;
@@ -14,11 +14,15 @@ use crate::session::describe_image;
 pub(super) struct RestartImage;
 
 impl Command for RestartImage {
-    type Argument = Nothing;
+    type Argument = NoArgument;
     const NAME: &'static str = "consort.restartImage";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(connection: &Connection, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        NoArgument {}: NoArgument,
+        token: Option<ProgressToken>,
+    ) -> Result<Value> {
         let restarted = connection.session.restart_image(connection.client);
         let _bar = connection.bars.begin(token, false, "Restarting the Lisp image", false);
         restarted.await.map_err(|error| to_proto::error(&error))?;
@@ -32,18 +36,22 @@ pub(super) struct Interrupt;
 /// The argument of `consort.interrupt`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Whose {
+pub(super) struct InterruptArgument {
     /// Interrupts the work of all clients.
     #[serde(default)]
     pub(super) everything: bool,
 }
 
 impl Command for Interrupt {
-    type Argument = Whose;
+    type Argument = InterruptArgument;
     const NAME: &'static str = "consort.interrupt";
     const EXPECTS: &'static str = r#"[] or [{"everything": bool}]"#;
 
-    async fn execute(connection: &Connection, Whose { everything }: Whose, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        InterruptArgument { everything }: InterruptArgument,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         let interrupted = connection.calls.interrupt(everything);
         interrupted.count().await.map(|count| json!({"interrupted": count})).map_err(|error| to_proto::error(&error))
     }
@@ -53,11 +61,11 @@ impl Command for Interrupt {
 pub(super) struct Status;
 
 impl Command for Status {
-    type Argument = Nothing;
+    type Argument = NoArgument;
     const NAME: &'static str = "consort.status";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(connection: &Connection, Nothing {}: Nothing, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {
         serde_json::to_value(connection.session.status().await)
             .map_err(|error| Error { message: error.to_string().into(), ..Error::internal_error() })
     }

@@ -50,7 +50,7 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
         connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
     }
-    let mut result = to_proto::outcome(&outcome.outcome);
+    let mut result = outcome.outcome.facts();
     result["loaded"] = outcome.loaded.into();
     Ok(result)
 }

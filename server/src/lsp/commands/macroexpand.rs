@@ -10,7 +10,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 use super::{Command, seconds};
 use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::{from_proto, to_proto};
-use crate::model::expansion::{ExpandAnswer, ExpandRequest, Expansion, How};
+use crate::model::expansion::{ExpandAnswer, ExpandExtent, ExpandRequest, Expansion};
 use crate::session::Level;
 use crate::text::Span;
 use crate::text::document::Document;
@@ -86,7 +86,7 @@ impl Command for Macroexpand {
         let request = ExpandRequest {
             text: place.text.slice(place.within.start..place.within.end).to_string(),
             package: Some(place.package.clone()),
-            how: if argument.how == Extent::Full { How::Full } else { How::One },
+            how: if argument.how == Extent::Full { ExpandExtent::Full } else { ExpandExtent::One },
             offset: place.offset,
             whole: argument.how == Extent::Step,
             steps: argument.steps.iter().map(|step| [step.line, step.character]).collect(),

@@ -23,7 +23,7 @@ pub(super) struct Log;
 /// The argument of `consort.log`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Since {
+pub(super) struct LogArgument {
     /// The number of the last entry the client has.
     #[serde(default)]
     since: u64,
@@ -33,11 +33,11 @@ pub(super) struct Since {
 }
 
 impl Command for Log {
-    type Argument = Since;
+    type Argument = LogArgument;
     const NAME: &'static str = "consort.log";
     const EXPECTS: &'static str = r#"[] or [{"since"?: number, "limit"?: number, "follow"?: bool}]"#;
 
-    async fn execute(connection: &Connection, argument: Since, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(connection: &Connection, argument: LogArgument, _: Option<ProgressToken>) -> Result<Value> {
         let log = connection.session.log();
         let mut newest = log.last();
         let entries = log.entries(argument.since, argument.limit.unwrap_or(ENTRIES));
@@ -46,10 +46,10 @@ impl Command for Log {
             Some(true) => {
                 let (log, peer) = (log.clone(), connection.peer.clone());
                 let follower = tokio::spawn(async move {
-                    let mut told = last;
+                    let mut last_sent = last;
                     loop {
-                        for entry in log.entries(told, usize::MAX) {
-                            told = entry.number;
+                        for entry in log.entries(last_sent, usize::MAX) {
+                            last_sent = entry.number;
                             peer.notify(ext::LOG_ENTRY, &entry);
                         }
                         tokio::select! {

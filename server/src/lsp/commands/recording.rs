@@ -82,7 +82,7 @@ pub(super) struct RecordingQuery;
 /// The argument of `consort.recordingQuery`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct RecordingQueryArgument {
     recording: u64,
     #[serde(default)]
     query: Kind,
@@ -93,13 +93,17 @@ pub(super) struct Asked {
 }
 
 impl Command for RecordingQuery {
-    type Argument = Asked;
+    type Argument = RecordingQueryArgument;
     const NAME: &'static str = "consort.recordingQuery";
     const EXPECTS: &'static str = r#"[{"recording": number, "query"?: "tree" | "values" | "history" | "when" | "error" | "event", "of"?: "...", "function"?: "...", "event"?: number, "start"?: number}]"#;
 
-    async fn execute(connection: &Connection, argument: Asked, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        argument: RecordingQueryArgument,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         let session = &connection.session;
-        let Asked { recording, query, of, function, event, start } = argument;
+        let RecordingQueryArgument { recording, query, of, function, event, start } = argument;
         let question = Question { query, of, function, event, start };
         let query = session.recording_query(&question).map_err(|error| to_proto::error(&error))?;
         let answer = session.ask_recording(recording, &query).await;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
-use super::{Command, Nothing};
+use super::{Command, NoArgument};
 use crate::bounded_file;
 use crate::ide::reload;
 use crate::lsp::connection::Connection;
@@ -124,11 +124,15 @@ impl Command for ReloadPackage {
 pub(super) struct UndoReload;
 
 impl Command for UndoReload {
-    type Argument = Nothing;
+    type Argument = NoArgument;
     const NAME: &'static str = "consort.undoReload";
     const EXPECTS: &'static str = "[] or [{}]";
 
-    async fn execute(connection: &Connection, Nothing {}: Nothing, token: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        NoArgument {}: NoArgument,
+        token: Option<ProgressToken>,
+    ) -> Result<Value> {
         perform(connection, "Undoing the last reload", Reload::Undo, token).await
     }
 }

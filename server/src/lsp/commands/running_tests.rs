@@ -75,7 +75,7 @@ impl Command for RunTestAtPoint {
             return Err(Error::invalid_params(message));
         };
         if let Some(failed) = current_test::evaluate(connection, argument.uri.as_str(), &place, &definition).await? {
-            return Ok(told(connection, &failed, argument.show));
+            return Ok(result_of(connection, &failed, argument.show));
         }
         let params = RunTestsParams {
             test: Some(definition.name),
@@ -98,11 +98,11 @@ async fn run(
     let answer = connection.session.run_tests(connection.client, params, Some(progress));
     let answer = bar.follow(steps, answer).await?;
     let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
-    Ok(told(connection, &facts, show))
+    Ok(result_of(connection, &facts, show))
 }
 
 /// The answer, which `show` also shows as a message.
-fn told(connection: &Connection, facts: &Tested, show: bool) -> Value {
+fn result_of(connection: &Connection, facts: &Tested, show: bool) -> Value {
     let text = render(facts);
     if show {
         if facts.success {

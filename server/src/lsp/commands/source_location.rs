@@ -17,7 +17,7 @@ pub(super) struct SourceLocation;
 /// The argument of `consort.sourceLocation`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct What {
+pub(super) struct SourceLocationArgument {
     symbol: String,
     #[serde(default)]
     package: Option<String>,
@@ -26,13 +26,13 @@ pub(super) struct What {
 }
 
 impl Command for SourceLocation {
-    type Argument = What;
+    type Argument = SourceLocationArgument;
     const NAME: &'static str = "consort.sourceLocation";
     const EXPECTS: &'static str = r#"[{"symbol": "...", "package"?: "...", "kind"?: "..."}]"#;
 
     async fn execute(
         connection: &Connection,
-        What { symbol, package, kind }: What,
+        SourceLocationArgument { symbol, package, kind }: SourceLocationArgument,
         _: Option<ProgressToken>,
     ) -> Result<Value> {
         let context = connection.session.context(connection.client).await;

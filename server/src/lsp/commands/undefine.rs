@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::reload::perform;
-use super::{At, Command, at_place};
+use super::{Command, PositionArgument, at_place};
 use crate::ide::undefine::{WrittenMethod, removable, removal};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
@@ -45,7 +45,7 @@ impl Command for Removable {
 }
 
 /// The method whose name is at a place.
-fn method_at(at: &At, name: Span) -> Option<WrittenMethod> {
+fn method_at(at: &PositionArgument, name: Span) -> Option<WrittenMethod> {
     let form = Form::at(&at.document, at.offset)?;
     let within = |one: &definitions::Defined| one.name.start <= name.start && name.end <= one.name.end;
     let one = definitions::in_form(&form).into_iter().find(|one| one.operator == "defmethod" && within(one))?;

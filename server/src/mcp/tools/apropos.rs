@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::apropos::{self, Found, Wanted};
+use crate::ide::apropos::{self, AproposQuery, Found};
 
 /// The tool `apropos`.
 pub(crate) struct Apropos;
@@ -32,14 +32,13 @@ impl Tool for Apropos {
     type Output = Found;
 
     const NAME: &'static str = "apropos";
-    const TITLE: &'static str = "Find symbols";
     const DESCRIPTION: &'static str = "Symbols of loaded code by a part of their names, with kind, lambda list and summary; \
 an empty pattern and a package: all that it has.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Found> {
         let Input { pattern, package, external, limit } = input;
-        let wanted = Wanted { pattern, package: package.clone(), external: external.unwrap_or(false), limit };
+        let wanted = AproposQuery { pattern, package: package.clone(), external: external.unwrap_or(false), limit };
         match apropos::find(&call.session, wanted).await {
             Ok((facts, text)) => Reply { text, facts, failed: false, full: None },
             Err(error) => Failure::of(error, package.as_deref()).into(),

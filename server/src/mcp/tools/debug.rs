@@ -10,7 +10,7 @@ use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::failures;
 use crate::ide::stops::{
-    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Deed, Done, Stack, Stop,
+    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Done, Stack, Stop, StopAction,
 };
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, ImageState};
@@ -67,9 +67,9 @@ enum Meaning {
     Stops,
     Frames(Stack),
     Locals(Stack, usize),
-    Do(u64, Deed),
+    Do(u64, StopAction),
     /// Tries what would be done at a stop in a copy.
-    Try(u64, Deed),
+    Try(u64, StopAction),
 }
 
 impl Input {
@@ -97,22 +97,22 @@ impl Input {
         };
         let code = || self.code.clone().ok_or_else(|| missing("code", "a form"));
         let frame = self.frame.unwrap_or_default();
-        let deed = match action {
+        let action = match action {
             Action::Stops => return Ok(Meaning::Stops),
             Action::Frames => return Ok(Meaning::Frames(stack)),
             Action::Locals => return Ok(Meaning::Locals(stack, frame)),
-            Action::Eval => Deed::Eval { frame, code: code()? },
-            Action::Return => Deed::Return { frame, code: code()? },
+            Action::Eval => StopAction::Eval { frame, code: code()? },
+            Action::Return => StopAction::Return { frame, code: code()? },
             Action::Restart => {
                 let restart = self.restart.ok_or_else(|| missing("restart", "the number of a restart of the stop"))?;
-                Deed::Restart { restart, code: self.code.clone() }
+                StopAction::Restart { restart, code: self.code.clone() }
             }
-            Action::Continue => Deed::Continue,
-            Action::Abort => Deed::Abort,
+            Action::Continue => StopAction::Continue,
+            Action::Abort => StopAction::Abort,
         };
         Ok(match stack {
-            Stack::Stop(stop) => Meaning::Do(stop, deed),
-            Stack::Failure(failure) => Meaning::Try(failure, deed),
+            Stack::Stop(stop) => Meaning::Do(stop, action),
+            Stack::Failure(failure) => Meaning::Try(failure, action),
         })
     }
 }
@@ -126,19 +126,18 @@ impl Tool for Debug {
     type Output = Facts;
 
     const NAME: &'static str = "debug";
-    const TITLE: &'static str = "Debugger";
     const DESCRIPTION: &'static str = "Stopped programs: stops, frames, locals; other actions ask a person. \
 With an error's `failure`: all tried in a copy, unasked.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
     const NEEDS_IMAGE: bool = false;
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
-        let Meaning::Do(number, deed) = input.meaning()? else { return Ok(None) };
+        let Meaning::Do(number, action) = input.meaning()? else { return Ok(None) };
         is_running(&call.session)?;
-        let (_, what) = deed.at(&call.session, number).await.map_err(failed)?;
-        let code = deed.code().map(str::to_owned);
+        let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
+        let code = action.code().map(str::to_owned);
         // An abort runs nothing that the evaluation would not run when it fails.
-        let also = (deed != Deed::Abort).then_some(Class::Eval);
+        let also = (action != StopAction::Abort).then_some(Class::Eval);
         Ok(Some((Class::Debug, Subject { what, code, also, ..Subject::default() })))
     }
 
@@ -162,14 +161,14 @@ With an error's `failure`: all tried in a copy, unasked.";
             Meaning::Locals(stack @ Stack::Failure(failure), frame) => {
                 stops::locals(&session.at_failure(failure), stack, frame).await
             }
-            Meaning::Try(failure, deed) => {
-                return match attempt(session, failure, deed).await {
+            Meaning::Try(failure, action) => {
+                return match attempt(session, failure, action).await {
                     Ok((text, facts, failed)) => Reply::new(text, Facts::new(facts), failed),
                     Err(error) => failed(error).into(),
                 };
             }
-            Meaning::Do(number, deed) => {
-                return match act(&call, number, deed).await {
+            Meaning::Do(number, action) => {
+                return match act(&call, number, action).await {
                     Ok((text, facts, failed)) => Reply::new(text, Facts::new(facts), failed),
                     Err(failure) => failure.into(),
                 };
@@ -204,14 +203,16 @@ async fn listed(session: &Session) -> Result<(String, Value), ImageError> {
 }
 
 /// Tries at a frozen failure what could be done at a stop.
-async fn attempt(session: &Session, failure: u64, deed: Deed) -> Result<(String, Value, bool), ImageError> {
+async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<(String, Value, bool), ImageError> {
     let stop = STOP;
-    let tried = match deed {
-        Deed::Eval { frame, code } => {
+    let tried = match action {
+        StopAction::Eval { frame, code } => {
             session.try_at_failure(failure, DebugEval { stop, frame, code, debug: false }).await?
         }
-        Deed::Return { frame, code } => session.try_at_failure(failure, DebugReturn { stop, frame, code }).await?,
-        Deed::Restart { restart, code } => {
+        StopAction::Return { frame, code } => {
+            session.try_at_failure(failure, DebugReturn { stop, frame, code }).await?
+        }
+        StopAction::Restart { restart, code } => {
             let kept = session.failures().into_iter().find(|kept| kept.number == failure);
             let name = match kept.map(|kept| kept.restarts.into_iter().nth(restart)) {
                 Some(Some(known)) => known.name,
@@ -225,8 +226,8 @@ async fn attempt(session: &Session, failure: u64, deed: Deed) -> Result<(String,
             let wanted = DebugRestart { stop, index: restart, name, arguments, input: None };
             session.try_at_failure(failure, wanted).await?
         }
-        Deed::Continue => session.try_at_failure(failure, DebugContinue { stop }).await?,
-        Deed::Abort => {
+        StopAction::Continue => session.try_at_failure(failure, DebugContinue { stop }).await?,
+        StopAction::Abort => {
             let text = if session.drop_failure(failure) { "It is not kept any more." } else { "There is none." };
             return Ok((text.into(), serde_json::json!({"status": "dropped"}), false));
         }
@@ -235,32 +236,32 @@ async fn attempt(session: &Session, failure: u64, deed: Deed) -> Result<(String,
 }
 
 /// Does at a stop what was permitted.
-async fn act(call: &Call, number: u64, deed: Deed) -> Result<(String, Value, bool), Failure> {
+async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Value, bool), Failure> {
     let session = &call.session;
     is_running(session)?;
-    let (stop, told) = deed.at(session, number).await.map_err(failed)?;
+    let (stop, told) = action.at(session, number).await.map_err(failed)?;
     // While a person read the question, the image may have been restarted, whose stops are
     // numbered anew.
     if call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
         let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
         return Err(Failure { kind: ErrorKind::STALE, message });
     }
-    let done = perform(session, &stop, deed).await.map_err(failed)?;
+    let done = perform(session, &stop, action).await.map_err(failed)?;
     Ok(stops::outcome(&done, "stop"))
 }
 
-async fn perform(session: &Session, at: &Stop, deed: Deed) -> Result<Done, ImageError> {
+async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<Done, ImageError> {
     let stop = at.number;
-    match deed {
-        Deed::Eval { frame, code } => session.at_stop(DebugEval { stop, frame, code, debug: false }).await,
-        Deed::Return { frame, code } => session.at_stop(DebugReturn { stop, frame, code }).await,
-        Deed::Restart { restart, code } => {
+    match action {
+        StopAction::Eval { frame, code } => session.at_stop(DebugEval { stop, frame, code, debug: false }).await,
+        StopAction::Return { frame, code } => session.at_stop(DebugReturn { stop, frame, code }).await,
+        StopAction::Restart { restart, code } => {
             let name = at.restarts.get(restart).and_then(|restart| restart.name.clone());
             let arguments = code.into_iter().collect();
             session.at_stop(DebugRestart { stop, index: restart, name, arguments, input: None }).await
         }
-        Deed::Continue => session.at_stop(DebugContinue { stop }).await,
-        Deed::Abort => session.at_stop(DebugAbort { stop }).await,
+        StopAction::Continue => session.at_stop(DebugContinue { stop }).await,
+        StopAction::Abort => session.at_stop(DebugAbort { stop }).await,
     }
 }
 

@@ -40,33 +40,33 @@ pub(crate) struct Input {
     path: Option<Vec<String>>,
     /// The least shown. Default: warning.
     #[serde(default)]
-    severity: Option<Least>,
+    severity: Option<MinSeverity>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "kebab-case")]
-enum Least {
+enum MinSeverity {
     Error,
     Warning,
     StyleWarning,
     Note,
 }
 
-impl Least {
+impl MinSeverity {
     /// Returns true if a diagnostic is to be shown. An unloaded system is always shown: it explains
     /// why other findings are missing. So is a call that does not fit, unless only errors are
     /// wanted: SBCL has a style warning for it where caller and function are in different files,
     /// and a warning where they are in one.
     fn includes(self, item: &Diagnostic) -> bool {
         let least = match self {
-            Least::Error => Severity::Error,
-            Least::Warning => Severity::Warning,
+            MinSeverity::Error => Severity::Error,
+            MinSeverity::Warning => Severity::Warning,
             // LSP has one number for both.
-            Least::StyleWarning => Severity::Information,
-            Least::Note => Severity::Note,
+            MinSeverity::StyleWarning => Severity::Information,
+            MinSeverity::Note => Severity::Note,
         };
-        let is_bad_call = CALLS.contains(&item.code.as_str()) && !matches!(self, Least::Error);
+        let is_bad_call = CALLS.contains(&item.code.as_str()) && !matches!(self, MinSeverity::Error);
         item.severity <= least || is_bad_call || item.code == SYSTEM_NOT_LOADED
     }
 }
@@ -110,7 +110,6 @@ impl Tool for Diagnostics {
     type Output = Found;
 
     const NAME: &'static str = "diagnostics";
-    const TITLE: &'static str = "Diagnostics";
     const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use it \
 after editing.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
@@ -122,7 +121,7 @@ after editing.";
             Ok(wanted) => wanted,
             Err(message) => return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into(),
         };
-        let least = input.severity.unwrap_or(Least::Warning);
+        let least = input.severity.unwrap_or(MinSeverity::Warning);
         let work = check(&call.session, call.client, wanted, least);
         match call.progress.during(work, None).await {
             Ok(found) => Reply { text: render(&found), facts: found, failed: false, full: None },
@@ -191,7 +190,12 @@ async fn all_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     resolved.await.unwrap_or_default() // fails only when the host leaves
 }
 
-async fn check(session: &Session, client: ClientId, wanted: Vec<PathBuf>, least: Least) -> Result<Found, ImageError> {
+async fn check(
+    session: &Session,
+    client: ClientId,
+    wanted: Vec<PathBuf>,
+    least: MinSeverity,
+) -> Result<Found, ImageError> {
     // If several editors have a file open, an unsaved text takes precedence.
     let mut open = BTreeMap::new();
     let mut documents = session.compared_documents().await;
@@ -336,10 +340,10 @@ mod tests {
         let of = |severity, code: &str| Diagnostic::new((0, 1).into(), severity, code, "");
         use Severity::*;
         for (least, shown) in [
-            (Least::Error, &[Error][..]),
-            (Least::Warning, &[Error, Warning]),
-            (Least::StyleWarning, &[Error, Warning, StyleWarning, Information]),
-            (Least::Note, &[Error, Warning, StyleWarning, Information, Note]),
+            (MinSeverity::Error, &[Error][..]),
+            (MinSeverity::Warning, &[Error, Warning]),
+            (MinSeverity::StyleWarning, &[Error, Warning, StyleWarning, Information]),
+            (MinSeverity::Note, &[Error, Warning, StyleWarning, Information, Note]),
         ] {
             let all = [Error, Warning, StyleWarning, Information, Note];
             let included: Vec<Severity> = all.into_iter().filter(|one| least.includes(&of(*one, "style"))).collect();
@@ -347,7 +351,7 @@ mod tests {
             assert!(least.includes(&of(Information, SYSTEM_NOT_LOADED)));
             assert_eq!(
                 least.includes(&of(StyleWarning, "unknown-keyword")),
-                !matches!(least, Least::Error),
+                !matches!(least, MinSeverity::Error),
                 "{least:?}"
             );
         }

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::in_copy::{self, Where};
-use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool, tried_first};
-use crate::ide::evaluate::{self, Ending, Evaluation};
+use super::in_copy::{self, EvalPlace};
+use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool, tried_first};
+use crate::ide::evaluate::{self, Evaluation};
 use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::EvalStatus;
 use crate::model::image::ImageError;
 use crate::session::EvalRequest;
 use crate::session::approval::{Class, Subject};
@@ -33,7 +34,7 @@ pub(crate) struct Input {
     timeout: Option<f64>,
     /// `copy`: confined, nothing kept, nobody asked.
     #[serde(default, rename = "in")]
-    place: Option<Where>,
+    place: Option<EvalPlace>,
 }
 
 impl Input {
@@ -56,7 +57,6 @@ impl Tool for EvaluateLisp {
     type Output = Evaluation;
 
     const NAME: &'static str = "evaluate-lisp";
-    const TITLE: &'static str = "Evaluate Lisp";
     const DESCRIPTION: &'static str = "Evaluate Common Lisp code in a persistent REPL session. Definitions and variables persist \
 across calls, in the live image the user's editor shares.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -67,11 +67,11 @@ across calls, in the live image the user's editor shares.";
         Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
     }
 
-    async fn foreseen(call: &Call, input: &Input) -> Foreseen<Evaluation> {
+    async fn before_approval(call: &Call, input: &Input) -> BeforeApproval<Evaluation> {
         if input.place.is_some() {
-            return Foreseen::Nothing;
+            return BeforeApproval::Nothing;
         }
-        tried_first::foresee(call, input.request()).await
+        tried_first::try_first(call, input.request()).await
     }
 
     fn reads(input: &Input) -> Option<Reads> {
@@ -96,7 +96,7 @@ across calls, in the live image the user's editor shares.";
             Ok(outcome) => {
                 let mut facts = Evaluation::from(outcome);
                 let full = facts.for_agent();
-                Reply { text: evaluate::render(&facts), failed: facts.status != Ending::Ok, facts, full }
+                Reply { text: evaluate::render(&facts), failed: !facts.is_ok(), facts, full }
             }
             Err(error @ ImageError::Lost { .. }) => {
                 let facts = Evaluation::from_failure(Failure::of(error, None));
@@ -109,7 +109,7 @@ across calls, in the live image the user's editor shares.";
 
 impl FromFailure for Evaluation {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == ErrorKind::LOST { Ending::Lost } else { Ending::Refused };
+        let status = if failure.kind == ErrorKind::LOST { EvalStatus::Lost } else { EvalStatus::Refused };
         Evaluation::without_work(status, failure.kind.into(), failure.message)
     }
 }

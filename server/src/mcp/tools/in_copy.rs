@@ -11,25 +11,25 @@ use crate::session::approval::{Class, Subject};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(super) enum Where {
+pub(super) enum EvalPlace {
     Image,
     Copy,
 }
 
 /// Returns whether the call asks for a copy.
-pub(super) fn in_copy(place: Option<Where>) -> bool {
-    place == Some(Where::Copy)
+pub(super) fn in_copy(place: Option<EvalPlace>) -> bool {
+    place == Some(EvalPlace::Copy)
 }
 
 /// Returns whether the call asks for a copy in which it needs no approval.
-pub(super) fn is_free(call: &Call, place: Option<Where>) -> bool {
+pub(super) fn is_free(call: &Call, place: Option<EvalPlace>) -> bool {
     in_copy(place) && call.session.limits_reading() == Some(true)
 }
 
 /// Returns the approval that work needs which needs `asked` in the image. In a copy nothing of it
 /// reaches the image or the person's files, and it reads what checks read; where the system cannot
 /// limit what is read, the copy needs what the image needs.
-pub(super) fn asks(call: &Call, place: Option<Where>, asked: (Class, Subject)) -> Option<(Class, Subject)> {
+pub(super) fn asks(call: &Call, place: Option<EvalPlace>, asked: (Class, Subject)) -> Option<(Class, Subject)> {
     needed(in_copy(place), call.session.limits_reading(), asked)
 }
 

@@ -59,7 +59,6 @@ impl Tool for LoadSystem {
     type Output = Loaded;
 
     const NAME: &'static str = "load-system";
-    const TITLE: &'static str = "Load a system";
     const DESCRIPTION: &'static str = "Load an ASDF system, with Quicklisp where the user has it. Edited code of a loaded one: \
 code_reload_system.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: true };
@@ -82,17 +81,18 @@ code_reload_system.";
         match call.progress.during(work, Some(lines_of(steps))).await {
             Ok(outcome) => {
                 let loaded = outcome.loaded;
-                let mut facts = Evaluation::from(outcome.outcome);
-                let whole = evaluate::render(&facts);
-                let (mut chatter, _) = facts.condense();
+                let mut evaluation = Evaluation::from(outcome.outcome);
+                let whole = evaluate::render(&evaluation);
+                let (mut chatter, _) = evaluation.condense();
+                let facts = &mut evaluation.outcome;
                 // ASDF repeats warnings that were already counted.
                 facts.warnings.retain(|warning| !warning.kind.ends_with("COMPILE-WARNED-WARNING"));
-                let (style, told): (Vec<_>, Vec<_>) =
+                let (style, reported): (Vec<_>, Vec<_>) =
                     facts.warnings.iter().partition(|warning| warning.kind == "STYLE-WARNING");
                 chatter.add(Chatter {
-                    warnings: told.len(),
+                    warnings: reported.len(),
                     style_warnings: style.len(),
-                    told: told.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect(),
+                    reported: reported.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect(),
                     ..Chatter::default()
                 });
                 let error = facts
@@ -106,13 +106,13 @@ code_reload_system.";
                 if !chatter.is_empty() {
                     text += &format!(" {}", chatter.summary());
                 }
-                let printed = facts.stdout.trim().len() + facts.stderr.trim().len();
+                let printed = facts.stdout.text.trim().len() + facts.stderr.text.trim().len();
                 if printed > 0 {
                     text += &format!("\nIt printed {printed} bytes.");
                 }
                 (facts.stdout, facts.stderr, facts.warnings) = Default::default();
                 if facts.error.is_some() {
-                    text += &format!("\n{}", evaluate::render(&facts));
+                    text += &format!("\n{}", evaluate::render(&evaluation));
                 }
                 let full = (printed > 0 || chatter.files > 0).then_some(whole);
                 let facts =

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::in_copy::{self, Where};
+use super::in_copy::{self, EvalPlace};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::expand::{self, Facts};
-use crate::model::expansion::{ExpandRequest, How};
+use crate::model::expansion::{ExpandExtent, ExpandRequest};
 
 /// The tool `macroexpand-form`.
 pub(crate) struct MacroexpandForm;
@@ -29,7 +29,7 @@ pub(crate) struct Input {
     timeout: Option<f64>,
     /// Where
     #[serde(default, rename = "in")]
-    place: Option<Where>,
+    place: Option<EvalPlace>,
 }
 
 impl Tool for MacroexpandForm {
@@ -37,7 +37,6 @@ impl Tool for MacroexpandForm {
     type Output = Facts;
 
     const NAME: &'static str = "macroexpand-form";
-    const TITLE: &'static str = "Expand macros";
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
 LOOP, or WITH-* generate.";
     // The contract requires the expansion in the data, too.
@@ -47,7 +46,7 @@ LOOP, or WITH-* generate.";
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
         let Input { form, full, package, timeout, place } = input;
-        let how = if full == Some(true) { How::Full } else { How::One };
+        let how = if full == Some(true) { ExpandExtent::Full } else { ExpandExtent::One };
         let confined = in_copy::in_copy(place);
         let request =
             ExpandRequest { text: form, package: package.clone(), how, timeout, confined, ..ExpandRequest::default() };

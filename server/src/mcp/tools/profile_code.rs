@@ -6,11 +6,11 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::in_copy::{self, Where};
+use super::in_copy::{self, EvalPlace};
 use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
-use crate::ide::evaluate::Ending;
 use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
 use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::EvalStatus;
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
@@ -49,7 +49,7 @@ pub(crate) struct Input {
     timeout: Option<f64>,
     /// Where
     #[serde(default, rename = "in")]
-    place: Option<Where>,
+    place: Option<EvalPlace>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -74,7 +74,6 @@ impl Tool for ProfileCode {
     type Output = Profiled;
 
     const NAME: &'static str = "profile-code";
-    const TITLE: &'static str = "Profile Lisp";
     const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it and shows its hot spots. It should run 0.5 s \
 or more.";
     // Data from which a viewer can draw a flame graph (contract).
@@ -136,7 +135,7 @@ or more.";
         match answer {
             Ok(answer) => {
                 let facts = Profiled::new(answer, &asked);
-                Reply { text: render(&facts, &asked), failed: facts.status != Ending::Ok, facts, full: None }
+                Reply { text: render(&facts, &asked), failed: facts.status != EvalStatus::Ok, facts, full: None }
             }
             Err(error @ ImageError::Lost { .. }) => {
                 let facts = Profiled::from_failure(Failure::of(error, None));
@@ -149,7 +148,7 @@ or more.";
 
 impl FromFailure for Profiled {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == ErrorKind::LOST { Ending::Lost } else { Ending::Refused };
+        let status = if failure.kind == ErrorKind::LOST { EvalStatus::Lost } else { EvalStatus::Refused };
         Profiled::without_work(status, failure.kind.into(), failure.message)
     }
 }

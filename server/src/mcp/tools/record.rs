@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::facts::Facts;
-use super::in_copy::{self, Where};
+use super::in_copy::{self, EvalPlace};
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::recording::{Kind, Question, answered, recorded};
 use crate::model::error_kind::ErrorKind;
@@ -99,7 +99,6 @@ impl Tool for Record {
     type Output = Facts;
 
     const NAME: &'static str = "record";
-    const TITLE: &'static str = "Record";
     const DESCRIPTION: &'static str = "Record calls and values of code or a test in a copy; then query.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 
@@ -114,7 +113,7 @@ impl Tool for Record {
             Some(test) => format!("Run the test {test} and record it"),
             None => "Run code and record it".into(),
         };
-        Ok(in_copy::asks(call, Some(Where::Copy), (Class::Eval, Subject { what, code, ..Subject::default() })))
+        Ok(in_copy::asks(call, Some(EvalPlace::Copy), (Class::Eval, Subject { what, code, ..Subject::default() })))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {

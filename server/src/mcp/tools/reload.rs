@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool};
+use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
 use crate::ide::{chatter, reload};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
@@ -84,10 +84,10 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
 }
 
 /// The answer of a reload of code that the compiler rejects.
-async fn foresee(call: &Call, what: Reload) -> Foreseen<Reloaded> {
-    match call.session.foresee(call.client, &what).await {
-        Ok(_) => Foreseen::Nothing,
-        Err(failure) => Foreseen::Answer(Reply::new(failure.render(), Reloaded::failed(&failure), true)),
+async fn precheck(call: &Call, what: Reload) -> BeforeApproval<Reloaded> {
+    match call.session.precheck(call.client, &what).await {
+        Ok(_) => BeforeApproval::Nothing,
+        Err(failure) => BeforeApproval::Answer(Reply::new(failure.render(), Reloaded::failed(&failure), true)),
     }
 }
 
@@ -135,7 +135,6 @@ impl Tool for CompileString {
 
     const NAME: &'static str = "code_compile_string";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
-    const TITLE: &'static str = "Load code";
     const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
 Reports what was redefined and which callers are stale.";
     const HINTS: Hints = HINTS;
@@ -148,10 +147,10 @@ Reports what was redefined and which callers are stale.";
         Some(Reads::InImage(input.package.clone().unwrap_or_else(|| "CL-USER".into())))
     }
 
-    async fn foreseen(call: &Call, input: &Self::Input) -> Foreseen<Reloaded> {
+    async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
         let (code, package) = (input.code.clone(), input.package.clone());
         let (file, line) = (input.filename.clone().map(PathBuf::from), input.position.unwrap_or(1).max(1));
-        foresee(call, Reload::Code { code, package, file, line }).await
+        precheck(call, Reload::Code { code, package, file, line }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
@@ -179,7 +178,6 @@ impl Tool for LoadFasl {
 
     const NAME: &'static str = "code_load_fasl";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
-    const TITLE: &'static str = "Load a FASL";
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;
 
@@ -236,7 +234,6 @@ impl Tool for ReloadPackage {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_reload_package";
-    const TITLE: &'static str = "Reload a package";
     const DESCRIPTION: &'static str = "Reload all source files in package, in their systems' order.";
     const HINTS: Hints = HINTS;
 
@@ -275,7 +272,6 @@ impl Tool for ReloadSystem {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_reload_system";
-    const TITLE: &'static str = "Reload a system";
     const DESCRIPTION: &'static str = "Reload ASDF system: what changed on disk, or all of it (force). All, or nothing when it does not \
 compile.";
     const HINTS: Hints = HINTS;
@@ -317,7 +313,6 @@ impl Tool for ReplaceFunction {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_replace_function";
-    const TITLE: &'static str = "Replace a function";
     const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads. \
 Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
     const HINTS: Hints = HINTS;
@@ -336,9 +331,9 @@ Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
         Some(Reads::InImage(package.unwrap_or_else(|| "CL-USER".into())))
     }
 
-    async fn foreseen(call: &Call, input: &Self::Input) -> Foreseen<Reloaded> {
+    async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
         let (function, code) = (input.function.clone(), input.new_code.clone());
-        foresee(call, Reload::Function { function, code, package: input.package.clone(), file: None, line: 1 }).await
+        precheck(call, Reload::Function { function, code, package: input.package.clone(), file: None, line: 1 }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
@@ -360,7 +355,6 @@ impl Tool for Undo {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_undo";
-    const TITLE: &'static str = "Undo a reload";
     const DESCRIPTION: &'static str = "Put back what the last code_* call replaced; again: the one before. Not files, nor \
 what evaluate-lisp did.";
     const HINTS: Hints = HINTS;

@@ -78,7 +78,6 @@ impl Tool for RenameSymbol {
     type Output = Output;
 
     const NAME: &'static str = "rename-symbol";
-    const TITLE: &'static str = "Rename a symbol";
     const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class or slot in all Lisp files of the workspace. \
 One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
@@ -118,7 +117,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What is to be done.
+/// The action.
 struct Planned {
     old: String,
     new: String,

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::in_copy::{self, Where};
+use super::in_copy::{self, EvalPlace};
 use super::load_system::loading;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
-use crate::ide::evaluate::Ending;
 use crate::ide::testing::{RunTestsParams, Tested, render};
 use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::EvalStatus;
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 
@@ -44,7 +44,7 @@ pub(crate) struct Input {
     timeout: Option<f64>,
     /// Where
     #[serde(default, rename = "in")]
-    place: Option<Where>,
+    place: Option<EvalPlace>,
 }
 
 impl Tool for RunTests {
@@ -52,7 +52,6 @@ impl Tool for RunTests {
     type Output = Tested;
 
     const NAME: &'static str = "run-tests";
-    const TITLE: &'static str = "Run tests";
     const DESCRIPTION: &'static str =
         "Run tests (FiveAM, Parachute, Rove, ASDF) in the image; each with status, failures and place.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -116,7 +115,7 @@ impl Tool for RunTests {
                 {
                     error.message += &format!("\n{hint}");
                 }
-                Reply { text: render(&facts), failed: facts.status != Ending::Ok, facts, full: None }
+                Reply { text: render(&facts), failed: facts.status != EvalStatus::Ok, facts, full: None }
             }
             Err(error @ ImageError::Lost { .. }) => {
                 let facts = Tested::from_failure(Failure::of(error, None));
@@ -129,7 +128,7 @@ impl Tool for RunTests {
 
 impl FromFailure for Tested {
     fn from_failure(failure: Failure) -> Self {
-        let status = if failure.kind == ErrorKind::LOST { Ending::Lost } else { Ending::Refused };
+        let status = if failure.kind == ErrorKind::LOST { EvalStatus::Lost } else { EvalStatus::Refused };
         Tested::without_work(status, failure.kind.into(), failure.message)
     }
 }

@@ -13,6 +13,48 @@ pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
     schema
 }
 
+/// Descriptions that tell an agent no more than the argument's name does, or a default that it need
+/// not know for a call. They are in docs/agents.md.
+const LEFT_OUT: [&str; 37] = [
+    "ASDF's name of the system",
+    "Code",
+    "Code to profile",
+    "Common Lisp code to compile",
+    "Default 50",
+    "Default: 0",
+    "Default: 1000",
+    "Default: 120",
+    "Default: 30",
+    "Default: CL-USER",
+    "File in the workspace",
+    "First row",
+    "Function symbol to replace",
+    "In the workspace",
+    "Its number",
+    "Lisp code to compile",
+    "New function definition",
+    "Of code",
+    "One or more forms",
+    "Only show what would change",
+    "Or test",
+    "Package it is read in",
+    "Package name to reload",
+    "Package of `code`",
+    "Part of the name, in any case",
+    "Read in it",
+    "Seconds for each. Default 30",
+    "Seconds. Default 20.",
+    "Seconds. Default 30.",
+    "Suite",
+    "Test",
+    "The form",
+    "The new form",
+    "The number the answer named",
+    "What takes its place",
+    "Where",
+    "Which",
+];
+
 /// The listed part of a tool's input schema: only the members an agent needs for a call. Limits
 /// and unknown names are still checked, and reported if they matter.
 pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
@@ -20,6 +62,10 @@ pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     each(&mut schema, &mut |schema| {
         for name in ["additionalProperties", "default", "minimum", "maximum", "minLength"] {
             schema.remove(name);
+        }
+        let description = schema.get("description").and_then(Value::as_str);
+        if description.is_some_and(|text| LEFT_OUT.contains(&text)) {
+            schema.remove("description");
         }
     });
     schema

@@ -7,7 +7,7 @@ use super::Actor;
 use crate::config::Chains as Wanted;
 use crate::model::diagnostic::Diagnostic;
 use crate::session::Frontend;
-use crate::session::chains::{Difference, Effect, Told};
+use crate::session::chains::{ChainReport, Difference, Effect};
 use crate::session::documents::Key;
 use crate::session::requests::in_place;
 use crate::text::Span;
@@ -17,10 +17,10 @@ const LOGGED: usize = 2000;
 
 impl Actor {
     /// Handles news of a chain.
-    pub(super) fn chain_told(&mut self, told: Told) {
-        let (key, now) = (told.key.clone(), Instant::now());
+    pub(super) fn chain_reported(&mut self, report: ChainReport) {
+        let (key, now) = (report.key.clone(), Instant::now());
         let Some(open) = self.documents.get_mut(&key) else { return };
-        match self.chains.news(told, self.config.check.shadow, now) {
+        match self.chains.handle(report, self.config.check.shadow, now) {
             Some(Effect::Show { diagnostics, last }) => {
                 in_place(open.document.text().len_bytes(), || open.findings.answered(&open.document, diagnostics));
                 open.answered(last);

@@ -249,6 +249,7 @@ impl Actor {
             deadline,
             // Whatever the settings say of checks: nobody is asked about it.
             confine: true,
+            threads: client.config.copy_threads,
             memory,
         };
         Some((what, params))

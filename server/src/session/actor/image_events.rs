@@ -34,6 +34,8 @@ impl Actor {
                         self.provenance.image_is(image);
                         self.had_image = true;
                         self.names.changed();
+                        let (image, systems) = (self.image.clone(), self.systems.clone());
+                        tokio::spawn(async move { systems.tell(&image, "").await });
                         self.busy_until = None;
                         self.hindered = None;
                         self.documents.all_due(Instant::now());
@@ -123,8 +125,8 @@ mod tests {
             let state = ImageState::Starting { what: round.to_string() };
             events.send(ImageEvent::State(state.clone())).unwrap();
             let (client, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "test".into() });
-            let Some(Feedback::Image(told)) = feedback.recv().await else { panic!("no state") };
-            assert_eq!(told, state);
+            let Some(Feedback::Image(received)) = feedback.recv().await else { panic!("no state") };
+            assert_eq!(received, state);
             session.detach(client);
         }
     }

@@ -51,7 +51,7 @@ impl Actor {
         client.starts_threads |= params.threads;
         let evaluation = Evaluation { params, memory, placed, output: request.output, how, reply };
         if client.stopped {
-            // What is evaluated while a program waits, such as the mended function, waits for
+            // Code that is evaluated while a program waits, such as the mended function, waits for
             // nothing.
             return self.begin_evaluation(id, Kind::WorldChange, evaluation);
         }
@@ -99,7 +99,6 @@ impl Actor {
                 if let Some(frozen) = &mut outcome.frozen {
                     frozen.number = checker.keep_failure(frozen, &session, outcome.error.as_ref(), memory);
                 }
-                outcome.warnings.extend(systems.foreign(&image, &code).await);
                 provenance.package_is(&session, &outcome.package);
                 if outcome.status != EvalStatus::Ok {
                     making.how.push_str(", which did not come to its end");

@@ -36,7 +36,7 @@ fn entry(request: &ApprovalRequest, allowed: bool, by: &str, why: Option<&str>) 
     if let Some(why) = why {
         entry["why"] = why.into();
     }
-    entry.to_string()
+    crate::shown::json(&entry.to_string())
 }
 
 type Line = (String, Option<oneshot::Sender<Result<(), String>>>);

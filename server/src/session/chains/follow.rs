@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{News, Order};
+use super::{ChainEvent, Order};
 use crate::checker::{Chain, ChainAnswer, ChainEnd};
 use crate::ide::undefined_variables;
 use crate::session::requests::compute_all;
@@ -22,7 +22,7 @@ pub(super) async fn follow(
     making: impl Future<Output = Result<Chain, ChainEnd>>,
     cursor: usize,
     mut orders: mpsc::UnboundedReceiver<Order>,
-    tell: impl Fn(News),
+    tell: impl Fn(ChainEvent),
 ) {
     let made = tokio::select! {
         made = making => made,
@@ -31,15 +31,15 @@ pub(super) async fn follow(
     };
     let mut chain = match made {
         Ok(chain) => chain,
-        Err(end) => return tell(News::Ended(end)),
+        Err(end) => return tell(ChainEvent::Ended(end)),
     };
-    tell(News::Stands { taken: chain.taken() });
+    tell(ChainEvent::Stands { taken: chain.taken() });
     if let Err(end) = chain.cursor(cursor).await {
-        return tell(News::Ended(end));
+        return tell(ChainEvent::Ended(end));
     }
     let mut edited = None;
     loop {
-        let news = tokio::select! {
+        let event = tokio::select! {
             biased;
             order = orders.recv() => {
                 let Some(mut order) = order else { return chain.end().await };
@@ -51,21 +51,21 @@ pub(super) async fn follow(
                         edited = Some(order.document);
                         continue;
                     }
-                    Ok(false) => News::Unanswered { number: order.edit.number },
-                    Err(end) => News::Ended(end),
+                    Ok(false) => ChainEvent::Unanswered { number: order.edit.number },
+                    Err(end) => ChainEvent::Ended(end),
                 }
             }
             answer = chain.answer() => match answer {
-                Ok(answer) => News::Answer(marked(answer, edited.clone()).await),
-                Err(end) => News::Ended(end),
+                Ok(answer) => ChainEvent::Answer(marked(answer, edited.clone()).await),
+                Err(end) => ChainEvent::Ended(end),
             },
             () = sleep(IDLE) => {
-                tell(News::Ended(ChainEnd::Changed));
+                tell(ChainEvent::Ended(ChainEnd::Changed));
                 return chain.end().await;
             }
         };
-        let ended = matches!(news, News::Ended(_));
-        tell(news);
+        let ended = matches!(event, ChainEvent::Ended(_));
+        tell(event);
         if ended {
             return;
         }

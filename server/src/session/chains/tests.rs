@@ -31,12 +31,12 @@ impl Case {
         Case { chains, key: key("a"), document, orders, now: Instant::now() }
     }
 
-    /// One that was edited, and has a chain of the text since.
+    /// A document that was edited, and has a chain of the text since.
     fn standing(text: &str) -> Case {
         let mut case = Case::new(text);
         assert!(!case.edit(0, 0, ""));
         let id = case.begin();
-        assert_eq!(case.news(id, News::Stands { taken: 10 }), None);
+        assert_eq!(case.event(id, ChainEvent::Stands { taken: 10 }), None);
         case
     }
 
@@ -55,14 +55,14 @@ impl Case {
         id
     }
 
-    fn news(&mut self, id: u64, news: News) -> Option<Effect> {
-        self.chains.news(Told { key: self.key.clone(), id, news }, MEMORY, self.now)
+    fn event(&mut self, id: u64, event: ChainEvent) -> Option<Effect> {
+        self.chains.handle(ChainReport { key: self.key.clone(), id, event }, MEMORY, self.now)
     }
 
     /// The chain's answer to an edit.
     fn answer(&mut self, id: u64, number: u64, found: &[usize], last: bool) -> Option<Effect> {
         let diagnostics = found.iter().copied().map(finding).collect();
-        self.news(id, News::Answer(ChainAnswer::Findings { number, diagnostics, last }))
+        self.event(id, ChainEvent::Answer(ChainAnswer::Findings { number, diagnostics, last }))
     }
 
     fn judge(&mut self, found: &[usize]) -> Option<Difference> {
@@ -146,15 +146,15 @@ fn what_a_whole_check_found_stays() {
 
 #[test]
 fn without_an_answer_a_whole_check_is_due_at_once() {
-    for (news, failed, whole) in [
-        (News::Ended(ChainEnd::Failed("killed".into())), 1, 0),
-        (News::Ended(ChainEnd::Changed), 0, 0),
-        (News::Unanswered { number: 2 }, 0, 0),
-        (News::Answer(ChainAnswer::Whole { number: 2, why: "w".into() }), 0, 1),
+    for (event, failed, whole) in [
+        (ChainEvent::Ended(ChainEnd::Failed("killed".into())), 1, 0),
+        (ChainEvent::Ended(ChainEnd::Changed), 0, 0),
+        (ChainEvent::Unanswered { number: 2 }, 0, 0),
+        (ChainEvent::Answer(ChainAnswer::Whole { number: 2, why: "w".into() }), 0, 1),
     ] {
         let mut case = Case::standing("(a) (b)");
         assert!(case.edit(1, 2, "x"));
-        assert_eq!(case.news(1, news), Some(Effect::Check));
+        assert_eq!(case.event(1, event), Some(Effect::Check));
         assert_eq!((case.counts().failed, case.counts().whole), (failed, whole));
         assert_eq!(case.wants(), whole == 1 || case.counts().standing == 0 && failed == 0);
     }
@@ -162,7 +162,7 @@ fn without_an_answer_a_whole_check_is_due_at_once() {
     let mut case = Case::standing("(a) (b)");
     assert!(case.edit(1, 2, "x"));
     case.answer(1, 2, &[], true);
-    assert_eq!(case.news(1, News::Ended(ChainEnd::Failed("killed".into()))), None);
+    assert_eq!(case.event(1, ChainEvent::Ended(ChainEnd::Failed("killed".into()))), None);
     assert!(!case.edit(1, 2, "y"), "nobody answers it");
 }
 
@@ -174,7 +174,7 @@ fn a_chain_that_failed_is_not_made_again_at_once() {
     assert!(case.wants());
     let id = case.begin();
     assert!(!case.wants(), "one comes");
-    assert_eq!(case.news(id, News::Ended(ChainEnd::Failed("no memory".into()))), None);
+    assert_eq!(case.event(id, ChainEvent::Ended(ChainEnd::Failed("no memory".into()))), None);
     assert!(!case.wants());
     case.now += AFTER_FAILURE;
     assert!(case.wants());
@@ -192,7 +192,7 @@ fn a_worn_chain_answers_until_the_next_one_stands() {
     assert!(case.edit(1, 2, "yy"));
     assert_eq!(case.answer(1, 3, &[5], true), shown(&[5], true));
     assert!(!case.is_ended(1));
-    assert_eq!(case.news(next, News::Stands { taken: 10 }), Some(Effect::Send));
+    assert_eq!(case.event(next, ChainEvent::Stands { taken: 10 }), Some(Effect::Send));
     assert!(case.is_ended(1) && !case.is_ended(next));
     // The new one's text had the first edit.
     assert!(case.chains.send(&case.key, &case.document, Vec::new));
@@ -203,7 +203,7 @@ fn a_worn_chain_answers_until_the_next_one_stands() {
     let last = case.begin();
     assert!(case.edit(1, 3, "z"));
     case.judge(&[]);
-    assert_eq!(case.news(last, News::Stands { taken: 10 }), None);
+    assert_eq!(case.event(last, ChainEvent::Stands { taken: 10 }), None);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn the_longest_unused_chain_is_ended_for_number_and_memory() {
         case.now += Duration::from_secs(1);
         case.edit(0, 0, " ");
         let id = case.begin();
-        case.news(id, News::Stands { taken: 20 });
+        case.event(id, ChainEvent::Stands { taken: 20 });
     }
     assert!(case.is_ended(1) && !case.is_ended(2));
     assert_eq!((case.counts().standing, case.counts().memory), (4, 80));
@@ -232,11 +232,11 @@ fn the_longest_unused_chain_is_ended_for_number_and_memory() {
     assert!(!case.wants(), "another document was edited since");
     case.key = key("e");
     let id = case.begin();
-    case.news(id, News::Stands { taken: 70 });
+    case.event(id, ChainEvent::Stands { taken: 70 });
     assert!(case.is_ended(2) && case.is_ended(3) && !case.is_ended(4), "{:?}", case.counts());
     assert_eq!((case.counts().standing, case.counts().memory), (2, 90));
     let id = case.begin();
-    case.news(id, News::Stands { taken: MEMORY + 1 });
+    case.event(id, ChainEvent::Stands { taken: MEMORY + 1 });
     assert!(case.is_ended(id), "too large by itself");
     assert_eq!((case.counts().standing, case.counts().failed), (0, 1));
     assert!(!case.wants());
@@ -251,7 +251,7 @@ fn chains_end_with_the_image_the_document_and_the_client() {
         let coming = case.begin();
         end(&mut case.chains);
         assert!(case.is_ended(1) && case.is_ended(coming));
-        assert_eq!(case.news(coming, News::Stands { taken: 1 }), None, "it comes too late");
+        assert_eq!(case.event(coming, ChainEvent::Stands { taken: 1 }), None, "it comes too late");
         assert!(!case.edit(0, 0, " "));
     }
 }

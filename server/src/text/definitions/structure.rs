@@ -50,7 +50,7 @@ pub fn structure_functions(form: &Form, span: Span) -> Vec<String> {
     functions
 }
 
-/// Which functions have the names that they get by default.
+/// The functions that have the names which they get by default.
 struct Defaults {
     prefix: String,
     constructor: bool,

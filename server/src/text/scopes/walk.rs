@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node, Prefix};
-use super::super::names;
+use super::super::{names, stop};
 use super::{Binding, BindingKind, Scopes, Shorthand, Space, Use, lambda_list, loop_form};
 
 /// The operators of the standard that bind, or do not evaluate all of their arguments. Others that
@@ -133,6 +133,7 @@ impl Walk<'_> {
 
     /// A form that is evaluated.
     pub(super) fn expression(&mut self, node: &Node) {
+        stop::point();
         match node.prefix {
             Prefix::Quote => return,
             Prefix::Backquote => return self.backquoted(node),
@@ -154,6 +155,7 @@ impl Walk<'_> {
 
     /// Only the unquoted parts of a backquoted datum are evaluated.
     fn backquoted(&mut self, node: &Node) {
+        stop::point();
         for child in &node.children {
             match child.prefix {
                 Prefix::Comma => self.expression(child),

@@ -12,7 +12,7 @@ use crate::host::bridge::pending::{Peek, Pending};
 
 /// The state of the conversation.
 #[derive(Debug, Default)]
-pub(super) struct Talk {
+pub(super) struct BridgeState {
     pub(super) pending: Pending,
     pub(super) memory: Memory,
     pub(super) shutdown: bool,
@@ -42,7 +42,7 @@ pub(super) enum Passed {
     Greeted(bool),
 }
 
-impl Talk {
+impl BridgeState {
     /// Records the time of a message.
     pub(super) fn stir(&mut self) {
         self.stirred = Some(Instant::now());
@@ -163,46 +163,46 @@ impl Talk {
 mod tests {
     use super::*;
 
-    fn incoming(talk: &mut Talk, message: &Value) -> Passed {
+    fn incoming(state: &mut BridgeState, message: &Value) -> Passed {
         let text = message.to_string();
-        talk.incoming(&Peek::of(text.as_bytes()).unwrap(), text.as_bytes())
+        state.incoming(&Peek::of(text.as_bytes()).unwrap(), text.as_bytes())
     }
 
-    fn outgoing(talk: &mut Talk, message: &Value) -> Option<String> {
+    fn outgoing(state: &mut BridgeState, message: &Value) -> Option<String> {
         let text = message.to_string();
-        let passed = talk.outgoing(&Peek::of(text.as_bytes()).unwrap(), text.as_bytes());
+        let passed = state.outgoing(&Peek::of(text.as_bytes()).unwrap(), text.as_bytes());
         passed.map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]
     fn each_host_is_answered_what_it_asked_itself() {
-        let mut talk = Talk::default();
+        let mut state = BridgeState::default();
         let request = json!({"id": 0, "method": "client/registerCapability",
                              "params": {"registrations": [{"id": "r", "method": "m"}]}});
-        assert!(matches!(incoming(&mut talk, &request), Passed::AsItIs));
-        let unregister = talk.next_host(br#"{"id": 1, "method": "initialize"}"#).unwrap();
+        assert!(matches!(incoming(&mut state, &request), Passed::AsItIs));
+        let unregister = state.next_host(br#"{"id": 1, "method": "initialize"}"#).unwrap();
         assert_eq!(unregister["params"]["unregisterations"], json!([{"id": "r", "method": "m"}]));
-        assert!(matches!(incoming(&mut talk, &json!({"id": 1, "result": {}})), Passed::Greeted(true)));
-        let Passed::Instead(renamed) = incoming(&mut talk, &request) else {
+        assert!(matches!(incoming(&mut state, &json!({"id": 1, "result": {}})), Passed::Greeted(true)));
+        let Passed::Instead(renamed) = incoming(&mut state, &request) else {
             panic!("the old id would be taken for the old request")
         };
         assert_ne!(renamed["id"], 0);
-        assert_eq!(outgoing(&mut talk, &json!({"id": 0, "result": "old"})), Some(String::new()));
-        assert_eq!(outgoing(&mut talk, &json!({"id": unregister["id"], "result": null})), Some(String::new()));
-        let answer = outgoing(&mut talk, &json!({"id": renamed["id"], "result": "new"})).unwrap();
+        assert_eq!(outgoing(&mut state, &json!({"id": 0, "result": "old"})), Some(String::new()));
+        assert_eq!(outgoing(&mut state, &json!({"id": unregister["id"], "result": null})), Some(String::new()));
+        let answer = outgoing(&mut state, &json!({"id": renamed["id"], "result": "new"})).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({"id": 0, "result": "new"}));
     }
 
     #[test]
     fn nothing_is_left_waiting_for_a_host_that_is_gone() {
-        let mut talk = Talk::default();
-        assert_eq!(outgoing(&mut talk, &json!({"id": 5, "method": "textDocument/hover"})), None);
+        let mut state = BridgeState::default();
+        assert_eq!(outgoing(&mut state, &json!({"id": 5, "method": "textDocument/hover"})), None);
         for (token, kind) in [("a", "begin"), ("b", "begin"), ("a", "end")] {
-            incoming(&mut talk, &json!({"method": "$/progress", "params": {"token": token, "value": {"kind": kind}}}));
+            incoming(&mut state, &json!({"method": "$/progress", "params": {"token": token, "value": {"kind": kind}}}));
         }
-        let told = talk.settle("lost");
+        let told = state.settle("lost");
         assert_eq!(told[0]["id"], 5);
         assert_eq!((&told[1]["params"]["token"], &told[1]["params"]["value"]["kind"]), (&json!("b"), &json!("end")));
-        assert!(talk.settle("lost").is_empty());
+        assert!(state.settle("lost").is_empty());
     }
 }

@@ -10,13 +10,13 @@ use crate::session::debug::Point;
 
 /// The breakpoints of a client, and what it was told of each.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct RequestedBreakpoints {
     last: u64,
     /// By file; those at functions have an empty path.
     pub(super) files: BTreeMap<PathBuf, Vec<(Point, Value)>>,
 }
 
-impl Wanted {
+impl RequestedBreakpoints {
     /// Replaces what is wanted in a file. A breakpoint that was wanted before keeps its number.
     pub(super) fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<Point> {
         let mut before = self.files.remove(file).unwrap_or_default();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_breakpoint_keeps_its_number() {
-        let mut wanted = Wanted::default();
+        let mut wanted = RequestedBreakpoints::default();
         let file = Path::new("/a.lisp");
         let ids = |points: Vec<Point>| points.into_iter().map(|point| point.id).collect::<Vec<_>>();
         assert_eq!(ids(wanted.replace(file, vec![at(3, None), at(5, None)])), [1, 2]);

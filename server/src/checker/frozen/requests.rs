@@ -8,22 +8,31 @@ use rustix::process::Pid;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::{CONNECT, Connection};
 use crate::checker::chain::memory::processes;
 use crate::checker::memory::{exceeds, inherited};
 use crate::image::frames::Refusal;
 use crate::image::instance::Instance;
+use crate::image::lines::Lines;
 use crate::image::process::{PidHandle, describe_signal};
 use crate::model::image::ImageError;
 use crate::steady::timeout;
 
+/// The time limit of a frozen failure to connect, and for the outcome that tells of it.
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
 /// The time that a frozen failure has beyond that of an attempt to say what became of it.
 const GRACE: Duration = Duration::from_secs(10);
 /// The interval at which the memory of an attempt is looked at.
 const WATCH: Duration = Duration::from_millis(100);
+
+/// The connection of a frozen failure that has said who it is.
+pub(super) struct Connection {
+    pub(super) lines: Lines<OwnedReadHalf>,
+    pub(super) orders: OwnedWriteHalf,
+}
 
 /// A request to a frozen failure.
 pub(super) struct Ask {
@@ -142,14 +151,14 @@ async fn serve(
     let limit = memory.saturating_add(process.pid().and_then(inherited).unwrap_or(0));
     let mut ticks = interval(WATCH);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = None;
+    let mut stopping = None;
     let ended: Ended = loop {
         let stop = tokio::select! {
             biased;
             line = connection.lines.next() => break serde_json::from_slice(line.ok()??).ok()?,
             () = sleep_until(due) => return None,
-            () = reply.closed(), if told.is_none() => "cancelled",
-            _ = ticks.tick(), if told.is_none() => {
+            () = reply.closed(), if stopping.is_none() => "cancelled",
+            _ = ticks.tick(), if stopping.is_none() => {
                 let pids = process.pid().map(processes).unwrap_or_default();
                 if !pids.iter().skip(1).any(|pid| exceeds(*pid, limit) == Some(true)) {
                     continue;
@@ -157,7 +166,7 @@ async fn serve(
                 "memory"
             }
         };
-        told = Some(stop);
+        stopping = Some(stop);
         send(connection, &json!({"stop": stop})).await?;
     };
     if ended.id != number {

@@ -35,17 +35,17 @@ struct State {
 }
 
 /// A request in progress. When dropped, after its answer, the stops that waited for it are told.
-pub(super) struct GoingOn<'a> {
+pub(super) struct ResumingRequest<'a> {
     waiting: &'a Waiting,
     out: &'a Sender,
 }
 
 impl Waiting {
     /// Has stops wait for the answer to a request, if it is one after which a program goes on.
-    pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<GoingOn<'a>> {
+    pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<ResumingRequest<'a>> {
         REQUESTS.contains(&command).then(|| {
             self.state().requests += 1;
-            GoingOn { waiting: self, out }
+            ResumingRequest { waiting: self, out }
         })
     }
 
@@ -69,7 +69,7 @@ impl Waiting {
     }
 }
 
-impl Drop for GoingOn<'_> {
+impl Drop for ResumingRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.waiting.state();
         state.requests -= 1;

@@ -1,4 +1,4 @@
-;;;; A parked copy: forked, confined and warm before there is a text to check, so that the fork, the
+;;;; A warm copy: forked and confined before there is a text to check, so that the fork, the
 ;;;; confinement and the faults of its first pages are not waited for. It may be used only while the
 ;;;; image is what it was: the host asks `world` of the image.
 
@@ -87,7 +87,7 @@
             while (advise-memory (+ start done) +room-step+ +madv-populate-write+)))))
 
 (defun await-text (params report)
-  "Wait, parked and ready, for the text: the params with what the host then says. A host that wants
+  "Waits, warm, for the text: the params with what the host then says. A host that wants
   nothing closes the socket."
   (let* ((descriptor (report-descriptor report))
          (reader (make-line-reader descriptor)))

@@ -26,8 +26,8 @@ const INSISTING: u32 = 3;
 const FAREWELL: Duration = Duration::from_secs(5);
 const CL_USER: &str = "COMMON-LISP-USER";
 
-/// What an answer was waited for, and what came.
-pub(super) enum Waited {
+/// The result of a wait for an answer.
+pub(super) enum Awaited {
     /// The answer.
     Answer(Result<Value, String>),
     /// The evaluation that the answer is about has stopped.
@@ -35,7 +35,7 @@ pub(super) enum Waited {
 }
 
 /// The state of the program.
-pub(super) struct Talk {
+pub(super) struct Repl {
     pub(super) link: Rc<RefCell<Link>>,
     pub(super) screen: Screen,
     reader: Reader,
@@ -50,10 +50,10 @@ pub(super) struct Talk {
     is_told: bool,
 }
 
-impl Talk {
-    pub(super) fn new(link: Rc<RefCell<Link>>, reader: Reader, screen: Screen) -> Talk {
+impl Repl {
+    pub(super) fn new(link: Rc<RefCell<Link>>, reader: Reader, screen: Screen) -> Repl {
         let package = CL_USER.to_owned();
-        Talk { link, screen, reader, package, running: None, ended: None, stop: None, is_told: false }
+        Repl { link, screen, reader, package, running: None, ended: None, stop: None, is_told: false }
     }
 
     /// Connects, starts the image, and goes to a package.
@@ -86,13 +86,13 @@ impl Talk {
         let arguments = json!({"code": code, "package": package, "stops": false});
         let number = self.link.borrow_mut().send("consort/evaluate", arguments).map_err(ended)?;
         match self.wait(number).map_err(|error| error.to_string())? {
-            Waited::Answer(Ok(body)) if body["status"] == "ok" => {
+            Awaited::Answer(Ok(body)) if body["status"] == "ok" => {
                 self.note_package(&body);
                 Ok(body)
             }
-            Waited::Answer(Ok(body)) => Err(report(&body)),
-            Waited::Answer(Err(why)) => Err(why),
-            Waited::Stopped => Err("it was stopped".into()),
+            Awaited::Answer(Ok(body)) => Err(report(&body)),
+            Awaited::Answer(Err(why)) => Err(why),
+            Awaited::Stopped => Err("it was stopped".into()),
         }
     }
 
@@ -124,12 +124,12 @@ impl Talk {
             match self.evaluate(&form) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
-                Err(Trouble::Host) => {
+                Err(ReplError::Host) => {
                     self.host_ended()?;
                     self.is_told = true;
                     return Ok(false);
                 }
-                Err(Trouble::Io(error)) => return Err(error.into()),
+                Err(ReplError::Io(error)) => return Err(error.into()),
             }
         }
         Ok(true)
@@ -145,7 +145,7 @@ impl Talk {
         )
     }
 
-    fn evaluate(&mut self, code: &str) -> Result<bool, Trouble> {
+    fn evaluate(&mut self, code: &str) -> Result<bool, ReplError> {
         self.drain()?;
         if !self.link.borrow().is_connected() && !self.is_told {
             self.host_ended()?;
@@ -161,11 +161,11 @@ impl Talk {
         self.running = Some(number);
         loop {
             match self.wait(number)? {
-                Waited::Answer(answer) => {
+                Awaited::Answer(answer) => {
                     (self.running, self.ended, self.stop) = (None, None, None);
                     return Ok(self.show_end(code, answer)?);
                 }
-                Waited::Stopped => debugger::at_stop(self)?,
+                Awaited::Stopped => debugger::at_stop(self)?,
             }
         }
     }
@@ -202,30 +202,30 @@ impl Talk {
     }
 
     /// Sends a request about a stop and waits for its answer; Ctrl-C cancels it.
-    pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Result<Result<Value, String>, Trouble> {
+    pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Result<Result<Value, String>, ReplError> {
         let number = self.link.borrow_mut().send(command, arguments)?;
         match self.wait(number)? {
-            Waited::Answer(answer) => Ok(answer),
-            Waited::Stopped => Ok(Err("The program stopped again.".into())),
+            Awaited::Answer(answer) => Ok(answer),
+            Awaited::Stopped => Ok(Err("The program stopped again.".into())),
         }
     }
 
     /// Waits for an answer. Output is shown as it comes, and input is asked for.
-    fn wait(&mut self, number: u64) -> Result<Waited, Trouble> {
+    fn wait(&mut self, number: u64) -> Result<Awaited, ReplError> {
         let mut interrupts = 0;
         loop {
             if self.running == Some(number) {
                 if let Some(ended) = self.ended.take() {
-                    return Ok(Waited::Answer(ended));
+                    return Ok(Awaited::Answer(ended));
                 }
                 if self.stop.as_ref().is_some_and(|stop| stop.is_new) {
-                    return Ok(Waited::Stopped);
+                    return Ok(Awaited::Stopped);
                 }
             }
             let arrived = self.link.borrow_mut().next()?;
             match arrived {
                 Arrived::Message(message) if self.running != Some(number) && is_answer(&message, number) => {
-                    return Ok(Waited::Answer(answer(&message)));
+                    return Ok(Awaited::Answer(answer(&message)));
                 }
                 Arrived::Message(message) => self.take(&message)?,
                 Arrived::Interrupt => {
@@ -237,9 +237,9 @@ impl Talk {
         }
     }
 
-    fn interrupt(&mut self, number: u64, times: u32) -> Result<(), Trouble> {
+    fn interrupt(&mut self, number: u64, times: u32) -> Result<(), ReplError> {
         if times >= INSISTING {
-            return Err(Trouble::Io(io::Error::new(io::ErrorKind::Interrupted, "left while Lisp did not answer")));
+            return Err(ReplError::Io(io::Error::new(io::ErrorKind::Interrupted, "left while Lisp did not answer")));
         }
         if times > 1 {
             self.screen.complain("Waiting for Lisp to be interrupted; once more leaves.\n", "33")?;
@@ -250,7 +250,7 @@ impl Talk {
     }
 
     /// Takes note of what has come already.
-    pub(super) fn drain(&mut self) -> Result<(), Trouble> {
+    pub(super) fn drain(&mut self) -> Result<(), ReplError> {
         loop {
             let arrived = self.link.borrow_mut().next_if_any();
             match arrived {
@@ -260,7 +260,7 @@ impl Talk {
                 Ok(Some(Arrived::Interrupt)) => {}
                 // A host that ended while nothing ran is replaced by the next evaluation.
                 Err(HostEnded) if self.running.is_none() => return Ok(()),
-                Err(HostEnded) => return Err(Trouble::Host),
+                Err(HostEnded) => return Err(ReplError::Host),
             }
         }
     }
@@ -271,7 +271,7 @@ impl Talk {
     }
 
     /// The host has let the program go on: waits until it is told so.
-    pub(super) fn went_on(&mut self) -> Result<(), Trouble> {
+    pub(super) fn went_on(&mut self) -> Result<(), ReplError> {
         while self.is_still_stopped() {
             let arrived = self.link.borrow_mut().next()?;
             if let Arrived::Message(message) = arrived {
@@ -281,7 +281,7 @@ impl Talk {
         Ok(())
     }
 
-    fn take(&mut self, message: &Value) -> Result<(), Trouble> {
+    fn take(&mut self, message: &Value) -> Result<(), ReplError> {
         if self.running.is_some_and(|running| is_answer(message, running)) {
             self.ended = Some(answer(message));
             return Ok(());
@@ -299,7 +299,7 @@ impl Talk {
     }
 
     /// Reads a line for the program behind what it has printed last.
-    fn answer_input(&mut self, question: &Value) -> Result<(), Trouble> {
+    fn answer_input(&mut self, question: &Value) -> Result<(), ReplError> {
         let prompt = self.screen.unfinished();
         let entry = self.read_line(&prompt)?;
         self.screen.entered();
@@ -324,31 +324,31 @@ impl Talk {
     }
 }
 
-/// What cannot be gone on from.
-pub(super) enum Trouble {
+/// An error that ends the program.
+pub(super) enum ReplError {
     /// The host has ended.
     Host,
     /// The terminal has.
     Io(io::Error),
 }
 
-impl From<HostEnded> for Trouble {
-    fn from(_: HostEnded) -> Trouble {
-        Trouble::Host
+impl From<HostEnded> for ReplError {
+    fn from(_: HostEnded) -> ReplError {
+        ReplError::Host
     }
 }
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Io(error)
+impl From<io::Error> for ReplError {
+    fn from(error: io::Error) -> ReplError {
+        ReplError::Io(error)
     }
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for ReplError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Trouble::Host => f.write_str("the Consort host has ended"),
-            Trouble::Io(error) => error.fmt(f),
+            ReplError::Host => f.write_str("the Consort host has ended"),
+            ReplError::Io(error) => error.fmt(f),
         }
     }
 }

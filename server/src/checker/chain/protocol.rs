@@ -48,7 +48,7 @@ struct Line {
     #[serde(default)]
     answer: Option<Answer>,
     #[serde(default)]
-    whole: Option<Whole>,
+    whole: Option<WholeCheck>,
     #[serde(default)]
     failed: Option<String>,
 }
@@ -61,21 +61,21 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
-struct Whole {
+struct WholeCheck {
     edit: u64,
     why: String,
 }
 
 /// The conversation with a keeper: which edit was sent last, and what it has said of it so far.
 #[derive(Debug, Default)]
-pub(super) struct Talk {
+pub(super) struct KeeperProtocol {
     /// The number of the last edit, and the length of its text in characters.
     edit: Option<(u64, usize)>,
     /// The diagnostics since the last answer.
     collected: Option<Findings>,
 }
 
-impl Talk {
+impl KeeperProtocol {
     /// Notes that an edit was sent, whose text has `length` characters. Answers to earlier ones are
     /// void.
     pub(super) fn sent(&mut self, number: u64, length: usize) {
@@ -113,7 +113,7 @@ impl Talk {
                 }
                 ChainAnswer::Findings { number: edit, diagnostics: collected.into_diagnostics(), last }
             }
-            (None, Some(Whole { edit, why })) => ChainAnswer::Whole { number: edit, why },
+            (None, Some(WholeCheck { edit, why })) => ChainAnswer::Whole { number: edit, why },
             (None, None) => return Err("it sent a line of an unknown kind".into()),
         };
         if answer.number() != number {
@@ -141,8 +141,8 @@ mod tests {
         format!(r#"{{"answer":{{"edit":{number},"final":{last}}}}}"#)
     }
 
-    fn take(talk: &mut Talk, line: &str) -> Option<(u64, Vec<Span>, bool)> {
-        match talk.take(line.as_bytes()).unwrap()? {
+    fn take(protocol: &mut KeeperProtocol, line: &str) -> Option<(u64, Vec<Span>, bool)> {
+        match protocol.take(line.as_bytes()).unwrap()? {
             ChainAnswer::Findings { number, diagnostics, last } => {
                 Some((number, diagnostics.into_iter().map(|found| found.span).collect(), last))
             }
@@ -152,36 +152,36 @@ mod tests {
 
     #[test]
     fn each_answer_has_its_own_findings_inside_the_text() {
-        let mut talk = Talk::default();
-        talk.sent(1, 10);
+        let mut protocol = KeeperProtocol::default();
+        protocol.sent(1, 10);
         let within = Span { start: 1, end: 10 };
-        assert_eq!(take(&mut talk, FOUND), None);
-        assert_eq!(take(&mut talk, &answer(1, false)), Some((1, vec![within], false)));
-        assert!(talk.awaits());
-        assert_eq!(take(&mut talk, FOUND), None);
-        assert_eq!(take(&mut talk, FOUND), None);
-        assert_eq!(take(&mut talk, &answer(1, true)), Some((1, vec![within, within], true)));
-        assert!(!talk.awaits());
-        talk.sent(2, 10);
-        assert_eq!(take(&mut talk, &answer(2, true)), Some((2, vec![], true)), "nothing of the answer before");
+        assert_eq!(take(&mut protocol, FOUND), None);
+        assert_eq!(take(&mut protocol, &answer(1, false)), Some((1, vec![within], false)));
+        assert!(protocol.awaits());
+        assert_eq!(take(&mut protocol, FOUND), None);
+        assert_eq!(take(&mut protocol, FOUND), None);
+        assert_eq!(take(&mut protocol, &answer(1, true)), Some((1, vec![within, within], true)));
+        assert!(!protocol.awaits());
+        protocol.sent(2, 10);
+        assert_eq!(take(&mut protocol, &answer(2, true)), Some((2, vec![], true)), "nothing of the answer before");
     }
 
     #[test]
     fn the_answer_to_an_edit_that_another_followed_is_void() {
-        let mut talk = Talk::default();
-        talk.sent(1, 10);
-        assert_eq!(take(&mut talk, FOUND), None);
-        talk.sent(2, 5);
-        assert_eq!(take(&mut talk, FOUND), None);
-        assert_eq!(take(&mut talk, &answer(1, true)), None);
-        assert!(talk.take(br#"{"whole":{"edit":1,"why":"w"}}"#).unwrap().is_none());
-        assert!(talk.awaits());
-        assert_eq!(take(&mut talk, FOUND), None);
-        assert_eq!(take(&mut talk, &answer(2, true)), Some((2, vec![Span { start: 1, end: 5 }], true)));
-        talk.sent(3, 5);
-        let whole = talk.take(br#"{"whole":{"edit":3,"why":"w"}}"#).unwrap();
+        let mut protocol = KeeperProtocol::default();
+        protocol.sent(1, 10);
+        assert_eq!(take(&mut protocol, FOUND), None);
+        protocol.sent(2, 5);
+        assert_eq!(take(&mut protocol, FOUND), None);
+        assert_eq!(take(&mut protocol, &answer(1, true)), None);
+        assert!(protocol.take(br#"{"whole":{"edit":1,"why":"w"}}"#).unwrap().is_none());
+        assert!(protocol.awaits());
+        assert_eq!(take(&mut protocol, FOUND), None);
+        assert_eq!(take(&mut protocol, &answer(2, true)), Some((2, vec![Span { start: 1, end: 5 }], true)));
+        protocol.sent(3, 5);
+        let whole = protocol.take(br#"{"whole":{"edit":3,"why":"w"}}"#).unwrap();
         assert_eq!(whole, Some(ChainAnswer::Whole { number: 3, why: "w".into() }));
-        assert!(!talk.awaits());
+        assert!(!protocol.awaits());
     }
 
     #[test]
@@ -194,28 +194,28 @@ mod tests {
             // Diagnostics of a text of another length.
             &[FOUND, "longer", r#"{"answer":{"edit":2,"final":true}}"#],
         ] {
-            let mut talk = Talk::default();
-            talk.sent(1, 10);
+            let mut protocol = KeeperProtocol::default();
+            protocol.sent(1, 10);
             let (last, before) = lines.split_last().unwrap();
             for line in before {
                 match *line {
-                    "longer" => talk.sent(2, 20),
-                    line => assert!(talk.take(line.as_bytes()).unwrap().is_none()),
+                    "longer" => protocol.sent(2, 20),
+                    line => assert!(protocol.take(line.as_bytes()).unwrap().is_none()),
                 }
             }
-            assert!(talk.take(last.as_bytes()).is_err(), "{lines:?}");
+            assert!(protocol.take(last.as_bytes()).is_err(), "{lines:?}");
         }
-        assert!(Talk::default().take(FOUND.as_bytes()).is_err(), "nothing was asked");
+        assert!(KeeperProtocol::default().take(FOUND.as_bytes()).is_err(), "nothing was asked");
     }
 
     #[test]
     fn a_flood_of_findings_is_bounded() {
-        let mut talk = Talk::default();
-        talk.sent(1, 10);
+        let mut protocol = KeeperProtocol::default();
+        protocol.sent(1, 10);
         let long = format!(
             r#"{{"diagnostic":{{"span":[0,1],"severity":"note","code":"x","message":"{}"}}}}"#,
             "x".repeat(20_000)
         );
-        assert!((0..3000).any(|_| talk.take(long.as_bytes()).is_err()));
+        assert!((0..3000).any(|_| protocol.take(long.as_bytes()).is_err()));
     }
 }

@@ -9,7 +9,7 @@ use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 /// A name as a person or an agent writes it, to find definitions by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DefinitionSelector {
     /// In lower case, in single spaces, without a package prefix.
     name: String,
     qualifiers: Option<Vec<String>>,
@@ -18,11 +18,11 @@ pub struct Wanted {
     number: Option<usize>,
 }
 
-impl Wanted {
+impl DefinitionSelector {
     /// Parses `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`,
     /// `area :after (square)`, `:after area (square)`, each with an optional `[2]` behind it for
     /// the second match.
-    pub fn new(written: &str) -> Wanted {
+    pub fn new(written: &str) -> DefinitionSelector {
         let trimmed = written.trim();
         let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
         let numbered = numbered.and_then(|(rest, number)| Some((rest, number.trim().parse::<usize>().ok()?)));
@@ -37,7 +37,7 @@ impl Wanted {
             }
             _ => None,
         };
-        let whole = Wanted { name: normal(text), qualifiers: None, specializers: None, number };
+        let whole = DefinitionSelector { name: normal(text), qualifiers: None, specializers: None, number };
         let is_qualifier = |id: &NodeId| tree.text_of(*id).starts_with(':');
         let keyword_alone = elements.len() == 1;
         let names: Vec<NodeId> = elements.iter().copied().filter(|id| keyword_alone || !is_qualifier(id)).collect();
@@ -49,7 +49,7 @@ impl Wanted {
         let [id] = names.as_slice() else { return whole };
         let name = name(&tree, *id, tree.operator(*id).is_some_and(|head| head == "setf" || head == "cas"));
         let qualifiers = (!qualifiers.is_empty() || specializers.is_some()).then_some(qualifiers);
-        Wanted { name, qualifiers, specializers, number }
+        DefinitionSelector { name, qualifiers, specializers, number }
     }
 
     fn accepts(&self, definition: &Definition, tree: &Tree) -> bool {
@@ -134,8 +134,8 @@ impl<'a> Found<'a> {
         Found { definitions, all, named, qualified, specialized }
     }
 
-    /// The indices of the matches of [`Wanted::among`], ignoring a number.
-    fn by<'s>(&'s self, wanted: &'s Wanted, operator: &'s str) -> &'s [usize] {
+    /// The indices of the matches of [`DefinitionSelector::among`], ignoring a number.
+    fn by<'s>(&'s self, wanted: &'s DefinitionSelector, operator: &'s str) -> &'s [usize] {
         let found = match (&wanted.qualifiers, &wanted.specializers) {
             _ if wanted.name.is_empty() => self.all.get(operator),
             (None, None) => self.named.get(&(operator, wanted.name.clone())),
@@ -160,7 +160,7 @@ impl<'a> Found<'a> {
                 }
                 continue;
             }
-            let wanted = Wanted::new(name);
+            let wanted = DefinitionSelector::new(name);
             let found = self.by(&wanted, operator);
             let alone = match wanted.number {
                 None => found == [index],
@@ -172,7 +172,7 @@ impl<'a> Found<'a> {
         }
         for name in [full.as_str(), ""] {
             // Read as it will be, with a number behind it.
-            let wanted = Wanted::new(&format!("{name}[1]"));
+            let wanted = DefinitionSelector::new(&format!("{name}[1]"));
             if let Ok(at) = self.by(&wanted, operator).binary_search(&index) {
                 return format!("{name}[{}]", at + 1);
             }

@@ -12,13 +12,13 @@ const NAMED: usize = 12;
 
 /// The definitions that people made, in order.
 #[derive(Debug, Default)]
-pub(super) struct OthersWork {
-    made: VecDeque<Made>,
+pub(super) struct PeopleDefinitions {
+    made: VecDeque<PersonDefinition>,
     last: u64,
 }
 
 #[derive(Debug)]
-struct Made {
+struct PersonDefinition {
     number: u64,
     frontend: Frontend,
     /// The name, such as `SHOP::DISCOUNT`.
@@ -29,13 +29,13 @@ struct Made {
     with: Option<String>,
 }
 
-impl OthersWork {
+impl PeopleDefinitions {
     pub(super) fn add(&mut self, frontend: Frontend, name: String, again: bool, with: Option<String>) {
         if frontend == Frontend::Mcp {
             return;
         }
         self.last += 1;
-        self.made.push_back(Made { number: self.last, frontend, name, again, with });
+        self.made.push_back(PersonDefinition { number: self.last, frontend, name, again, with });
         if self.made.len() > REMEMBERED {
             self.made.pop_front();
         }
@@ -47,17 +47,17 @@ impl OthersWork {
     }
 
     /// Returns the definitions after `since`: one sentence for each front end and each operation.
-    pub(super) fn told_since(&self, since: u64) -> Vec<String> {
-        let new: Vec<&Made> = self.made.iter().filter(|made| made.number > since).collect();
+    pub(super) fn sentences_since(&self, since: u64) -> Vec<String> {
+        let new: Vec<&PersonDefinition> = self.made.iter().filter(|made| made.number > since).collect();
         let missed = (self.last - since).saturating_sub(new.len() as u64);
-        let mut told: Vec<String> = Vec::new();
+        let mut sentences: Vec<String> = Vec::new();
         for (frontend, who) in [(Frontend::Lsp, "the editor"), (Frontend::Cli, "the command line")] {
             let mine = || new.iter().filter(move |made| made.frontend == frontend);
             for made in mine() {
                 if let Some(with) = &made.with {
                     let sentence = format!("{who} {}", with.replacen("loading", "loaded", 1));
-                    if !told.contains(&sentence) {
-                        told.push(sentence);
+                    if !sentences.contains(&sentence) {
+                        sentences.push(sentence);
                     }
                 }
             }
@@ -76,13 +76,13 @@ impl OthersWork {
                 if more > 0 {
                     sentence += &format!(" and {more} more");
                 }
-                told.push(sentence);
+                sentences.push(sentence);
             }
         }
         if missed > 0 {
-            told.push(format!("{missed} definitions before these were made by people"));
+            sentences.push(format!("{missed} definitions before these were made by people"));
         }
-        told
+        sentences
     }
 }
 
@@ -92,29 +92,29 @@ mod tests {
 
     #[test]
     fn people_are_told_of_once_and_agents_are_not() {
-        let mut work = OthersWork::default();
+        let mut work = PeopleDefinitions::default();
         work.add(Frontend::Mcp, "SHOP::A".into(), true, None);
         work.add(Frontend::Lsp, "SHOP::DISCOUNT".into(), true, None);
         work.add(Frontend::Lsp, "SHOP::DISCOUNT".into(), true, None);
         work.add(Frontend::Lsp, "SHOP::NEW".into(), false, None);
         work.add(Frontend::Cli, "X::Y".into(), true, Some("loading the system x".into()));
         assert_eq!(
-            work.told_since(0),
+            work.sentences_since(0),
             [
                 "the editor redefined SHOP::DISCOUNT",
                 "the editor defined SHOP::NEW",
                 "the command line loaded the system x"
             ]
         );
-        assert_eq!(work.told_since(work.last()), Vec::<String>::new());
+        assert_eq!(work.sentences_since(work.last()), Vec::<String>::new());
     }
 
     #[test]
     fn very_much_is_counted() {
-        let mut work = OthersWork::default();
+        let mut work = PeopleDefinitions::default();
         (0..2_000).for_each(|number| work.add(Frontend::Lsp, format!("P::F{number}"), true, None));
-        let told = work.told_since(0);
-        assert!(told[0].ends_with("P::F1511 and 488 more"), "{told:?}");
-        assert_eq!(told[1], "1500 definitions before these were made by people");
+        let sentences = work.sentences_since(0);
+        assert!(sentences[0].ends_with("P::F1511 and 488 more"), "{sentences:?}");
+        assert_eq!(sentences[1], "1500 definitions before these were made by people");
     }
 }

@@ -1,0 +1,89 @@
+//! Tests of the files that are read and written for an agent.
+
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let workspace = place.path().canonicalize().unwrap().join("w");
+    std::fs::create_dir(&workspace).unwrap();
+    (place, workspace)
+}
+
+#[test]
+fn only_files_within_are_read_links_resolved() {
+    let (place, workspace) = place();
+    std::fs::write(place.path().join("secret"), "(secret)").unwrap();
+    std::fs::write(workspace.join("a.lisp"), "(a)").unwrap();
+    symlink(place.path(), workspace.join("out")).unwrap();
+    symlink("a.lisp", workspace.join("link.lisp")).unwrap();
+    assert_eq!(read(&workspace, "a.lisp").unwrap().text, "(a)");
+    assert_eq!(read(&workspace, "./link.lisp").unwrap().path, workspace.join("a.lisp"));
+    for (path, kind) in [
+        ("out/secret", "outside-workspace"),
+        ("../secret", "outside-workspace"),
+        ("/etc/passwd", "outside-workspace"),
+        ("none.lisp", "not-found"),
+        (".", "not-a-file"),
+    ] {
+        assert_eq!(read(&workspace, path).unwrap_err().kind, kind, "{path}");
+    }
+}
+
+#[test]
+fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
+    let (_place, workspace) = place();
+    let path = workspace.join("a.lisp");
+    symlink("a.lisp", workspace.join("link.lisp")).unwrap();
+    for (old, text, new) in [
+        (&b"\xef\xbb\xbf(a)\r\n"[..], "(b)\r\n", &b"\xef\xbb\xbf(b)\r\n"[..]),
+        (b"(a \xe9)", "(b \u{e9})", b"(b \xe9)"),
+        ("(a é𝄞)".as_bytes(), "(b é𝄞)", "(b é𝄞)".as_bytes()),
+    ] {
+        std::fs::write(&path, old).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o754)).unwrap();
+        let file = read(&workspace, "link.lisp").unwrap();
+        let bytes = file.encoded(text).unwrap();
+        write(&workspace, &file, &bytes).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), new);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o754);
+    }
+    assert!(workspace.join("link.lisp").symlink_metadata().unwrap().is_symlink());
+    assert_eq!(std::fs::read_dir(&workspace).unwrap().count(), 2, "nothing else is left");
+    std::fs::write(&path, b"(a \xe9)").unwrap();
+    assert_eq!(read(&workspace, "a.lisp").unwrap().encoded("(𝄞)").unwrap_err().kind, "encoding");
+    // Root may write it all the same.
+    assert!(read(&workspace, "a.lisp").unwrap().writable().is_ok());
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+    assert_eq!(read(&workspace, "a.lisp").unwrap().writable().unwrap_err().kind, "not-written");
+}
+
+#[test]
+fn what_was_changed_or_moved_meanwhile_is_not_written() {
+    let (place, workspace) = place();
+    let inner = workspace.join("d");
+    std::fs::create_dir(&inner).unwrap();
+    let path = inner.join("a.lisp");
+    std::fs::write(&path, "(a)").unwrap();
+    let file = read(&workspace, "d/a.lisp").unwrap();
+
+    std::fs::write(&path, "(b)").unwrap();
+    assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
+
+    // Another file with the same text.
+    std::fs::write(inner.join("b.lisp"), "(a)").unwrap();
+    std::fs::rename(inner.join("b.lisp"), &path).unwrap();
+    assert_eq!(write(&workspace, &file, b"(c)").unwrap_err().kind, "file-changed");
+
+    // A directory replaced by a link to outside.
+    let file = read(&workspace, "d/a.lisp").unwrap();
+    let outside = place.path().join("outside");
+    std::fs::rename(&inner, &outside).unwrap();
+    symlink(&outside, &inner).unwrap();
+    assert!(write(&workspace, &file, b"(c)").is_err());
+    assert_eq!(std::fs::read_to_string(outside.join("a.lisp")).unwrap(), "(a)");
+}
