@@ -75,9 +75,9 @@ impl Editor<'_> {
             return Self::deletion(around, String::new());
         }
         // The name of a character goes as a whole.
-        let inside = *self.tree.path(range.start + 1, false).last()?;
-        let node = self.tree.node(inside);
-        let pair = Some(node.start..node.end).filter(|whole| node.kind == Kind::Atom && plain(whole));
+        let around = |at: usize| self.tree.path(at, false).pop().map(|id| self.tree.node(id));
+        let atom = [range.start, range.end].into_iter().filter_map(around).find(|node| node.kind == Kind::Atom);
+        let pair = atom.map(|node| node.start..node.end).filter(plain);
         match pair {
             Some(pair) => Self::deletion(pair, String::new()),
             // A delimiter stays, and the cursor goes over it.
