@@ -198,7 +198,13 @@ fn indentation_beside_emacs() -> Result<()> {
             let example = || {
                 let from = number.saturating_sub(6).max(first);
                 let shown: Vec<&str> = our_lines[from..=number].to_vec();
-                format!("{original}:{}: ours {}, theirs {}\n{}", number + 1, column(own), column(their), shown.join("\n"))
+                format!(
+                    "{original}:{}: ours {}, theirs {}\n{}",
+                    number + 1,
+                    column(own),
+                    column(their),
+                    shown.join("\n")
+                )
             };
             let entry = differing.entry(operator).or_insert_with(|| (0, example()));
             entry.0 += 1;

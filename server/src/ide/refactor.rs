@@ -400,7 +400,9 @@ impl<'a> Evaluated<'a> {
     pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> Evaluated<'a> {
         let selection = Span { start: form.span.start, end: form.span.start };
         let (macros, names, scopes) = (&macros.0, &macros.1, Scopes::of(form));
-        Evaluated { site: Site { document, form, scopes, selection, macros, names, others: &[], closed: &[], newline: "\n" } }
+        Evaluated {
+            site: Site { document, form, scopes, selection, macros, names, others: &[], closed: &[], newline: "\n" },
+        }
     }
 
     /// Returns true if the last list of `path` is evaluated, and its operator is no local function.

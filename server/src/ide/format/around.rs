@@ -152,7 +152,8 @@ impl Line<'_, '_> {
     fn position(&self, list: NodeId, inside: Option<usize>) -> usize {
         let elements = self.tree.element_list(list);
         let at = inside.unwrap_or(self.at);
-        let count = elements.partition_point(|id| if inside.is_some() { self.start(*id) <= at } else { self.start(*id) < at });
+        let count =
+            elements.partition_point(|id| if inside.is_some() { self.start(*id) <= at } else { self.start(*id) < at });
         let mut position = 0;
         for (index, id) in elements[..count].iter().enumerate().take(COUNTED) {
             let last = index + 1 == count;
@@ -255,7 +256,8 @@ impl Line<'_, '_> {
         if path.len() > 1 {
             return self.below;
         }
-        let is_tag = !self.rest().starts_with(['(', ')', '"', '\'', '`', ',', ';', '#', '\n', '\r']) && !self.rest().is_empty();
+        let is_tag =
+            !self.rest().starts_with(['(', ')', '"', '\'', '`', ',', ';', '#', '\n', '\r']) && !self.rest().is_empty();
         self.open + if is_tag { 1 } else { statement }
     }
 
@@ -315,10 +317,12 @@ impl Line<'_, '_> {
             let before = &elements[..elements.partition_point(|id| self.start(*id) < self.at)];
             if let Some(keyword) = self.lines.lambda_keyword(current, before) {
                 let name = self.tree.text_of(keyword).to_ascii_lowercase();
-                state = if matches!(name.as_str(), "&key" | "&optional" | "&aux") { In::Optional } else { In::Required };
+                state =
+                    if matches!(name.as_str(), "&key" | "&optional" | "&aux") { In::Optional } else { In::Required };
             }
             let last = before.last().map(|last| self.tree.datum(*last));
-            let around = last.filter(|last| self.at < self.tree.node(*last).end && self.tree.node(*last).kind == Kind::List);
+            let around =
+                last.filter(|last| self.at < self.tree.node(*last).end && self.tree.node(*last).kind == Kind::List);
             let passed = before.len() - usize::from(around.is_some());
             if state == In::Parameter && passed > 0 {
                 state = In::Form;
@@ -353,7 +357,8 @@ impl Line<'_, '_> {
         let (last, others) = self.before.split_last()?;
         let last = Some(last).filter(has_name)?;
         let line = self.lines.line(self.start(*last));
-        let same = others.iter().rev().take_while(|id| has_name(id) && self.lines.line(self.start(**id)) == line).last();
+        let same =
+            others.iter().rev().take_while(|id| has_name(id) && self.lines.line(self.start(**id)) == line).last();
         Some(self.column_of(*same.unwrap_or(last)))
     }
 

@@ -9,9 +9,38 @@ const STATEMENTS: [&str; 4] = ["do", "doing", "initially", "finally"];
 const CONDITIONS: [&str; 3] = ["when", "if", "unless"];
 /// Words that go on with a clause.
 const CONTINUED: [&str; 33] = [
-    "from", "upfrom", "downfrom", "to", "upto", "downto", "by", "below", "above", "in", "into", "on", "=", "then",
-    "across", "being", "each", "the", "of", "using", "symbol", "symbols", "present-symbol", "present-symbols",
-    "external-symbol", "external-symbols", "hash-key", "hash-keys", "hash-value", "hash-values", "fixnum", "float",
+    "from",
+    "upfrom",
+    "downfrom",
+    "to",
+    "upto",
+    "downto",
+    "by",
+    "below",
+    "above",
+    "in",
+    "into",
+    "on",
+    "=",
+    "then",
+    "across",
+    "being",
+    "each",
+    "the",
+    "of",
+    "using",
+    "symbol",
+    "symbols",
+    "present-symbol",
+    "present-symbols",
+    "external-symbol",
+    "external-symbols",
+    "hash-key",
+    "hash-keys",
+    "hash-value",
+    "hash-values",
+    "fixnum",
+    "float",
     "of-type",
 ];
 /// The number of lines above that are looked at for the clause that `and` goes on with.
@@ -119,7 +148,8 @@ fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> 
             return None;
         }
         let first = lines.first[above];
-        if lines.column(first) < body && text[first..].trim_start_matches([':', '#']).starts_with(char::is_alphanumeric) {
+        if lines.column(first) < body && text[first..].trim_start_matches([':', '#']).starts_with(char::is_alphanumeric)
+        {
             let behind = if word(text, first) == "else" { past_word(text, first) } else { None };
             return Some(lines.column(behind.unwrap_or(first)));
         }

@@ -69,11 +69,8 @@ const LET: &[Spec] = &[List(Some(4), &[Rest, List(Some(1), &[Column(1), Column(2
 const LOCAL: &[Spec] = &[List(Some(4), &[Rest, List(Some(1), &[Column(4), Lambda, Body])]), Body];
 const VALUES: &[Spec] = &[List(Some(6), &[Rest, Column(1)]), Column(4), Body];
 const VARIABLE: &[Spec] = &[Column(4), Column(2), Column(2)];
-const STRUCTURE: &[Spec] = &[
-    List(Some(4), &[Rest, List(Some(2), &[Rest, Column(1)])]),
-    Rest,
-    List(Some(2), &[Rest, Column(1)]),
-];
+const STRUCTURE: &[Spec] =
+    &[List(Some(4), &[Rest, List(Some(2), &[Rest, Column(1)])]), Rest, List(Some(2), &[Rest, Column(1)])];
 
 /// The method of an operator by its name, in lower case without package; `keyword`: it is written
 /// as a keyword.
@@ -82,7 +79,14 @@ pub(super) fn of(name: &str, keyword: bool) -> Option<Method> {
     Some(match name {
         "method" if keyword => Method::By(Rule::Method),
         "constructor" if keyword => Arguments(&[Column(4), Lambda]),
-        "block" | "catch" | "eval-when" | "locally" | "multiple-value-prog1" | "prog1" | "throw" | "unless"
+        "block"
+        | "catch"
+        | "eval-when"
+        | "locally"
+        | "multiple-value-prog1"
+        | "prog1"
+        | "throw"
+        | "unless"
         | "when" => Number(1),
         "prog2" => Number(2),
         "progn" | "return" => Number(0),
@@ -93,15 +97,24 @@ pub(super) fn of(name: &str, keyword: bool) -> Option<Method> {
         "flet" | "labels" | "macrolet" | "generic-flet" | "generic-labels" => Arguments(LOCAL),
         "lambda" => Arguments(&[Lambda, Rest, By(Rule::LambdaBody)]),
         "named-lambda" => Arguments(&[Column(4), Lambda, Rest, By(Rule::LambdaBody)]),
-        "defun" | "defgeneric" | "defmacro" | "defsubst" | "deftype" | "define-modify-macro"
-        | "define-setf-method" | "define-setf-expander" => Arguments(DEFUN),
+        "defun"
+        | "defgeneric"
+        | "defmacro"
+        | "defsubst"
+        | "deftype"
+        | "define-modify-macro"
+        | "define-setf-method"
+        | "define-setf-expander" => Arguments(DEFUN),
         "defmethod" => Method::By(Rule::Method),
         "defsetf" => Method::By(Rule::Defsetf),
         "defvar" | "defparameter" | "defconstant" => Arguments(VARIABLE),
         "defconst" | "defcustom" => Arguments(&[Column(4), Column(2), Column(2), Column(2)]),
         "defclass" | "define-condition" => Arguments(CLASS),
         "defstruct" => Arguments(STRUCTURE),
-        "defpackage" | "multiple-value-setq" | "multiple-value-setf" | "pprint-logical-block"
+        "defpackage"
+        | "multiple-value-setq"
+        | "multiple-value-setf"
+        | "pprint-logical-block"
         | "with-output-to-string" => Arguments(&[Column(4), Column(2)]),
         "destructuring-bind" => Arguments(&[Lambda, Column(4), Body]),
         "do" | "do*" => Method::By(Rule::Do),

@@ -31,18 +31,19 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     if crate::ide::hyperspec::page_of_symbol(&name).is_some() || name.starts_with(':') {
         return None;
     }
-    let texts = || {
-        std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other)).chain(site.closed.iter())
-    };
-    let found: Vec<(&Document, Span)> = texts()
+    let texts =
+        || std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other)).chain(site.closed.iter());
+    let defines = |one: &definitions::Defined| matches!(one.operator.as_str(), "defun" | "defmacro" | "defgeneric");
+    let found: Vec<(&Document, definitions::Defined)> = texts()
         .flat_map(|text| definitions::named(text, &name).into_iter().map(move |one| (text, one)))
-        .filter(|(_, one)| !matches!(one.operator.as_str(), "defpackage" | "define-package" | "defsystem"))
-        .filter_map(|(text, one)| matches!(one.operator.as_str(), "defun" | "defmacro" | "defgeneric").then_some((text, one.span)))
+        .filter(|(_, one)| defines(one))
         .collect();
+    if !found.iter().any(|(_, one)| one.operator == "defun") {
+        return None;
+    }
     let title = format!("Inline this call of {name}");
     let result = match found.as_slice() {
-        [] => return None,
-        [(document, span)] => inline_call(site, &chain, document, *span, &name),
+        [(document, one)] => inline_call(site, &chain, document, one.span, &name),
         _ => Err(format!("{name} is defined more than once")),
     };
     Some(Planned::new("inline-call", Group::Inline, title, result))
@@ -184,17 +185,12 @@ fn written(site: &Site, own: &Site, function: &Function, arguments: &[Node]) -> 
     }
 }
 
-fn inline_call(
-    site: &Site,
-    chain: &[&Node],
-    document: &Document,
-    span: Span,
-    name: &str,
-) -> Result<Vec<Edit>, String> {
+fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, name: &str) -> Result<Vec<Edit>, String> {
     let [parents @ .., call, _] = chain else { return Err("it is no call".into()) };
     let top = document.scan().form_at(span.start).map(|top| top.span).unwrap_or(span);
     let form = Form::of(document, top);
-    let definition = form.around(span).into_iter().find(|node| node.span == span).ok_or("its definition is not whole")?;
+    let definition =
+        form.around(span).into_iter().find(|node| node.span == span).ok_or("its definition is not whole")?;
     if form.operator(definition).as_deref() != Some("defun") {
         return Err(format!("{name} is defined by {}", form.operator(definition).unwrap_or_default()));
     }
@@ -236,9 +232,10 @@ fn inline_call(
 
 /// Refuses unless a call is code that runs where it is.
 fn is_evaluated(site: &Site, parents: &[&Node], call: &Node) -> Result<(), String> {
-    if let Some(operator) = parents.iter().find_map(|parent| {
-        site.form.operator(parent).filter(|operator| EXPANDERS.contains(&operator.as_str()))
-    }) {
+    if let Some(operator) = parents
+        .iter()
+        .find_map(|parent| site.form.operator(parent).filter(|operator| EXPANDERS.contains(&operator.as_str())))
+    {
         return Err(format!("{operator} around the call runs while the text is compiled"));
     }
     steps(site, parents, call).map(drop)
@@ -302,7 +299,8 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
 
 /// What may use a local name besides the places that are known.
 fn hidden_use(site: &Site, list: &Node, name: &str, index: usize) -> Option<String> {
-    let unknown = |operator: &str| site.macros.operator(operator) == Operator::Unknown && !BOUND_TO_PLACE.contains(&operator);
+    let unknown =
+        |operator: &str| site.macros.operator(operator) == Operator::Unknown && !BOUND_TO_PLACE.contains(&operator);
     let known = site.scopes.occurrences(index);
     super::mentions::Hidden { form: site.form, name, known: &known, unknown: &unknown }.first(list)
 }

@@ -102,7 +102,9 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
             return Err(format!("{name} calls itself, and would need more arguments or another name"));
         }
         let around = site.form.around(span);
-        let [.., call, head] = around.as_slice() else { return Err(format!("{name} is used where it cannot be written")) };
+        let [.., call, head] = around.as_slice() else {
+            return Err(format!("{name} is used where it cannot be written"));
+        };
         let is_call = call.is_list() && call.elements().first().is_some_and(|first| std::ptr::eq(first, *head));
         if !is_call && (head.prefix != Prefix::Function || !names.is_empty()) {
             return Err(format!("{name} is also used as a value, and needs variables of this form"));
@@ -135,8 +137,7 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     let parameters: Vec<&str> = names.iter().copied().chain(Some(parameters).filter(|text| !text.is_empty())).collect();
     let code = site.between(lambda_list.end(), definition.end() - 1);
     let newline = site.newline;
-    let function =
-        format!("({} {given} ({}){code}){newline}{newline}", site.cased("defun"), parameters.join(" "));
+    let function = format!("({} {given} ({}){code}){newline}{newline}", site.cased("defun"), parameters.join(" "));
     let at = before_definition(site)?;
     edits.push(Edit { span: Span { start: at, end: at }, text: function, cluster: 1, other: None });
     let is_list = |form: &Node| form.kind == Kind::List;

@@ -134,7 +134,10 @@ impl Editor<'_> {
         let mut kept: Vec<Range<usize>> = Vec::new();
         for id in self.tree.ids().skip(1) {
             let node = self.tree.node(id);
-            if node.end <= region.start || region.end <= node.start || region.start <= node.start && node.end <= region.end {
+            if node.end <= region.start
+                || region.end <= node.start
+                || region.start <= node.start && node.end <= region.end
+            {
                 continue;
             }
             let ends: [Range<usize>; 2] = match node.kind {
@@ -151,7 +154,8 @@ impl Editor<'_> {
         kept.sort_by_key(|range| range.start);
         let mut by: String = kept.iter().map(|range| &text[range.clone()]).collect();
         let new = self.without(&region, &by);
-        let comment = self.tree.path(region.start, true).into_iter().any(|id| self.tree.node(id).kind == Kind::LineComment);
+        let comment =
+            self.tree.path(region.start, true).into_iter().any(|id| self.tree.node(id).kind == Kind::LineComment);
         let next = text[region.end..].lines().next().unwrap_or_default().trim_start();
         if comment && text[region.clone()].contains('\n') && !next.is_empty() && !next.starts_with(';') {
             by.insert(0, '\n');
@@ -189,7 +193,8 @@ impl Editor<'_> {
             at..at + length
         };
         let broken = |text: &str| Scan::of(text).broken().count();
-        let sound = !range.is_empty() && !self.would_comment_out(&range) && broken(&self.without(&range, "")) <= broken(text);
+        let sound =
+            !range.is_empty() && !self.would_comment_out(&range) && broken(&self.without(&range, "")) <= broken(text);
         if sound { Self::deletion(range, String::new()) } else { None }
     }
 

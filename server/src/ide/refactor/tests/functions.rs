@@ -100,8 +100,7 @@ fn the_body_of_a_function_takes_the_place_of_a_call() {
         (
             "(defmacro f (x) x)\n(defun k () (‸f 1))",
             expect![[r#"
-                Inline this call of f
-                refused: f is defined by defmacro
+                not offered: ["extract-variable", "extract-function"]
             "#]],
         ),
         (
@@ -123,8 +122,7 @@ fn the_body_of_a_function_takes_the_place_of_a_call() {
         (
             "(defun f (x) x)\n(defun k () '(‸f 1))",
             expect![[r#"
-                Inline this call of f
-                refused: it is data there, and not code
+                not offered: ["extract-variable", "extract-function"]
             "#]],
         ),
     ] {
