@@ -241,6 +241,14 @@ impl<'a> Lines<'a> {
         }
     }
 
+    /// The comment behind an element of a list, on the line on which the element ends.
+    pub(super) fn comment_behind(&self, list: NodeId, element: NodeId) -> Option<NodeId> {
+        let children = self.tree.children(list);
+        let next = *children.get(children.partition_point(|id| *id <= element))?;
+        let (end, comment) = (self.tree.node(element).end, self.tree.node(next));
+        (comment.kind == Kind::LineComment && self.line(end) == self.line(comment.start)).then_some(next)
+    }
+
     /// The last `&key` or the like among the first elements of a list.
     pub(super) fn lambda_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
         let mut data = self.data.borrow_mut();

@@ -11,6 +11,8 @@ const LEVELS: usize = 6;
 /// The number of arguments before which features (`#+x`) are counted: no operator has more that
 /// are indented in their own ways.
 const COUNTED: usize = 8;
+/// The number of bytes that are gone over for what a line begins with behind parentheses.
+const MOST_CLOSING: usize = 200;
 
 /// The column of a line that begins at `at` in a list.
 pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) -> usize {
@@ -139,12 +141,10 @@ impl Line<'_, '_> {
                 None => self.column_of(first),
             };
         }
-        let text = self.tree.text.as_bytes();
-        let mut at = self.lines.first[line];
-        while at < last && matches!(text[at], b')' | b' ' | b'\t') {
-            at += 1;
-        }
-        self.lines.column(at)
+        let (first, text) = (self.lines.first[line], self.tree.text.as_bytes());
+        let closing =
+            text[first..last].iter().take(MOST_CLOSING).take_while(|byte| matches!(byte, b')' | b' ' | b'\t'));
+        self.lines.column(first + closing.count())
     }
 
     /// The number of data before a place in a list, as the reader would count them if `#+x` were
@@ -364,18 +364,19 @@ impl Line<'_, '_> {
 
     /// As arguments of a function: below the first one.
     fn as_call(&self) -> Option<usize> {
-        let node = self.tree.node(self.list);
-        let behind = self.tree.text[node.inner..].trim_start_matches([' ', '\t']);
-        if behind.starts_with([';', '\n', '\r']) {
+        let first = *self.before.first()?;
+        let children = self.tree.children(self.list);
+        let line = self.lines.line(self.start(self.list));
+        let commented = children.first().is_some_and(|child| self.tree.node(*child).kind == Kind::LineComment);
+        if commented || self.lines.line(self.start(first)) != line {
             return Some(self.open + 1);
         }
-        let first = *self.before.first()?;
         if let Some(second) = self.before.get(1) {
             return Some(self.column_of(*second));
         }
         let end = self.tree.node(first).end;
-        let comment = self.tree.text[end..].trim_start_matches([' ', '\t']).starts_with(';');
-        comment.then(|| self.lines.column(end) + 1)
+        let comment = self.lines.comment_behind(self.list, first);
+        comment.map(|_| self.lines.column(end) + 1)
     }
 }
 

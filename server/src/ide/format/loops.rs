@@ -45,6 +45,8 @@ const CONTINUED: [&str; 33] = [
 ];
 /// The number of lines above that are looked at for the clause that `and` goes on with.
 const ABOVE: usize = 40;
+/// The number of blanks behind a word that are gone over.
+const MOST_BLANKS: usize = 500;
 
 /// The column of a line that begins at `at` in a `loop`; `last`: the first byte of the last datum
 /// before it there.
@@ -54,22 +56,22 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usi
     let open = lines.column(node.inner - 1);
     let elements = tree.element_list(list);
     let Some(&head) = elements.first() else { return open + 1 };
-    let behind = past_blanks(tree.text, tree.node(head).end);
-    let commented = tree.text[behind..].starts_with(';');
-    let beside = |id: &NodeId| commented || lines.same_line(head, *id);
-    let first = elements.get(1);
-    if first.is_none_or(|first| byte(tree.text, tree.node(*first).start) == Some(b'(')) {
-        return if first.is_none_or(beside) { open + "(loop ".len() } else { open + 2 };
+    let comment = lines.comment_behind(list, head);
+    let first = elements.get(1).copied();
+    let beside = comment.or(first.filter(|first| lines.same_line(head, *first)));
+    if first.is_none_or(|first| byte(tree.text, tree.node(first).start) == Some(b'(')) {
+        return if first.is_none() || beside.is_some() { open + "(loop ".len() } else { open + 2 };
     }
     // The first clause, which the others are indented by.
-    let begin = if is_end_of_line(tree.text, behind) {
-        let next = lines.line(behind) + 1;
-        if lines.line(at) <= next {
-            return open + 2;
+    let begin = match beside {
+        Some(beside) => tree.node(beside).start,
+        None => {
+            let next = lines.line(tree.node(head).end) + 1;
+            if lines.line(at) <= next {
+                return open + 2;
+            }
+            lines.first[next]
         }
-        lines.first[next]
-    } else {
-        behind
     };
     let context = Context::of(lines, begin, last);
     let rest = &tree.text[at..];
@@ -77,7 +79,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usi
     match byte(tree.text, at) {
         Some(b'(') => context.body,
         Some(b';' | b'\n' | b'\r' | b')') | None if context.in_body => context.body,
-        Some(b';') => trailing_comment(lines, last, elements, at).unwrap_or(context.clause),
+        Some(b';') => trailing_comment(lines, list, at).unwrap_or(context.clause),
         _ if CONTINUED.contains(&name.as_str()) && !rest.starts_with(':') => context.continued,
         _ if name == "and" => joined(lines, begin, at, context.body).unwrap_or(context.clause),
         _ => context.clause,
@@ -157,13 +159,11 @@ fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> 
     None
 }
 
-/// The column of a comment behind the last datum, on its line.
-fn trailing_comment(lines: &Lines, last: usize, elements: &[NodeId], at: usize) -> Option<usize> {
-    let tree = lines.tree;
-    let before = &elements[..elements.partition_point(|id| tree.node(*id).start < at)];
-    let end = before.last().map(|id| tree.node(*id).end).filter(|end| *end > last)?;
-    let behind = past_blanks(tree.text, end);
-    tree.text[behind..].starts_with(';').then(|| lines.column(behind))
+/// The column of a comment behind the last datum, on the line on which it ends.
+fn trailing_comment(lines: &Lines, list: NodeId, at: usize) -> Option<usize> {
+    let elements = lines.tree.element_list(list);
+    let last = *elements[..elements.partition_point(|id| lines.tree.node(*id).start < at)].last()?;
+    lines.comment_behind(list, last).map(|comment| lines.column(lines.tree.node(comment).start))
 }
 
 fn byte(text: &str, at: usize) -> Option<u8> {
@@ -171,7 +171,7 @@ fn byte(text: &str, at: usize) -> Option<u8> {
 }
 
 fn past_blanks(text: &str, at: usize) -> usize {
-    at + text.as_bytes()[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+    at + text.as_bytes()[at..].iter().take(MOST_BLANKS).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 fn is_end_of_line(text: &str, at: usize) -> bool {
