@@ -127,8 +127,8 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
         }));
     }
     let mut known = HashMap::new();
-    // Lists to be selected, conditionals and bindings, and names of variables.
-    let mut places: [Vec<(usize, Span)>; 3] = Default::default();
+    // Lists to be selected, conditionals and bindings, names of variables, and heads of lists.
+    let mut places: [Vec<(usize, Span)>; 4] = Default::default();
     let mut documents = Vec::new();
     for file in &files {
         let text = decode(std::fs::read(file)?);
@@ -141,6 +141,7 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
             let number = documents.len();
             places[0].push((number, Span { start: at(node.start), end: at(node.end) }));
             let cursor = |byte: usize| (number, Span { start: at(byte), end: at(byte) });
+            places[3].push(cursor(node.inner));
             match tree.operator(id).as_deref() {
                 Some("if" | "when" | "unless" | "cond") => places[1].push(cursor(node.start + 1)),
                 Some("let" | "let*") => {
@@ -209,7 +210,7 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
             );
             let names: Vec<String> = new
                 .lines()
-                .filter(|_| offer.id == "extract-function")
+                .filter(|_| matches!(offer.id, "extract-function" | "local-to-definition"))
                 .take(1)
                 .filter_map(|line| line.split_whitespace().nth(1).map(string))
                 .collect();

@@ -174,10 +174,14 @@ fn indentation_beside_emacs() -> Result<()> {
             continue;
         }
         let tree = Tree::parse(&ours);
-        let width = |line: &str| line.len() - line.trim_start().len();
+        // Emacs leaves the tabs of a line that begins where it should.
+        let column = |line: &str| {
+            let blank = line.chars().take_while(|char| char.is_whitespace());
+            blank.fold(0, |column, char| if char == '\t' { column / 8 * 8 + 8 } else { column + 1 })
+        };
         let mut at = 0;
         for (number, (own, their)) in our_lines.iter().zip(&their_lines).enumerate() {
-            let start = at + width(own);
+            let start = at + own.len() - own.trim_start().len();
             at += own.len() + 1;
             let path = tree.path(start, false);
             if own.trim().is_empty() || path.len() < 2 || own.trim() != their.trim() {
@@ -186,7 +190,7 @@ fn indentation_beside_emacs() -> Result<()> {
             let first = ours[..tree.node(path[1]).start].matches('\n').count();
             let (Some(our_first), Some(their_first)) = (our_lines.get(first), their_lines.get(first)) else { continue };
             all += 1;
-            if width(own) + width(their_first) == width(their) + width(our_first) {
+            if column(own) + column(their_first) == column(their) + column(our_first) {
                 same += 1;
                 continue;
             }
@@ -194,7 +198,13 @@ fn indentation_beside_emacs() -> Result<()> {
             let example = || {
                 let from = number.saturating_sub(6).max(first);
                 let shown: Vec<&str> = our_lines[from..=number].to_vec();
-                format!("{original}:{}: ours {}, theirs {}\n{}", number + 1, width(own), width(their), shown.join("\n"))
+                format!(
+                    "{original}:{}: ours {}, theirs {}\n{}",
+                    number + 1,
+                    column(own),
+                    column(their),
+                    shown.join("\n")
+                )
             };
             let entry = differing.entry(operator).or_insert_with(|| (0, example()));
             entry.0 += 1;

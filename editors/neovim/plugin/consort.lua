@@ -41,6 +41,7 @@ vim.api.nvim_create_autocmd('LspAttach', {
       callback = function() require('consort.context').moved() end,
     })
     require('consort.context').moved()
+    if vim.g.consort_strict == true then require('consort.strict').use(event.buf) end
     require('consort.indent').use(event.buf)
     require('consort.disk').follow(event.buf)
     require('consort.differences').follow(client, event.buf)

@@ -23,7 +23,7 @@ import { complain, isLisp, SELECTOR, Server } from './server.js'
 import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
 import { currentPackage, showMenu, StatusBar } from './status.js'
-import { ACTIONS, structure } from './structure.js'
+import { ACTIONS, deleteStrictly, structure } from './structure.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
 import { registerIndentation } from './typing.js'
@@ -258,7 +258,10 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     const name = await vscode.window.showInputBox({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
     if (name !== undefined && name !== '') await goToSymbol(server, name).catch(complain)
   })
-  for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) command(`structure.${action}`, () => structure(server, action))
+  for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) {
+    const strict = action === 'deleteForward' || action === 'deleteBackward'
+    command(`structure.${action}`, () => strict ? deleteStrictly(server, action) : structure(server, action))
+  }
   command('copyAgentConfiguration', () => copyConfiguration(context, server))
   command('refresh', () => {
     systems.refresh()

@@ -4,6 +4,7 @@ import * as vscode from 'vscode'
 import { plainRange, toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'
 import type { Structure } from './lsp_ext.js'
+import { isPlain } from './plain.js'
 import { complain, type Server } from './server.js'
 
 /** The actions of `consort.structure`, and what they are called in the palette. */
@@ -19,6 +20,12 @@ export const ACTIONS = {
   dragBackward: 'Drag the Form Backward',
   transpose: 'Transpose Forms',
   killSexp: 'Kill the Form',
+  killLine: 'Kill to the End of the Line or the List',
+  deleteForward: 'Delete the Next Character, Strictly',
+  deleteBackward: 'Delete the Previous Character, Strictly',
+  split: 'Split the List or String',
+  join: 'Join the Lists or Strings',
+  convolute: 'Convolute the Lists',
   select: 'Select the Form, Then the Next Larger',
   selectContract: 'Select the Next Smaller Form',
   moveForward: 'Go behind the Next Form',
@@ -26,6 +33,29 @@ export const ACTIONS = {
   moveUp: 'Go before the List',
   moveDown: 'Go into the Next List',
 } as const
+
+/** The commands of VS Code that delete as these do, where nothing can be unbalanced. */
+const PLAIN = { deleteForward: 'deleteRight', deleteBackward: 'deleteLeft' } as const
+
+/** Keys that are held down come faster than answers: each waits for the one before. */
+let before: Promise<void> = Promise.resolve()
+
+/** Deletes a character or the selection; lists, strings and comments stay whole. */
+export function deleteStrictly(server: Server, action: keyof typeof PLAIN): Promise<void> {
+  before = before.then(async () => {
+    const editor = lispEditor()
+    if (editor === undefined) return
+    const plain = editor.selections.every((selection) => {
+      if (!selection.isEmpty) return false
+      const { text } = editor.document.lineAt(selection.active.line)
+      const at = action === 'deleteForward' ? selection.active.character : selection.active.character - 1
+      return isPlain(text, at)
+    })
+    if (plain) await vscode.commands.executeCommand(PLAIN[action])
+    else await structure(server, action)
+  })
+  return before
+}
 
 export async function structure(server: Server, action: keyof typeof ACTIONS): Promise<void> {
   const editor = lispEditor()

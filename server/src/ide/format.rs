@@ -1,10 +1,12 @@
 //! Indentation by the conventions of Common Lisp. Changes only white space at the start of lines,
 //! and never inside a string, a comment or a symbol, so the reader reads the same data.
 
+mod around;
 mod columns;
 mod loops;
 pub mod roles;
 pub mod rules;
+mod specs;
 pub mod user_rules;
 
 use std::cell::RefCell;
@@ -14,8 +16,7 @@ use std::ops::Range;
 use crate::text::stop;
 use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
 use columns::Columns;
-use loops::Clauses;
-use roles::{Role, Roles};
+use roles::Roles;
 use rules::Bodies;
 
 /// The editor's formatting options.
@@ -82,16 +83,16 @@ fn white(columns: usize, options: Options) -> String {
 
 /// The lines of a text, as they are indented so far.
 pub(super) struct Lines<'a> {
-    tree: &'a Tree<'a>,
-    roles: &'a Roles<'a>,
+    pub(super) tree: &'a Tree<'a>,
+    pub(super) roles: &'a Roles<'a>,
     columns: Columns<'a>,
     /// Cached data of lists whose elements span many lines.
     data: RefCell<HashMap<NodeId, Keywords>>,
-    clauses: RefCell<HashMap<NodeId, Clauses>>,
+    pairs: RefCell<HashMap<NodeId, Pairs>>,
     /// The first byte of each line.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     /// The first byte of each line that is no space or tab.
-    first: Vec<usize>,
+    pub(super) first: Vec<usize>,
     /// The column of that byte, as it will be.
     indent: Vec<usize>,
     /// A string, a comment or a symbol goes on there.
@@ -103,7 +104,15 @@ pub(super) struct Lines<'a> {
 struct Keywords {
     /// The number of elements processed so far.
     seen: usize,
-    last: Option<usize>,
+    last: Option<NodeId>,
+}
+
+/// The first keywords of a list at even and at odd places.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pairs {
+    /// The number of elements processed so far.
+    seen: usize,
+    first: [Option<NodeId>; 2],
 }
 
 impl<'a> Lines<'a> {
@@ -128,11 +137,11 @@ impl<'a> Lines<'a> {
                 protected[from..to].fill(true);
             }
         }
-        let (data, clauses) = Default::default();
-        Lines { tree, roles, columns, data, clauses, starts, first, indent, protected }
+        let (data, pairs) = Default::default();
+        Lines { tree, roles, columns, data, pairs, starts, first, indent, protected }
     }
 
-    fn line(&self, at: usize) -> usize {
+    pub(super) fn line(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at) - 1
     }
 
@@ -142,10 +151,6 @@ impl<'a> Lines<'a> {
         let (from, column) =
             if self.protected[line] { (self.starts[line], 0) } else { (self.first[line].min(at), self.indent[line]) };
         self.columns.column(from, column, at)
-    }
-
-    pub(super) fn column_of(&self, id: NodeId) -> usize {
-        self.column(self.tree.node(id).start)
     }
 
     /// The column of a byte, as it is.
@@ -158,13 +163,7 @@ impl<'a> Lines<'a> {
         self.line(self.tree.node(first).start) == self.line(self.tree.node(second).start)
     }
 
-    /// The column of the first token of the line on which a node begins.
-    pub(super) fn column_of_line(&self, id: NodeId) -> usize {
-        let line = self.line(self.tree.node(id).start);
-        if self.protected[line] { self.column_of(id) } else { self.indent[line] }
-    }
-
-    pub(super) fn begins_line(&self, id: NodeId) -> bool {
+    fn begins_line(&self, id: NodeId) -> bool {
         let start = self.tree.node(id).start;
         self.first[self.line(start)] == start
     }
@@ -222,118 +221,59 @@ impl<'a> Lines<'a> {
         {
             let of_code = !self.begins_line(above) || self.old_column(self.tree.node(above).start) >= FAR;
             if of_code {
-                return Some(self.column_of(above));
+                return Some(self.column(self.tree.node(above).start));
             }
         }
         (column >= FAR).then_some(column)
     }
 
     fn column_in(&self, container: NodeId, at: usize, bodies: &Bodies) -> usize {
+        // A guarded datum is in the list around.
+        let mut container = container;
+        while self.tree.node(container).kind == Kind::Guarded {
+            container = self.tree.node(container).parent;
+        }
         let node = self.tree.node(container);
         match node.kind {
             Kind::Root => 0,
-            Kind::List => self.column_in_list(container, at, bodies),
+            Kind::List => around::column(self, container, at, bodies),
             _ => self.column(node.start),
         }
     }
 
-    fn column_in_list(&self, list: NodeId, at: usize, bodies: &Bodies) -> usize {
-        let tree = self.tree;
-        let node = tree.node(list);
-        let open = self.column(node.start);
-        let elements = tree.element_list(list);
-        let (before, behind) = elements.split_at(elements.partition_point(|id| tree.node(*id).start < at));
-        let next = behind.first().copied().filter(|id| tree.node(*id).start == at);
-        let Some(&head) = before.first() else { return open + (node.inner - node.start) };
-        let role = self.roles.role(list);
-        let Some(operator) = self.roles.operator(list).filter(|_| role != Role::Data) else {
-            return self.column_in_data(list, before, next).unwrap_or_else(|| self.column_of(head));
-        };
-        let number = before.len();
-        let body = |arguments: usize| if number <= arguments { open + 4 } else { open + 2 };
-        // Behind a first statement that stands beside the operator.
-        let statement = |arguments: usize| match before {
-            [_, first, .., last] if number > arguments + 1 && self.same_line(head, *last) => self.column_of(*first),
-            [_, only] if number > arguments + 1 && self.same_line(head, *only) => self.column_of(*only),
-            _ => body(arguments),
-        };
-        match role {
-            Role::Clause => return open + 1,
-            Role::Binding if number == 1 => return open + 2,
-            Role::Function => return body(1),
-            Role::Method => return body(self.roles.lambda_list_at(list)),
-            Role::Data | Role::Code | Role::Binding => {}
-        }
-        match operator {
-            _ if bodies.is_wanted(operator) => bodies.get(operator).map_or(open + 2, body),
-            _ if tree.text_of(head).starts_with(':') => self.as_call(open, before, next),
-            "cond" => before.get(1).map_or(open + 2, |clause| self.column_of(*clause)),
-            "unwind-protect" if number == 1 => open + 5,
-            "multiple-value-bind" | "with-slots" | "with-accessors" | "defclass" | "define-condition"
-                if number == 1 =>
-            {
-                open + 6
-            }
-            "loop" => loops::column(self, list, before, next),
-            "defmethod" => body(self.roles.lambda_list_at(list)),
-            "tagbody" | "prog" | "prog*" => {
-                let arguments = usize::from(operator != "tagbody");
-                let is_tag = next.is_some_and(|next| tree.node(next).kind == Kind::Atom);
-                if number <= arguments {
-                    open + 4
-                } else if is_tag {
-                    open + 1
-                } else {
-                    open + 3
-                }
-            }
-            _ if number == 2 && bodies.is_guessed_definer(operator) => {
-                let is_list = next.is_some_and(|next| tree.node(tree.datum(next)).kind == Kind::List);
-                if is_list { open + 4 } else { open + 2 }
-            }
-            _ => match bodies.get(operator) {
-                Some(arguments) if bodies.aligns_statements(operator) => statement(arguments),
-                Some(arguments) => body(arguments),
-                None => self.as_call(open, before, next),
-            },
-        }
+    /// The comment behind an element of a list, on the line on which the element ends.
+    pub(super) fn comment_behind(&self, list: NodeId, element: NodeId) -> Option<NodeId> {
+        let children = self.tree.children(list);
+        let next = *children.get(children.partition_point(|id| *id <= element))?;
+        let (end, comment) = (self.tree.node(element).end, self.tree.node(next));
+        (comment.kind == Kind::LineComment && self.line(end) == self.line(comment.start)).then_some(next)
     }
 
-    /// In a lambda list, below the parameter behind the last `&key` or the like.
-    fn column_in_data(&self, list: NodeId, before: &[NodeId], next: Option<NodeId>) -> Option<usize> {
-        let is_keyword = |id: &NodeId| self.tree.text_of(*id).starts_with('&');
-        if next.as_ref().is_some_and(is_keyword) {
-            return None;
-        }
-        let keyword = {
-            let mut data = self.data.borrow_mut();
-            let known = data.entry(list).or_default();
-            if let Some(at) = before.get(known.seen..).unwrap_or_default().iter().rposition(is_keyword) {
-                known.last = Some(known.seen + at);
-            }
+    /// The last `&key` or the like among the first elements of a list.
+    pub(super) fn lambda_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
+        let mut data = self.data.borrow_mut();
+        let known = data.entry(list).or_default();
+        if let Some(behind) = before.get(known.seen..) {
+            let is_keyword = |id: &&NodeId| around::is_keyword(self.tree.text_of(**id));
+            known.last = behind.iter().rfind(is_keyword).copied().or(known.last);
             known.seen = before.len();
-            known.last?
-        };
-        let parameter = *before.get(keyword + 1)?;
-        self.same_line(before[keyword], parameter).then(|| self.column_of(parameter))
-    }
-
-    /// As a call: a keyword stands below the first one of the keywords before it.
-    fn as_call(&self, open: usize, before: &[NodeId], next: Option<NodeId>) -> usize {
-        let is_keyword = |id: &NodeId| self.tree.text_of(*id).starts_with(':');
-        let mut pairs = before.iter().rev().skip(1).step_by(2);
-        match next.filter(is_keyword) {
-            Some(_) => {
-                let first = pairs.by_ref().take_while(|id| is_keyword(id)).last();
-                first.map_or_else(|| self.as_function(open, before), |first| self.column_of(*first))
-            }
-            None => self.as_function(open, before),
         }
+        known.last
     }
 
-    /// Below the first argument; one column in when there is none yet.
-    fn as_function(&self, open: usize, before: &[NodeId]) -> usize {
-        before.get(1).map_or(open + 1, |argument| self.column_of(*argument))
+    /// The first keyword among the elements before a line that is an even number of elements before
+    /// it.
+    pub(super) fn first_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
+        let mut pairs = self.pairs.borrow_mut();
+        let known = pairs.entry(list).or_default();
+        for (index, id) in before.iter().enumerate().skip(known.seen.max(1)) {
+            let first = &mut known.first[index % 2];
+            if first.is_none() && self.tree.text_of(self.tree.unguarded(*id)).starts_with(':') {
+                *first = Some(*id);
+            }
+        }
+        known.seen = known.seen.max(before.len());
+        known.first[before.len() % 2].filter(|first| before.last().is_some_and(|last| first <= last))
     }
 }
 

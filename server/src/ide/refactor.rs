@@ -13,6 +13,8 @@ mod extract_function;
 mod extract_variable;
 mod finish;
 mod inline;
+mod inline_function;
+mod local_functions;
 pub(in crate::ide) mod mentions;
 pub(in crate::ide) mod names;
 mod package_order;
@@ -108,6 +110,8 @@ fn of_code(site: &Site) -> Vec<Planned> {
     all.extend(extract_variable::plan(site));
     all.extend(extract_function::plan(site));
     all.extend(inline::plan(site));
+    all.extend(inline_function::plan(site));
+    all.extend(local_functions::plan(site));
     all.extend(conditionals::plan(site));
     all.extend(bindings::plan(site));
     if let Some(why) = &site.names.unlike {
@@ -178,6 +182,8 @@ struct Request {
     bodies: Bodies,
     /// Other open documents, by URI.
     texts: Vec<(String, Document)>,
+    /// Files that no editor has open, and that define the function called at the selection.
+    closed: Vec<Document>,
 }
 
 impl Request {
@@ -196,6 +202,7 @@ impl Request {
         let (read, package) = (document.clone(), package_at(&document, span.start));
         let index = cursor.context.texts_index().await;
         let others_macros = macros_of_others(cursor, &index, &document, span).await;
+        let closed = closed_definitions(cursor, &index, &document, selection).await;
         let names_index = index.clone();
         let (form, mut bodies, asked, mut names, variables) = on_thread(move || {
             let form = Form::of(&read, span);
@@ -238,7 +245,7 @@ impl Request {
                 None => {}
             }
         }
-        Some(Request { document, form, selection, macros, names, bodies, texts })
+        Some(Request { document, form, selection, macros, names, bodies, texts, closed })
     }
 
     fn site(&self) -> Site<'_> {
@@ -251,6 +258,7 @@ impl Request {
             macros: &self.macros,
             names: &self.names,
             others: &self.texts,
+            closed: &self.closed,
             newline,
         }
     }
@@ -329,6 +337,29 @@ async fn macros_of_others<B: Backend>(
     found
 }
 
+/// The files that no editor has open and that define the function whose call the selection is in.
+async fn closed_definitions<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    document: &Document,
+    selection: Span,
+) -> Vec<Document> {
+    /// The maximum number of files that are read.
+    const FILES: usize = 4;
+    let Some((_, written)) = crate::text::forms::symbol_at(document, selection.start) else { return Vec::new() };
+    let key = definitions::key(&written);
+    let defines = |one: &super::index::Indexed| one.key == key && one.kind() == "function";
+    let mut found = Vec::new();
+    let mut texts = cursor.context.texts().await;
+    for file in index.files.iter().filter(|file| file.open.is_none() && file.definitions.iter().any(defines)) {
+        if found.len() == FILES {
+            break;
+        }
+        found.extend(texts.get(&file.path).await.map(|text| text.document.clone()));
+    }
+    found
+}
+
 /// The macros that a text defines, for [`Evaluated`].
 pub(in crate::ide) struct OwnMacros(Macros, Names);
 
@@ -369,7 +400,9 @@ impl<'a> Evaluated<'a> {
     pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> Evaluated<'a> {
         let selection = Span { start: form.span.start, end: form.span.start };
         let (macros, names, scopes) = (&macros.0, &macros.1, Scopes::of(form));
-        Evaluated { site: Site { document, form, scopes, selection, macros, names, others: &[], newline: "\n" } }
+        Evaluated {
+            site: Site { document, form, scopes, selection, macros, names, others: &[], closed: &[], newline: "\n" },
+        }
     }
 
     /// Returns true if the last list of `path` is evaluated, and its operator is no local function.

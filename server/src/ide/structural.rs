@@ -4,6 +4,8 @@
 //! An action that would leave the text less balanced, or would run two tokens into one, does
 //! nothing.
 
+mod strict;
+
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -53,6 +55,19 @@ pub enum Action {
     MoveUp,
     /// Moves into the next list.
     MoveDown,
+    /// Deletes the character behind the cursor, or the selection, and leaves all lists, strings and
+    /// comments whole.
+    DeleteForward,
+    /// The same of the character before the cursor.
+    DeleteBackward,
+    /// Deletes to the end of the line, but not beyond the end of the list.
+    KillLine,
+    /// Makes two lists or strings of the one around the cursor.
+    Split,
+    /// Makes one list or string of the two beside the cursor.
+    Join,
+    /// Puts the list around the list around the cursor into it.
+    Convolute,
 }
 
 impl Action {
@@ -102,7 +117,16 @@ pub fn act(text: &str, selection: Range<usize>, action: Action) -> Option<Outcom
         SelectionAfter::At(range) => range,
     };
     let outcome = Outcome { edits, selection };
-    let killed = matches!(action, Action::KillSexp | Action::Raise);
+    let killed = matches!(
+        action,
+        Action::KillSexp
+            | Action::Raise
+            | Action::DeleteForward
+            | Action::DeleteBackward
+            | Action::KillLine
+            | Action::Split
+            | Action::Join
+    );
     is_sound(&scan, text, &new, killed).then_some(outcome)
 }
 
@@ -185,6 +209,12 @@ impl Editor<'_> {
             Action::MoveBackward => self.move_to(self.backward()),
             Action::MoveUp => self.move_to(self.list().map(|list| self.tree.node(list).start)),
             Action::MoveDown => self.move_to(self.down()),
+            Action::DeleteForward => self.delete_one(true),
+            Action::DeleteBackward => self.delete_one(false),
+            Action::KillLine => self.kill_line(),
+            Action::Split => self.split(),
+            Action::Join => self.join(),
+            Action::Convolute => self.convolute(),
         }
     }
 

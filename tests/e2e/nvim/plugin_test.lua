@@ -477,6 +477,33 @@ T.it('structure is edited by the server\'s scanner', function()
   T.eq('(list (double 21) "𝄞")', vim.fn.getline(7))
 end)
 
+T.it('with the strict keys a deletion leaves lists and strings whole', function()
+  require('consort.strict').use(vim.api.nvim_get_current_buf())
+  local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mtx', false) end
+  local before = vim.fn.getline(7)
+  local row = vim.api.nvim_win_get_cursor(0)[1]
+  to(7, 6) -- on the second parenthesis
+  press('x')
+  T.eq('(list (double 21) "𝄞")', vim.fn.getline(7))
+  T.eq({ 7, 7 }, vim.api.nvim_win_get_cursor(0))
+  press('x')
+  T.eq('(list (ouble 21) "𝄞")', vim.fn.getline(7))
+  press('D')
+  T.eq('(list () "𝄞")', vim.fn.getline(7))
+  T.eq('ouble 21', vim.fn.getreg('"'))
+  press('x')
+  T.eq('(list  "𝄞")', vim.fn.getline(7))
+  press('d0')
+  T.eq('( "𝄞")', vim.fn.getline(7))
+  press('A<BS><BS><BS><Esc>')
+  T.eq('( "")', vim.fn.getline(7))
+  vim.api.nvim_buf_set_lines(0, 6, 7, false, { before })
+  vim.api.nvim_win_set_cursor(0, { row, 0 })
+  for _, keys in ipairs({ 'x', 'X', 'D', 'd', 'dd' }) do vim.keymap.del('n', keys, { buffer = true }) end
+  for _, keys in ipairs({ 'x', 'd' }) do vim.keymap.del('x', keys, { buffer = true }) end
+  for _, keys in ipairs({ '<BS>', '<C-h>', '<Del>' }) do vim.keymap.del('i', keys, { buffer = true }) end
+end)
+
 T.it('what uses the definition at the cursor is named, compiled or left alone', function()
   vim.cmd('Consort eval (defun fixture::double (x) (* 2 x))')
   T.wait('the definition', float_text, last_said)

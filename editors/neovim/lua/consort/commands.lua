@@ -132,7 +132,7 @@ M.table = {
     about = 'edit the structure',
     choices = {
       'slurpForward', 'slurpBackward', 'barfForward', 'barfBackward', 'raise', 'wrap', 'splice', 'dragForward', 'dragBackward',
-      'killSexp', 'transpose', 'moveForward', 'moveBackward', 'moveUp', 'moveDown',
+      'killSexp', 'killLine', 'split', 'join', 'convolute', 'transpose', 'moveForward', 'moveBackward', 'moveUp', 'moveDown',
     },
     run = function(rest) require('consort.structure').act(rest) end,
   },

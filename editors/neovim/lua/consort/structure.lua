@@ -67,7 +67,7 @@ function M.act(action, register)
   if not result then return end
   local edits = result.edits or {}
   if #edits > 0 then
-    if action == 'killSexp' then vim.fn.setreg(register or '"', taken(client, edits)) end
+    if action == 'killSexp' or action == 'killLine' then vim.fn.setreg(register or '"', taken(client, edits)) end
     vim.lsp.util.apply_text_edits(edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
   end
   if result.selection then
@@ -76,6 +76,33 @@ function M.act(action, register)
     set_cursor(client, start)
   end
   return #edits > 0 or result.selection ~= nil
+end
+
+--- Deletes a range of the buffer, or a character; lists, strings and comments stay whole.
+---@param action 'deleteForward'|'deleteBackward'
+---@param range? integer[] row, column, end row, end column: 0-based bytes, end exclusive
+---@param register? string what is deleted goes there
+---@return boolean? done whether something was deleted
+function M.delete(action, range, register)
+  local client = client_of.need()
+  if not client then return end
+  local place = client_of.place(client)
+  local function position(row, column)
+    local line = vim.api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ''
+    return { line = row, character = vim.str_utfindex(line, client.offset_encoding, math.min(column, #line), false) }
+  end
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  range = range or { row - 1, column, row - 1, column }
+  local selection = { start = position(range[1], range[2]), ['end'] = position(range[3], range[4]) }
+  local result = now(client, 'structure', { uri = place.uri, selection = selection, action = action })
+  if not result then return end
+  local edits = result.edits or {}
+  if #edits > 0 then
+    if register then vim.fn.setreg(register, taken(client, edits)) end
+    vim.lsp.util.apply_text_edits(edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
+  end
+  if result.selection then set_cursor(client, result.selection.start) end
+  return #edits > 0
 end
 
 ---@type { action: string, count: integer, register: string, fresh: boolean }

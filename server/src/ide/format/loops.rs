@@ -1,122 +1,196 @@
-//! The clauses of `loop`.
+//! The clauses of `loop`, as SLIME has them for Emacs.
 
 use super::Lines;
-use crate::text::tree::{NodeId, Tree};
+use crate::text::tree::NodeId;
 
-const CONDITIONS: [&str; 4] = ["when", "if", "unless", "else"];
-const ACTIONS: [&str; 19] = [
-    "collect",
-    "collecting",
-    "append",
-    "appending",
-    "nconc",
-    "nconcing",
-    "count",
-    "counting",
-    "sum",
-    "summing",
-    "maximize",
-    "maximizing",
-    "minimize",
-    "minimizing",
-    "do",
-    "doing",
-    "return",
-    "vconcat",
-    "adjoin",
+/// Words before statements.
+const STATEMENTS: [&str; 4] = ["do", "doing", "initially", "finally"];
+/// Words before a clause that belongs to them.
+const CONDITIONS: [&str; 3] = ["when", "if", "unless"];
+/// Words that go on with a clause.
+const CONTINUED: [&str; 33] = [
+    "from",
+    "upfrom",
+    "downfrom",
+    "to",
+    "upto",
+    "downto",
+    "by",
+    "below",
+    "above",
+    "in",
+    "into",
+    "on",
+    "=",
+    "then",
+    "across",
+    "being",
+    "each",
+    "the",
+    "of",
+    "using",
+    "symbol",
+    "symbols",
+    "present-symbol",
+    "present-symbols",
+    "external-symbol",
+    "external-symbols",
+    "hash-key",
+    "hash-keys",
+    "hash-value",
+    "hash-values",
+    "fixnum",
+    "float",
+    "of-type",
 ];
-const OTHERS: [&str; 14] = [
-    "for",
-    "as",
-    "with",
-    "repeat",
-    "while",
-    "until",
-    "always",
-    "never",
-    "thereis",
-    "initially",
-    "finally",
-    "named",
-    "and",
-    "end",
-];
+/// The number of lines above that are looked at for the clause that `and` goes on with.
+const ABOVE: usize = 40;
+/// The number of blanks behind a word that are gone over.
+const MOST_BLANKS: usize = 500;
 
-fn keyword(tree: &Tree, id: NodeId) -> Option<String> {
-    let name = tree.symbol(id)?.name.to_lowercase();
-    let known = [&CONDITIONS[..], &ACTIONS, &OTHERS].iter().any(|words| words.contains(&name.as_str()));
-    known.then_some(name)
-}
-
-/// The state of a `loop`'s clauses up to a line.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Clauses {
-    /// The number of elements processed so far.
-    seen: usize,
-    /// The last keyword, where it is among the elements.
-    last: Option<(usize, NodeId, String)>,
-    /// The last keyword that begins a line.
-    beginning: Option<NodeId>,
-    /// The last `when`, `if` or `unless`.
-    condition: Option<NodeId>,
-}
-
-impl Clauses {
-    /// Looks at the elements that were not looked at.
-    fn go_on(&mut self, lines: &Lines, before: &[NodeId]) {
-        for (at, id) in before.iter().enumerate().skip(self.seen.max(1)) {
-            let Some(name) = keyword(lines.tree, *id) else { continue };
-            if lines.begins_line(*id) {
-                self.beginning = Some(*id);
-            }
-            if matches!(name.as_str(), "when" | "if" | "unless") {
-                self.condition = Some(*id);
-            }
-            self.last = Some((at, *id, name));
-        }
-        self.seen = before.len();
-    }
-}
-
-/// The column of the first token of a line in an extended `loop`. `before` are the elements
-/// before it, the operator first.
-pub(super) fn column(lines: &Lines, list: NodeId, before: &[NodeId], next: Option<NodeId>) -> usize {
+/// The column of a line that begins at `at` in a `loop`; `last`: the first byte of the last datum
+/// before it there.
+pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usize {
     let tree = lines.tree;
-    let open = lines.column(tree.node(list).start);
-    let commented =
-        lines.tree.children(list).get(1).is_some_and(|second| {
-            lines.tree.is_comment(*second) && lines.same_line(lines.tree.children(list)[0], *second)
-        });
-    let behind = if commented { open + "(loop ".len() } else { open + 2 };
-    let &[head, first, ..] = before else { return behind };
-    let base = if lines.same_line(head, first) { lines.column_of(first) } else { behind };
-    if tree.symbol(first).is_none() {
-        return base;
+    let node = tree.node(list);
+    let open = lines.column(node.inner - 1);
+    let elements = tree.element_list(list);
+    let Some(&head) = elements.first() else { return open + 1 };
+    let comment = lines.comment_behind(list, head);
+    let first = elements.get(1).copied();
+    let beside = comment.or(first.filter(|first| lines.same_line(head, *first)));
+    if first.is_none_or(|first| byte(tree.text, tree.node(first).start) == Some(b'(')) {
+        return if first.is_none() || beside.is_some() { open + "(loop ".len() } else { open + 2 };
     }
-    let mut known = lines.clauses.borrow_mut();
-    let clauses = known.entry(list).or_default();
-    clauses.go_on(lines, before);
-    let line_column = |id: NodeId| if lines.begins_line(id) { lines.column_of(id) } else { base };
-    let last = clauses.last.as_ref();
-    match next.and_then(|id| keyword(tree, id)).as_deref() {
-        Some("and") => clauses.beginning.map_or(base, |id| lines.column_of(id)),
-        Some("else" | "end") => clauses.condition.map_or(base, line_column),
-        Some(word) if ACTIONS.contains(&word) || CONDITIONS.contains(&word) => match last {
-            Some((_, id, name)) if CONDITIONS.contains(&name.as_str()) => line_column(*id) + 2,
-            _ => base,
-        },
-        Some(_) => base,
-        None => match last {
-            Some((at, id, name)) if matches!(name.as_str(), "do" | "doing" | "initially" | "finally") => {
-                match before.get(at + 1) {
-                    Some(form) if lines.same_line(*id, *form) => lines.column_of(*form),
-                    _ if lines.begins_line(*id) => lines.column_of(*id) + 3,
-                    // At the end of a line.
-                    _ => lines.column_of_line(*id) + 2,
+    // The first clause, which the others are indented by.
+    let begin = match beside {
+        Some(beside) => tree.node(beside).start,
+        None => {
+            let next = lines.line(tree.node(head).end) + 1;
+            if lines.line(at) <= next {
+                return open + 2;
+            }
+            lines.first[next]
+        }
+    };
+    let context = Context::of(lines, begin, last);
+    let rest = &tree.text[at..];
+    let name = word(tree.text, at);
+    match byte(tree.text, at) {
+        Some(b'(') => context.body,
+        Some(b';' | b'\n' | b'\r' | b')') | None if context.in_body => context.body,
+        Some(b';') => trailing_comment(lines, list, at).unwrap_or(context.clause),
+        _ if CONTINUED.contains(&name.as_str()) && !rest.starts_with(':') => context.continued,
+        _ if name == "and" => joined(lines, begin, at, context.body).unwrap_or(context.clause),
+        _ => context.clause,
+    }
+}
+
+/// The columns that what is before a line tells.
+struct Context {
+    /// The column of a clause.
+    clause: usize,
+    /// The column of words that go on with a clause.
+    continued: usize,
+    /// The column of statements.
+    body: usize,
+    in_body: bool,
+}
+
+impl Context {
+    fn of(lines: &Lines, begin: usize, last: usize) -> Context {
+        let text = lines.tree.text;
+        let clause = lines.column(begin);
+        let mut found = Context { clause, continued: clause + 2, body: lines.column(last), in_body: true };
+        let line = lines.line(last);
+        let first = lines.first[line];
+        if STATEMENTS.contains(&word(text, last).as_str()) {
+            // The word ends its line, or a comment is behind it.
+            let (own, line_column) = (lines.column(last), lines.column(first));
+            found.body = match past_word(text, last) {
+                Some(behind) => lines.column(behind),
+                None if own != line_column => line_column + 2,
+                None => own + 3,
+            };
+            return found;
+        }
+        let mut at = first.max(begin);
+        while matches!(word(text, at).as_str(), "and" | "else") {
+            match past_word(text, at) {
+                Some(behind) => at = behind,
+                None => {
+                    at = first;
+                    break;
                 }
             }
-            Some((_, id, _)) => line_column(*id) + 2,
-            None => base,
-        },
+        }
+        let name = word(text, at);
+        if byte(text, at) == Some(b'(') {
+            found.body = lines.column(at);
+        } else if STATEMENTS.contains(&name.as_str()) {
+            found.body = past_word(text, at).map_or(found.body, |behind| lines.column(behind));
+        } else {
+            found.in_body = false;
+            found.continued = lines.column(at) + 2;
+            if CONDITIONS.contains(&name.as_str()) || matches!(name.as_str(), "and" | "else") {
+                found.clause = lines.column(at) + 2;
+            }
+        }
+        found
     }
+}
+
+/// The column of the clause that `and` goes on with: of a line above that begins with a word before
+/// the column of statements.
+fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> {
+    let text = lines.tree.text;
+    let line = lines.line(at);
+    for above in (line.saturating_sub(ABOVE)..line).rev() {
+        if lines.starts[above] <= begin {
+            return None;
+        }
+        let first = lines.first[above];
+        if lines.column(first) < body && text[first..].trim_start_matches([':', '#']).starts_with(char::is_alphanumeric)
+        {
+            let behind = if word(text, first) == "else" { past_word(text, first) } else { None };
+            return Some(lines.column(behind.unwrap_or(first)));
+        }
+    }
+    None
+}
+
+/// The column of a comment behind the last datum, on the line on which it ends.
+fn trailing_comment(lines: &Lines, list: NodeId, at: usize) -> Option<usize> {
+    let elements = lines.tree.element_list(list);
+    let last = *elements[..elements.partition_point(|id| lines.tree.node(*id).start < at)].last()?;
+    lines.comment_behind(list, last).map(|comment| lines.column(lines.tree.node(comment).start))
+}
+
+fn byte(text: &str, at: usize) -> Option<u8> {
+    text.as_bytes().get(at).copied()
+}
+
+fn past_blanks(text: &str, at: usize) -> usize {
+    at + text.as_bytes()[at..].iter().take(MOST_BLANKS).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+fn is_end_of_line(text: &str, at: usize) -> bool {
+    matches!(byte(text, at), None | Some(b'\n' | b'\r'))
+}
+
+/// The symbol at a place, in lower case without `:` or `#:` before it.
+fn word(text: &str, at: usize) -> String {
+    const LONGEST: usize = 32;
+    let rest = text[at..].trim_start_matches("#:").trim_start_matches(':');
+    let ends = |char: char| char.is_whitespace() || "()\"';`,".contains(char);
+    rest.chars().take(LONGEST).take_while(|char| !ends(*char)).flat_map(char::to_lowercase).collect()
+}
+
+/// The next thing behind a word on its line.
+fn past_word(text: &str, at: usize) -> Option<usize> {
+    let rest = &text.as_bytes()[at..];
+    let before = rest.iter().take_while(|byte| matches!(byte, b':' | b'#')).count();
+    let length = rest[before..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let behind = past_blanks(text, at + before + length);
+    (!is_end_of_line(text, behind)).then_some(behind)
 }

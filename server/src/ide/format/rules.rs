@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::specs::{self, Method};
 use crate::text::tree::{Kind, ROOT, Tree};
 
 /// The number of arguments before an operator's body; `None` for an operator without body,
@@ -100,23 +101,6 @@ const STANDARD: [(&str, usize); 78] = [
     ("with-standard-io-syntax", 0),
 ];
 
-/// Operators with nothing but arguments before a body, which SLIME's rules tell by a number.
-const ALIGNED: [&str; 13] = [
-    "block",
-    "catch",
-    "eval-when",
-    "locally",
-    "multiple-value-prog1",
-    "prog1",
-    "prog2",
-    "progn",
-    "return",
-    "throw",
-    "unless",
-    "when",
-    "with-standard-io-syntax",
-];
-
 impl Bodies {
     /// The rules of the text's own macros, from the position of `&body` in their lambda lists.
     pub fn of(tree: &Tree) -> Bodies {
@@ -166,11 +150,6 @@ impl Bodies {
         self.wanted.insert(name.to_lowercase(), body);
     }
 
-    /// Returns true if a rule of the person's says how the operator is indented.
-    pub fn is_wanted(&self, name: &str) -> bool {
-        self.wanted.contains_key(name)
-    }
-
     /// Records the image's answer about a name.
     pub fn learn(&mut self, written: &str, body: Body) {
         if let Some(symbol) = crate::text::names::symbol(written) {
@@ -197,21 +176,21 @@ impl Bodies {
         }
     }
 
-    /// Returns true if statements stand below a first one that is beside the operator.
-    pub fn aligns_statements(&self, name: &str) -> bool {
-        let known = |bodies: &HashMap<String, Body>| bodies.get(name).is_some_and(Option::is_some);
-        known(&self.own) || known(&self.live) || ALIGNED.contains(&name)
+    /// How the arguments of an operator are indented; `keyword`: it is written as a keyword.
+    pub(super) fn method(&self, name: &str, keyword: bool) -> Option<Method> {
+        let known = |bodies: &HashMap<String, Body>| bodies.get(name).copied().flatten().map(Method::Number);
+        let wanted = self.wanted.get(name).copied().map(Method::Number);
+        let guessed = || (!self.is_plain(name) && name_tells_clause(name)).then_some(Method::Number(1));
+        wanted
+            .or_else(|| known(&self.own))
+            .or_else(|| specs::of(name, keyword))
+            .or_else(|| known(&self.live))
+            .or_else(guessed)
     }
 
-    /// Returns true if nothing but its name tells that the operator is a definer: a list behind the
-    /// defined name may be a lambda list.
-    pub fn is_guessed_definer(&self, name: &str) -> bool {
-        let known = |bodies: &HashMap<String, Body>| bodies.get(name).is_some_and(Option::is_some);
-        is_definer(name)
-            && !self.wanted.contains_key(name)
-            && !known(&self.own)
-            && !known(&self.live)
-            && STANDARD.binary_search_by(|(known, _)| (*known).cmp(name)).is_err()
+    /// Returns true if an operator is known to have no body.
+    pub(super) fn is_plain(&self, name: &str) -> bool {
+        self.own.get(name).or_else(|| self.live.get(name)) == Some(&None)
     }
 }
 
@@ -240,15 +219,24 @@ fn before_body(lambda_list: &[String]) -> Body {
 }
 
 /// As SLIME tells a definer.
-fn is_definer(name: &str) -> bool {
+pub(super) fn is_definer(name: &str) -> bool {
     name.starts_with("def") && !["default", "definition", "definer"].iter().any(|other| name.starts_with(other))
 }
 
+/// Returns true if an operator of this name has a body behind one argument, if that is a list.
+pub(super) fn takes_body(name: &str) -> bool {
+    ["with-", "without-", "do-"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns true for the names of conditionals that bind: `when-let`, `if-let`.
+fn name_tells_clause(name: &str) -> bool {
+    name.starts_with("when-") || name.starts_with("if-let")
+}
+
 fn by_name(name: &str) -> Body {
-    let starts = |prefix: &str| name.starts_with(prefix);
-    if is_definer(name) || starts("with-") || starts("do-") || starts("when-") || starts("if-let") {
+    if is_definer(name) || name.starts_with("with-") || name.starts_with("do-") || name_tells_clause(name) {
         Some(1)
-    } else if starts("without-") {
+    } else if name.starts_with("without-") {
         Some(0)
     } else {
         None

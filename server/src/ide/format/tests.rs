@@ -30,7 +30,7 @@ fn definitions_and_bodies() {
         r#"
 (defun f (a b
           &key c
-               d
+            d
           &aux e)
   "Doc."
   (let ((x 1)

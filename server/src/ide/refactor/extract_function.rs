@@ -105,7 +105,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
 }
 
 /// Refuses what means something else in another function.
-fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
+pub(super) fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
     if node.prefix == Prefix::Quote {
         return Ok(());
     }
@@ -134,7 +134,7 @@ fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
 }
 
 /// The operator of a form whose code may run when the text is compiled, or has macros of its own.
-fn has_own_meaning(site: &Site, node: &Node) -> Option<String> {
+pub(super) fn has_own_meaning(site: &Site, node: &Node) -> Option<String> {
     let operator = site.form.operator(node)?;
     matches!(operator.as_str(), "eval-when" | "macrolet" | "symbol-macrolet" | "load-time-value").then_some(operator)
 }
@@ -173,7 +173,7 @@ fn occurs_outside(site: &Site, nodes: &[Node], name: &str, span: Span) -> bool {
 }
 
 /// Refuses assignments to variables that are bound outside of the selection.
-fn may_assign(site: &Site, node: &Node, span: Span) -> Result<(), String> {
+pub(super) fn may_assign(site: &Site, node: &Node, span: Span) -> Result<(), String> {
     let mut found = Vec::new();
     assignments(site, node, &mut found);
     for name in found {
@@ -207,15 +207,27 @@ fn function_name(site: &Site) -> String {
         Some(name) if !name.contains('|') => format!("{name}-part"),
         _ => "extracted".to_owned(),
     };
-    let taken = |name: &str| !definitions::named(site.document, &definitions::key(name)).is_empty();
+    let fresh = |name: &str| site.fresh(name, false).eq_ignore_ascii_case(name);
+    free_among(site, &base, |name| fresh(name) && !is_defined(site, name))
+}
+
+fn is_defined(site: &Site, name: &str) -> bool {
+    !definitions::named(site.document, &definitions::key(name)).is_empty()
+}
+
+/// A name for a definition, `wanted` itself if nothing else has it.
+pub(super) fn free_name(site: &Site, wanted: &str) -> String {
+    free_among(site, wanted, |name| !site.names.is_operator(name) && !is_defined(site, name))
+}
+
+fn free_among(site: &Site, base: &str, free: impl Fn(&str) -> bool) -> String {
     let numbered = (2..100).map(|number| format!("{base}-{number}"));
-    let mut all = std::iter::once(base.clone()).chain(numbered);
-    let free = all.find(|name| !taken(name) && site.fresh(name, false).eq_ignore_ascii_case(name));
-    site.cased(&free.unwrap_or(base))
+    let mut all = std::iter::once(base.to_owned()).chain(numbered);
+    site.cased(&all.find(|name| free(name)).unwrap_or_else(|| base.to_owned()))
 }
 
 /// The start of the line of the top-level form, or of the comments right above it.
-fn before_definition(site: &Site) -> Result<usize, String> {
+pub(super) fn before_definition(site: &Site) -> Result<usize, String> {
     let text = site.document.text();
     let start = site.form.span.start;
     let mut line = text.char_to_line(start);

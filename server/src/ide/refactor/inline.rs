@@ -112,7 +112,7 @@ fn defines_at_top(site: &Site, form: &Node) -> bool {
         || !PLAIN.contains(&operator.as_str()) && site.macros.operator(&operator) != super::site::Operator::Function
 }
 
-fn is_declaration(site: &Site, form: &Node) -> bool {
+pub(super) fn is_declaration(site: &Site, form: &Node) -> bool {
     form.is_list() && site.form.operator(form).as_deref() == Some("declare")
 }
 
@@ -188,7 +188,7 @@ fn is_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, use
 
 /// The edits that take a binding away, and the form around it when nothing else is bound there.
 /// `statements`: all that is in its body can stand among other statements.
-fn without_binding(
+pub(super) fn without_binding(
     site: &Site,
     chain: &[&Node],
     list: &Node,

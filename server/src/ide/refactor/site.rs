@@ -74,6 +74,8 @@ pub(super) struct Site<'a> {
     pub(super) names: &'a Names,
     /// Other open documents, by URI.
     pub(super) others: &'a [(String, Document)],
+    /// Files that no editor has open, and that define the function called at the selection.
+    pub(super) closed: &'a [Document],
     /// The line break of the text.
     pub(super) newline: &'static str,
 }

@@ -1,4 +1,5 @@
 mod extract;
+mod functions;
 mod hostile;
 mod inline;
 mod packages;

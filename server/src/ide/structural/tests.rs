@@ -23,7 +23,7 @@ fn done(source: &str, action: Action) -> Option<String> {
     Some(new)
 }
 
-fn all(action: Action, table: &[(&str, &str)]) {
+pub(super) fn all(action: Action, table: &[(&str, &str)]) {
     for (before, after) in table {
         let expected = (!after.is_empty()).then_some(*after);
         assert_eq!(done(before, action).as_deref(), expected, "{action:?} {before}");

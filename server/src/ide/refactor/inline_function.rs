@@ -1,0 +1,306 @@
+//! Inlining a function: its body takes the place of a call, or of all calls of a local function,
+//! which then goes.
+
+use super::effects::changing;
+use super::evaluated::{BOUND_TO_PLACE, EXPANDERS};
+use super::extract_function::stays;
+use super::inline::{is_declaration, without_binding};
+use super::place::steps;
+use super::site::{Edit, Operator, Site};
+use super::{Group, Planned};
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::definitions;
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::scopes::{BindingKind, Scopes};
+
+pub(super) fn plan(site: &Site) -> Option<Planned> {
+    if let Some(index) = site.scopes.resolve(site.selection.start) {
+        let binding = &site.scopes.bindings[index];
+        if binding.kind != BindingKind::Function || !matches!(binding.by.as_str(), "flet" | "labels") {
+            return None;
+        }
+        let title = format!("Inline the local function {}", binding.name);
+        return Some(Planned::new("inline-local-function", Group::Inline, title, inline_local(site, index)));
+    }
+    let chain = site.chain();
+    let [.., call, head] = chain.as_slice() else { return None };
+    let is_call = call.is_list() && call.elements().first().is_some_and(|first| std::ptr::eq(first, *head));
+    let name = site.form.name(head).filter(|_| is_call && head.is_plain())?;
+    if crate::ide::hyperspec::page_of_symbol(&name).is_some() || name.starts_with(':') {
+        return None;
+    }
+    let texts =
+        || std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other)).chain(site.closed.iter());
+    let defines = |one: &definitions::Defined| matches!(one.operator.as_str(), "defun" | "defmacro" | "defgeneric");
+    let found: Vec<(&Document, definitions::Defined)> = texts()
+        .flat_map(|text| definitions::named(text, &name).into_iter().map(move |one| (text, one)))
+        .filter(|(_, one)| defines(one))
+        .collect();
+    if !found.iter().any(|(_, one)| one.operator == "defun") {
+        return None;
+    }
+    let title = format!("Inline this call of {name}");
+    let result = match found.as_slice() {
+        [(document, one)] => inline_call(site, &chain, document, one.span, &name),
+        _ => Err(format!("{name} is defined more than once")),
+    };
+    Some(Planned::new("inline-call", Group::Inline, title, result))
+}
+
+/// A function that can be written out.
+struct Function<'a> {
+    parameters: Vec<&'a Node>,
+    body: &'a [Node],
+}
+
+/// The parts of a function; `from`: the index of its lambda list.
+fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Function<'a>, String> {
+    let elements = definition.elements();
+    let list = elements.get(from).filter(|list| list.is_list()).ok_or("its lambda list is not known")?;
+    if elements.iter().chain(list.elements()).any(|node| node.guarded) {
+        return Err("a part of it is read only with some features (#+, #-)".into());
+    }
+    let mut body = elements.get(from + 1..).unwrap_or_default();
+    if let [first, _, ..] = body
+        && first.kind == Kind::String
+    {
+        body = &body[1..];
+    }
+    if body.iter().any(|form| is_declaration(site, form)) {
+        return Err("it has declarations, which would be lost".into());
+    }
+    for parameter in list.elements() {
+        let name = site.form.name(parameter).ok_or("a parameter of it is no name")?;
+        if name.starts_with('&') {
+            return Err(format!("its lambda list has {name}"));
+        }
+        if site.is_global(&name) {
+            return Err(format!("its parameter {name} may be a special variable"));
+        }
+    }
+    Ok(Function { parameters: list.elements().iter().collect(), body })
+}
+
+/// Refuses what means something else outside of the function.
+fn can_move(site: &Site, function: &Function, name: &str) -> Result<(), String> {
+    fn leaves(form: &Form, node: &Node, name: &str) -> bool {
+        let block = || node.children.get(1).and_then(|block| form.name(block));
+        node.prefix != Prefix::Quote
+            && (form.operator(node).as_deref() == Some("return-from") && block().as_deref() == Some(name)
+                || node.children.iter().any(|child| leaves(form, child, name)))
+    }
+    fn calls(form: &Form, node: &Node, name: &str) -> bool {
+        form.name(node).as_deref() == Some(name) || node.children.iter().any(|child| calls(form, child, name))
+    }
+    for form in function.body {
+        if leaves(site.form, form, name) {
+            return Err(format!("it returns from {name}"));
+        }
+        if calls(site.form, form, name) {
+            return Err(format!("{name} is named in its own body"));
+        }
+        stays(site, form, false)?;
+        if let Some(operator) = unknown_macro(site, form) {
+            return Err(format!("{operator} in its body may use what is bound around the call"));
+        }
+    }
+    Ok(())
+}
+
+/// The first call of a macro of which nothing is known.
+fn unknown_macro(site: &Site, node: &Node) -> Option<String> {
+    if node.prefix == Prefix::Quote {
+        return None;
+    }
+    if let Some(operator) = site.form.operator(node)
+        && site.may_call_macro(node, &operator)
+        && site.macros.operator(&operator) == Operator::Unknown
+    {
+        return Some(operator);
+    }
+    node.children.iter().find_map(|child| unknown_macro(site, child))
+}
+
+/// All symbols of a form that are no data.
+fn symbols<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
+    if node.prefix == Prefix::Quote {
+        return;
+    }
+    if node.kind == Kind::Atom {
+        found.push(node);
+    }
+    node.children.iter().for_each(|child| symbols(child, found));
+}
+
+/// The places of the bindings of a name that are seen at a place.
+fn seen(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
+    let mut found: Vec<Span> =
+        scopes.visible(at).into_iter().filter(|one| one.name == name).map(|one| one.span).collect();
+    found.sort();
+    found
+}
+
+/// The arguments of a call, one for each parameter.
+fn arguments<'a>(function: &Function, call: &'a Node) -> Result<&'a [Node], String> {
+    let arguments = call.elements().get(1..).unwrap_or_default();
+    if arguments.iter().any(|argument| argument.guarded) {
+        return Err("an argument is read only with some features (#+, #-)".into());
+    }
+    if arguments.len() != function.parameters.len() {
+        return Err(format!("it takes {} arguments, and the call has {}", function.parameters.len(), arguments.len()));
+    }
+    Ok(arguments)
+}
+
+/// The text that takes the place of a call.
+fn written(site: &Site, own: &Site, function: &Function, arguments: &[Node]) -> String {
+    let (changing_here, changing_there) = (changing(site), changing(own));
+    let same = |parameter: &Node, argument: &Node| {
+        let name = own.form.name(parameter);
+        let stays = |scopes: &Scopes, at: &Node, changing: &std::collections::HashSet<usize>| {
+            scopes.resolve(at.span.start).is_some_and(|index| !changing.contains(&index))
+        };
+        argument.is_plain()
+            && name.is_some()
+            && site.form.name(argument) == name
+            && stays(&site.scopes, argument, &changing_here)
+            && stays(&own.scopes, parameter, &changing_there)
+    };
+    let pairs = function.parameters.iter().zip(arguments).filter(|(parameter, argument)| !same(parameter, argument));
+    let bindings: Vec<String> = pairs
+        .map(|(parameter, argument)| format!("({} {})", own.form.written(parameter), site.form.written(argument)))
+        .collect();
+    let newline = site.newline;
+    let code = match function.body {
+        [] => site.cased("nil"),
+        [first, .., last] => own.between(first.start(), last.end()).to_owned(),
+        [only] => own.form.written(only).to_owned(),
+    };
+    match (bindings.as_slice(), function.body.len()) {
+        ([], 0 | 1) => code,
+        ([], _) => format!("({}{newline}{code})", site.cased("progn")),
+        _ => format!("({} ({}){newline}{code})", site.cased("let"), bindings.join(newline)),
+    }
+}
+
+fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, name: &str) -> Result<Vec<Edit>, String> {
+    let [parents @ .., call, _] = chain else { return Err("it is no call".into()) };
+    let top = document.scan().form_at(span.start).map(|top| top.span).unwrap_or(span);
+    let form = Form::of(document, top);
+    let definition =
+        form.around(span).into_iter().find(|node| node.span == span).ok_or("its definition is not whole")?;
+    if form.operator(definition).as_deref() != Some("defun") {
+        return Err(format!("{name} is defined by {}", form.operator(definition).unwrap_or_default()));
+    }
+    if super::names::read_otherwise(document, &form) {
+        return Err("its definition is not read by the standard's rules".into());
+    }
+    if package_at(document, span.start) != package_at(site.document, site.form.span.start) {
+        return Err(format!("{name} is defined in another package, where names mean other symbols"));
+    }
+    if form.nodes.len() != 1 || !std::ptr::eq(definition, &form.nodes[0]) {
+        return Err("its definition is in another form, whose bindings it may use".into());
+    }
+    is_evaluated(site, parents, call)?;
+    let selection = Span { start: top.start, end: top.start };
+    let own = Site {
+        document,
+        scopes: Scopes::of(&form),
+        form: &form,
+        selection,
+        macros: site.macros,
+        names: site.names,
+        others: site.others,
+        closed: site.closed,
+        newline: site.newline,
+    };
+    let function = parts(&own, definition, 2)?;
+    can_move(&own, &function, name)?;
+    let mut names = Vec::new();
+    function.body.iter().for_each(|form| symbols(form, &mut names));
+    for atom in names {
+        let Some(name) = form.name(atom).filter(|name| !name.starts_with(':')) else { continue };
+        if own.scopes.resolve(atom.span.start).is_none() && !seen(&site.scopes, call.span.start, &name).is_empty() {
+            return Err(format!("{name} in its body means something else around the call"));
+        }
+    }
+    let arguments = arguments(&function, call)?;
+    Ok(vec![site.edit(call.start(), call.end(), written(site, &own, &function, arguments))])
+}
+
+/// Refuses unless a call is code that runs where it is.
+fn is_evaluated(site: &Site, parents: &[&Node], call: &Node) -> Result<(), String> {
+    if let Some(operator) = parents
+        .iter()
+        .find_map(|parent| site.form.operator(parent).filter(|operator| EXPANDERS.contains(&operator.as_str())))
+    {
+        return Err(format!("{operator} around the call runs while the text is compiled"));
+    }
+    steps(site, parents, call).map(drop)
+}
+
+fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
+    let bound = &site.scopes.bindings[index];
+    let name = &bound.name;
+    let chain = site.form.around(bound.span);
+    let [.., list, bindings, definition, _] = chain.as_slice() else {
+        return Err(format!("the definition of {name} is not whole"));
+    };
+    if chain.iter().any(|node| node.guarded) || bindings.children.iter().any(|node| node.guarded) {
+        return Err("a part of it is read only with some features (#+, #-)".into());
+    }
+    let rest = list.elements().get(2..).unwrap_or_default();
+    if rest.iter().any(|form| is_declaration(site, form)) {
+        return Err("the functions have declarations, which would be lost".into());
+    }
+    let function = parts(site, definition, 1)?;
+    can_move(site, &function, name)?;
+    let mut symbols_of_body = Vec::new();
+    function.body.iter().for_each(|form| symbols(form, &mut symbols_of_body));
+    let uses = site.scopes.occurrences(index).into_iter().filter(|span| *span != bound.span);
+    let mut edits: Vec<Edit> = Vec::new();
+    let mut calls: Vec<&Node> = Vec::new();
+    for span in uses {
+        let around = site.form.around(span);
+        let [parents @ .., call, head] = around.as_slice() else { return Err(format!("{name} is no call there")) };
+        let is_call = call.is_list() && call.elements().first().is_some_and(|first| std::ptr::eq(first, *head));
+        if !is_call || !head.is_plain() {
+            return Err(format!("{name} is also used as a value (#')"));
+        }
+        if calls.iter().any(|other| other.start() < call.end() && call.start() < other.end()) {
+            return Err(format!("a call of {name} is in another one's arguments"));
+        }
+        is_evaluated(site, parents, call)?;
+        for atom in &symbols_of_body {
+            let Some(written) = site.form.name(atom).filter(|name| !name.starts_with(':')) else { continue };
+            let inside = |span: Span| definition.span.start <= span.start && span.end <= definition.span.end;
+            let own = site.scopes.resolve(atom.span.start).is_some_and(|at| inside(site.scopes.bindings[at].span));
+            let at = |place: usize| seen(&site.scopes, place, &written);
+            if !own && at(definition.span.start) != at(call.span.start) {
+                return Err(format!("{written} in its body means another binding around a call"));
+            }
+        }
+        let arguments = arguments(&function, call)?;
+        calls.push(call);
+        edits.push(site.edit(call.start(), call.end(), written(site, site, &function, arguments)));
+    }
+    if calls.is_empty() {
+        return Err(format!("nothing calls {name}"));
+    }
+    if let Some(operator) = hidden_use(site, list, name, index) {
+        return Err(format!("{operator} may use {name} too"));
+    }
+    let is_list = |form: &Node| form.kind == Kind::List;
+    edits.extend(without_binding(site, &chain, list, bindings, definition, rest.iter().all(is_list))?);
+    Ok(edits)
+}
+
+/// What may use a local name besides the places that are known.
+fn hidden_use(site: &Site, list: &Node, name: &str, index: usize) -> Option<String> {
+    let unknown =
+        |operator: &str| site.macros.operator(operator) == Operator::Unknown && !BOUND_TO_PLACE.contains(&operator);
+    let known = site.scopes.occurrences(index);
+    super::mentions::Hidden { form: site.form, name, known: &known, unknown: &unknown }.first(list)
+}
