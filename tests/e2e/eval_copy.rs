@@ -231,11 +231,7 @@ const SOCKETS: &str = r#"
 /// Whether the system makes network namespaces for us. Where it does not, sockets are refused.
 fn has_namespaces() -> bool {
     let made = std::process::Command::new("unshare").args(["-Urn", "true"]).output();
-    let made = made.is_ok_and(|output| output.status.success());
-    if !made {
-        eprintln!("this system makes no network namespaces: sockets must be refused");
-    }
-    made
+    made.is_ok_and(|output| output.status.success())
 }
 
 #[tokio::test(flavor = "multi_thread")]

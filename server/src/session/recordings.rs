@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::event::{Event, Start};
 use super::in_copy::Limits;
 use super::jobs::{Jobs, Kind};
-use super::{SentJob, ClientId, Session, calls, settle_kept};
+use super::{ClientId, SentJob, Session, calls, settle_kept};
 use crate::ide::recording::{Question, first_question};
 use crate::image::api::record::{RecordParams, RecordingQuery, RecordingQuestion};
 use crate::model::evaluation::EvalError;
