@@ -27,6 +27,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         stream: false,
         debug: false,
         threads: false,
+        refer: false,
         freeze: None,
     }
 }

@@ -98,6 +98,7 @@ pub(super) async fn record(shared: &Arc<Shared>, params: RecordParams) -> Result
         first: 0,
         calls: 0,
         skipped: 0,
+        failed_checks: 0,
         definitions: Vec::new(),
         left_out: 0,
     };

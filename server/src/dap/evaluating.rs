@@ -36,7 +36,11 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
         let begun = Begun { code: wanted.expression, package: None, stops: true, threads: true };
         let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
         return match outcome.status {
-            EvalStatus::Ok => Ok(json!({"result": values(&outcome), "variablesReference": 0})),
+            EvalStatus::Ok => {
+                let reference = outcome.references.first().copied().unwrap_or_default();
+                let inside = lock(&connection.things).parts_of(reference);
+                Ok(json!({"result": values(&outcome), "variablesReference": inside}))
+            }
             _ => Err(outcome
                 .error
                 .map_or("It did not end.".into(), |error| format!("{}: {}", error.kind, error.message))),

@@ -184,7 +184,7 @@ pub(super) fn outcome(outcome: &EvalOutcome) -> Value {
     let values: Vec<&str> = outcome.values.iter().map(|value| value.text.as_str()).collect();
     let clipped = [&outcome.stdout, &outcome.stderr];
     let omitted: usize = outcome.values.iter().chain(clipped).map(|Clipped { omitted, .. }| omitted).sum();
-    json!({
+    let mut told = json!({
         "status": outcome.status,
         "values": values,
         "stdout": outcome.stdout.text,
@@ -194,7 +194,11 @@ pub(super) fn outcome(outcome: &EvalOutcome) -> Value {
         "error": outcome.error,
         "timing": outcome.timing,
         "package": outcome.package,
-    })
+    });
+    if outcome.references.iter().any(|reference| *reference != 0) {
+        told["references"] = json!(outcome.references);
+    }
+    told
 }
 
 /// The error of a failed call. LSP 3.17 `LSPErrorCodes.RequestFailed`: the request was valid but

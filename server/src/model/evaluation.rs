@@ -83,6 +83,9 @@ pub struct EvalOutcome {
     /// The values of the last form, printed.
     #[serde(default)]
     pub values: Vec<Clipped>,
+    /// The references to the values, to inspect them by; 0 where there is nothing to see in one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<u64>,
     /// `*standard-output*`, and the output of foreign code and child processes on descriptor 1.
     #[serde(default)]
     pub stdout: Clipped,
@@ -111,6 +114,7 @@ impl EvalOutcome {
         EvalOutcome {
             status,
             values: Vec::new(),
+            references: Vec::new(),
             stdout: Clipped::default(),
             stderr: Clipped::default(),
             warnings: Vec::new(),

@@ -93,6 +93,7 @@ M.table = {
   },
   trace = { about = 'trace a function', run = function(rest) require('consort.views').trace(true, rest) end },
   untrace = { about = 'trace a function no longer', run = function(rest) require('consort.views').trace(false, rest) end },
+  inspect = { about = 'inspect the value of code, or the result in this line', run = function(rest) require('consort.inspect').open(rest) end },
   record = { about = 'record the form, or a test by its name, and ask what it did', run = of_name('recording', 'record') },
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
   load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
