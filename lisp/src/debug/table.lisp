@@ -30,15 +30,15 @@
   "The named cells of OBJECT as a row, a list of (LABEL PART), PART as in parts; NIL where it has
   none."
   (cond ((obsolete-p object) '())
-        ((consp object) (or (plist-cells object) (alist-cells object) (first-parts object)))
+        ((consp object) (or (plist-cells object) (alist-cells object) (named-parts object)))
         ((hash-table-p object) (table-cells object))
-        ((and (vectorp object) (not (stringp object))) (first-parts object))
+        ((and (vectorp object) (not (stringp object))) (named-parts object))
         ((and (typep object '(or condition structure-object standard-object))
               (not (typep object '(or package class sb-mop:funcallable-standard-object))))
-         (first-parts object))
+         (named-parts object))
         (t '())))
 
-(defun first-parts (object)
+(defun named-parts (object)
   (loop for (label value) in (nth-value 2 (parts-of object 0 +table-columns+)) collect (list label value)))
 
 (defun table-rows (object start end)

@@ -49,13 +49,36 @@
 (defun event-before-end (log event)
   "The last event of EVENT's call, which has ended there, with the value that it returned: of a form,
   or the end of a call that it made."
-  (let ((activation (event-activation event)) (wanted (value-had event)))
-    (loop for number from (1- (event-number event)) downto (max (event-log-first log) (activation-begin activation))
-          for other = (event-at log number)
-          when (and (or (and (eq (event-kind other) :value) (eq (event-activation other) activation))
-                        (and (eq (event-kind other) :return) (eq (activation-parent (event-activation other)) activation)))
-                    (same-value-p wanted (value-had other)))
-            return other)))
+  (event-with-value log (event-activation event) (value-had event) (event-number event)))
+
+(defun event-with-value (log activation wanted before)
+  "The last event before the event BEFORE of a form of ACTIVATION, or of the end of a call that it
+  made, that has the value WANTED."
+  (loop for number from (1- before) downto (max (event-log-first log) (activation-begin activation))
+        for event = (event-at log number)
+        when (and (or (and (eq (event-kind event) :value) (eq (event-activation event) activation))
+                      (and (eq (event-kind event) :return) (eq (activation-parent (event-activation event)) activation)))
+                  (same-value-p wanted (value-had event)))
+          return event))
+
+(defun passed-on-p (event)
+  "Returns true if EVENT's form has a variable among its arguments that has the value of the form."
+  (let* ((site (nth-value 1 (site-of-number (event-site-number event))))
+         (form (site-form site)) (wanted (value-had event)))
+    (and (proper-list-p form)
+         (loop for name in (site-variables site)
+               for kept in (event-variables event)
+                 thereis (and (member name (rest form) :test #'eq) (same-value-p wanted kept))))))
+
+(defun event-before-variable (log event)
+  "The event at which the variable got its value that EVENT's form, which made none of its own, passes
+  on: in the same call, or, where it is an argument, in the call around it."
+  (when (passed-on-p event)
+    (let* ((activation (event-activation event)) (parent (activation-parent activation)) (wanted (value-had event)))
+      (or (event-with-value log activation wanted (event-number event))
+          (and parent (activation-unit parent)
+               (some (lambda (argument) (same-value-p wanted argument)) (activation-arguments activation))
+               (event-with-value log parent wanted (activation-begin activation)))))))
 
 (defun origin-chain (log event)
   "EVENT and those from which its value came, the origin first. Ends of calls and forms alternate as
@@ -63,7 +86,7 @@
   (let ((chain (list event)))
     (loop
       (let ((before (ecase (event-kind (first chain))
-                      (:value (event-before-form log (first chain)))
+                      (:value (or (event-before-form log (first chain)) (event-before-variable log (first chain))))
                       (:return (event-before-end log (first chain))))))
         (unless before (return chain))
         (push before chain)))))

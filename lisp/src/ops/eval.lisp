@@ -235,11 +235,12 @@
          (stream (param params "stream" 'boolean :default nil))
          (debug (param params "debug" 'boolean :default nil))
          (threads (param params "threads" 'boolean :default nil))
+         (breakpoints (param params "breakpoints" 'boolean :default nil))
          (refer (param params "refer" 'boolean :default nil))
          (freeze (freeze-param params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
-                          (setf (evaluation-debug evaluation) debug
+                          (setf (evaluation-debug evaluation) (or debug (and breakpoints :breakpoints))
                                 (evaluation-threads evaluation) threads
                                 (evaluation-freeze evaluation) (and (not debug) freeze)
                                 (evaluation-freeze-threads evaluation) freeze)

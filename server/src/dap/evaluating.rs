@@ -142,6 +142,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
         output: Some(output),
         debug: stops,
         threads,
+        breakpoints: false,
     };
     let cancel = number.map(|number| connection.cancellable(number));
     let mut cancelled = false;

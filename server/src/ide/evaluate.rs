@@ -27,6 +27,8 @@ pub enum Ending {
     Lost,
     /// Nothing was evaluated.
     Refused,
+    /// It waits at a breakpoint of the agent's.
+    Stopped,
 }
 
 /// A warning that was signalled and muffled.
@@ -111,6 +113,9 @@ pub struct Evaluation {
     /// The stack of the error, which lives on in a copy of the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Kept>,
+    /// The number of the stop that it waits in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<u64>,
 }
 
 /// A frozen failure.
@@ -141,7 +146,14 @@ impl Evaluation {
             omitted: 0,
             notices: Vec::new(),
             failure: None,
+            stop: None,
         }
+    }
+
+    /// An evaluation that waits in a stop.
+    pub fn waiting(stop: u64) -> Evaluation {
+        let nothing = Evaluation::without_work(Ending::Stopped, String::new(), String::new());
+        Evaluation { error: None, stop: Some(stop), ..nothing }
     }
 }
 
@@ -228,6 +240,7 @@ impl From<EvalOutcome> for Evaluation {
             omitted: budget.omitted,
             notices: Vec::new(),
             failure: kept,
+            stop: None,
         }
     }
 }

@@ -82,6 +82,9 @@ pub struct EvalParams {
     /// True to have threads that the code starts stop too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub threads: bool,
+    /// True to stop at breakpoints and after steps, and not at errors.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub breakpoints: bool,
     /// True to give the values references, to inspect them by.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refer: bool,

@@ -7,7 +7,10 @@ use tokio::sync::mpsc;
 use super::in_copy::{self, Where};
 use super::{Call, Failure, Foreseen, FromFailure, Hints, Reads, Reply, Tool, tried_first};
 use crate::ide::evaluate::{self, Ending, Evaluation};
+use crate::ide::stops;
+use crate::mcp::own_stops::News;
 use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 use crate::session::EvalRequest;
 use crate::session::approval::{Class, Subject};
@@ -47,6 +50,7 @@ impl Input {
             output: None,
             debug: false,
             threads: false,
+            breakpoints: false,
         }
     }
 }
@@ -89,21 +93,34 @@ across calls, in the live image the user's editor shares.";
         let request = EvalRequest { output, ..input.request() };
         let answer = if in_copy {
             call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
+        } else if call.own.may_stop() {
+            match call.own.run(&call, EvalRequest { breakpoints: true, ..request }, chunks).await {
+                News::Ended(answer) => *answer,
+                News::Stopped(stopped) => {
+                    let (text, _) = stops::told_at(&call.session, stopped.stop).await;
+                    return Reply::new(text, Evaluation::waiting(stopped.stop), false);
+                }
+            }
         } else {
             call.progress.during(call.session.evaluate(call.client, request), chunks).await
         };
-        match answer {
-            Ok(outcome) => {
-                let mut facts = Evaluation::from(outcome);
-                let full = facts.for_agent();
-                Reply { text: evaluate::render(&facts), failed: facts.status != Ending::Ok, facts, full }
-            }
-            Err(error @ ImageError::Lost { .. }) => {
-                let facts = Evaluation::from_failure(Failure::of(error, None));
-                Reply { text: evaluate::render(&facts), facts, failed: true, full: None }
-            }
-            Err(error) => Failure::of(error, package.as_deref()).into(),
+        ended(answer, package.as_deref())
+    }
+}
+
+/// The answer about an evaluation that has ended. `package`: the one in the call.
+pub(super) fn ended(answer: Result<EvalOutcome, ImageError>, package: Option<&str>) -> Reply<Evaluation> {
+    match answer {
+        Ok(outcome) => {
+            let mut facts = Evaluation::from(outcome);
+            let full = facts.for_agent();
+            Reply { text: evaluate::render(&facts), failed: facts.status != Ending::Ok, facts, full }
         }
+        Err(error @ ImageError::Lost { .. }) => {
+            let facts = Evaluation::from_failure(Failure::of(error, None));
+            Reply { text: evaluate::render(&facts), facts, failed: true, full: None }
+        }
+        Err(error) => Failure::of(error, package).into(),
     }
 }
 

@@ -164,6 +164,7 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
         output: None,
         debug: false,
         threads: false,
+        breakpoints: false,
     };
     // One after the other, as all work of agents in copies.
     let all = async {
