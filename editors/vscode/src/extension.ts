@@ -25,6 +25,7 @@ import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
 import { currentPackage, showMenu, StatusBar } from './status.js'
 import { ACTIONS, structure } from './structure.js'
+import { TracedView } from './traced.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
 import { registerIndentation } from './typing.js'
@@ -51,6 +52,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const logTree = new LogTree(server)
   const packages = new PackagesTree(server)
   const threads = new ThreadsTree(server)
+  const traced = new TracedView(server)
   const tests = new Tests(server, recordings)
   // The error of the result that the document of results shows.
   let opened: LispError | undefined
@@ -65,7 +67,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     new Approvals(server, documents),
     differences,
     lispDebugger,
-    tests, packages, threads, inspector,
+    tests, packages, threads, inspector, traced,
     threads.view('consort.threads'),
     vscode.window.registerTreeDataProvider('consort.packages', packages),
     vscode.languages.registerDocumentLinkProvider({ scheme: SCHEME, pattern: '/result/**' }, links),
@@ -118,7 +120,9 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     command(name, async () => {
       try {
         const argument = await named(title)
-        if (argument !== undefined) vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>(name, argument)).text)}`, 5000)
+        if (argument === undefined) return
+        vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>(name, argument)).text)}`, 5000)
+        if (name === 'trace') await traced.show()
       } catch (error) {
         complain(error)
       }
@@ -228,6 +232,25 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
   trace('trace', 'Trace a function')
   trace('untrace', 'Untrace a function')
+  command('tracePackage', async () => {
+    const name = await vscode.window.showInputBox({ title: 'Trace a Package', prompt: 'All of its own functions', value: currentPackage() ?? '' })
+    if (name === undefined || name === '') return
+    try {
+      vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>('trace', { package: name })).text)}`, 5000)
+      await traced.show()
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('untraceAll', async () => {
+    try {
+      vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>('untrace', {})).text)}`, 5000)
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('traced', () => traced.show())
+  command('tracedClear', () => traced.clear().catch(complain))
   command('runTestAtPoint', async () => {
     const place = here()
     if (place === undefined) return

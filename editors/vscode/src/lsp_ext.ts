@@ -133,7 +133,7 @@ export interface Structure {
  */
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
-  'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
+  'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'recompileCallers', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
@@ -238,6 +238,24 @@ export interface Told {
   name: string | null
   text: string
   error?: string | LispError | null
+}
+
+/** The answer of `consort.tracedCalls`. */
+export interface TracedCalls {
+  calls: TracedCall[]
+  /** The number of the last call. */
+  last: number
+  /** What is traced. */
+  names: string[]
+}
+export interface TracedCall {
+  call: number
+  parent: number | null
+  thread: string
+  name: string
+  arguments: InspectedValue[]
+  outcome: 'open' | 'returned' | 'left'
+  values: InspectedValue[]
 }
 
 /** The answer of `consort.hyperspec`. */

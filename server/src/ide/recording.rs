@@ -110,7 +110,10 @@ impl Question {
             Kind::Origin => {
                 query.event = self.number_of_event();
                 if query.event.is_none() && of.is_some() {
-                    return Err("`of` must be the number of an event; without it, the value of the failed check is meant.".into());
+                    return Err(
+                        "`of` must be the number of an event; without it, the value of the failed check is meant."
+                            .into(),
+                    );
                 }
                 "origin"
             }

@@ -110,6 +110,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<references::References>(),
         entry::<names::Trace>(),
         entry::<names::Untrace>(),
+        entry::<names::TracedCalls>(),
         entry::<running_tests::RunTests>(),
         entry::<running_tests::RunTestAtPoint>(),
         entry::<record::Log>(),

@@ -43,7 +43,8 @@ struct State {
 struct Waiting {
     stop: u64,
     news: mpsc::UnboundedReceiver<News>,
-    task: Task,
+    /// Aborted when this is dropped.
+    _task: Task,
 }
 
 #[derive(Debug)]
@@ -125,7 +126,7 @@ impl OwnStops {
         let answer = call.session.evaluate(call.client, request);
         let (tell, news) = mpsc::unbounded_channel();
         let task = Task(tokio::spawn(follow(call.session.clone(), answer, stops, tell)));
-        call.progress.during(self.first(Waiting { stop: 0, news, task }), output).await
+        call.progress.during(self.first(Waiting { stop: 0, news, _task: task }), output).await
     }
 
     /// Waits for what comes next of the evaluation that waited, once it goes on. `None`: nothing

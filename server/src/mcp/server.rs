@@ -106,7 +106,15 @@ impl Client {
             }
         });
         let calls = Arc::new(Calls::new(session.clone(), id));
-        Client { session: session.clone(), id, notices, kept: Arc::default(), own: Arc::default(), lane: Lane::default(), calls }
+        Client {
+            session: session.clone(),
+            id,
+            notices,
+            kept: Arc::default(),
+            own: Arc::default(),
+            lane: Lane::default(),
+            calls,
+        }
     }
 }
 

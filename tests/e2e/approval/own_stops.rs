@@ -45,7 +45,8 @@ fn stop_of(answer: &Value) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agents_evaluation_stops_at_its_breakpoints_and_goes_on() {
     let (guarded, mut agent) = begun().await;
-    let set = agent.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [5, 1], "condition": "(> net 5)"})).await;
+    let set =
+        agent.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [5, 1], "condition": "(> net 5)"})).await;
     assert!(text(&set).starts_with("shop.lisp:5: set\nshop.lisp:1: not set: "), "{set}");
 
     let stopped = agent.call("evaluate-lisp", json!({"code": CODE})).await;
@@ -124,7 +125,8 @@ async fn a_person_is_asked_before_an_agent_sets_breakpoints() {
     guarded.world.is_ready().await;
     let mut editor = guarded.editor().await;
     let mut agent = guarded.agent("agent").await;
-    let call = agent.begin("set-breakpoints", json!({"file": "core.lisp", "lines": [1], "condition": "(launch)"})).await;
+    let call =
+        agent.begin("set-breakpoints", json!({"file": "core.lisp", "lines": [1], "condition": "(launch)"})).await;
     let question = editor.press("Deny").await;
     let message = question["params"]["message"].as_str().expect("a message").to_owned();
     assert!(message.contains("core.lisp, line 1") && message.contains("(launch)"), "{message}");

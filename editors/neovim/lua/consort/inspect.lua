@@ -146,7 +146,9 @@ function Values:compare(one, other)
   end, { buf = self.buf })
 end
 
-local function open(buf, name, text, reference)
+--- Show a value of the image in the inspector's buffer.
+---@param buf integer whose language client is asked
+function M.show(buf, name, text, reference)
   if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, text)) end
   require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0))
 end
@@ -161,14 +163,14 @@ function M.open(code)
   if not code or code == '' then
     local result = require('consort.inline').at(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
     local reference = result and (result.references or {})[1]
-    if result and result.status == 'ok' and (result.values or {})[1] then return open(buf, 'result', result.values[1], reference) end
+    if result and result.status == 'ok' and (result.values or {})[1] then return M.show(buf, 'result', result.values[1], reference) end
     code = vim.fn.expand('<cword>')
   end
   if vim.trim(code) == '' then return client_of.say('there is no name at the cursor; `:Consort inspect CODE` inspects the value of code') end
   client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code }), function(result)
     if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
     if not (result.values or {})[1] then return client_of.say('it has no value') end
-    open(buf, code, result.values[1], (result.references or {})[1])
+    M.show(buf, code, result.values[1], (result.references or {})[1])
   end)
 end
 

@@ -82,7 +82,11 @@ impl Command for Compare {
     const NAME: &'static str = "consort.inspectCompare";
     const EXPECTS: &'static str = r#"[{"reference": number, "other": number}]"#;
 
-    async fn execute(connection: &Connection, Two { reference, other }: Two, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        Two { reference, other }: Two,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         answered(connection.session.query(InspectCompare { reference, other }).await)
     }
 }

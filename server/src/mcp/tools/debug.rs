@@ -10,8 +10,8 @@ use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool, evaluate_lisp};
 use crate::ide::failures;
 use crate::ide::stops::{
-    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Deed, Done, Stack,
-    Stop,
+    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Deed, Done,
+    Stack, Stop,
 };
 use crate::mcp::own_stops::News;
 use crate::model::error_kind::ErrorKind;
@@ -124,7 +124,9 @@ impl Input {
             (Stack::Stop(stop), deed) => Ok(Meaning::Do(stop, deed)),
             (Stack::Failure(_), Deed::Step(_)) => Err(Failure {
                 kind: ErrorKind::BAD_ARGUMENTS,
-                message: "A frozen failure does not run on: try a restart, a return or `eval`; `record` shows every step.".into(),
+                message:
+                    "A frozen failure does not run on: try a restart, a return or `eval`; `record` shows every step."
+                        .into(),
             }),
             (Stack::Failure(failure), deed) => Ok(Meaning::Try(failure, deed)),
         }
@@ -244,7 +246,12 @@ async fn attempt(session: &Session, failure: u64, deed: Deed) -> Result<(String,
             session.try_at_failure(failure, wanted).await?
         }
         Deed::RestartFrame { frame } => session.try_at_failure(failure, DebugRestartFrame { stop, frame }).await?,
-        Deed::Step(_) => return Err(ImageError::Refused { kind: "bad-arguments".into(), message: "A frozen failure makes no steps.".into() }),
+        Deed::Step(_) => {
+            return Err(ImageError::Refused {
+                kind: "bad-arguments".into(),
+                message: "A frozen failure makes no steps.".into(),
+            });
+        }
         Deed::Continue => session.try_at_failure(failure, DebugContinue { stop }).await?,
         Deed::Abort => {
             let text = if session.drop_failure(failure) { "It is not kept any more." } else { "There is none." };
