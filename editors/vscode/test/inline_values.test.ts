@@ -9,7 +9,7 @@ test('the names of a definition, once a line, without strings, comments, keyword
     '3:1 defun', '3:7 half', '3:13 x', '3:21 by',
     '5:3 let', '5:9 y', '5:12 /', '5:14 x', '5:16 by',
     '6:5 list', '6:10 y', '6:16 x',
-    '7:4 Y',
+    '7:5 Y',
   ])
 })
 

@@ -73,7 +73,7 @@
                               (eval form)))))
                   (cond (text
                          (note-evaluated-form form *evaluation* text position origin)
-                         (call-keeping-variables #'work))
+                         (call-watching-signals (lambda () (call-keeping-variables #'work))))
                         (t (work))))))
     (remember-values values)
     (remember-form form)

@@ -250,6 +250,8 @@ pub(super) fn capabilities() -> Value {
         "supportsLogPoints": true,
         "supportsFunctionBreakpoints": true,
         "supportsBreakpointLocationsRequest": true,
+        "supportsExceptionFilterOptions": true,
+        "exceptionBreakpointFilters": super::exceptions::offered(),
         "supportsCancelRequest": true,
         "supportsCompletionsRequest": true,
         "completionTriggerCharacters": [":", "-", "*"],

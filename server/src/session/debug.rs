@@ -9,7 +9,7 @@ use super::event::Event;
 use super::{ClientId, Frontend, Session};
 use crate::image::api::Operation;
 pub use crate::image::api::breakpoints::{
-    Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
+    Breakpoints, DebugBreakOn, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
 };
 pub use crate::image::api::debug::{
     Condition, DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart,
