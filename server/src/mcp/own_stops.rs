@@ -38,6 +38,24 @@ struct State {
     waiting: Option<Waiting>,
 }
 
+impl State {
+    /// Takes note of what a person did with the evaluation that waited: it may have ended, or stopped
+    /// elsewhere.
+    fn catch_up(&mut self) {
+        let Some(waiting) = &mut self.waiting else { return };
+        loop {
+            match waiting.news.try_recv() {
+                Ok(News::Stopped(stopped)) => waiting.stop = stopped.stop,
+                Err(mpsc::error::TryRecvError::Empty) => return,
+                Ok(News::Ended(_)) | Err(mpsc::error::TryRecvError::Disconnected) => {
+                    self.waiting = None;
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// An evaluation that waits in a stop. Dropping it interrupts the evaluation.
 #[derive(Debug)]
 struct Waiting {
@@ -63,13 +81,16 @@ impl OwnStops {
 
     /// Returns true if an evaluation that begins now may stop: one stop of an agent's own is enough.
     pub(crate) fn may_stop(&self) -> bool {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.catch_up();
         !state.files.is_empty() && state.waiting.is_none()
     }
 
     /// Returns true if the stop is of the agent's own evaluation.
     pub(crate) fn waits_in(&self, stop: u64) -> bool {
-        self.lock().waiting.as_ref().is_some_and(|waiting| waiting.stop == stop)
+        let mut state = self.lock();
+        state.catch_up();
+        state.waiting.as_ref().is_some_and(|waiting| waiting.stop == stop)
     }
 
     /// Replaces the breakpoints in a file by points without numbers.

@@ -72,7 +72,8 @@ across calls, in the live image the user's editor shares.";
     }
 
     async fn foreseen(call: &Call, input: &Input) -> Foreseen<Evaluation> {
-        if input.place.is_some() {
+        // A copy has no breakpoints.
+        if input.place.is_some() || call.own.may_stop() {
             return Foreseen::Nothing;
         }
         tried_first::foresee(call, input.request()).await
