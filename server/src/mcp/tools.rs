@@ -74,8 +74,6 @@ pub(crate) trait Tool {
     type Output: Serialize + FromFailure + Send + 'static;
 
     const NAME: &'static str;
-    /// The title shown to a client's user.
-    const TITLE: &'static str;
     /// The description for an agent: when to use the tool, and when not.
     const DESCRIPTION: &'static str;
     const HINTS: Hints;
@@ -351,7 +349,6 @@ fn entry<T: Tool + 'static>() -> Entry {
         .open_world(T::HINTS.open_world);
     let accepts = schema::input::<T::Input>();
     let definition = Definition::new(T::NAME, T::DESCRIPTION, Arc::new(schema::listed(&accepts)))
-        .with_title(T::TITLE)
         .with_raw_output_schema(Arc::new(schema::output()))
         .with_annotations(hints);
     let run: fn(&'static Entry, Call, JsonObject) -> Running =

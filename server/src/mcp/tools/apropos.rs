@@ -32,7 +32,6 @@ impl Tool for Apropos {
     type Output = Found;
 
     const NAME: &'static str = "apropos";
-    const TITLE: &'static str = "Find symbols";
     const DESCRIPTION: &'static str = "Symbols of loaded code by a part of their names, with kind, lambda list and summary; \
 an empty pattern and a package: all that it has.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

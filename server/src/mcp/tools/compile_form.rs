@@ -31,7 +31,6 @@ impl Tool for CompileForm {
     type Output = Compilation;
 
     const NAME: &'static str = "compile-form";
-    const TITLE: &'static str = "Check by compiling";
     const DESCRIPTION: &'static str = "Compile Common Lisp code without executing it. Catches warnings, type errors, undefined \
 names and unbalanced parentheses, by the live image's packages and macros. Nothing gets defined.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

@@ -110,7 +110,6 @@ impl Tool for Diagnostics {
     type Output = Found;
 
     const NAME: &'static str = "diagnostics";
-    const TITLE: &'static str = "Diagnostics";
     const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use it \
 after editing.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];

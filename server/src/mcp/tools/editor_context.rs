@@ -50,7 +50,6 @@ impl Tool for EditorContext {
     type Output = Context;
 
     const NAME: &'static str = "editor-context";
-    const TITLE: &'static str = "Editor context";
     const DESCRIPTION: &'static str =
         "What the user has open (and what is unsaved), where they are, the selection and the lines in view.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

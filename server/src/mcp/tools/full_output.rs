@@ -69,7 +69,6 @@ impl Tool for FullOutput {
     type Output = Output;
 
     const NAME: &'static str = "full-output";
-    const TITLE: &'static str = "Rest of an answer";
     const DESCRIPTION: &'static str = "The rest of an answer, by its handle: a page, or the lines with a text.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const LIMITS: Limits = Limits::NONE;

@@ -35,7 +35,6 @@ impl Tool for Image {
     type Output = Facts;
 
     const NAME: &'static str = "image";
-    const TITLE: &'static str = "Lisp image";
     const DESCRIPTION: &'static str = "The Lisp image: status (what runs or is stopped, memory, systems; answers while Lisp loops), \
 interrupt, restart (last resort).";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };

@@ -62,7 +62,6 @@ impl Tool for LispReadFile {
     type Output = Output;
 
     const NAME: &'static str = "lisp-read-file";
-    const TITLE: &'static str = "Read a Lisp file";
     const DESCRIPTION: &'static str = "Read a Lisp file, or an editor's unsaved text of it: its top-level forms in a line each, those you \
 name in full, with the names that lisp-edit-form takes.";
     const LIMITS: crate::mcp::answer::Limits =

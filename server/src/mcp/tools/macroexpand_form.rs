@@ -37,7 +37,6 @@ impl Tool for MacroexpandForm {
     type Output = Facts;
 
     const NAME: &'static str = "macroexpand-form";
-    const TITLE: &'static str = "Expand macros";
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
 LOOP, or WITH-* generate.";
     // The contract requires the expansion in the data, too.

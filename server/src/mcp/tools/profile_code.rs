@@ -74,7 +74,6 @@ impl Tool for ProfileCode {
     type Output = Profiled;
 
     const NAME: &'static str = "profile-code";
-    const TITLE: &'static str = "Profile Lisp";
     const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it and shows its hot spots. It should run 0.5 s \
 or more.";
     // Data from which a viewer can draw a flame graph (contract).

@@ -99,7 +99,6 @@ impl Tool for Record {
     type Output = Facts;
 
     const NAME: &'static str = "record";
-    const TITLE: &'static str = "Record";
     const DESCRIPTION: &'static str = "Record calls and values of code or a test in a copy; then query.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 

@@ -135,7 +135,6 @@ impl Tool for CompileString {
 
     const NAME: &'static str = "code_compile_string";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
-    const TITLE: &'static str = "Load code";
     const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
 Reports what was redefined and which callers are stale.";
     const HINTS: Hints = HINTS;
@@ -179,7 +178,6 @@ impl Tool for LoadFasl {
 
     const NAME: &'static str = "code_load_fasl";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
-    const TITLE: &'static str = "Load a FASL";
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;
 
@@ -236,7 +234,6 @@ impl Tool for ReloadPackage {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_reload_package";
-    const TITLE: &'static str = "Reload a package";
     const DESCRIPTION: &'static str = "Reload all source files in package, in their systems' order.";
     const HINTS: Hints = HINTS;
 
@@ -275,7 +272,6 @@ impl Tool for ReloadSystem {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_reload_system";
-    const TITLE: &'static str = "Reload a system";
     const DESCRIPTION: &'static str = "Reload ASDF system: what changed on disk, or all of it (force). All, or nothing when it does not \
 compile.";
     const HINTS: Hints = HINTS;
@@ -317,7 +313,6 @@ impl Tool for ReplaceFunction {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_replace_function";
-    const TITLE: &'static str = "Replace a function";
     const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads. \
 Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
     const HINTS: Hints = HINTS;
@@ -360,7 +355,6 @@ impl Tool for Undo {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_undo";
-    const TITLE: &'static str = "Undo a reload";
     const DESCRIPTION: &'static str = "Put back what the last code_* call replaced; again: the one before. Not files, nor \
 what evaluate-lisp did.";
     const HINTS: Hints = HINTS;

@@ -78,7 +78,6 @@ impl Tool for RenameSymbol {
     type Output = Output;
 
     const NAME: &'static str = "rename-symbol";
-    const TITLE: &'static str = "Rename a symbol";
     const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class or slot in all Lisp files of the workspace. \
 One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };

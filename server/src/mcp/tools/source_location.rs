@@ -32,7 +32,6 @@ impl Tool for SourceLocation {
     type Output = Locations;
 
     const NAME: &'static str = "source_location";
-    const TITLE: &'static str = "Definitions";
     const DESCRIPTION: &'static str = "Every definition of a symbol in loaded code: file, line, column, first lines.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 

@@ -43,7 +43,6 @@ impl Tool for Threads {
     type Output = Facts;
 
     const NAME: &'static str = "threads";
-    const TITLE: &'static str = "Threads";
     const DESCRIPTION: &'static str =
         "The image's threads: list (state, lock waited for, its holder), stack of one, end one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
