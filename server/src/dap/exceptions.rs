@@ -26,22 +26,6 @@ struct Chosen {
     condition: Option<String>,
 }
 
-/// The filters that a client is offered.
-pub(super) fn offered() -> Value {
-    json!([
-        {
-            "filter": "error", "label": "All errors", "default": false,
-            "description": "Stop where an error is signalled, also when it is handled. Those that nothing handles stop anyway.",
-        },
-        {"filter": "warning", "label": "Warnings", "default": false, "description": "Stop where a warning is signalled."},
-        {
-            "filter": "condition", "label": "Conditions of a type", "default": false, "supportsCondition": true,
-            "description": "Stop where a condition of a type is signalled.",
-            "conditionDescription": "A type, such as shop::sold-out or (or file-error stream-error); of none, all conditions",
-        },
-    ])
-}
-
 /// The type that a chosen filter means; a filter that is not one of ours may be the name of a type.
 fn type_of(filter: &str, condition: Option<&str>) -> String {
     condition.map(str::trim).filter(|condition| !condition.is_empty()).unwrap_or(filter).to_owned()
@@ -58,7 +42,7 @@ pub(super) async fn set(connection: &Connection, Filters { filters, filter_optio
     }
     let count = types.len();
     let operation = DebugBreakOn { owner: connection.owner(), types };
-    let shown = match connection.session.set_breakpoints(operation).await {
+    let shown: Vec<Value> = match connection.session.set_breakpoints(operation).await {
         Ok(answer) => answer
             .breakpoints
             .into_iter()

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::tools::Call;
+use super::progress::Reporter;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, OutputChunk};
 use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};
@@ -133,28 +133,29 @@ impl OwnStops {
     /// definition, or the image, may be another than it was.
     pub(crate) async fn run(
         &self,
-        call: &Call,
+        (session, client): (&Session, ClientId),
+        progress: &Reporter,
         request: EvalRequest,
         output: Option<mpsc::UnboundedReceiver<OutputChunk>>,
     ) -> News {
         let files: Vec<PathBuf> = self.lock().files.keys().cloned().collect();
         for file in files {
-            if let Err(error) = self.put_in_force(&call.session, call.client, &file).await {
+            if let Err(error) = self.put_in_force(session, client, &file).await {
                 tracing::info!(%error, "an agent's breakpoints were not set again");
             }
         }
-        let stops = call.session.stops_of(call.client, Frontend::Mcp);
-        let answer = call.session.evaluate(call.client, request);
+        let stops = session.stops_of(client, Frontend::Mcp);
+        let answer = session.evaluate(client, request);
         let (tell, news) = mpsc::unbounded_channel();
-        let task = Task(tokio::spawn(follow(call.session.clone(), answer, stops, tell)));
-        call.progress.during(self.first(Waiting { stop: 0, news, _task: task }), output).await
+        let task = Task(tokio::spawn(follow(session.clone(), answer, stops, tell)));
+        progress.during(self.first(Waiting { stop: 0, news, _task: task }), output).await
     }
 
     /// Waits for what comes next of the evaluation that waited, once it goes on. `None`: nothing
     /// waited.
-    pub(crate) async fn next(&self, call: &Call) -> Option<News> {
+    pub(crate) async fn next(&self, progress: &Reporter) -> Option<News> {
         let waiting = self.lock().waiting.take()?;
-        Some(call.progress.during(self.first(waiting), None).await)
+        Some(progress.during(self.first(waiting), None).await)
     }
 
     /// Waits for the first news; what has stopped is kept.

@@ -277,7 +277,7 @@ async fn act(call: &Call, number: u64, deed: Deed) -> Result<(String, Value, boo
         return Ok(stops::outcome(&done, "stop"));
     }
     // The answer is what comes next of the agent's own evaluation.
-    Ok(match call.own.next(call).await {
+    Ok(match call.own.next(&call.progress).await {
         Some(News::Stopped(stopped)) => {
             let (text, facts) = stops::told_at(session, stopped.stop).await;
             (text, facts, false)

@@ -94,7 +94,11 @@ across calls, in the live image the user's editor shares.";
         let answer = if in_copy {
             call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
         } else if call.own.may_stop() {
-            match call.own.run(&call, EvalRequest { breakpoints: true, ..request }, chunks).await {
+            match call
+                .own
+                .run((&call.session, call.client), &call.progress, EvalRequest { breakpoints: true, ..request }, chunks)
+                .await
+            {
                 News::Ended(answer) => *answer,
                 News::Stopped(stopped) => {
                     let (text, _) = stops::told_at(&call.session, stopped.stop).await;
