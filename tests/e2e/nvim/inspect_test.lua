@@ -28,6 +28,8 @@ vim.ui.select = function(items, _, choose)
 end
 
 local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+--- To the line of the value itself.
+local function top() vim.api.nvim_win_set_cursor(0, { 1, 0 }) end
 local function to(row)
   vim.api.nvim_set_current_win(vim.fn.bufwinid(vim.fn.bufnr(file)))
   vim.api.nvim_win_set_cursor(0, { row, 0 })
@@ -92,12 +94,12 @@ T.it('the value of code is a table, is evaluated on, and gets another part', fun
   to(4)
   vim.cmd('Consort inspect *goods*')
   shows('0  (:NAME "a" :PRICE 1)')
-  press('gg')
+  top()
   press('t')
   floats('   name  price', '0  "a"   1', '1  "b"   2')
   answers = { '(mapcar #\'fourth *)', '(list :name "z" :price 9)' }
   vim.api.nvim_set_current_win(select(2, lines_of('consort-inspector')))
-  press('gg')
+  top()
   press('e')
   shows('0  1')
   press('u')
@@ -114,12 +116,12 @@ T.it('two values are compared', function()
   to(4)
   vim.cmd('Consort inspect *goods*')
   shows('0  (:NAME "a" :PRICE 1)')
-  press('gg')
+  top()
   press('m')
   to(5)
   vim.cmd('Consort inspect *others*')
   shows('1  (:NAME "c" :PRICE 2)')
-  press('gg')
+  top()
   press('m')
   floats('1 › 1', '  - "b"', '  + "c"')
 end)
