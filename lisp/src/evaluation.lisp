@@ -135,6 +135,10 @@
             (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)) ; which is unset while it runs
         (funcall hook condition hook)))))
 
+(defun stops-at-errors-p (evaluation)
+  "Returns true if EVALUATION stops at errors, and not only at breakpoints."
+  (eq (evaluation-debug evaluation) t))
+
 (defun evaluation-debugger (condition hook)
   "Instead of the debugger: stop if the evaluation is to, else freeze the failure if it is to,
   report CONDITION and leave the evaluation; or, in a thread that programs started, freeze and
@@ -147,7 +151,7 @@
       (end-request-of-stop condition))
     (when (or thread (not (typep condition 'storage-condition)))
       (user-debugger-hook condition))
-    (when (and (in-user-code-p) (evaluation-debug evaluation))
+    (when (and (in-user-code-p) (stops-at-errors-p evaluation))
       (setf stopped (stop-at-condition condition)))
     (when (and thread (not (and *attempt* (in-user-code-p))))
       (let ((frozen (and (in-user-code-p) (not stopped) (freeze-thread evaluation condition))))

@@ -461,3 +461,33 @@
         (left image stop))
       (is equal expected (codes-of image *sound-text*))
       (is string= "3" (first-value image "(funcall (compile nil '(lambda () 3)))" :session "others")))))
+
+(deftest stops-where-a-condition-is-signalled
+  (with-image (image)
+    (prepare image "(define-condition odd (condition) ((n :initarg :n)))
+                    (defun handled (n) (handler-case (if (oddp n) (error \"odd ~A\" n) (signal 'odd :n n)) (error () (list :handled n)) (odd () (list :odd n))))")
+    (flet ((break-on (&rest types) (path (call image "debug-break-on" "owner" "test" "types" (coerce types 'vector)) "result" "breakpoints")))
+      (is equal '(:true :false :false) (map 'list (lambda (answer) (path answer "verified")) (break-on "error" "no-such-type" "(")))
+      (let* ((id (debug-id image "(let ((k 3)) (list k (handled k)))"))
+             (stop (await-event image "stopped" :id id)))
+        (is string= "signal" (path stop "reason"))
+        (is string= "odd 3" (path stop "condition" "message"))
+        (is string= "HANDLED" (path (on-stop image "debug-frames" stop) "result" "frames" 0 "name"))
+        (is string= "N" (path (on-stop image "debug-locals" stop "frame" 0) "result" "locals" 0 "name"))
+        ;; The handlers have their say once it goes on.
+        (on-stop image "debug-continue" stop)
+        (is string= "(3 (:HANDLED 3))" (outcome-text image id)))
+      ;; Not of another type, and not in what does not stop at errors.
+      (is string= "(:ODD 2)" (outcome-text image (debug-id image "(handled 2)")))
+      (is string= "(:HANDLED 5)" (first-value image "(handled 5)"))
+      (break-on "odd")
+      (let* ((id (debug-id image "(handled 4)")) (stop (await-event image "stopped" :id id)))
+        (is string= "signal" (path stop "reason"))
+        (on-stop image "debug-abort" stop)
+        (is string= "interrupted" (path (answer image id) "result" "status")))
+      ;; What the program sets itself stays.
+      (is string= "WARNING" (outcome-text image (debug-id image "(setf *break-on-signals* 'warning)")))
+      (is string= "(:ODD 6)" (outcome-text image (debug-id image "(handled 6)")))
+      (is string= "NIL" (outcome-text image (debug-id image "(setf *break-on-signals* nil)")))
+      (break-on)
+      (is string= "(:ODD 8)" (outcome-text image (debug-id image "(handled 8)"))))))

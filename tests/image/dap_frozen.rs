@@ -22,6 +22,7 @@ async fn frozen(session: &Session, code: &str) -> u64 {
                 output: None,
                 debug: false,
                 threads: false,
+                breakpoints: false,
             };
             let outcome = session.evaluate(client, request).await.unwrap();
             if let Some(frozen) = outcome.frozen.filter(|frozen| frozen.number > 0) {

@@ -5,6 +5,7 @@
 mod cache;
 mod checks;
 mod dap;
+mod dap_exceptions;
 mod dap_frozen;
 mod dap_recording;
 mod dap_threads;

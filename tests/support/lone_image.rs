@@ -27,6 +27,8 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         stream: false,
         debug: false,
         threads: false,
+        breakpoints: false,
+        refer: false,
         freeze: None,
     }
 }

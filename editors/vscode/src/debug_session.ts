@@ -2,8 +2,11 @@
 import * as vscode from 'vscode'
 import type { Server } from './server.js'
 
-/** Starts a debug session in the server's folder. No file needs to be saved for one. */
-export async function startDebugging(server: Server, configuration: vscode.DebugConfiguration): Promise<void> {
+/**
+ * Starts a debug session in the server's folder; whether one has begun. No file needs to be saved
+ * for one.
+ */
+export async function startDebugging(server: Server, configuration: vscode.DebugConfiguration): Promise<boolean> {
   const folder = server.folder && vscode.workspace.getWorkspaceFolder(server.folder)
-  await vscode.debug.startDebugging(folder, configuration, { suppressSaveBeforeStart: true })
+  return vscode.debug.startDebugging(folder, configuration, { suppressSaveBeforeStart: true })
 }

@@ -4,7 +4,8 @@ import * as vscode from 'vscode'
 import { startDebugging } from './debug_session.js'
 import { lispEditor, rangeOf, type What } from './evaluate.js'
 import { plain } from './format.js'
-import { packageAt } from './reader.js'
+import { namesIn } from './inline_values.js'
+import { packageAt, topLevelFormAt } from './reader.js'
 import { complain, LANGUAGES, type Server } from './server.js'
 import { formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
 
@@ -30,6 +31,7 @@ const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name:
 interface Said {
   type?: string
   event?: string
+  command?: string
   body?: { threadId?: number; reason?: string; text?: string | null; description?: string; hitBreakpointIds?: number[] }
 }
 
@@ -40,6 +42,8 @@ export class Debugger implements vscode.Disposable {
   private readonly own = new Set<number>()
   /** The session that was begun because an evaluation stopped. */
   private attached: vscode.DebugSession | undefined
+  /** Called when a session that was begun for breakpoints has set them, or has ended. */
+  private configured: (() => void) | undefined
   private readonly subscriptions: vscode.Disposable[]
 
   constructor(private readonly server: Server) {
@@ -62,6 +66,7 @@ export class Debugger implements vscode.Disposable {
           return range && new vscode.EvaluatableExpression(range)
         },
       }),
+      vscode.languages.registerInlineValuesProvider(LANGUAGES, { provideInlineValues: (document, _, { stoppedLocation }) => inlineValues(document, stoppedLocation) }),
       vscode.commands.registerCommand('consort.editor.debugForm', () => this.debugForm()),
       vscode.commands.registerCommand('consort.editor.restarts', () => this.restarts()),
     ]
@@ -79,6 +84,20 @@ export class Debugger implements vscode.Disposable {
     if (thread < PROGRAM_THREADS) this.own.add(thread)
     if (this.follows()) return
     await startDebugging(this.server, AUTOMATIC)
+  }
+
+  /**
+   * Puts this editor's breakpoints in force before it evaluates: a session that follows the image
+   * does. One is begun where there is none.
+   */
+  async ready(): Promise<void> {
+    const stops = vscode.workspace.getConfiguration('consort').get<string>('debug.on_error') !== 'report'
+    if (!stops || !lispBreakpoints(true) || this.follows()) return
+    await new Promise<void>((resolve) => {
+      this.configured = resolve
+      startDebugging(this.server, AUTOMATIC).then((begun) => begun || resolve(), () => resolve())
+    })
+    this.configured = undefined
   }
 
   /**
@@ -162,10 +181,12 @@ export class Debugger implements vscode.Disposable {
     if (session.configuration['automatic'] === true) this.attached = session
     const ended = (): void => {
       this.stops.ended(session.id)
+      this.configured?.()
       if (this.sessions.delete(session.id)) void this.left(session).catch(complain)
     }
     return {
-      onDidSendMessage: ({ type, event, body }: Said) => {
+      onDidSendMessage: ({ type, event, command, body }: Said) => {
+        if (type === 'response' && command === 'configurationDone') this.configured?.()
         if (type !== 'event' || body?.threadId === undefined) return
         if (event === 'continued') {
           this.stops.continued(session.id, body.threadId)
@@ -247,7 +268,18 @@ export class Debugger implements vscode.Disposable {
   }
 }
 
-/** True if there are breakpoints in Lisp files, which a session keeps in force. */
-function lispBreakpoints(): boolean {
-  return vscode.debug.breakpoints.some((one) => one instanceof vscode.SourceBreakpoint && /\.(lisp|lsp|cl|asd|ros)$/.test(one.location.uri.path))
+/** The names in the lines of the definition that is stopped in, down to where it is stopped. */
+function inlineValues(document: vscode.TextDocument, stopped: vscode.Range): vscode.InlineValue[] {
+  const text = document.getText()
+  const form = topLevelFormAt(text, document.offsetAt(stopped.start))
+  const end = document.lineAt(Math.min(stopped.end.line, document.lineCount - 1)).range.end
+  if (form === undefined) return []
+  const start = document.positionAt(form.start)
+  const names = namesIn(document.getText(new vscode.Range(new vscode.Position(start.line, 0), end)), start.line)
+  return names.map(({ line, character, name }) => new vscode.InlineValueVariableLookup(new vscode.Range(line, character, line, character + name.length), name, false))
+}
+
+/** True if there are breakpoints in Lisp files, which a session keeps in force; enabled ones. */
+function lispBreakpoints(enabled = false): boolean {
+  return vscode.debug.breakpoints.some((one) => (one.enabled || !enabled) && one instanceof vscode.SourceBreakpoint && /\.(lisp|lsp|cl|asd|ros)$/.test(one.location.uri.path))
 }

@@ -22,6 +22,9 @@ export function lispEditor(): vscode.TextEditor | undefined {
 }
 
 export class Evaluator {
+  /** Called before code is evaluated, and waited for. */
+  before: () => Promise<void> = () => Promise.resolve()
+
   constructor(
     private readonly server: Server,
     private readonly results: Results,
@@ -47,6 +50,7 @@ export class Evaluator {
     const version = document.version
     try {
       await this.server.settled()
+      await this.before()
       const [name, argument] = this.question(document, range, what, position)
       const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
       pending.end()

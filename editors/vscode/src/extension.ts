@@ -11,6 +11,7 @@ import { label, reportText } from './format.js'
 import type { Sourced } from './frames.js'
 import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
+import { Inspector, type Inspecting } from './inspector.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, LispError, Name, Position, Recompiled, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { openManual, referencesByKind } from './names.js'
@@ -24,6 +25,7 @@ import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
 import { currentPackage, showMenu, StatusBar } from './status.js'
 import { ACTIONS, deleteStrictly, structure } from './structure.js'
+import { TracedView } from './traced.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
 import { registerIndentation } from './typing.js'
@@ -44,15 +46,19 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const expansions = new Expansions(server, documents)
   const profiles = new Profiles(server, context.extensionUri)
   const recordings = new Recordings(server)
+  const inspector = new Inspector(server, documents)
   const systems = new SystemsTree(server)
   const image = new ImageTree(server)
   const logTree = new LogTree(server)
   const packages = new PackagesTree(server)
   const threads = new ThreadsTree(server)
-  const tests = new Tests(server)
+  const traced = new TracedView(server)
+  const tests = new Tests(server, recordings)
   // The error of the result that the document of results shows.
   let opened: LispError | undefined
   const links = new FrameLinks(server, (where) => ('lineCount' in where ? opened : repl.errorIn(where)))
+  const lispDebugger = new Debugger(server)
+  evaluator.before = () => lispDebugger.ready()
   context.subscriptions.push(
     log, output, server, results, documents, repl, profiles, systems, image, logTree,
     new StatusBar(server),
@@ -60,8 +66,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     new Unbalanced(() => void server.start()),
     new Approvals(server, documents),
     differences,
-    new Debugger(server),
-    tests, packages, threads,
+    lispDebugger,
+    tests, packages, threads, inspector, traced,
     threads.view('consort.threads'),
     vscode.window.registerTreeDataProvider('consort.packages', packages),
     vscode.languages.registerDocumentLinkProvider({ scheme: SCHEME, pattern: '/result/**' }, links),
@@ -114,7 +120,9 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     command(name, async () => {
       try {
         const argument = await named(title)
-        if (argument !== undefined) vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>(name, argument)).text)}`, 5000)
+        if (argument === undefined) return
+        vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>(name, argument)).text)}`, 5000)
+        if (name === 'trace') await traced.show()
       } catch (error) {
         complain(error)
       }
@@ -224,6 +232,25 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
   trace('trace', 'Trace a function')
   trace('untrace', 'Untrace a function')
+  command('tracePackage', async () => {
+    const name = await vscode.window.showInputBox({ title: 'Trace a Package', prompt: 'All of its own functions', value: currentPackage() ?? '' })
+    if (name === undefined || name === '') return
+    try {
+      vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>('trace', { package: name })).text)}`, 5000)
+      await traced.show()
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('untraceAll', async () => {
+    try {
+      vscode.window.setStatusBarMessage(`$(check) ${label((await server.run<Told>('untrace', {})).text)}`, 5000)
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('traced', () => traced.show())
+  command('tracedClear', () => traced.clear().catch(complain))
   command('runTestAtPoint', async () => {
     const place = here()
     if (place === undefined) return
@@ -251,6 +278,17 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('profile', () => profiles.profileForm())
   command('recordForm', () => recordings.recordForm())
   command('stepRecording', () => recordings.stepThroughLast())
+  command('recordTest', (test?: vscode.TestItem) => tests.recordTest(test).catch(complain))
+  command('inspect', () => inspector.ask().catch(complain))
+  command('inspectResult', (text: string, reference: number) => inspector.open('result', { text, type: null, reference }).catch(complain))
+  command('inspectInto', (row?: Inspecting) => inspector.into(row).catch(complain))
+  command('inspectBack', () => inspector.back().catch(complain))
+  command('inspectRefresh', () => inspector.refresh())
+  command('inspectSet', (row?: Inspecting) => inspector.set(row).catch(complain))
+  command('inspectEval', (row?: Inspecting) => inspector.evaluate(row).catch(complain))
+  command('inspectTable', (row?: Inspecting) => inspector.table(row).catch(complain))
+  command('inspectCompare', (row?: Inspecting) => inspector.compare(row).catch(complain))
+  command('inspectCopy', (row?: Inspecting) => inspector.copy(row).catch(complain))
   command('failures', (failure?: unknown) => failures(server, failure).catch(complain))
   command('goToDefinition', async () => {
     const editor = vscode.window.activeTextEditor

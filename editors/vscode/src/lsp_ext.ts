@@ -55,6 +55,8 @@ export interface EvalResult {
   error: LispError | null
   timing: Timing | null
   package: string
+  /** The references to the values, to inspect them by; 0 where there is nothing to see in one. */
+  references?: number[]
   /** The frozen failure of the error. */
   failure?: { number: number }
   /** The range of the form that was evaluated, for the commands that find it themselves. */
@@ -131,7 +133,7 @@ export interface Structure {
  */
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
-  'profileForm', 'record', 'recordingQuery', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
+  'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'recompileCallers', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
@@ -180,6 +182,8 @@ export interface RecordAnswer {
   recording: {
     /** The recording's number; 0 if nothing is kept. */
     recording: number
+    /** The number of recorded calls. */
+    calls: number
     outcome: { values: string[]; error?: LispError | null }
     answer: RecordingAnswer
   }
@@ -201,11 +205,57 @@ export interface RecordedRow {
   position?: [number, number, number, number]
 }
 
+/** A value as the inspector has it. */
+export interface InspectedValue {
+  text: string
+  type: string | null
+  /** 0 where there is nothing to see in it. */
+  reference: number
+}
+/** The answer of `consort.inspect`. */
+export interface Inspected {
+  value: InspectedValue
+  kind: string
+  note: string | null
+  total: number
+  parts: { label: string; key?: InspectedValue | null; value: InspectedValue; missing: boolean }[]
+}
+/** The answer of `consort.inspectTable`. */
+export interface ValueTable {
+  total: number
+  columns: string[]
+  rows: { label: string; cells: (InspectedValue | null)[] }[]
+}
+/** The answer of `consort.inspectCompare`. */
+export interface Comparison {
+  differences: { path: string[]; one: InspectedValue; other: InspectedValue }[]
+  /** True if the values were too large to be compared whole. */
+  partial: boolean
+}
+
 /** The answer of `consort.describe`, `disassemble`, `trace` and `untrace`. */
 export interface Told {
   name: string | null
   text: string
   error?: string | LispError | null
+}
+
+/** The answer of `consort.tracedCalls`. */
+export interface TracedCalls {
+  calls: TracedCall[]
+  /** The number of the last call. */
+  last: number
+  /** What is traced. */
+  names: string[]
+}
+export interface TracedCall {
+  call: number
+  parent: number | null
+  thread: string
+  name: string
+  arguments: InspectedValue[]
+  outcome: 'open' | 'returned' | 'left'
+  values: InspectedValue[]
 }
 
 /** The answer of `consort.hyperspec`. */

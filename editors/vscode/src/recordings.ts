@@ -50,6 +50,22 @@ export class Recordings {
     }
   }
 
+  /**
+   * Record a test, and step through it: from the error, or from where the value first appears that
+   * a check found wrong.
+   */
+  async recordTest(test: string, token?: vscode.CancellationToken): Promise<RecordAnswer> {
+    const answer = await this.server.run<RecordAnswer>('record', { test }, undefined, token)
+    const { recording } = answer
+    if (recording.recording === 0) throw new Error(answer.text)
+    this.last = recording.recording
+    if (recording.calls === 0) {
+      const none = 'nothing of the workspace that the test calls is known as its file has it: save and load the system.'
+      void vscode.window.showInformationMessage(`Consort: the test was run, and ${none}`)
+    } else await this.stepThrough(recording.recording)
+    return answer
+  }
+
   /** The command: the debugger steps through the newest recording. */
   async stepThroughLast(): Promise<void> {
     if (this.last === undefined) void vscode.window.showInformationMessage('Consort: nothing was recorded yet. "Consort: Record the Form" does it.')

@@ -198,7 +198,7 @@ function stopHover(): vscode.MarkdownString {
  */
 export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownString {
   const markdown = new vscode.MarkdownString(undefined, true)
-  markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult', 'consort.editor.goToFrame', 'consort.editor.failures'] }
+  markdown.isTrusted = { enabledCommands: ['consort.editor.copyText', 'consort.editor.openResult', 'consort.editor.goToFrame', 'consort.editor.failures', 'consort.editor.inspectResult'] }
   const link = (title: string, command: string, ...args: unknown[]): string =>
     `[${title}](command:${command}?${encodeURIComponent(JSON.stringify(args))})`
   const timing = result.timing === null ? '' : `$(clock) ${timingText(result.timing)}  ·  `
@@ -206,9 +206,11 @@ export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownSt
   // A link holds its text, so a huge one is copied from its document instead.
   const copy = copied.length <= 20_000 ? `${link('$(copy) Copy', 'consort.editor.copyText', copied)}  ·  ` : ''
   const open = resultText(result)
+  const reference = result.references?.[0] ?? 0
+  const inspect = reference === 0 ? '' : `  ·  ${link('$(inspect) Inspect', 'consort.editor.inspectResult', valuesText(result).slice(0, 2000), reference)}`
   const look = result.failure === undefined ? '' : `  ·  ${link('$(debug) Look into It', 'consort.editor.failures', result.failure.number)}`
   markdown.appendMarkdown(
-    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000), briefly(result.error))}${look}\n\n`,
+    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000), briefly(result.error))}${inspect}${look}\n\n`,
   )
   if (result.error !== null) markdown.appendMarkdown(`**${markdownText(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
   if (result.status === 'interrupted') markdown.appendMarkdown('Interrupted.\n\n')

@@ -3,6 +3,7 @@
 import * as vscode from 'vscode'
 import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
+import type { Recordings } from './recordings.js'
 import { complain, isLisp, type Server } from './server.js'
 import { workspaceSystems } from './trees.js'
 
@@ -15,7 +16,10 @@ export class Tests implements vscode.Disposable {
   private running = false
   private readonly subscriptions: vscode.Disposable[]
 
-  constructor(private readonly server: Server) {
+  constructor(
+    private readonly server: Server,
+    private readonly recordings: Recordings,
+  ) {
     this.subscriptions = [
       server.onChange(() => this.update()),
       vscode.workspace.onDidSaveTextDocument((document) => {
@@ -39,7 +43,23 @@ export class Tests implements vscode.Disposable {
     this.controller = controller
     controller.refreshHandler = () => this.discover(controller)
     controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, (request, token) => this.run(controller, request, token), true)
+    if (this.server.can('record')) controller.createRunProfile('Record', vscode.TestRunProfileKind.Debug, (request, token) => this.recordTests(request, token), true)
     void this.discover(controller)
+  }
+
+  /** Record the test of a row, or the first of those that are selected. */
+  private async recordTests(request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
+    const test = request.include?.find((item) => item.parent !== undefined)
+    if (test === undefined) {
+      void vscode.window.showInformationMessage('Consort: one test is recorded at a time. Run the tests first, then choose one.')
+      return
+    }
+    await this.recordTest(test, token).catch(complain)
+  }
+
+  async recordTest(test?: vscode.TestItem, token?: vscode.CancellationToken): Promise<void> {
+    const name = test === undefined ? await vscode.window.showInputBox({ title: 'Record a Test', prompt: 'Its name, with its package' }) : (this.names.get(test.id) ?? test.label)
+    if (name !== undefined && name !== '') await this.recordings.recordTest(name, token)
   }
 
   private async discover(controller: vscode.TestController): Promise<void> {

@@ -35,13 +35,15 @@
   COUNTED is *KEPT-OCTETS* as it was at the last event; what was kept since then counts for the
   next. OUTSIDE is true from when an error came to handlers that are not the program's until it goes
   on. SIGNALLED is the condition that was signalled last, while the program runs, and SIGNALLED-AT
-  its event. FAILED is the event of the error that nothing handled."
+  its event. FAILED is the event of the error that nothing handled. FAILURES are those of the checks
+  of a test, whose values are printed as in PACKAGE."
   (size 0 :type index :read-only t) (octets-limit 0 :type index :read-only t)
   (events (make-array (* 4 size) :initial-element 0) :type simple-vector :read-only t)
   (octets (make-array size :element-type '(unsigned-byte 32) :initial-element 0) :type (simple-array (unsigned-byte 32) (*)) :read-only t)
   (count 0 :type index) (first 0 :type index) (total 0 :type index) (counted *kept-octets* :type fixnum)
   (calls 0 :type index) (skipped 0 :type index) (outside nil)
   (signalled nil) (signalled-at nil :type (or null index)) (failed nil :type (or null index))
+  (failures '() :type list) (package nil)
   (current nil :type (or null activation)))
 
 (define-global *event-log* nil "The log of the program that is recorded in this process, a copy of the image; NIL elsewhere.")

@@ -338,7 +338,7 @@
                                                  'vector))))
 
 (defparameter *recording-queries*
-  '(("tree" . query-tree) ("values" . query-values) ("history" . query-history) ("when" . query-when) ("error" . query-error) ("event" . query-event)
+  '(("tree" . query-tree) ("values" . query-values) ("history" . query-history) ("when" . query-when) ("error" . query-error) ("event" . query-event) ("origin" . query-origin)
     ("begin" . query-begin) ("frames" . query-frames) ("parts" . query-parts) ("evaluate" . query-evaluate) ("text" . query-text)
     ("breakpoints" . query-breakpoints) ("step" . query-step)))
 

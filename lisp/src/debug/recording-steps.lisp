@@ -21,10 +21,13 @@
     (and event (shown-event-p event) event)))
 
 (defun query-begin (log params)
-  "The event that a person looks at first: of the error that nothing handled, else the first."
+  "The event that a person looks at first: of the error that nothing handled, of the value that a
+  check of a test found wrong where that first appears, else the first."
   (declare (ignore params))
-  (let ((failed (failed-event log)))
-    (event-told log (or failed (first-shown log)) "reason" (if failed "error" "begin"))))
+  (let* ((failed (failed-event log)) (wrong (and (null failed) (wrong-origin log))))
+    (event-told log (or failed wrong (first-shown log))
+                "reason" (cond (failed "error") (wrong "wrong") (t "begin"))
+                "check" (or-null (and wrong (field (failed-check log) "message"))))))
 
 ;;; Steps
 

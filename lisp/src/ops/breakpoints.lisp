@@ -1,4 +1,5 @@
-;;;; `debug-breakpoints`, `debug-function-breakpoints`, `debug-breakpoint-locations`, `debug-step`.
+;;;; `debug-breakpoints`, `debug-function-breakpoints`, `debug-breakpoint-locations`,
+;;;; `debug-break-on`, `debug-step`.
 
 (in-package :consort)
 
@@ -37,6 +38,12 @@
         (line (param params "line" '(integer 1)))
         (end (param params "end_line" '(integer 1) :default nil)))
     (answer-setting id (lambda () (possible-sites file text line (or end line))))))
+
+(define-operation "debug-break-on" :thread (id params)
+  (let ((owner (param params "owner" 'string))
+        (types (param params "types" 'vector :default #())))
+    (unless (every #'stringp types) (refuse "bad-params" "The types must be texts"))
+    (answer-setting id (lambda () (watch-signals owner types)))))
 
 (define-operation "debug-step" :dispatcher (id params)
   (let* ((stop (stop-of params))

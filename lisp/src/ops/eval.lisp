@@ -73,7 +73,7 @@
                               (eval form)))))
                   (cond (text
                          (note-evaluated-form form *evaluation* text position origin)
-                         (call-keeping-variables #'work))
+                         (call-watching-signals (lambda () (call-keeping-variables #'work))))
                         (t (work))))))
     (remember-values values)
     (remember-form form)
@@ -183,9 +183,9 @@
 
 ;;; The operation
 
-(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream)
+(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer)
   "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome. DEADLINE: the TIMEOUT that is told of,
-  where somebody else keeps it."
+  where somebody else keeps it. REFER: the values get references."
   (let ((time nil)
         (values '())
         (references nil))
@@ -196,7 +196,7 @@
                                   results)
                                 (evaluate-text text origin))))
                (setf *package* (live-package *package*)) ; SBCL signals an error where a deleted one is looked at
-               (when (evaluation-debug evaluation)
+               (when (or refer (evaluation-debug evaluation))
                  (setf references (map 'vector #'refer (first-values results))))
                (setf values (values-facts results)))))
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
@@ -235,15 +235,17 @@
          (stream (param params "stream" 'boolean :default nil))
          (debug (param params "debug" 'boolean :default nil))
          (threads (param params "threads" 'boolean :default nil))
+         (breakpoints (param params "breakpoints" 'boolean :default nil))
+         (refer (param params "refer" 'boolean :default nil))
          (freeze (freeze-param params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
-                          (setf (evaluation-debug evaluation) debug
+                          (setf (evaluation-debug evaluation) (or debug (and breakpoints :breakpoints))
                                 (evaluation-threads evaluation) threads
                                 (evaluation-freeze evaluation) (and (not debug) freeze)
                                 (evaluation-freeze-threads evaluation) freeze)
                           (evaluate evaluation text :package package :origin (read-origin params) :timing timing
-                                                    :timeout timeout :stream stream)))))
+                                                    :timeout timeout :stream stream :refer refer)))))
 
 (defun warm-up ()
   "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the

@@ -15,35 +15,69 @@
               "total" total
               "parts" (map 'vector (lambda (part) (part-json part (reference-stop reference))) parts)))))
 
+(defun referenced (params key)
+  "The reference that PARAMS name under KEY; refuses when it is forgotten."
+  (let ((number (param params key '(integer 1))))
+    (or (find-reference number) (refuse "not-found" "~A" (gone-message number)))))
+
+(defun value-of-reference (reference)
+  "The value of REFERENCE; refuses when it is gone."
+  (multiple-value-bind (object there) (referent reference)
+    (unless there (refuse "not-found" "~A" (gone-message (reference-number reference))))
+    object))
+
+(defun reading-references (references function)
+  "Call FUNCTION with the stop that one of REFERENCES belongs to, which is not left meanwhile, or
+  NIL."
+  (let ((stop (some #'reference-stop references)))
+    (if stop
+        (reading-stack stop (lambda () (funcall (the function function) stop)))
+        (funcall (the function function) nil))))
+
 (define-operation "inspect" :query (id params)
-  (let* ((number (param params "reference" '(integer 1)))
+  (let* ((reference (referenced params "reference"))
          (start (param params "start" '(integer 0) :default 0))
-         (count (param params "count" `(integer 1 ,+page-limit+) :default 100))
-         (reference (or (find-reference number)
-                        (refuse "not-found" "~A" (gone-message number)))))
-    (if (reference-stop reference)
-        (reading-stack (reference-stop reference) (lambda () (inspected reference start count)))
-        (inspected reference start count))))
+         (count (param params "count" `(integer 1 ,+page-limit+) :default 100)))
+    (reading-references (list reference) (lambda (stop) (declare (ignore stop)) (inspected reference start count)))))
+
+(define-operation "inspect-table" :query (id params)
+  (let* ((reference (referenced params "reference"))
+         (start (param params "start" '(integer 0) :default 0))
+         (count (param params "count" `(integer 1 ,+page-limit+) :default 100)))
+    (reading-references (list reference) (lambda (stop) (table-json (value-of-reference reference) start (+ start count) stop)))))
+
+(define-operation "inspect-compare" :query (id params)
+  (let ((one (referenced params "reference")) (other (referenced params "other")))
+    (reading-references (list one other)
+                        (lambda (stop) (comparison-json (value-of-reference one) (value-of-reference other) stop)))))
+
+(defun evaluate-on (id object code function)
+  "The JSON of what FUNCTION gives for the first value of CODE, in which * is OBJECT, evaluated for
+  the request ID; of the evaluation, where that failed."
+  (let ((answer nil))
+    (multiple-value-bind (how outcome)
+        (evaluate-alone id (lambda ()
+                             (let* ((* object)
+                                    (values (multiple-value-list (eval `(progn ,@(forms-of-text code (live-package *package*)))))))
+                               (setf answer (funcall (the function function) values)))))
+      (declare (ignore how))
+      (or answer outcome))))
+
+(define-operation "inspect-eval" :thread (id params)
+  (let ((code (param params "code" 'string)))
+    (evaluate-on id (value-of-reference (referenced params "reference")) code #'values-json)))
 
 (define-operation "inspect-set" :thread (id params)
-  (let* ((number (param params "reference" '(integer 1)))
-         (part (param params "part" '(integer 0)))
+  (let* ((part (param params "part" '(integer 0)))
          (code (param params "code" 'string))
-         (reference (or (find-reference number)
-                        (refuse "not-found" "~A" (gone-message number))))
-         (answer nil)
+         (object (value-of-reference (referenced params "reference")))
          (why nil))
-    (multiple-value-bind (object there) (referent reference)
-      (unless there (refuse "not-found" "~A" (gone-message number)))
-      (multiple-value-bind (how outcome)
-          (evaluate-alone id (lambda ()
-                               (let* ((* object)
-                                      (value (eval `(progn ,@(forms-of-text code (live-package *package*))))))
-                                 (handler-case (set-part object part value)
+    (let ((answer (evaluate-on id object code
+                               (lambda (values)
+                                 (handler-case (set-part object part (first values))
                                    (unsettable (condition) (setf why (refusal-why condition)))
-                                   (:no-error (&rest values)
-                                     (declare (ignore values))
-                                     (setf answer (values-json (list value))))))))
-        (declare (ignore how))
-        (when why (refuse "not-settable" "~A" why))
-        (or answer outcome)))))
+                                   (:no-error (&rest ignored)
+                                     (declare (ignore ignored))
+                                     (values-json (list (first values)))))))))
+      (when why (refuse "not-settable" "~A" why))
+      answer)))

@@ -60,6 +60,13 @@
 (defun directories-recorded (params)
   (map 'list (lambda (name) (concatenate 'string (string-right-trim "/" name) "/")) (field params "within" #())))
 
+(defun call-recording-test (log case)
+  "Run the test CASE and record it; its values. What its checks found wrong is noted."
+  (let ((values (call-recording log (lambda () (multiple-value-list (funcall (test-case-run case)))))))
+    (setf (event-log-failures log) (coerce (third values) 'list)
+          (event-log-package log) (or (home case) (user-package)))
+    (values-list values)))
+
 (defun record-as-asked (evaluation params package log timeout)
   "Run what PARAMS ask for as EVALUATION, and record it with LOG. The JSON of EvalOutcome, the
   units that were recorded, and the number of functions that were left out."
@@ -81,7 +88,7 @@
                             (cond (test
                                    (let ((case (test-meant test)))
                                      (prepare (names-of-test case))
-                                     (call-recording log (lambda () (funcall (test-case-run case))))))
+                                     (call-recording-test log case)))
                                   (t
                                    (prepare (names-in-text code))
                                    (call-recording log
@@ -108,6 +115,7 @@
       (object "outcome" outcome
               "events" (event-log-count log) "first" (event-log-first log) "calls" (max 0 (1- (event-log-calls log)))
               "skipped" (event-log-skipped log)
+              "failed_checks" (length (event-log-failures log))
               "definitions" (map 'vector #'unit-words units) "left_out" left-out))))
 
 ;;; In the copy

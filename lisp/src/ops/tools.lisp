@@ -1,5 +1,4 @@
-;;;; `describe`, `disassemble`, `trace`, `untrace`, and `reference-count`: what an editor shows of a
-;;;; name.
+;;;; `describe`, `disassemble` and `reference-count`: what an editor shows of a name.
 
 (in-package :consort)
 
@@ -33,57 +32,6 @@
 (define-operation "disassemble" :thread (id params)
   (let ((name (function-given params)))
     (nth-value 1 (evaluate-alone id (lambda () (disassemble name))))))
-
-;;; Tracing. What is traced prints where it is called, as TRACE does; and the session that asked is
-;;; told when it was another's call.
-
-(define-global *tracers* '() "The traces: (NAME . SESSION). Replaced, never changed.")
-(define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
-(defconstant +traces-a-second+ 200 "Lines of traced calls that are told of others' calls.")
-
-(defun told-too-much-p ()
-  "Returns true if this second has had its lines; counts this one. A line too many does no harm, so
-  nobody is waited for."
-  (let ((second (get-universal-time)))
-    (unless (eql second (car *traces-told*))
-      (setf *traces-told* (cons second 0)))
-    (> (incf (cdr *traces-told*)) +traces-a-second+)))
-
-(defun report-traced (depth name kind frame values)
-  "Called by TRACE at each entry and exit."
-  (declare (ignore frame))
-  (let* ((sessions (loop for (traced . session) in *tracers* when (equal traced name) collect session))
-         (text (with-terse-printing ()
-                 (let ((*print-pretty* nil))
-                   (format nil "~vT~D: ~A" (+ 2 (* 2 (mod depth 20))) depth
-                           (ecase kind
-                             (:enter (text-of (print-safely (cons name values) 2000 #'prin1)))
-                             (:exit (format nil "~S returned~{ ~A~}" name
-                                            (mapcar (lambda (value) (text-of (print-safely value 2000 #'prin1))) values)))
-                             (:non-local-exit (format nil "~S exited non-locally" name))))))))
-    (format *trace-output* "~&~A~%" text)
-    (dolist (session sessions)
-      (unless (or (equal session (and *evaluation* (evaluation-session *evaluation*))) (told-too-much-p))
-        (send-event "trace" "session" session "text" text)))))
-
-(define-operation "trace" :thread (id params)
-  (let ((name (function-given params))
-        (session (param params "session" 'string)))
-    (multiple-value-bind (how outcome)
-        (evaluate-alone id (lambda ()
-                             (eval `(trace ,name :report report-traced))
-                             (format t "~S is traced." name)))
-      (when (eq how :ok)
-        (setf *tracers* (adjoin (cons name session) *tracers* :test #'equal)))
-      outcome)))
-
-(define-operation "untrace" :thread (id params)
-  (let ((name (and (param params "name" 'string :default nil) (function-given params))))
-    (nth-value 1 (evaluate-alone id (lambda ()
-                                      (let ((names (if name (list name) (eval '(trace)))))
-                                        (setf *tracers* (remove-if (lambda (tracer) (member (car tracer) names :test #'equal)) *tracers*))
-                                        (when names (eval `(untrace ,@names)))
-                                        (format t "~:[Nothing is traced.~;~:*Not traced any more: ~{~S~^, ~}.~]" names)))))))
 
 ;;; References
 

@@ -102,6 +102,7 @@ pub(super) async fn record(recordings: &Arc<Recordings>, params: RecordParams) -
         first: 0,
         calls: 0,
         skipped: 0,
+        failed_checks: 0,
         definitions: Vec::new(),
         left_out: 0,
     };

@@ -47,6 +47,8 @@ pub(super) struct Connection {
     stops: Mutex<BTreeMap<u64, Stop>>,
     texts: Mutex<VecDeque<Evaluated>>,
     pub(super) wanted: Mutex<RequestedBreakpoints>,
+    /// The types of conditions at which the client stops where they are signalled.
+    pub(super) break_on: Mutex<Vec<String>>,
     /// Held while breakpoints are set in the image.
     pub(super) setting: tokio::sync::Mutex<()>,
     waiting: Waiting,
@@ -113,6 +115,7 @@ impl Connection {
             stops: Mutex::default(),
             texts: Mutex::default(),
             wanted: Mutex::default(),
+            break_on: Mutex::default(),
             setting: tokio::sync::Mutex::default(),
             waiting: Waiting::default(),
             evaluations: Mutex::default(),
@@ -191,6 +194,7 @@ impl Connection {
             "pause" => ("pause", "Paused"),
             "breakpoint" => ("breakpoint", "Stopped at a breakpoint"),
             "step" => ("step", "Stopped after a step"),
+            "signal" => ("exception", "Stopped where a condition is signalled"),
             _ => ("breakpoint", "Stopped at a break"),
         };
         let description = with_thread(stop, description.into());

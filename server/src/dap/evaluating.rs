@@ -36,7 +36,11 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
         let begun = Begun { code: wanted.expression, package: None, stops: true, threads: true };
         let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
         return match outcome.status {
-            EvalStatus::Ok => Ok(json!({"result": values(&outcome), "variablesReference": 0})),
+            EvalStatus::Ok => {
+                let reference = outcome.references.first().copied().unwrap_or_default();
+                let inside = lock(&connection.handles).parts_of(reference);
+                Ok(json!({"result": values(&outcome), "variablesReference": inside}))
+            }
             _ => Err(outcome
                 .error
                 .map_or("It did not end.".into(), |error| format!("{}: {}", error.kind, error.message))),
@@ -138,6 +142,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
         output: Some(output),
         debug: stops,
         threads,
+        breakpoints: false,
     };
     let cancel = number.map(|number| connection.cancellable(number));
     let mut cancelled = false;

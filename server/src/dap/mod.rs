@@ -10,6 +10,7 @@ pub mod client;
 mod completions;
 mod connection;
 mod evaluating;
+mod exceptions;
 mod frozen;
 mod handlers;
 mod input;

@@ -234,6 +234,22 @@ pub(super) struct BreakpointLocations {
     pub(super) end_line: Option<usize>,
 }
 
+/// The filters of conditions at which a client may have programs stop.
+fn exception_filters() -> Value {
+    json!([
+        {
+            "filter": "error", "label": "All errors", "default": false,
+            "description": "Stop where an error is signalled, also when it is handled. Those that nothing handles stop anyway.",
+        },
+        {"filter": "warning", "label": "Warnings", "default": false, "description": "Stop where a warning is signalled."},
+        {
+            "filter": "condition", "label": "Conditions of a type", "default": false, "supportsCondition": true,
+            "description": "Stop where a condition of a type is signalled.",
+            "conditionDescription": "A type, such as shop::sold-out or (or file-error stream-error); of none, all conditions",
+        },
+    ])
+}
+
 /// The answer to `initialize`.
 pub(super) fn capabilities() -> Value {
     json!({
@@ -250,6 +266,8 @@ pub(super) fn capabilities() -> Value {
         "supportsLogPoints": true,
         "supportsFunctionBreakpoints": true,
         "supportsBreakpointLocationsRequest": true,
+        "supportsExceptionFilterOptions": true,
+        "exceptionBreakpointFilters": exception_filters(),
         "supportsCancelRequest": true,
         "supportsCompletionsRequest": true,
         "completionTriggerCharacters": [":", "-", "*"],

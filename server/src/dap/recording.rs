@@ -121,6 +121,7 @@ fn tell(connection: &Connection, replay: &Replay, moment: &RecordedMoment) {
     let (reason, description) = match moment.reason.as_str() {
         "error" => ("exception", "At the error"),
         "breakpoint" => ("breakpoint", "At a breakpoint"),
+        "wrong" => ("entry", "Where the wrong value first appears"),
         "begin" => ("entry", "At the recording's begin"),
         "end" => ("step", "At the recording's end"),
         _ => ("step", "After a step"),
@@ -142,9 +143,13 @@ fn stop_text(connection: &Connection, replay: &Replay, moment: &RecordedMoment) 
     {
         return format!("{kind}: {message}");
     }
-    match &moment.row.value {
+    let at = match &moment.row.value {
         Some(value) => format!("{} {value}", moment.row.text),
         None => moment.row.text.clone(),
+    };
+    match &moment.check {
+        Some(check) => format!("{at} ({check})"),
+        None => at,
     }
 }
 

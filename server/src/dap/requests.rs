@@ -12,7 +12,7 @@ use super::protocol::{
     Variables, arguments,
 };
 use super::variables::{self, Handle};
-use super::{completions, evaluating, input, recording, resuming, setting, sources};
+use super::{completions, evaluating, exceptions, input, recording, resuming, setting, sources};
 use crate::ide::context::Backend;
 use crate::model::image::ImageError;
 use crate::session::debug::{
@@ -47,7 +47,8 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
             connection.session.keep_names();
             Ok(json!({}))
         }
-        "configurationDone" | "setExceptionBreakpoints" => Ok(json!({})),
+        "configurationDone" => Ok(json!({})),
+        "setExceptionBreakpoints" => exceptions::set(connection, arguments(request)?).await,
         "setBreakpoints" | "setFunctionBreakpoints" => breakpoints::set(connection, arguments(request)?).await,
         "breakpointLocations" => breakpoints::locations(connection, arguments(request)?).await,
         "next" => step(connection, arguments(request)?, "over").await,

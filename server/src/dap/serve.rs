@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, lock};
 use super::handlers::Handlers;
 use super::protocol::Request;
-use super::{breakpoints, evaluating, frozen, input, outgoing, recording, requests};
+use super::{breakpoints, evaluating, exceptions, frozen, input, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
@@ -123,7 +123,11 @@ impl Connection {
 
     fn set_all_again(self: &Arc<Self>, again: &mut JoinSet<()>) {
         let connection = self.clone();
-        again.spawn_on(async move { breakpoints::set_again(&connection, None).await }, &handle());
+        let setting = async move {
+            exceptions::set_again(&connection).await;
+            breakpoints::set_again(&connection, None).await;
+        };
+        again.spawn_on(setting, &handle());
     }
 
     /// Ends what the client began, after its stops have waited.
@@ -135,6 +139,7 @@ impl Connection {
     ) {
         self.ready.store(false, Ordering::SeqCst);
         breakpoints::clear(&self).await;
+        exceptions::clear(&self).await;
         let deadline = Instant::now() + abandoned;
         while self.waiting_stop().is_some_and(|stop| stop.session.is_none() || !lock(&self.evaluations).is_empty()) {
             tokio::select! {

@@ -43,7 +43,13 @@ impl Handles {
 
     /// Returns a reference to the parts of a value; 0 when there are none.
     pub(super) fn parts(&mut self, value: &Value) -> u64 {
-        if value.reference == 0 { 0 } else { self.number(Handle::Parts { reference: value.reference, start: 0 }) }
+        self.parts_of(value.reference)
+    }
+
+    /// Returns a reference to the parts of the value that the image calls `reference`; 0 when there
+    /// are none.
+    pub(super) fn parts_of(&mut self, reference: u64) -> u64 {
+        if reference == 0 { 0 } else { self.number(Handle::Parts { reference, start: 0 }) }
     }
 
     fn variable(&mut self, name: &str, value: &Value) -> Json {

@@ -258,6 +258,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                         output: Some(output),
                         debug: false,
                         threads: false,
+                        breakpoints: false,
                     };
                     let answer = session.evaluate(client, request).await;
                     sent.all().await;

@@ -13,10 +13,12 @@ use crate::model::frozen::Frozen;
 /// An evaluation for an agent: its outcome, within the limits of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// The outcome. It has an error unless the status is `Ok`.
+    /// The outcome. It has an error unless the status is `Ok` or `Stopped`.
     pub outcome: EvalOutcome,
     /// The events since the last call.
     pub notices: Vec<String>,
+    /// The number of the stop that it waits in.
+    pub stop: Option<u64>,
 }
 
 impl Serialize for Evaluation {
@@ -25,10 +27,13 @@ impl Serialize for Evaluation {
         let mut facts = self.outcome.facts();
         facts["error"] = json!(self.outcome.error.as_ref().map(backtrace::facts));
         facts["notices"] = json!(self.notices);
+        facts["stop"] = json!(self.stop);
         facts["failure"] =
             json!(self.kept().map(|frozen| json!({"number": frozen.number, "restarts": frozen.restarts})));
         if let Value::Object(fields) = &mut facts {
             let empty = [Value::Null, json!(""), json!([]), json!(0)];
+            // An agent has no inspector that takes them.
+            fields.remove("references");
             fields.retain(|name, value| name == "values" || !empty.contains(value));
         }
         facts.serialize(serializer)
@@ -40,7 +45,7 @@ impl Evaluation {
     pub fn without_work(status: EvalStatus, kind: String, message: String) -> Evaluation {
         let error = Some(EvalError::new(kind, message));
         let outcome = EvalOutcome { package: String::new(), ..EvalOutcome::empty(status, error) };
-        Evaluation { outcome, notices: Vec::new() }
+        Evaluation { outcome, notices: Vec::new(), stop: None }
     }
 
     /// Returns true if the evaluation returned values.
@@ -51,6 +56,12 @@ impl Evaluation {
     /// Returns the frozen failure that is kept of it.
     fn kept(&self) -> Option<&Frozen> {
         self.outcome.frozen.as_ref().filter(|frozen| frozen.number > 0)
+    }
+
+    /// An evaluation that waits in a stop.
+    pub fn waiting(stop: u64) -> Evaluation {
+        let outcome = EvalOutcome { package: String::new(), ..EvalOutcome::empty(EvalStatus::Stopped, None) };
+        Evaluation { outcome, notices: Vec::new(), stop: Some(stop) }
     }
 
     /// Removes the compiler's own output from the printed output. Returns the reported conditions,
@@ -94,9 +105,9 @@ impl From<EvalOutcome> for Evaluation {
         }
         // The message when the image gave none of its own.
         let (kind, message) = match outcome.status {
-            EvalStatus::Ok => {
+            EvalStatus::Ok | EvalStatus::Stopped => {
                 outcome.error = None;
-                return Evaluation { outcome, notices: Vec::new() };
+                return Evaluation { outcome, notices: Vec::new(), stop: None };
             }
             EvalStatus::Error | EvalStatus::Lost | EvalStatus::Refused => ("ERROR", ""),
             EvalStatus::Timeout => ("TIMEOUT", "Stopped: the deadline passed. What had been defined before is kept."),
@@ -108,7 +119,7 @@ impl From<EvalOutcome> for Evaluation {
         if outcome.status == EvalStatus::Timeout {
             error.message.push_str(" Give `timeout` (seconds) for more.");
         }
-        Evaluation { outcome, notices: Vec::new() }
+        Evaluation { outcome, notices: Vec::new(), stop: None }
     }
 }
 

@@ -2,7 +2,7 @@
 //! `untrace`.
 
 pub use crate::image::api::Operation;
-pub use crate::image::api::tools::{Describe, Disassemble, Named, Trace, Untrace};
+pub use crate::image::api::tools::{Describe, Disassemble, Named, Trace, TracedCalls, Untrace};
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 
 /// The printed text of an operation.

@@ -38,6 +38,8 @@ pub enum Kind {
     Error,
     /// A moment, by the number of its event.
     Event,
+    /// The form by which the value of an event, or that of a failed check, first came to be.
+    Origin,
 }
 
 /// A question to a recording, as it is written.
@@ -57,9 +59,14 @@ pub struct Question {
     pub start: Option<u64>,
 }
 
-/// Returns the question that the outcome of a recording suggests: the error, or the calls.
+/// Returns the question that the outcome of a recording suggests: the error, where the value of a
+/// failed check came from, or the calls.
 pub fn first_question(recording: &Recording) -> RecordingQuery {
-    let query = if recording.outcome.status == EvalStatus::Error { "error" } else { "tree" };
+    let query = match recording.outcome.status {
+        EvalStatus::Error => "error",
+        _ if recording.failed_checks > 0 => "origin",
+        _ => "tree",
+    };
     RecordingQuery { query, count: ROWS, ..RecordingQuery::default() }
 }
 
@@ -100,13 +107,28 @@ impl Question {
                 query.code = Some(needed("a Lisp expression over variables")?);
                 "when"
             }
+            Kind::Origin => {
+                query.event = self.number_of_event();
+                if query.event.is_none() && of.is_some() {
+                    return Err(
+                        "`of` must be the number of an event; without it, the value of the failed check is meant."
+                            .into(),
+                    );
+                }
+                "origin"
+            }
             Kind::Event => {
-                let event = self.event.or_else(|| of?.trim_start_matches('#').parse().ok());
+                let event = self.number_of_event();
                 query.event = Some(event.ok_or("`of` is missing: it must be the number of an event.")?);
                 "event"
             }
         };
         Ok(query)
+    }
+
+    /// The number of an event, as it is written in an answer or without its mark.
+    fn number_of_event(&self) -> Option<u64> {
+        self.event.or_else(|| self.of.as_deref()?.trim().trim_start_matches('#').parse().ok())
     }
 }
 
@@ -131,7 +153,7 @@ fn place(of: &str) -> Option<(Option<PathBuf>, u32, Option<u32>)> {
 /// Returns a recording with its first answer as text and as data; the third is true if the form
 /// failed.
 pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) -> (String, Value, bool) {
-    let Recording { number, outcome, events, first, calls, skipped, definitions, left_out } = recording;
+    let Recording { number, outcome, events, first, calls, skipped, definitions, left_out, .. } = recording;
     let evaluation = Evaluation::from(outcome);
     let mut text = evaluate::render(&evaluation);
     if number == 0 {
@@ -249,6 +271,10 @@ mod tests {
             assert!(why.contains(name), "{query}: {why}");
         }
         assert_eq!(question(json!({})).unwrap().query, "tree");
+        let origin = question(json!({"query": "origin", "of": " #12 "})).unwrap();
+        assert_eq!((origin.query, origin.event), ("origin", Some(12)));
+        assert_eq!(question(json!({"query": "origin"})).unwrap().event, None);
+        assert!(question(json!({"query": "origin", "of": "x"})).unwrap_err().contains("`of`"));
     }
 
     #[test]

@@ -11,9 +11,9 @@ use super::context::{Backend, Context};
 use super::restarts::{numbered, of_restart};
 use super::texts::Texts;
 pub use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Done, Place, Stop,
+    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, Place, Stop,
 };
-use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals};
+use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals, Moment};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::shown::{line, long_line};
@@ -35,6 +35,35 @@ pub fn listed(stops: &[Stop]) -> (String, Value) {
     let texts: Vec<String> = stops.iter().map(described).collect();
     let text = if texts.is_empty() { "Nothing is stopped.".into() } else { texts.join("\n\n") };
     (text, json!({"stops": stops}))
+}
+
+/// Tells of one stop as an agent first hears of it: its restarts, where it is, and the variables of
+/// its innermost frame.
+pub async fn told_at<B: Backend>(backend: &B, number: u64) -> (String, Value) {
+    let stop = all(backend).await.ok().and_then(|stops| stops.into_iter().find(|stop| stop.number == number));
+    let Some(stop) = stop else {
+        return (format!("It stopped, and somebody has left the stop {number} already."), json!({"stop": number}));
+    };
+    let mut text = format!("[STOPPED] {}", described(&stop));
+    if let Some(at) = &stop.at {
+        text += &placed(at);
+    }
+    let mut facts = json!({"stop": number, "stops": [&stop]});
+    if let Ok((variables, more)) = locals(backend, Stack::Stop(number), 0).await {
+        let _ = write!(text, "\n{variables}");
+        facts["locals"] = more["locals"].clone();
+    }
+    text += "\n\nThe evaluation waits: `debug` with this stop looks, steps, continues or aborts.";
+    (text, facts)
+}
+
+/// Where a program is at a probe, as a line.
+fn placed(at: &Moment) -> String {
+    let file = at.place.file.as_deref().map_or_else(String::new, |file| file.display().to_string());
+    let place = at.place.position.map_or(String::new(), |position| format!(":{}:{}", position.0, position.1));
+    let when = if at.after { "after" } else { "before" };
+    let value = at.value.as_ref().map_or(String::new(), |value| format!(", which gave {}", line(value)));
+    format!("\n  {when} the form at {}{place}{value}", line(&file))
 }
 
 fn described(stop: &Stop) -> String {
@@ -207,6 +236,13 @@ pub enum StopAction {
         /// The form.
         code: String,
     },
+    /// Calls the function of a frame again, as it is defined now.
+    RestartFrame {
+        /// The frame.
+        frame: usize,
+    },
+    /// Goes on to the next form that is stopped at: `over`, `into` or `out`.
+    Step(&'static str),
     /// Invokes the restart CONTINUE.
     Continue,
     /// Ends the evaluation.
@@ -246,6 +282,8 @@ impl StopAction {
                     ));
                 }
             },
+            StopAction::RestartFrame { frame } => format!("Call again {}", function(backend, &stop, *frame).await?),
+            StopAction::Step(how) => format!("Have the program make a step {how}"),
             StopAction::Continue => "Have the program go on".into(),
             StopAction::Abort if stop.started_by.is_some() => "End the thread".into(),
             StopAction::Abort => "Abort the evaluation".into(),
@@ -259,7 +297,7 @@ impl StopAction {
         match self {
             StopAction::Eval { code, .. } | StopAction::Return { code, .. } => Some(code),
             StopAction::Restart { code, .. } => code.as_deref(),
-            StopAction::Continue | StopAction::Abort => None,
+            StopAction::RestartFrame { .. } | StopAction::Step(_) | StopAction::Continue | StopAction::Abort => None,
         }
     }
 }

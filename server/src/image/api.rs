@@ -7,6 +7,7 @@ pub mod contents;
 pub mod debug;
 pub mod eval_copy;
 pub mod expand;
+pub mod inspector;
 pub mod name_index;
 pub mod names;
 pub mod reading;
@@ -84,6 +85,12 @@ pub struct EvalParams {
     /// True to have threads that the code starts stop too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub threads: bool,
+    /// True to stop at breakpoints and after steps, and not at errors.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub breakpoints: bool,
+    /// True to give the values references, to inspect them by.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refer: bool,
     /// How an error is frozen, of the evaluation unless it stops, and of threads that its code
     /// starts; `None`: it is only reported.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ mod differences;
 mod eval;
 mod forms;
 mod image;
+mod inspect;
 mod load_system;
 mod macroexpand;
 mod names;
@@ -98,12 +99,18 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<profile::ProfileForm>(),
         entry::<recording::Record>(),
         entry::<recording::RecordingQuery>(),
+        entry::<inspect::Inspect>(),
+        entry::<inspect::Table>(),
+        entry::<inspect::Compare>(),
+        entry::<inspect::Evaluate>(),
+        entry::<inspect::Set>(),
         entry::<names::Disassemble>(),
         entry::<names::Describe>(),
         entry::<names::Hyperspec>(),
         entry::<references::References>(),
         entry::<names::Trace>(),
         entry::<names::Untrace>(),
+        entry::<names::TracedCalls>(),
         entry::<running_tests::RunTests>(),
         entry::<running_tests::RunTestAtPoint>(),
         entry::<record::Log>(),
@@ -118,7 +125,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 });
 
 /// The commands that run code, which an interrupt ends also before their work is a job.
-static RUN_CODE: [&str; 20] = [
+static RUN_CODE: [&str; 22] = [
     eval::Eval::NAME,
     load_system::LoadSystem::NAME,
     forms::EvalForm::NAME,
@@ -139,6 +146,8 @@ static RUN_CODE: [&str; 20] = [
     running_tests::RunTests::NAME,
     running_tests::RunTestAtPoint::NAME,
     undefine::Undefine::NAME,
+    inspect::Evaluate::NAME,
+    inspect::Set::NAME,
 ];
 
 fn entry<T: Command + 'static>() -> Entry {

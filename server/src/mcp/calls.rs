@@ -11,7 +11,7 @@ use crate::session::calls::{self, Interrupt, Running};
 use crate::session::{ClientId, Session};
 
 /// The tools that run code in the image or in a copy of it.
-const RUN_CODE: [&str; 17] = [
+const RUN_CODE: [&str; 18] = [
     "evaluate-lisp",
     "repl_eval",
     "try-code",
@@ -29,6 +29,7 @@ const RUN_CODE: [&str; 17] = [
     "macroexpand-form",
     "diagnostics",
     "debug",
+    "set-breakpoints",
 ];
 
 /// A client's calls.

@@ -16,6 +16,7 @@ mod framing;
 mod http_listener;
 mod kept;
 mod lines;
+mod own_stops;
 mod progress;
 mod prompts;
 mod resources;

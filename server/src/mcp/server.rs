@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::calls::{Arrived, Calls};
 use super::consent::Asker;
 use super::kept::Kept;
+use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
@@ -68,6 +69,7 @@ pub(crate) struct Client {
     id: ClientId,
     notices: Arc<Mutex<Notices>>,
     kept: Arc<Mutex<Kept>>,
+    own: Arc<OwnStops>,
     lane: Lane,
     calls: Arc<Calls>,
 }
@@ -104,7 +106,15 @@ impl Client {
             }
         });
         let calls = Arc::new(Calls::new(session.clone(), id));
-        Client { session: session.clone(), id, notices, kept: Arc::default(), lane: Lane::default(), calls }
+        Client {
+            session: session.clone(),
+            id,
+            notices,
+            kept: Arc::default(),
+            own: Arc::default(),
+            lane: Lane::default(),
+            calls,
+        }
     }
 }
 
@@ -142,6 +152,7 @@ impl Notices {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        own_stops::leave(&self.own, &self.session, self.id);
         self.session.detach(self.id);
     }
 }
@@ -396,9 +407,9 @@ impl ServerHandler for Handler {
         // distinguished, so no approval can last.
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
-        let (kept, lane) = (client.kept.clone(), client.lane.clone());
+        let (kept, own, lane) = (client.kept.clone(), client.own.clone(), client.lane.clone());
         let (session, client_id) = (self.session.clone(), client.id);
-        let call = Call { session, client: client_id, progress, asker, kept, permit: None, interrupt };
+        let call = Call { session, client: client_id, progress, asker, kept, own, permit: None, interrupt };
         // Status, interrupts and restarts must be answered regardless of other calls.
         let always = entry.definition.name == "image";
         let (needs_image, session) = (entry.needs_image(), self.session.clone());

@@ -22,6 +22,7 @@ mod reload;
 mod rename_symbol;
 mod run_tests;
 mod schema;
+mod set_breakpoints;
 mod source_location;
 mod threads;
 mod tried_first;
@@ -43,6 +44,7 @@ use super::answer::{self, Limits};
 use super::arguments;
 use super::consent::{Asker, Consent};
 use super::kept::Kept;
+use super::own_stops::OwnStops;
 use super::progress::Reporter;
 use crate::ide::compile_form::Refusal;
 use crate::model::error_kind::ErrorKind;
@@ -157,6 +159,8 @@ pub(crate) struct Call {
     pub(crate) asker: Asker,
     /// Answers that were shown in part.
     pub(crate) kept: Arc<Mutex<Kept>>,
+    /// The client's breakpoints, and its evaluation that waits at one.
+    pub(crate) own: Arc<OwnStops>,
     /// The grant, for a tool whose `asks` names a class: see [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
     /// The interrupt that this call made when it arrived.
@@ -320,6 +324,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::Image>(),
         entry::<threads::Threads>(),
         entry::<debug::Debug>(),
+        entry::<set_breakpoints::SetBreakpoints>(),
         entry::<diagnostics::Diagnostics>(),
         entry::<editor_context::EditorContext>(),
         entry::<full_output::FullOutput>(),

@@ -78,6 +78,8 @@ pub enum EvalStatus {
     Lost,
     /// Nothing was evaluated. Said by the host alone.
     Refused,
+    /// The evaluation waits at a breakpoint of the agent's. Said by the host alone.
+    Stopped,
 }
 
 /// The answer to `eval`.
@@ -88,6 +90,9 @@ pub struct EvalOutcome {
     /// The values of the last form, printed.
     #[serde(default)]
     pub values: Vec<Clipped>,
+    /// The references to the values, to inspect them by; 0 where there is nothing to see in one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<u64>,
     /// `*standard-output*`, and the output of foreign code and child processes on descriptor 1.
     #[serde(default)]
     pub stdout: Clipped,
@@ -116,6 +121,7 @@ impl EvalOutcome {
         EvalOutcome {
             status,
             values: Vec::new(),
+            references: Vec::new(),
             stdout: Clipped::default(),
             stderr: Clipped::default(),
             warnings: Vec::new(),
@@ -132,7 +138,7 @@ impl EvalOutcome {
         let values: Vec<&str> = self.values.iter().map(|value| value.text.as_str()).collect();
         let clipped = [&self.stdout, &self.stderr];
         let omitted: usize = self.values.iter().chain(clipped).map(|text| text.omitted).sum();
-        json!({
+        let mut facts = json!({
             "status": self.status,
             "values": values,
             "stdout": self.stdout.text,
@@ -142,7 +148,11 @@ impl EvalOutcome {
             "error": self.error,
             "timing": self.timing,
             "package": self.package,
-        })
+        });
+        if self.references.iter().any(|reference| *reference != 0) {
+            facts["references"] = json!(self.references);
+        }
+        facts
     }
 
     /// Returns a line about the output that was not streamed: streaming ends at a limit.

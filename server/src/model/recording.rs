@@ -27,6 +27,9 @@ pub struct Recording {
     /// The number of calls that were nested too deep to be recorded.
     #[serde(default)]
     pub skipped: u64,
+    /// The number of checks that failed, of a test.
+    #[serde(default)]
+    pub failed_checks: u64,
     /// The recorded definitions.
     #[serde(default)]
     pub definitions: Vec<String>,
@@ -38,7 +41,8 @@ pub struct Recording {
 /// A row of an answer: a call, a value, a variable, a condition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordedRow {
-    /// The kind: `call`, `value`, `return`, `exit`, `signal` or `variable`.
+    /// The kind: `call`, `value`, `return`, `exit`, `signal`, `variable`, or `check` for a failed
+    /// check of a test.
     pub kind: String,
     /// The text of the form, or the call with its arguments.
     pub text: String,
@@ -91,9 +95,12 @@ pub struct RecordedMoment {
     /// The event.
     #[serde(flatten)]
     pub row: RecordedRow,
-    /// The reason: `begin`, `end`, `step`, `breakpoint`, or `error` for the one that nothing
-    /// handled.
+    /// The reason: `begin`, `end`, `step`, `breakpoint`, `error` for the one that nothing handled,
+    /// or `wrong` where a value first appears that a check of the test found wrong.
     pub reason: String,
+    /// The message of that check.
+    #[serde(default)]
+    pub check: Option<String>,
     /// The numbers of the breakpoints that are there.
     #[serde(default)]
     pub ids: Vec<u64>,

@@ -9,13 +9,14 @@ use super::event::Event;
 use super::{ClientId, Frontend, Session};
 use crate::image::api::Operation;
 pub use crate::image::api::breakpoints::{
-    Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
+    Breakpoints, DebugBreakOn, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
 };
 pub use crate::image::api::debug::{
     Condition, DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart,
     DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, Inspect, InspectSet, Local, Part, Place,
     Restart, Stop, Value,
 };
+pub use crate::image::api::inspector::{InspectCompare, InspectEval, InspectTable};
 pub use crate::image::{BreakpointsChanged, StopEvent};
 use crate::model::image::{ImageError, ImageState};
 

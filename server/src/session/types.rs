@@ -147,6 +147,8 @@ pub struct EvalRequest {
     pub debug: bool,
     /// True to have threads that the code starts stop as the evaluation does.
     pub threads: bool,
+    /// True to stop at breakpoints, without `debug`.
+    pub breakpoints: bool,
 }
 
 /// A request to check a text that is not (or not necessarily) an open document.

@@ -7,6 +7,7 @@ mod editing;
 mod files;
 mod frozen;
 mod loading;
+mod own_stops;
 mod people;
 mod reloading;
 mod shown;

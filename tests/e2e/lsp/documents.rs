@@ -85,6 +85,7 @@ async fn what_an_agent_defines_the_editor_sees() {
         output: None,
         debug: false,
         threads: false,
+        breakpoints: false,
     };
     world.session.evaluate(agent, request).await.unwrap();
     editor.diagnostics(&uri, |version, lines| version == 1 && lines.is_empty()).await;

@@ -12,6 +12,7 @@ import evaluation from './steps/evaluation.mjs'
 import expansion from './steps/expansion.mjs'
 import fixing from './steps/fixing.mjs'
 import folders from './steps/folders.mjs'
+import inspecting from './steps/inspector.mjs'
 import lasting from './steps/lasting.mjs'
 import names from './steps/names.mjs'
 import profile from './steps/profile.mjs'
@@ -45,7 +46,7 @@ async function loaded() {
 const about = { workbench, page: workbench.page, place, step: steps.step, status, loaded }
 
 await workbench.folder('telegraph')
-for (const part of [fixing, evaluation, repl, lasting, expansion, profile, recording, frozen, approval, names, backtrace, debugging, testing, trees, typing, folders, hostile, activation, program, beginning]) await part(about)
+for (const part of [fixing, evaluation, repl, lasting, expansion, profile, recording, frozen, approval, names, backtrace, debugging, testing, trees, inspecting, typing, folders, hostile, activation, program, beginning]) await part(about)
 await steps.step('no outside host was asked', async () => assert.deepEqual([...workbench.outside], []))
 
 await workbench.context.close()

@@ -6,6 +6,8 @@ local shown = require('consort.shown')
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
 local HINT = '<CR> goes into the part · u goes back · s sets the part · g reads anew · q closes'
+-- What only values of the image itself have, and not those of a stop.
+local MORE = ' · e evaluates · t table · m compares'
 
 ---@class consort.Inspected
 ---@field name string
@@ -32,7 +34,7 @@ local function render()
     local row = inspector.first + i - 2
     vim.api.nvim_buf_set_extmark(inspector.buf, namespace, row, 0, { end_col = math.min(#lines[row + 1], #shown.line(part.name)), hl_group = 'Identifier' })
   end
-  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { HINT, 'ConsortHint' } } } })
+  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { inspector.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
 end
 
 --- Read the parts of the value at the end of the path.
@@ -94,6 +96,45 @@ local function set()
   end)
 end
 
+--- The part of the cursor's line, or the value itself.
+---@return consort.Inspected
+local function meant()
+  local part = inspector.parts[vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1]
+  if part and (part.variablesReference or 0) ~= 0 then return { name = part.name, value = part.value, reference = part.variablesReference } end
+  return inspector.path[#inspector.path]
+end
+
+--- Do something that only values of the image itself have.
+local function if_it_can(name, run)
+  if inspector.adapter[name] then return run() end
+  client_of.say('only values that `:Consort inspect` shows have that; `e` in the debugger evaluates in the frame')
+end
+
+local function evaluate()
+  local at = meant()
+  vim.ui.input({ prompt = ('Evaluate on %s, which is *: '):format(shown.line(at.name)) }, function(code)
+    if not code or vim.trim(code) == '' then return end
+    inspector.adapter:evaluate(at.reference, code, function(value, reference)
+      if reference == 0 then return client_of.say('⇒ ' .. value) end
+      table.insert(inspector.path, { name = code, value = value, reference = reference })
+      read(replace)
+    end)
+  end)
+end
+
+---@type consort.Inspected?
+local marked
+local function compare()
+  local at = meant()
+  if not marked then
+    marked = at
+    return client_of.say(('%s is marked: `m` at another value compares it'):format(at.name))
+  end
+  local one = marked
+  marked = nil
+  inspector.adapter:compare(one, at)
+end
+
 --- Inspect a value.
 ---@param adapter consort.Adapter
 ---@param name string
@@ -111,6 +152,14 @@ function M.open(adapter, name, value, reference)
     map('<CR>', 'go into the part', enter)
     map('u', 'go back', back)
     map('s', 'set the part', set)
+    map('e', 'evaluate on the value', function() if_it_can('evaluate', evaluate) end)
+    map('t', 'show as a table', function()
+      if_it_can('table', function()
+        local at = meant()
+        inspector.adapter:table(at.name, at.reference)
+      end)
+    end)
+    map('m', 'mark the value, and compare with the marked one', function() if_it_can('compare', compare) end)
     map('g', 'read anew', function() read(function(parts) inspector.parts = parts end) end)
     map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
   end

@@ -81,11 +81,13 @@ M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' }
 --- Compile what uses a definition again: one by its name, or the one at the cursor.
 M.callers = show_text('recompileCallers', { hint = 'q closes' })
 
---- Trace a function, or no longer; without a name `untrace` is for all of them.
+--- Trace a function, or all of a package (`in PACKAGE`), or no longer; without a name `untrace` is
+--- for all of them.
 ---@param on boolean
 ---@param name? string
 function M.trace(on, name)
-  local argument = on and asked(name) or name and name ~= '' and { name = name } or {}
+  local package = on and (name or ''):match('^in%s+(%S+)$')
+  local argument = package and { package = package } or on and asked(name) or name and name ~= '' and { name = name } or {}
   if not argument then return end
   client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
 end

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Editor, Step, Wanted};
+use super::{Editor, SelectionAfter, Step};
 use crate::text::scanner::{Scanner, TokenKind};
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT};
@@ -45,7 +45,7 @@ impl Editor<'_> {
     /// The edit of a deletion, with the cursor where it was.
     fn deletion(range: Range<usize>, by: String) -> Step {
         let at = range.start;
-        Some((vec![(range, by)], Wanted::At(at..at)))
+        Some((vec![(range, by)], SelectionAfter::At(at..at)))
     }
 
     /// Deletes the selection, or the character behind the cursor or before it.
@@ -203,7 +203,7 @@ impl Editor<'_> {
         let (text, at) = (self.tree.text, self.at());
         let inside = *self.tree.path(at, false).last()?;
         let node = self.tree.node(inside);
-        let cursor = |at: usize| Wanted::At(at..at);
+        let cursor = |at: usize| SelectionAfter::At(at..at);
         match node.kind {
             Kind::String if node.whole => {
                 let escapes = text[node.start..at].bytes().rev().take_while(|byte| *byte == b'\\').count();
@@ -244,7 +244,7 @@ impl Editor<'_> {
             _ => return None,
         };
         let at = inner.end - 1;
-        Some((edits, Wanted::At(at..at)))
+        Some((edits, SelectionAfter::At(at..at)))
     }
 
     /// Puts the list around the list around into it: `(a (b ‸c))` becomes `(b (a c))`.
@@ -275,7 +275,7 @@ impl Editor<'_> {
             (node.end - 1..node.end, String::new()),
             (whole.end..whole.end, ")".to_owned()),
         ];
-        Some((edits, Wanted::At(at..at)))
+        Some((edits, SelectionAfter::At(at..at)))
     }
 }
 

@@ -81,6 +81,17 @@ operation!(
     Breakpoints
 );
 operation!(
+    /// `debug-break-on`.
+    DebugBreakOn {
+        /// The client that asks for stops.
+        owner: String,
+        /// All of its types of conditions.
+        types: Vec<String>,
+    },
+    "debug-break-on",
+    Breakpoints
+);
+operation!(
     /// `debug-breakpoint-locations`.
     DebugBreakpointLocations {
         /// The file.

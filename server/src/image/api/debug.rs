@@ -423,7 +423,7 @@ pub struct Tried {
 }
 
 /// The answer to `inspect`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspected {
     /// The value.
     pub value: Value,

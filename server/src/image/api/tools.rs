@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
+use super::debug::Value;
 use crate::model::evaluation::EvalOutcome;
 
 /// A name as it is written in some package.
@@ -63,6 +64,53 @@ operation!(
     "reference-count",
     Count
 );
+
+/// `traced-calls`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TracedCalls {
+    /// Only calls of a number beyond this one.
+    pub after: u64,
+    /// The number of calls at most, 1 to 1,000.
+    pub count: u64,
+    /// True to forget all of them afterwards.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub clear: bool,
+}
+
+impl Operation for TracedCalls {
+    const NAME: &'static str = "traced-calls";
+    type Answer = Traced;
+}
+
+/// The answer to `traced-calls`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traced {
+    /// The calls, each before those that it made.
+    pub calls: Vec<TracedCall>,
+    /// The number of the last call.
+    pub last: u64,
+    /// The names that are traced.
+    pub names: Vec<String>,
+}
+
+/// A traced call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedCall {
+    /// Its number.
+    pub call: u64,
+    /// The number of the traced call that made it.
+    pub parent: Option<u64>,
+    /// The thread.
+    pub thread: String,
+    /// The function's name.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Vec<Value>,
+    /// `open`, `returned` or `left`, by a non-local exit.
+    pub outcome: String,
+    /// The values that it returned.
+    pub values: Vec<Value>,
+}
 
 /// The answer to `reference-count`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

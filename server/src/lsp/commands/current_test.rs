@@ -39,6 +39,7 @@ pub(super) async fn evaluate(
             output: None,
             debug: false,
             threads: false,
+            breakpoints: false,
         };
         let answer = connection.session.evaluate_part(connection.client, request, uri, part).await;
         let Some((_, answer)) = answer else { continue };

@@ -64,6 +64,7 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
         output,
         debug: connection.negotiated().stops,
         threads: true,
+        breakpoints: false,
     };
     let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
     let (session, client) = (&connection.session, connection.client);

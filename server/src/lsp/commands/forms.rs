@@ -211,6 +211,7 @@ async fn evaluate(
         output,
         debug: connection.negotiated().stops,
         threads: true,
+        breakpoints: false,
     };
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
     match follow(connection, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {

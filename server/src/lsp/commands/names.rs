@@ -1,5 +1,5 @@
 //! `consort.describe`, `consort.disassemble`, `consort.trace`, `consort.untrace`: operations on a
-//! name.
+//! name; `consort.tracedCalls`.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place};
+use crate::ide::context::Backend as _;
 use crate::ide::manuals::Manuals;
 use crate::ide::name_tools::{self, Named, Operation, Printed};
 use crate::ide::{hyperspec, manual_page};
@@ -43,14 +44,28 @@ async fn named(connection: &Connection, argument: Argument) -> Result<(Option<St
     }
 }
 
+/// What an operation does where no name is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nameless {
+    Refuses,
+    /// It is about the package, which is then needed.
+    Package,
+    Everything,
+}
+
 async fn run<O: Operation<Answer = EvalOutcome>>(
     connection: &Connection,
     argument: Argument,
-    all: bool,
+    nameless: Nameless,
     operation: fn(Named) -> O,
 ) -> Result<Value> {
     let (name, package) = named(connection, argument).await?;
-    if name.is_none() && !all {
+    let refuses = match nameless {
+        Nameless::Refuses => true,
+        Nameless::Package => package.is_none(),
+        Nameless::Everything => false,
+    };
+    if name.is_none() && refuses {
         return Err(Error::invalid_params(format!("A name is missing. Its `arguments` are {EXPECTS}.")));
     }
     let what = format!("{} {}", O::NAME, name.as_deref().unwrap_or("everything"));
@@ -99,7 +114,7 @@ impl Command for Hyperspec {
 }
 
 macro_rules! command {
-    ($name:ident, $wire:literal, $all:literal, $operation:path, $about:literal) => {
+    ($name:ident, $wire:literal, $nameless:expr, $operation:path, $about:literal) => {
         #[doc = $about]
         pub(super) struct $name;
 
@@ -109,13 +124,40 @@ macro_rules! command {
             const EXPECTS: &'static str = EXPECTS;
 
             async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
-                run(connection, argument, $all, $operation).await
+                run(connection, argument, $nameless, $operation).await
             }
         }
     };
 }
 
-command!(Describe, "consort.describe", false, name_tools::Describe, "`consort.describe`.");
-command!(Disassemble, "consort.disassemble", false, name_tools::Disassemble, "`consort.disassemble`.");
-command!(Trace, "consort.trace", false, name_tools::Trace, "`consort.trace`.");
-command!(Untrace, "consort.untrace", true, name_tools::Untrace, "`consort.untrace`.");
+command!(Describe, "consort.describe", Nameless::Refuses, name_tools::Describe, "`consort.describe`.");
+command!(Disassemble, "consort.disassemble", Nameless::Refuses, name_tools::Disassemble, "`consort.disassemble`.");
+command!(Trace, "consort.trace", Nameless::Package, name_tools::Trace, "`consort.trace`.");
+command!(Untrace, "consort.untrace", Nameless::Everything, name_tools::Untrace, "`consort.untrace`.");
+
+/// `consort.tracedCalls`.
+pub(super) struct TracedCalls;
+
+/// The argument of `consort.tracedCalls`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    #[serde(default)]
+    after: u64,
+    count: Option<u64>,
+    #[serde(default)]
+    clear: bool,
+}
+
+impl Command for TracedCalls {
+    type Argument = Page;
+    const NAME: &'static str = "consort.tracedCalls";
+    const EXPECTS: &'static str = r#"[{"after"?: number, "count"?: number, "clear"?: bool}]"#;
+
+    async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {
+        let Page { after, count, clear } = page;
+        let asked = name_tools::TracedCalls { after, count: count.unwrap_or(200).clamp(1, 1000), clear };
+        let answer = connection.session.query(asked).await;
+        answer.map(|answer| json!(answer)).map_err(|error| to_proto::error(&error))
+    }
+}

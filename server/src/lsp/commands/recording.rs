@@ -95,7 +95,7 @@ pub(super) struct RecordingQueryArgument {
 impl Command for RecordingQuery {
     type Argument = RecordingQueryArgument;
     const NAME: &'static str = "consort.recordingQuery";
-    const EXPECTS: &'static str = r#"[{"recording": number, "query"?: "tree" | "values" | "history" | "when" | "error" | "event", "of"?: "...", "function"?: "...", "event"?: number, "start"?: number}]"#;
+    const EXPECTS: &'static str = r#"[{"recording": number, "query"?: "tree" | "values" | "history" | "when" | "error" | "event" | "origin", "of"?: "...", "function"?: "...", "event"?: number, "start"?: number}]"#;
 
     async fn execute(
         connection: &Connection,

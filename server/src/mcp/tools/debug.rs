@@ -4,14 +4,16 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::facts::Facts;
-use super::{Call, Failure, Hints, Reply, Tool};
+use super::{Call, Failure, Hints, Reply, Tool, evaluate_lisp};
 use crate::ide::failures;
 use crate::ide::stops::{
-    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugReturn, Done, Stack, Stop, StopAction,
+    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, Stack,
+    Stop, StopAction,
 };
+use crate::mcp::own_stops::NextEvent;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, ImageState};
 use crate::session::Session;
@@ -23,7 +25,7 @@ pub(crate) struct Debug;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub(crate) enum Action {
     #[default]
@@ -33,6 +35,10 @@ pub(crate) enum Action {
     Eval,
     Restart,
     Return,
+    RestartFrame,
+    Step,
+    StepInto,
+    StepOut,
     Continue,
     Abort,
 }
@@ -107,13 +113,23 @@ impl Input {
                 let restart = self.restart.ok_or_else(|| missing("restart", "the number of a restart of the stop"))?;
                 StopAction::Restart { restart, code: self.code.clone() }
             }
+            Action::RestartFrame => StopAction::RestartFrame { frame },
+            Action::Step => StopAction::Step("over"),
+            Action::StepInto => StopAction::Step("into"),
+            Action::StepOut => StopAction::Step("out"),
             Action::Continue => StopAction::Continue,
             Action::Abort => StopAction::Abort,
         };
-        Ok(match stack {
-            Stack::Stop(stop) => Meaning::Do(stop, action),
-            Stack::Failure(failure) => Meaning::Try(failure, action),
-        })
+        match (stack, action) {
+            (Stack::Stop(stop), action) => Ok(Meaning::Do(stop, action)),
+            (Stack::Failure(_), StopAction::Step(_)) => Err(Failure {
+                kind: ErrorKind::BAD_ARGUMENTS,
+                message:
+                    "A frozen failure does not run on: try a restart, a return or `eval`; `record` shows every step."
+                        .into(),
+            }),
+            (Stack::Failure(failure), action) => Ok(Meaning::Try(failure, action)),
+        }
     }
 }
 
@@ -136,6 +152,10 @@ With an error's `failure`: all tried in a copy, unasked.";
         is_running(&call.session)?;
         let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
         let code = action.code().map(str::to_owned);
+        if call.own.waits_in(number) {
+            // The agent's own evaluation: only code that it adds is anything new.
+            return Ok(code.map(|code| (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })));
+        }
         // An abort runs nothing that the evaluation would not run when it fails.
         let also = (action != StopAction::Abort).then_some(Class::Eval);
         Ok(Some((Class::Debug, Subject { what, code, also, ..Subject::default() })))
@@ -226,6 +246,15 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
             let wanted = DebugRestart { stop, index: restart, name, arguments, input: None };
             session.try_at_failure(failure, wanted).await?
         }
+        StopAction::RestartFrame { frame } => {
+            session.try_at_failure(failure, DebugRestartFrame { stop, frame }).await?
+        }
+        StopAction::Step(_) => {
+            return Err(ImageError::Refused {
+                kind: "bad-arguments".into(),
+                message: "A frozen failure makes no steps.".into(),
+            });
+        }
         StopAction::Continue => session.try_at_failure(failure, DebugContinue { stop }).await?,
         StopAction::Abort => {
             let text = if session.drop_failure(failure) { "It is not kept any more." } else { "There is none." };
@@ -242,12 +271,27 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
     let (stop, told) = action.at(session, number).await.map_err(failed)?;
     // While a person read the question, the image may have been restarted, whose stops are
     // numbered anew.
-    if call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
+    let own = call.own.waits_in(number);
+    if !own && call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
         let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
         return Err(Failure { kind: ErrorKind::STALE, message });
     }
     let done = perform(session, &stop, action).await.map_err(failed)?;
-    Ok(stops::outcome(&done, "stop"))
+    if !own || done.status != "sent" {
+        return Ok(stops::outcome(&done, "stop"));
+    }
+    // The answer is what comes next of the agent's own evaluation.
+    Ok(match call.own.next(&call.progress).await {
+        Some(NextEvent::Stopped(stopped)) => {
+            let (text, facts) = stops::told_at(session, stopped.stop).await;
+            (text, facts, false)
+        }
+        Some(NextEvent::Ended(answer)) => {
+            let Reply { text, facts, failed, .. } = evaluate_lisp::ended(*answer, None);
+            (text, json!(facts), failed)
+        }
+        None => stops::outcome(&done, "stop"),
+    })
 }
 
 async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<Done, ImageError> {
@@ -260,6 +304,8 @@ async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<Don
             let arguments = code.into_iter().collect();
             session.at_stop(DebugRestart { stop, index: restart, name, arguments, input: None }).await
         }
+        StopAction::RestartFrame { frame } => session.at_stop(DebugRestartFrame { stop, frame }).await,
+        StopAction::Step(how) => session.at_stop(DebugStep { stop, how }).await,
         StopAction::Continue => session.at_stop(DebugContinue { stop }).await,
         StopAction::Abort => session.at_stop(DebugAbort { stop }).await,
     }
@@ -268,8 +314,6 @@ async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<Don
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn meaning(arguments: Value) -> Result<Meaning, Failure> {
@@ -282,7 +326,7 @@ mod tests {
         assert_eq!(meaning(json!({"action": "frames", "stop": 3})).unwrap(), Meaning::Frames(Stack::Stop(3)));
         assert_eq!(meaning(json!({"action": "locals", "stop": 3})).unwrap(), Meaning::Locals(Stack::Stop(3), 0));
         assert_eq!(meaning(json!({"action": "frames", "failure": 3})).unwrap(), Meaning::Frames(Stack::Failure(3)));
-        for action in ["eval", "restart", "return", "continue", "abort"] {
+        for action in ["eval", "restart", "return", "restart-frame", "continue", "abort"] {
             let all = json!({"action": action, "stop": 3, "frame": 1, "restart": 0, "code": "1"});
             assert!(matches!(meaning(all).unwrap(), Meaning::Do(3, _)), "{action}");
             let all = json!({"action": action, "failure": 3, "frame": 1, "restart": 0, "code": "1"});
@@ -299,6 +343,7 @@ mod tests {
             (json!({"action": "return", "stop": 1}), "`code`"),
             (json!({"action": "restart", "stop": 1, "code": "1"}), "`restart`"),
             (json!({"action": "frames", "stop": 1, "failure": 1}), "not both"),
+            (json!({"action": "step", "failure": 1}), "does not run on"),
         ] {
             let failure = meaning(arguments.clone()).unwrap_err();
             assert!(failure.kind == "bad-arguments" && failure.message.contains(name), "{arguments}: {failure:?}");

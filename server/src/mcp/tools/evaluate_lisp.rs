@@ -7,8 +7,10 @@ use tokio::sync::mpsc;
 use super::in_copy::{self, EvalPlace};
 use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool, tried_first};
 use crate::ide::evaluate::{self, Evaluation};
+use crate::ide::stops;
+use crate::mcp::own_stops::NextEvent;
 use crate::model::error_kind::ErrorKind;
-use crate::model::evaluation::EvalStatus;
+use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::session::EvalRequest;
 use crate::session::approval::{Class, Subject};
@@ -48,6 +50,7 @@ impl Input {
             output: None,
             debug: false,
             threads: false,
+            breakpoints: false,
         }
     }
 }
@@ -68,7 +71,8 @@ across calls, in the live image the user's editor shares.";
     }
 
     async fn before_approval(call: &Call, input: &Input) -> BeforeApproval<Evaluation> {
-        if input.place.is_some() {
+        // A copy has no breakpoints.
+        if input.place.is_some() || call.own.may_stop() {
             return BeforeApproval::Nothing;
         }
         tried_first::try_first(call, input.request()).await
@@ -89,21 +93,38 @@ across calls, in the live image the user's editor shares.";
         let request = EvalRequest { output, ..input.request() };
         let answer = if in_copy {
             call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
+        } else if call.own.may_stop() {
+            match call
+                .own
+                .run((&call.session, call.client), &call.progress, EvalRequest { breakpoints: true, ..request }, chunks)
+                .await
+            {
+                NextEvent::Ended(answer) => *answer,
+                NextEvent::Stopped(stopped) => {
+                    let (text, _) = stops::told_at(&call.session, stopped.stop).await;
+                    return Reply::new(text, Evaluation::waiting(stopped.stop), false);
+                }
+            }
         } else {
             call.progress.during(call.session.evaluate(call.client, request), chunks).await
         };
-        match answer {
-            Ok(outcome) => {
-                let mut facts = Evaluation::from(outcome);
-                let full = facts.for_agent();
-                Reply { text: evaluate::render(&facts), failed: !facts.is_ok(), facts, full }
-            }
-            Err(error @ ImageError::Lost { .. }) => {
-                let facts = Evaluation::from_failure(Failure::of(error, None));
-                Reply { text: evaluate::render(&facts), facts, failed: true, full: None }
-            }
-            Err(error) => Failure::of(error, package.as_deref()).into(),
+        ended(answer, package.as_deref())
+    }
+}
+
+/// The answer about an evaluation that has ended. `package`: the one in the call.
+pub(super) fn ended(answer: Result<EvalOutcome, ImageError>, package: Option<&str>) -> Reply<Evaluation> {
+    match answer {
+        Ok(outcome) => {
+            let mut facts = Evaluation::from(outcome);
+            let full = facts.for_agent();
+            Reply { text: evaluate::render(&facts), failed: !facts.is_ok(), facts, full }
         }
+        Err(error @ ImageError::Lost { .. }) => {
+            let facts = Evaluation::from_failure(Failure::of(error, None));
+            Reply { text: evaluate::render(&facts), facts, failed: true, full: None }
+        }
+        Err(error) => Failure::of(error, package).into(),
     }
 }
 

@@ -163,6 +163,7 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
         output: None,
         debug: false,
         threads: false,
+        breakpoints: false,
     };
     // The candidates run one after the other, as all work of agents in copies does.
     let all = async {

@@ -45,6 +45,8 @@ impl Actor {
             stream: request.output.is_some(),
             debug: request.debug && !reports,
             threads: request.debug && request.threads && !reports,
+            breakpoints: request.breakpoints,
+            refer: client.info.frontend == Frontend::Lsp,
             freeze: self.checker.freeze(client.config.frozen),
         };
         let memory = client.config.check.memory;

@@ -1,0 +1,177 @@
+--- `:Consort inspect`: a value of the image in the inspector's buffer, by way of the language server.
+local client_of = require('consort.client')
+local float = require('consort.float')
+local shown = require('consort.shown')
+
+local M = {}
+local PAGE = 100 -- parts that are read at a time
+local ROWS = 200 -- of a table
+local CELL = 40 -- cells of a column
+
+---@class consort.Value
+---@field text string
+---@field reference integer 0: there is nothing to see in it
+
+--- Values as the inspector asks an adapter for them. A reference is the value's and the first part
+--- that is meant; an adapter remembers which part a name stands for.
+---@class consort.Values
+---@field buf integer
+---@field parts table<string, table<string, integer>>
+local Values = {}
+Values.__index = Values
+
+local function parts_of(reference, start) return reference ~= 0 and { reference = reference, start = start } or 0 end
+
+---@param reference { reference: integer, start: integer }
+---@param callback fun(error?: string, answer?: table)
+function Values:variables(reference, callback)
+  local argument = { reference = reference.reference, start = reference.start, count = PAGE }
+  client_of.execute('inspect', argument, function(answer)
+    local variables = {}
+    local numbers = reference.start == 0 and {} or self.parts[reference.reference] or {}
+    for i, part in ipairs(answer.parts) do
+      local name = type(part.key) == 'table' and part.key.text or part.label
+      numbers[name] = numbers[name] or reference.start + i - 1
+      local value = part.missing and ('<%s>'):format(part.value.text) or part.value.text
+      table.insert(variables, { name = name, value = value, variablesReference = parts_of(part.value.reference, 0) })
+    end
+    self.parts[reference.reference] = numbers
+    local next_one = reference.start + #answer.parts
+    if #answer.parts > 0 and next_one < answer.total then
+      table.insert(variables, { name = ('[%d...]'):format(next_one), value = ('%d more'):format(answer.total - next_one), variablesReference = parts_of(reference.reference, next_one) })
+    end
+    callback(nil, { variables = variables })
+  end, { buf = self.buf, on_error = function(error) callback(error.message) end })
+end
+
+--- The first value of what was evaluated, or nil when the failure was said.
+local function first(answer)
+  if type(answer.error) == 'table' then return client_of.fail(('%s: %s'):format(answer.error.type, answer.error.message)) end
+  local value = (answer.values or {})[1]
+  if not value then client_of.fail(answer.status == 'ok' and 'it has no value' or 'it did not end: ' .. tostring(answer.status)) end
+  return value
+end
+
+function Values:set(arguments, callback)
+  local reference = arguments.variablesReference.reference
+  local part = (self.parts[reference] or {})[arguments.name]
+  if not part then return callback('that part is not there any more') end
+  client_of.execute('inspectSet', { reference = reference, part = part, code = arguments.value }, function(answer)
+    local value = first(answer)
+    if value then callback(nil, { value = value.text, variablesReference = parts_of(value.reference, 0) }) end
+  end, { buf = self.buf, on_error = function(error) callback(error.message) end })
+end
+
+--- Answer what the inspector asks a debug adapter.
+function Values:request(command, arguments, callback)
+  if command == 'variables' then return self:variables(arguments.variablesReference, callback) end
+  if command == 'setVariable' then return self:set(arguments, callback) end
+  callback('the inspector has no ' .. command)
+end
+
+function Values:ask(command, arguments, done)
+  self:request(command, arguments, function(error, answer)
+    if error then return client_of.fail(error) end
+    done(answer)
+  end)
+end
+
+--- Evaluate code on a value, which is `*` in it.
+---@param done fun(value: string, reference: any)
+function Values:evaluate(reference, code, done)
+  client_of.execute('inspectEval', { reference = reference.reference, code = code }, function(answer)
+    local value = first(answer)
+    if value then done(value.text, parts_of(value.reference, 0)) end
+  end, { buf = self.buf })
+end
+
+---@param name string
+---@param answer table
+---@return string[]
+function M.table_lines(name, answer)
+  local inline = require('consort.inline')
+  local rows = { vim.list_extend({ '' }, vim.tbl_map(string.lower, answer.columns)) }
+  for _, row in ipairs(answer.rows) do
+    local cells = { row.label }
+    for i = 1, #answer.columns do
+      local cell = row.cells[i]
+      table.insert(cells, type(cell) == 'table' and cell.text or '')
+    end
+    table.insert(rows, cells)
+  end
+  local widths = {}
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do
+      row[i] = inline.fit(shown.line(cell), CELL)
+      widths[i] = math.max(widths[i] or 0, vim.fn.strdisplaywidth(row[i]))
+    end
+  end
+  local lines = { ('%s, %d of %d rows'):format(shown.line(name), #answer.rows, answer.total), '' }
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for i, cell in ipairs(row) do table.insert(cells, cell .. (' '):rep(widths[i] - vim.fn.strdisplaywidth(cell))) end
+    table.insert(lines, (table.concat(cells, '  '):gsub('%s+$', '')))
+  end
+  return lines
+end
+
+--- Show a value as a table.
+function Values:table(name, reference)
+  client_of.execute('inspectTable', { reference = reference.reference, count = ROWS }, function(answer)
+    float.open(M.table_lines(name, answer), { title = 'Table', hint = 'q closes' })
+  end, { buf = self.buf })
+end
+
+---@param answer table
+---@return string[]
+function M.comparison_lines(one, other, answer)
+  local lines = { '- ' .. shown.line(one), '+ ' .. shown.line(other), '' }
+  if #answer.differences == 0 then table.insert(lines, 'They have the same parts.') end
+  for _, found in ipairs(answer.differences) do
+    table.insert(lines, #found.path == 0 and 'The values themselves' or shown.line(table.concat(found.path, ' › ')))
+    table.insert(lines, '  - ' .. shown.line(found.one.text))
+    table.insert(lines, '  + ' .. shown.line(found.other.text))
+  end
+  if answer.partial then table.insert(lines, 'The values are too large to be compared whole: there may be more.') end
+  return lines
+end
+
+--- Show how two values differ.
+---@param one { name: string, value: string, reference: any }
+---@param other { name: string, value: string, reference: any }
+function Values:compare(one, other)
+  client_of.execute('inspectCompare', { reference = one.reference.reference, other = other.reference.reference }, function(answer)
+    local function named(value) return ('%s = %s'):format(value.name, value.value) end
+    float.open(M.comparison_lines(named(one), named(other), answer), { title = 'Differences', hint = 'q closes' })
+  end, { buf = self.buf })
+end
+
+--- Show a value of the image in the inspector's buffer.
+---@param buf integer whose language client is asked
+function M.show(buf, name, text, reference)
+  if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, text)) end
+  require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0))
+end
+
+--- Inspect the value of code; without any, the result that is shown in this line, else the value of
+--- the name at the cursor.
+---@param code? string
+function M.open(code)
+  local client = client_of.need()
+  if not client then return end
+  local buf = vim.api.nvim_get_current_buf()
+  if not code or code == '' then
+    local result = require('consort.inline').at(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+    local reference = result and (result.references or {})[1]
+    if result and result.status == 'ok' and (result.values or {})[1] then return M.show(buf, 'result', result.values[1], reference) end
+    code = vim.fn.expand('<cword>')
+  end
+  if vim.trim(code) == '' then return client_of.say('there is no name at the cursor; `:Consort inspect CODE` inspects the value of code') end
+  client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code }), function(result)
+    if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
+    if not (result.values or {})[1] then return client_of.say('it has no value') end
+    M.show(buf, code, result.values[1], (result.references or {})[1])
+  end)
+end
+
+return M

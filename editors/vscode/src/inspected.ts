@@ -1,0 +1,35 @@
+// Tables and differences of inspected values as text. Imports no `vscode`, so that it is tested
+// without.
+import { columns, oneLine, visible } from './format.js'
+import type { Comparison, ValueTable } from './lsp_ext.js'
+
+/** The widest cell of a table, in columns. */
+const CELL = 40
+
+/** A table in columns, as a document. */
+export function tableText(name: string, table: ValueTable): string {
+  const cell = (text: string): string => oneLine(visible(text), CELL)
+  const rows = table.rows.map(({ label, cells }) => [label, ...cells.map((value) => value?.text ?? '')].map(cell))
+  const head = ['', ...table.columns.map((column) => column.toLowerCase())].map(cell)
+  const widths = head.map((title, at) => Math.max(...[title, ...rows.map((row) => row[at] ?? '')].map((text) => columns(text, 8))))
+  const line = (row: string[]): string => row.map((text, at) => text + ' '.repeat((widths[at] ?? 0) - columns(text, 8))).join('  ').trimEnd()
+  const shown = rows.length < table.total ? `, the first ${rows.length} of ${table.total} rows` : `, ${table.total} rows`
+  return [`${cell(name)}${shown}`, '', line(head), widths.map((width) => '─'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
+}
+
+/** The differences of two values, as a document. */
+export function comparisonText(one: string, other: string, { differences, partial }: Comparison): string {
+  const cell = (text: string): string => oneLine(visible(text), 200)
+  const lines = differences.flatMap((found) => [
+    found.path.length === 0 ? 'The values themselves' : found.path.map((label) => oneLine(visible(label), CELL)).join(' › '),
+    `  - ${cell(found.one.text)}`,
+    `  + ${cell(found.other.text)}`,
+  ])
+  return [
+    `- ${cell(one)}`,
+    `+ ${cell(other)}`,
+    '',
+    ...(lines.length === 0 ? ['They have the same parts.'] : lines),
+    ...(partial ? ['', 'The values are too large to be compared whole: there may be more.'] : []),
+  ].join('\n')
+}

@@ -1,0 +1,177 @@
+// The inspector: a view of a value as a tree of its parts, which are read when they are opened.
+// Nothing is kept alive by it: a value that the program has dropped says so.
+import * as vscode from 'vscode'
+import { plain } from './convert.js'
+import type { Documents } from './documents.js'
+import { label } from './format.js'
+import { comparisonText, tableText } from './inspected.js'
+import type { Comparison, EvalResult, Inspected, InspectedValue, ValueTable } from './lsp_ext.js'
+import { complain, isLisp, type Server } from './server.js'
+import { Tree } from './trees.js'
+
+/** The parts that are read at a time. */
+const PAGE = 100
+const ROWS = 500
+const VIEW = 'consort.inspector'
+
+/** A value in the tree: the inspected one, or a part. */
+export interface Inspecting {
+  name: string
+  value: InspectedValue
+  /** The value that this is a part of, and which part. */
+  of?: { reference: number; part: number }
+  /** Stands for the parts from some number on. */
+  more?: { reference: number; start: number; total: number }
+}
+
+interface Evaluated {
+  status: string
+  values: InspectedValue[]
+  error: { type: string; message: string } | null
+}
+
+export class Inspector extends Tree<Inspecting> {
+  /** The inspected value, and those before it. */
+  private path: Inspecting[] = []
+  private marked: Inspecting | undefined
+  private readonly view: vscode.TreeView<Inspecting>
+
+  constructor(
+    private readonly server: Server,
+    private readonly documents: Documents,
+  ) {
+    super()
+    this.view = vscode.window.createTreeView(VIEW, { treeDataProvider: this })
+  }
+  override dispose(): void {
+    this.view.dispose()
+    super.dispose()
+  }
+
+  override getTreeItem({ name, value, of, more }: Inspecting): vscode.TreeItem {
+    const { None, Collapsed, Expanded } = vscode.TreeItemCollapsibleState
+    if (more !== undefined) {
+      const item = new vscode.TreeItem(`${more.total - more.start} more`, Collapsed)
+      item.iconPath = new vscode.ThemeIcon('ellipsis')
+      return item
+    }
+    const item = new vscode.TreeItem(label(name), value.reference === 0 ? None : of === undefined ? Expanded : Collapsed)
+    item.description = label(value.text)
+    item.tooltip = label(`${value.type === null ? '' : `${value.type}: `}${value.text}`, 2000)
+    item.contextValue = `${of === undefined ? 'root' : 'part'}${value.reference === 0 ? '' : 'Parts'}`
+    return item
+  }
+
+  override async getChildren(node?: Inspecting): Promise<Inspecting[]> {
+    if (node === undefined) return this.path.slice(-1)
+    const { reference, start } = node.more ?? { reference: node.value.reference, start: 0 }
+    if (reference === 0) return []
+    try {
+      const { parts, total } = await this.server.run<Inspected>('inspect', { reference, start, count: PAGE })
+      const children: Inspecting[] = parts.map(({ label, key, value }, index) => ({ name: key?.text ?? label, value, of: { reference, part: start + index } }))
+      const next = start + parts.length
+      if (parts.length > 0 && next < total) children.push({ name: 'more', value: { text: '', type: null, reference: 0 }, more: { reference, start: next, total } })
+      return children
+    } catch (error) {
+      complain(error)
+      return []
+    }
+  }
+
+  /** Show a value in the view. */
+  async open(name: string, value: InspectedValue): Promise<void> {
+    await this.enter({ name, value })
+  }
+
+  private async enter(node: Inspecting): Promise<void> {
+    this.path.push({ name: node.name, value: node.value })
+    await vscode.commands.executeCommand('setContext', 'consort.inspectorBack', this.path.length > 1)
+    this.refresh()
+    await vscode.commands.executeCommand(`${VIEW}.focus`)
+  }
+
+  /** The command: inspect the value of an expression, by default the name at the cursor. */
+  async ask(): Promise<void> {
+    const editor = vscode.window.activeTextEditor
+    const here = editor !== undefined && isLisp(editor.document) ? editor : undefined
+    const range = here && (here.selection.isEmpty ? here.document.getWordRangeAtPosition(here.selection.active) : here.selection)
+    const code = await vscode.window.showInputBox({ title: 'Inspect', prompt: 'A Lisp form, whose value is inspected', value: range === undefined ? '' : here?.document.getText(range) ?? '' })
+    if (code === undefined || code.trim() === '') return
+    const place = here === undefined ? {} : { uri: here.document.uri.toString(), position: plain(here.selection.active) }
+    const result = await this.server.run<EvalResult>('eval', { code, ...place })
+    const error = result.error
+    if (error !== null) throw new Error(`${error.type}: ${error.message}`)
+    const text = result.values[0]
+    if (text === undefined) throw new Error(`${code} has no value.`)
+    await this.open(code, { text, type: null, reference: result.references?.[0] ?? 0 })
+  }
+
+  async back(): Promise<void> {
+    if (this.path.length < 2) return
+    this.path.pop()
+    await vscode.commands.executeCommand('setContext', 'consort.inspectorBack', this.path.length > 1)
+    this.refresh()
+  }
+
+  /** The row that is meant: where a command was given by key, the selected one. */
+  private meant(node: Inspecting | undefined): Inspecting {
+    const one = node ?? this.view.selection[0] ?? this.path.at(-1)
+    if (one === undefined) throw new Error('Nothing is inspected yet. "Consort: Inspect" does it.')
+    return one
+  }
+
+  /** Have a part be what the view shows. */
+  async into(given?: Inspecting): Promise<void> {
+    const node = this.meant(given)
+    if (node.value.reference !== 0) await this.enter(node)
+  }
+
+  async set(given?: Inspecting): Promise<void> {
+    const node = this.meant(given)
+    if (node.of === undefined) throw new Error('This is the inspected value itself: a part of one is set.')
+    const code = await vscode.window.showInputBox({ title: `New value of ${label(node.name)}`, prompt: 'A Lisp form; * is the value that this is a part of' })
+    if (code === undefined || code.trim() === '') return
+    first(await this.server.run<Evaluated>('inspectSet', { ...node.of, code }))
+    this.refresh()
+  }
+
+  async evaluate(given?: Inspecting): Promise<void> {
+    const node = this.meant(given)
+    if (node.value.reference === 0) throw new Error('This value is evaluated by writing it.')
+    const code = await vscode.window.showInputBox({ title: `Evaluate on ${label(node.name)}`, prompt: 'A Lisp form; * is this value', value: '*' })
+    if (code === undefined || code.trim() === '') return
+    await this.open(code, first(await this.server.run<Evaluated>('inspectEval', { reference: node.value.reference, code })))
+  }
+
+  async table(given?: Inspecting): Promise<void> {
+    const node = this.meant(given)
+    const table = await this.server.run<ValueTable>('inspectTable', { reference: node.value.reference, count: ROWS })
+    await this.documents.open('inspector/table.txt', `${tableText(node.name, table)}\n`, { language: 'plaintext' })
+  }
+
+  /** The first value is marked, the second is compared with it. */
+  async compare(given?: Inspecting): Promise<void> {
+    const node = this.meant(given)
+    const marked = this.marked
+    if (marked === undefined || marked === node) {
+      this.marked = node
+      void vscode.window.setStatusBarMessage(`${label(node.name)} is marked: give the command at the value to compare it with`, 8000)
+      return
+    }
+    this.marked = undefined
+    const found = await this.server.run<Comparison>('inspectCompare', { reference: marked.value.reference, other: node.value.reference })
+    await this.documents.open('inspector/differences.txt', `${comparisonText(`${marked.name} = ${marked.value.text}`, `${node.name} = ${node.value.text}`, found)}\n`, { language: 'plaintext' })
+  }
+
+  async copy(given?: Inspecting): Promise<void> {
+    await vscode.env.clipboard.writeText(this.meant(given).value.text)
+  }
+}
+
+/** The first value of code that was evaluated. */
+function first({ status, values, error }: Evaluated): InspectedValue {
+  if (error !== null) throw new Error(`${error.type}: ${error.message}`)
+  const [value] = values
+  if (status !== 'ok' || value === undefined) throw new Error(status === 'ok' ? 'It has no value.' : `It did not end: ${status}.`)
+  return value
+}

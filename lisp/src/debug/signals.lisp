@@ -1,0 +1,58 @@
+;;;; Stops where a condition of a chosen type is signalled, before its handlers see it: what a
+;;;; debugger's exception filters ask for. Evaluations that stop at errors look, and no others.
+
+(in-package :consort)
+
+(define-global *signals-watched* '() "(OWNER . TYPES) of each debugger that asks for any. Replaced under *PROBES-LOCK*.")
+
+(defun watched-type (text)
+  "The type that TEXT names, as people write it."
+  (let ((type (handler-case (let ((*package* (user-package)) (*read-eval* nil)) (values (read-from-string text)))
+                (error (condition) (refuse-probe "The type cannot be read: ~A" condition)))))
+    (unless (ignore-errors (sb-ext:valid-type-specifier-p type))
+      (refuse-probe "~A is no type in the image" text))
+    type))
+
+(defun watch-signals (owner texts)
+  "Have exactly the types of TEXTS be those that OWNER asks for; the JSON of each."
+  (let* ((types '())
+         (answers (map 'vector (lambda (text)
+                                 (handler-case (progn (push (watched-type text) types)
+                                                      (object "verified" :true "message" :null))
+                                   (error (condition) (unverified-json condition))))
+                       texts)))
+    (sb-thread:with-mutex (*probes-lock*)
+      (let ((others (remove owner *signals-watched* :key #'car :test #'string=)))
+        (setf *signals-watched* (if types (acons owner types others) others))))
+    answers))
+
+(defun watched-p (condition)
+  "Returns true if a debugger asks for stops at CONDITION."
+  (and (not (typep condition 'sb-ext:compiler-note))
+       (loop for (nil . types) in *signals-watched*
+               thereis (some (lambda (type) (ignore-errors (typep condition type))) types))))
+
+(defun stop-at-signal-p (condition)
+  "Stop if CONDITION, which is about to be signalled, is asked for. Always false, as the type of
+  *BREAK-ON-SIGNALS* that it is part of."
+  (let ((evaluation *evaluation*))
+    (when (and evaluation (in-user-code-p) (not *in-copy*) (not *at-probe*) (stops-at-errors-p evaluation)
+               (or (null *current-work*) (work-nests *current-work*))
+               (watched-p condition))
+      (with-simple-restart (continue "Go on: the handlers of the condition are called.")
+        (when (eq :abort (wait-at condition "signal"))
+          (setf (evaluation-reason evaluation) :cancel)
+          (stop-here evaluation)))))
+  nil)
+
+(defun call-watching-signals (function)
+  "Call FUNCTION, which evaluates, so that it stops at the conditions that are asked for. A value that
+  the code gives to *BREAK-ON-SIGNALS* stays, and where it had one before, that is in force alone."
+  (if (or (null *signals-watched*) *break-on-signals*)
+      (funcall (the function function))
+      (let* ((ours '(satisfies stop-at-signal-p)) (after ours))
+        (unwind-protect
+             (let ((*break-on-signals* ours))
+               (unwind-protect (funcall (the function function))
+                 (setf after *break-on-signals*)))
+          (unless (eq after ours) (setf *break-on-signals* after))))))

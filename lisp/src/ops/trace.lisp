@@ -1,0 +1,148 @@
+;;;; `trace`, `untrace`, `traced-calls`: functions, methods and packages that are traced print where
+;;;; they are called, as TRACE does; the session that asked is told when it was another's call. The
+;;;; newest calls are kept with their arguments and values, as a tree to look into.
+
+(in-package :consort)
+
+(define-global *tracers* '() "Who traces what: (NAME . SESSION). Replaced, never changed.")
+(define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
+(defconstant +traces-a-second+ 200 "Lines of traced calls that are told of others' calls.")
+
+(defun told-too-much-p ()
+  "Returns true if this second has had its lines; counts this one. A line too many does no harm, so
+  nobody is waited for."
+  (let ((second (get-universal-time)))
+    (unless (eql second (car *traces-told*))
+      (setf *traces-told* (cons second 0)))
+    (> (incf (cdr *traces-told*)) +traces-a-second+)))
+
+;;; The calls that are kept
+
+(defconstant +traced-calls+ 1000 "Traced calls that are kept, the newest, with their arguments and values.")
+
+(defstruct (traced-call (:conc-name traced-) (:constructor make-traced-call (number parent depth name thread arguments)))
+  "The call NUMBER, which the call PARENT made if there is one; DEPTH as TRACE counts it in THREAD."
+  (number 0 :type fixnum :read-only t) (parent nil :type (or null fixnum) :read-only t)
+  (depth 0 :type fixnum :read-only t) (name nil :read-only t) (thread "" :type string :read-only t)
+  (arguments '() :type list :read-only t) (results '() :type list)
+  (outcome :open :type (member :open :returned :left)))
+
+(define-global *traced* (make-array +traced-calls+ :initial-element nil) "A ring of calls, by their numbers.")
+(define-global *traced-count* 0 "The number of all calls since the ring was emptied.")
+(define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls") "Around both, and the calls in progress.")
+(define-global *traced-open* (make-hash-table :test #'eq :weakness :key) "By thread: its traced calls in progress, innermost first.")
+
+(defun begin-traced (depth name arguments)
+  "Keep the call of NAME that begins in this thread. What is in progress there and not further out
+  was left without TRACE hearing of it."
+  (with-lock (*traced-lock*)
+    (let* ((thread sb-thread:*current-thread*)
+           (open (loop for calls = (gethash thread *traced-open*) then (rest calls)
+                       while (and calls (>= (traced-depth (first calls)) depth))
+                       do (setf (traced-outcome (first calls)) :left)
+                       finally (return calls)))
+           (call (make-traced-call (incf *traced-count*) (and open (traced-number (first open))) depth name
+                                   (or (sb-thread:thread-name thread) "unnamed") arguments)))
+      (setf (gethash thread *traced-open*) (cons call open)
+            (svref *traced* (mod *traced-count* +traced-calls+)) call))))
+
+(defun end-traced (depth outcome results)
+  (with-lock (*traced-lock*)
+    (let ((thread sb-thread:*current-thread*))
+      (loop
+        (let ((call (pop (gethash thread *traced-open*))))
+          (unless call (return))
+          (cond ((= (traced-depth call) depth)
+                 (setf (traced-outcome call) outcome (traced-results call) results)
+                 (return))
+                ((< (traced-depth call) depth) ; it began before the ring was emptied
+                 (push call (gethash thread *traced-open*))
+                 (return))
+                (t (setf (traced-outcome call) :left))))))))
+
+(defun forget-traced ()
+  (with-lock (*traced-lock*)
+    (fill *traced* nil)
+    (clrhash *traced-open*)
+    (setf *traced-count* 0)))
+
+(defun traced-json (call)
+  (flet ((shown (values) (map 'vector #'value-json values)))
+    (object "call" (traced-number call) "parent" (or-null (traced-parent call)) "thread" (traced-thread call)
+            "name" (present (traced-name call) (user-package))
+            "arguments" (shown (traced-arguments call))
+            "outcome" (string-downcase (traced-outcome call))
+            "values" (shown (traced-results call)))))
+
+(define-operation "traced-calls" :query (id params)
+  (let* ((after (param params "after" '(integer 0) :default 0))
+         (count (param params "count" `(integer 1 ,+traced-calls+) :default 200))
+         (calls (with-lock (*traced-lock*)
+                  (loop for number from (max (1+ after) (- *traced-count* +traced-calls+ -1)) to *traced-count*
+                        repeat count
+                        for call = (svref *traced* (mod number +traced-calls+))
+                        when call collect call))))
+    (when (param params "clear" 'boolean :default nil) (forget-traced))
+    (object "calls" (map 'vector #'traced-json calls) "last" *traced-count*
+            "names" (map 'vector (lambda (name) (present name (user-package)))
+                         (remove-duplicates (mapcar #'car *tracers*) :test #'equal)))))
+
+;;; The report
+
+(defun report-traced (depth name kind frame values)
+  "Called by TRACE at each entry and exit."
+  (declare (ignore frame))
+  (ecase kind
+    (:enter (begin-traced depth name values))
+    (:exit (end-traced depth :returned values))
+    (:non-local-exit (end-traced depth :left '())))
+  (let* ((sessions (loop for (traced . session) in *tracers*
+                         when (or (equal traced name) (and (consp name) (equal traced (second name)))) ; a method of it
+                           collect session))
+         (text (with-terse-printing ()
+                 (let ((*print-pretty* nil))
+                   (format nil "~vT~D: ~A" (+ 2 (* 2 (mod depth 20))) depth
+                           (ecase kind
+                             (:enter (text-of (print-safely (cons name values) 2000 #'prin1)))
+                             (:exit (format nil "~S returned~{ ~A~}" name
+                                            (mapcar (lambda (value) (text-of (print-safely value 2000 #'prin1))) values)))
+                             (:non-local-exit (format nil "~S exited non-locally" name))))))))
+    (format *trace-output* "~&~A~%" text)
+    (dolist (session sessions)
+      (unless (or (equal session (and *evaluation* (evaluation-session *evaluation*))) (told-too-much-p))
+        (send-event "trace" "session" session "text" text)))))
+
+(defun trace-methods-p (name)
+  "Returns true if NAME is of a generic function, whose methods this SBCL can trace one by one."
+  (typep (fdefinition name) 'generic-function))
+
+(defun names-to-trace (params)
+  "The names of the functions that PARAMS mean: one, or, without a name, all of a package's own."
+  (if (param params "name" 'string :default nil)
+      (list (function-given params))
+      (let* ((package (find-package-named (param params "package" 'string)))
+             (names (loop for symbol in (package-own-symbols package)
+                          when (callable-name-p symbol) collect symbol)))
+        (or names (refuse "not-found" "The package ~A has no functions of its own." (package-name package))))))
+
+(define-operation "trace" :thread (id params)
+  (let ((names (names-to-trace params))
+        (session (param params "session" 'string)))
+    (multiple-value-bind (how outcome)
+        (evaluate-alone id (lambda ()
+                             (dolist (name names)
+                               (eval (if (trace-methods-p name)
+                                         `(trace ,name :report report-traced :methods t)
+                                         `(trace ,name :report report-traced))))
+                             (format t "~{~S~^, ~} ~:[is~;are~] traced." names (rest names))))
+      (when (eq how :ok)
+        (dolist (name names) (setf *tracers* (adjoin (cons name session) *tracers* :test #'equal))))
+      outcome)))
+
+(define-operation "untrace" :thread (id params)
+  (let ((name (and (param params "name" 'string :default nil) (function-given params))))
+    (nth-value 1 (evaluate-alone id (lambda ()
+                                      (let ((names (if name (list name) (eval '(trace)))))
+                                        (setf *tracers* (remove-if (lambda (tracer) (member (car tracer) names :test #'equal)) *tracers*))
+                                        (when names (eval `(untrace ,@names)))
+                                        (format t "~:[Nothing is traced.~;~:*Not traced any more: ~{~S~^, ~}.~]" names)))))))

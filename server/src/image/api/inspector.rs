@@ -1,0 +1,83 @@
+//! The inspector beside `inspect` itself: values as tables, two values compared, code evaluated on
+//! a value.
+
+use serde::{Deserialize, Serialize};
+
+use super::Operation;
+use super::debug::{Done, Value, operation};
+
+operation!(
+    /// `inspect-table`.
+    InspectTable {
+        /// The value's reference.
+        reference: u64,
+        /// The first row.
+        start: usize,
+        /// The number of rows.
+        count: usize,
+    },
+    "inspect-table",
+    Table
+);
+operation!(
+    /// `inspect-compare`.
+    InspectCompare {
+        /// The value's reference.
+        reference: u64,
+        /// The reference of the other.
+        other: u64,
+    },
+    "inspect-compare",
+    Comparison
+);
+operation!(
+    /// `inspect-eval`.
+    InspectEval {
+        /// The value's reference.
+        reference: u64,
+        /// The code; `*` is the value in it.
+        code: String,
+    },
+    "inspect-eval",
+    Done
+);
+
+/// A value as a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// The number of rows of the whole.
+    pub total: usize,
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The page.
+    pub rows: Vec<Row>,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The index or the key.
+    pub label: String,
+    /// A cell for each column, where the row has one.
+    pub cells: Vec<Option<Value>>,
+}
+
+/// The differences of two values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The differences, in the order of the parts.
+    pub differences: Vec<Difference>,
+    /// True if the values were too large to be compared whole.
+    pub partial: bool,
+}
+
+/// A part that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The labels of the parts that lead to it, outermost first; empty for the values themselves.
+    pub path: Vec<String>,
+    /// The part of the one.
+    pub one: Value,
+    /// The part of the other.
+    pub other: Value,
+}

@@ -1,0 +1,142 @@
+//! `consort.inspect` and the other commands of the inspector. A value is named by a reference, as
+//! the answer of an evaluation and each part give it.
+
+use lsp_types::ProgressToken;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::Result;
+
+use super::Command;
+use crate::ide::context::Backend as _;
+use crate::lsp::connection::Connection;
+use crate::lsp::to_proto;
+use crate::model::image::ImageError;
+use crate::session::debug::{Done, Inspect as Parts, InspectCompare, InspectEval, InspectSet, InspectTable};
+
+/// The number of parts or rows of an answer, unless the client says otherwise.
+const PAGE: usize = 100;
+/// The most of them.
+const MOST: usize = 1000;
+
+/// A page of the parts of a value.
+pub(super) struct Inspect;
+
+/// The argument of `consort.inspect` and `consort.inspectTable`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    reference: u64,
+    #[serde(default)]
+    start: usize,
+    count: Option<usize>,
+}
+
+impl Page {
+    fn count(&self) -> usize {
+        self.count.unwrap_or(PAGE).clamp(1, MOST)
+    }
+}
+
+fn answered<T: Serialize>(answer: std::result::Result<T, ImageError>) -> Result<Value> {
+    answer.map(|answer| json!(answer)).map_err(|error| to_proto::error(&error))
+}
+
+impl Command for Inspect {
+    type Argument = Page;
+    const NAME: &'static str = "consort.inspect";
+    const EXPECTS: &'static str = r#"[{"reference": number, "start"?: number, "count"?: number}]"#;
+
+    async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {
+        let (count, Page { reference, start, .. }) = (page.count(), page);
+        answered(connection.session.query(Parts { reference, start, count }).await)
+    }
+}
+
+/// A value as a table.
+pub(super) struct Table;
+
+impl Command for Table {
+    type Argument = Page;
+    const NAME: &'static str = "consort.inspectTable";
+    const EXPECTS: &'static str = Inspect::EXPECTS;
+
+    async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {
+        let (count, Page { reference, start, .. }) = (page.count(), page);
+        answered(connection.session.query(InspectTable { reference, start, count }).await)
+    }
+}
+
+/// The differences of two values.
+pub(super) struct Compare;
+
+/// The argument of `consort.inspectCompare`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Two {
+    reference: u64,
+    other: u64,
+}
+
+impl Command for Compare {
+    type Argument = Two;
+    const NAME: &'static str = "consort.inspectCompare";
+    const EXPECTS: &'static str = r#"[{"reference": number, "other": number}]"#;
+
+    async fn execute(
+        connection: &Connection,
+        Two { reference, other }: Two,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
+        answered(connection.session.query(InspectCompare { reference, other }).await)
+    }
+}
+
+/// Code evaluated on a value.
+pub(super) struct Evaluate;
+
+/// The argument of `consort.inspectEval`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct On {
+    reference: u64,
+    code: String,
+}
+
+impl Command for Evaluate {
+    type Argument = On;
+    const NAME: &'static str = "consort.inspectEval";
+    const EXPECTS: &'static str = r#"[{"reference": number, "code": "..."}]"#;
+
+    async fn execute(connection: &Connection, On { reference, code }: On, _: Option<ProgressToken>) -> Result<Value> {
+        answered(connection.session.at_stop(InspectEval { reference, code }).await.map(told))
+    }
+}
+
+/// A part that gets another value.
+pub(super) struct Set;
+
+/// The argument of `consort.inspectSet`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Given {
+    reference: u64,
+    part: usize,
+    code: String,
+}
+
+impl Command for Set {
+    type Argument = Given;
+    const NAME: &'static str = "consort.inspectSet";
+    const EXPECTS: &'static str = r#"[{"reference": number, "part": number, "code": "..."}]"#;
+
+    async fn execute(connection: &Connection, given: Given, _: Option<ProgressToken>) -> Result<Value> {
+        let Given { reference, part, code } = given;
+        answered(connection.session.at_stop(InspectSet { reference, part, code }).await.map(told))
+    }
+}
+
+/// The values of code, or its error.
+fn told(done: Done) -> Value {
+    let error = done.error.map(|error| json!({"type": error.kind, "message": error.message}));
+    json!({"status": done.status, "values": done.values, "error": error})
+}

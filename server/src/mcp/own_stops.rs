@@ -1,0 +1,236 @@
+//! The breakpoints of one agent, and its own evaluation that waits at one. The evaluation goes on
+//! in a task of its own: a call is answered when it stops, and a call that lets it go on is answered
+//! when it stops again or ends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::progress::Reporter;
+use crate::model::evaluation::EvalOutcome;
+use crate::model::image::{ImageError, OutputChunk};
+use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};
+use crate::session::{ClientId, EvalRequest, Frontend, Session};
+
+/// The time that a stop waits for its agent before its evaluation is aborted.
+const PARKED: Duration = Duration::from_secs(300);
+
+/// What came of an evaluation that may stop.
+#[derive(Debug)]
+pub(crate) enum NextEvent {
+    Stopped(Stopped),
+    Ended(Box<Result<EvalOutcome, ImageError>>),
+}
+
+/// The breakpoints of an agent, and the evaluation that waits.
+#[derive(Debug, Default)]
+pub(crate) struct OwnStops(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    files: BTreeMap<PathBuf, Vec<Point>>,
+    last: u64,
+    waiting: Option<Waiting>,
+}
+
+impl State {
+    /// Takes note of what a person did with the evaluation that waited: it may have ended, or stopped
+    /// elsewhere.
+    fn catch_up(&mut self) {
+        let Some(waiting) = &mut self.waiting else { return };
+        loop {
+            match waiting.events.try_recv() {
+                Ok(NextEvent::Stopped(stopped)) => waiting.stop = stopped.stop,
+                Err(mpsc::error::TryRecvError::Empty) => return,
+                Ok(NextEvent::Ended(_)) | Err(mpsc::error::TryRecvError::Disconnected) => {
+                    self.waiting = None;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// An evaluation that waits in a stop. Dropping it interrupts the evaluation.
+#[derive(Debug)]
+struct Waiting {
+    stop: u64,
+    events: mpsc::UnboundedReceiver<NextEvent>,
+    /// Aborted when this is dropped.
+    _task: Task,
+}
+
+#[derive(Debug)]
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl OwnStops {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if an evaluation that begins now may stop: one stop of an agent's own is enough.
+    pub(crate) fn may_stop(&self) -> bool {
+        let mut state = self.lock();
+        state.catch_up();
+        !state.files.is_empty() && state.waiting.is_none()
+    }
+
+    /// Returns true if the stop is of the agent's own evaluation.
+    pub(crate) fn waits_in(&self, stop: u64) -> bool {
+        let mut state = self.lock();
+        state.catch_up();
+        state.waiting.as_ref().is_some_and(|waiting| waiting.stop == stop)
+    }
+
+    /// Replaces the breakpoints in a file by points without numbers.
+    pub(crate) fn replace(&self, file: &Path, mut points: Vec<Point>) {
+        let mut state = self.lock();
+        for point in &mut points {
+            state.last += 1;
+            point.id = state.last;
+        }
+        if points.is_empty() {
+            state.files.remove(file);
+        } else {
+            state.files.insert(file.to_owned(), points);
+        }
+    }
+
+    /// Puts the breakpoints in a file in force, in the text that an editor has open, else the
+    /// file's.
+    ///
+    /// # Errors
+    /// The image does not run, or does not answer.
+    pub(crate) async fn put_in_force(
+        &self,
+        session: &Session,
+        client: ClientId,
+        file: &Path,
+    ) -> Result<Breakpoints, ImageError> {
+        let points = self.lock().files.get(file).cloned().unwrap_or_default();
+        let text = if points.is_empty() {
+            String::new()
+        } else {
+            let mut texts = session.context(client).await.texts().await;
+            texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
+        };
+        let owner = Frontend::Mcp.session(client);
+        session.set_breakpoints(DebugBreakpoints { owner, file: file.to_owned(), text, points }).await
+    }
+
+    /// Evaluates code, which may stop at a breakpoint. The breakpoints are set again first: a
+    /// definition, or the image, may be another than it was.
+    pub(crate) async fn run(
+        &self,
+        (session, client): (&Session, ClientId),
+        progress: &Reporter,
+        request: EvalRequest,
+        output: Option<mpsc::UnboundedReceiver<OutputChunk>>,
+    ) -> NextEvent {
+        let files: Vec<PathBuf> = self.lock().files.keys().cloned().collect();
+        for file in files {
+            if let Err(error) = self.put_in_force(session, client, &file).await {
+                tracing::info!(%error, "an agent's breakpoints were not set again");
+            }
+        }
+        let stops = session.stops_of(client, Frontend::Mcp);
+        let answer = session.evaluate(client, request);
+        let (tell, news) = mpsc::unbounded_channel();
+        let task = Task(tokio::spawn(follow(session.clone(), answer, stops, tell)));
+        progress.during(self.first(Waiting { stop: 0, news, _task: task }), output).await
+    }
+
+    /// Waits for what comes next of the evaluation that waited, once it goes on. `None`: nothing
+    /// waited.
+    pub(crate) async fn next(&self, progress: &Reporter) -> Option<NextEvent> {
+        let waiting = self.lock().waiting.take()?;
+        Some(progress.during(self.first(waiting), None).await)
+    }
+
+    /// Waits for the first news; what has stopped is kept.
+    async fn first(&self, mut waiting: Waiting) -> NextEvent {
+        let lost = || NextEvent::Ended(Box::new(Err(ImageError::Unavailable("The evaluation was lost.".into()))));
+        let news = waiting.events.recv().await.unwrap_or_else(lost);
+        if let NextEvent::Stopped(stopped) = &news {
+            waiting.stop = stopped.stop;
+            self.lock().waiting = Some(waiting);
+        }
+        news
+    }
+
+    /// Ends what waits, and returns the files that have breakpoints, which there are no more.
+    fn end(&self) -> Vec<PathBuf> {
+        let mut state = self.lock();
+        state.waiting = None;
+        std::mem::take(&mut state.files).into_keys().collect()
+    }
+}
+
+/// Ends what an agent that leaves has waiting, and takes its breakpoints out.
+pub(crate) fn leave(own: &OwnStops, session: &Session, client: ClientId) {
+    let files = own.end();
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    if files.is_empty() {
+        return;
+    }
+    let (session, owner) = (session.clone(), Frontend::Mcp.session(client));
+    runtime.spawn(async move {
+        for file in files {
+            let none = DebugBreakpoints { owner: owner.clone(), file, text: String::new(), points: Vec::new() };
+            if let Err(error) = session.set_breakpoints(none).await {
+                tracing::debug!(%error, "breakpoints of an agent that left were not taken out");
+            }
+        }
+    });
+}
+
+/// Tells of the stops of an evaluation and of its end; a stop that nobody leaves is aborted.
+async fn follow(
+    session: Session,
+    answer: impl Future<Output = Result<EvalOutcome, ImageError>>,
+    mut stops: StopsOf,
+    tell: mpsc::UnboundedSender<NextEvent>,
+) {
+    tokio::pin!(answer);
+    let mut parked: Option<(u64, Instant)> = None;
+    loop {
+        let late = async {
+            match parked {
+                Some((stop, since)) => {
+                    tokio::time::sleep_until(since + PARKED).await;
+                    stop
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = &mut answer => {
+                // Nobody waits any more for a call that was cancelled.
+                let _ = tell.send(NextEvent::Ended(Box::new(ended)));
+                return;
+            }
+            Some(stopped) = stops.next() => {
+                parked = Some((stopped.stop, Instant::now()));
+                let _ = tell.send(NextEvent::Stopped(stopped));
+            }
+            stop = late => {
+                parked = None;
+                if let Err(error) = session.report_stop(stop).await {
+                    tracing::debug!(%error, "a stop of an agent was left meanwhile");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `set-breakpoints`: breakpoints of an agent, at which its own evaluations stop, and those of
+//! people.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::facts::Facts;
+use super::{Call, Failure, Hints, Reply, Tool};
+use crate::model::error_kind::ErrorKind;
+use crate::session::approval::{Class, Subject};
+use crate::session::debug::Point;
+use crate::shown::line;
+
+/// The number of breakpoints in one file.
+const MOST: usize = 100;
+
+/// The tool `set-breakpoints`.
+pub(crate) struct SetBreakpoints;
+
+/// The tool's arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path
+    file: String,
+    /// Replace yours there
+    lines: Vec<usize>,
+    /// Lisp over variables
+    #[serde(default)]
+    condition: Option<String>,
+}
+
+impl Tool for SetBreakpoints {
+    type Input = Input;
+    type Output = Facts;
+
+    const NAME: &'static str = "set-breakpoints";
+    const DESCRIPTION: &'static str = "Your evaluations, and the user's, stop there; then use debug.";
+    const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
+
+    fn asks(input: &Input) -> Option<(Class, Subject)> {
+        if input.lines.is_empty() {
+            return None;
+        }
+        let lines: Vec<String> = input.lines.iter().map(ToString::to_string).collect();
+        let what = format!(
+            "Set breakpoints in {}, line {}: the definitions there are compiled with probes, and evaluations stop there, yours too",
+            line(&input.file),
+            lines.join(", ")
+        );
+        // A condition is code, which runs each time the program comes there.
+        let also = input.condition.is_some().then_some(Class::Eval);
+        let code = input.condition.clone();
+        Some((Class::ModifyRunningCode, Subject { what, code, also, ..Subject::default() }))
+    }
+
+    async fn call(call: Call, Input { file, lines, condition }: Input) -> Reply<Facts> {
+        let path = call.session.workspace().join(&file);
+        if lines.len() > MOST || lines.contains(&0) {
+            let message = format!("Bad arguments for set-breakpoints: `lines` are up to {MOST} numbers from 1 on.");
+            return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into();
+        }
+        let point = |line: &usize| Point { line: Some(*line), condition: condition.clone(), ..Point::default() };
+        call.own.replace(&path, lines.iter().map(point).collect());
+        let set = match call.own.put_in_force(&call.session, call.client, &path).await {
+            Ok(set) => set.breakpoints,
+            Err(error) => return Failure::of(error, None).into(),
+        };
+        let mut text = String::new();
+        let mut facts = Vec::new();
+        for (wanted, one) in lines.iter().zip(&set) {
+            let at = one.place.position.map_or(*wanted, |position| position.0);
+            match &one.message {
+                None => {
+                    let _ = writeln!(text, "{}:{at}: set", line(&file));
+                }
+                Some(why) => {
+                    let _ = writeln!(text, "{}:{wanted}: not set: {}", line(&file), line(why));
+                }
+            }
+            facts.push(json!({"line": at, "set": one.verified, "message": one.message}));
+        }
+        if lines.is_empty() {
+            text = format!("There are no breakpoints of yours in {} now.", line(&file));
+        }
+        let failed = !set.is_empty() && set.iter().all(|one| !one.verified);
+        Reply::new(text.trim_end().into(), Facts::new(json!({"breakpoints": facts})), failed)
+    }
+}

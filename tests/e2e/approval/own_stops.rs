@@ -1,0 +1,145 @@
+//! An agent's own breakpoints: its evaluation stops there and waits, and each call that lets it go
+//! on is answered by what comes next.
+
+use consort::config::Config;
+use consort::config::Source;
+use consort::config::approval::{Class, Setting};
+use consort_tests::agent::{Agent, text};
+use serde_json::{Value, json};
+
+use crate::support::Guarded;
+
+const FILE: &str = "(defpackage :shop (:use :cl))
+(in-package :shop)
+(defun price (item)
+  (let ((net (getf item :net)))
+    (+ net 1)))
+(defun total (items)
+  (let ((sum 0))
+    (dolist (item items)
+      (setf sum (+ sum (price item))))
+    sum))
+";
+const CODE: &str = "(shop::total '((:net 1) (:net 20)))";
+
+/// An agent that may set breakpoints, with the file's definitions in the image.
+async fn begun() -> (Guarded, Agent) {
+    let mut config = Config::default();
+    config.approval.set(Class::ModifyRunningCode, Setting::Allow, Source::User).expect("a person may");
+    let guarded = Guarded::configured(config).await;
+    guarded.world.is_ready().await;
+    let file = guarded.world.path("shop.lisp");
+    std::fs::write(&file, FILE).expect("a file");
+    let mut agent = guarded.agent("agent").await;
+    let load = json!({"code": format!("(load {:?})", file.display().to_string())});
+    assert_eq!(agent.call("evaluate-lisp", load).await["isError"], false);
+    (guarded, agent)
+}
+
+/// The number of the stop that a call was answered with.
+fn stop_of(answer: &Value) -> u64 {
+    assert!(text(answer).starts_with("[STOPPED] Stop "), "{answer}");
+    answer["structuredContent"]["stop"].as_u64().expect("a stop")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agents_evaluation_stops_at_its_breakpoints_and_goes_on() {
+    let (guarded, mut agent) = begun().await;
+    let set = agent
+        .call("set-breakpoints", json!({"file": "shop.lisp", "lines": [9, 1], "condition": "(> (getf item :net) 5)"}))
+        .await;
+    assert!(text(&set).starts_with("shop.lisp:9: set\nshop.lisp:1: not set: "), "{set}");
+
+    let stopped = agent.call("evaluate-lisp", json!({"code": CODE})).await;
+    assert_eq!(stopped["structuredContent"]["status"], "stopped", "{stopped}");
+    let stop = stop_of(&stopped);
+    for words in ["before the form at", "shop.lisp:9:7", "SUM = 2", "ITEM = (:NET 20)"] {
+        assert!(text(&stopped).contains(words), "no {words:?} in {}", text(&stopped));
+    }
+    // What is evaluated meanwhile runs at once, and does not stop.
+    let meanwhile = agent.call("evaluate-lisp", json!({"code": CODE})).await;
+    assert_eq!(text(&meanwhile), "=> 23", "{meanwhile}");
+    let frames = agent.call("debug", json!({"action": "frames", "stop": stop})).await;
+    assert!(text(&frames).contains("SHOP::TOTAL"), "{}", text(&frames));
+    let value = agent.call("debug", json!({"action": "eval", "stop": stop, "code": "(* 20 sum)"})).await;
+    assert_eq!(text(&value), "=> 40", "{value}");
+
+    // To the forms within, until one has given its value.
+    let mut second = stop;
+    let mut stepped = Value::Null;
+    for _ in 0..3 {
+        stepped = agent.call("debug", json!({"action": "step", "stop": second})).await;
+        second = stop_of(&stepped);
+    }
+    assert!(second > stop && text(&stepped).contains("which gave 21"), "{}", text(&stepped));
+    let gone = agent.call("debug", json!({"action": "step", "stop": stop})).await;
+    assert_eq!(gone["isError"], true, "{gone}");
+    let ended = agent.call("debug", json!({"action": "continue", "stop": second})).await;
+    assert_eq!((text(&ended), &ended["isError"]), ("=> 23", &json!(false)), "{ended}");
+
+    // The definition is made anew: the breakpoint is set again before the next evaluation.
+    let anew = json!({"code": format!("(load {:?})", guarded.world.path("shop.lisp").display().to_string())});
+    assert_eq!(agent.call("evaluate-lisp", anew).await["isError"], false);
+    let again = agent.call("evaluate-lisp", json!({"code": CODE})).await;
+    let stop = stop_of(&again);
+    let aborted = agent.call("debug", json!({"action": "abort", "stop": stop})).await;
+    assert_eq!(aborted["isError"], true, "{aborted}");
+
+    let none = agent.call("set-breakpoints", json!({"file": "shop.lisp", "lines": []})).await;
+    assert_eq!(text(&none), "There are no breakpoints of yours in shop.lisp now.");
+    assert_eq!(text(&agent.call("evaluate-lisp", json!({"code": CODE})).await), "=> 23");
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_of_an_evaluation_that_stops_at_breakpoints_are_reported() {
+    let (guarded, mut agent) = begun().await;
+    agent.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [5]})).await;
+    let stopped = agent.call("evaluate-lisp", json!({"code": "(shop::total '((:cost 1)))"})).await;
+    let stop = stop_of(&stopped);
+    let failed = agent.call("debug", json!({"action": "continue", "stop": stop})).await;
+    assert!(failed["isError"] == true && text(&failed).contains("TYPE-ERROR"), "{failed}");
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_leaves_ends_its_stop_and_its_breakpoints() {
+    let (guarded, mut agent) = begun().await;
+    agent.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [5]})).await;
+    stop_of(&agent.call("evaluate-lisp", json!({"code": CODE})).await);
+    let mut events = guarded.world.image.stop_events();
+    agent.vanish().await;
+    while !matches!(
+        consort_tests::patience::soon(events.recv()).await.expect("an event"),
+        consort::image::StopEvent::Left(_)
+    ) {}
+    let mut other = guarded.agent("other").await;
+    let code = json!({"code": CODE});
+    assert_eq!(text(&other.call("evaluate-lisp", code.clone()).await), "=> 23");
+    // Another agent's evaluations stop only once it has breakpoints of its own; then none of the one
+    // that left is there.
+    other.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [9]})).await;
+    let stopped = other.call("evaluate-lisp", code).await;
+    stop_of(&stopped);
+    assert!(text(&stopped).contains("shop.lisp:9:"), "{}", text(&stopped));
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_is_asked_before_an_agent_sets_breakpoints() {
+    let guarded = Guarded::configured(Config::default()).await;
+    guarded.world.is_ready().await;
+    let mut editor = guarded.editor().await;
+    let mut agent = guarded.agent("agent").await;
+    let call =
+        agent.begin("set-breakpoints", json!({"file": "core.lisp", "lines": [1], "condition": "(launch)"})).await;
+    let question = editor.press("Deny").await;
+    let message = question["params"]["message"].as_str().expect("a message").to_owned();
+    assert!(message.contains("core.lisp, line 1") && message.contains("(launch)"), "{message}");
+    let denied = agent.result(call).await;
+    assert!(denied["isError"] == true && text(&denied).contains("not allowed by the person"), "{denied}");
+    // To take them away asks nobody.
+    let none = agent.call("set-breakpoints", json!({"file": "core.lisp", "lines": []})).await;
+    assert_eq!(none["isError"], false, "{none}");
+    guarded.end().await;
+}
