@@ -146,9 +146,9 @@ impl OwnStops {
         }
         let stops = session.stops_of(client, Frontend::Mcp);
         let answer = session.evaluate(client, request);
-        let (tell, news) = mpsc::unbounded_channel();
+        let (tell, events) = mpsc::unbounded_channel();
         let task = Task(tokio::spawn(follow(session.clone(), answer, stops, tell)));
-        progress.during(self.first(Waiting { stop: 0, news, _task: task }), output).await
+        progress.during(self.first(Waiting { stop: 0, events, _task: task }), output).await
     }
 
     /// Waits for what comes next of the evaluation that waited, once it goes on. `None`: nothing
@@ -158,15 +158,15 @@ impl OwnStops {
         Some(progress.during(self.first(waiting), None).await)
     }
 
-    /// Waits for the first news; what has stopped is kept.
+    /// Waits for the first event; what has stopped is kept.
     async fn first(&self, mut waiting: Waiting) -> NextEvent {
         let lost = || NextEvent::Ended(Box::new(Err(ImageError::Unavailable("The evaluation was lost.".into()))));
-        let news = waiting.events.recv().await.unwrap_or_else(lost);
-        if let NextEvent::Stopped(stopped) = &news {
+        let event = waiting.events.recv().await.unwrap_or_else(lost);
+        if let NextEvent::Stopped(stopped) = &event {
             waiting.stop = stopped.stop;
             self.lock().waiting = Some(waiting);
         }
-        news
+        event
     }
 
     /// Ends what waits, and returns the files that have breakpoints, which there are no more.
