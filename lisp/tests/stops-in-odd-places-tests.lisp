@@ -1,5 +1,5 @@
-;;;; Stops in odd places: while a form is read, while a macro is expanded, in inlined code, where the
-;;;; stack is full, where a class is made.
+;;;; Stops in odd places: while a form is read, while a macro is expanded, in inlined code, where
+;;;; the stack is full, where a class is made.
 
 (in-package :consort)
 

@@ -14,8 +14,8 @@ const DELIMITERS = '()"\'`,; \t\r\n|'
 const NAMES = 20
 
 /**
- * The names in the lines of a text that may be of variables, each once in a line. Strings, comments,
- * keywords and numbers have none.
+ * The names in the lines of a text that may be of variables, each once in a line. Strings,
+ * comments, keywords and numbers have none.
  */
 export function namesIn(text: string, firstLine: number): Named[] {
   const found: Named[] = []

@@ -1,8 +1,8 @@
 ;;;; The looser profile, for code under test, where the person's own settings ask for it
 ;;;; (`eval.in_copy`): a copy's filter that also allows threads of its own and, in a network
 ;;;; namespace of its own, TCP and UDP. That namespace has a loopback interface and nothing else:
-;;;; neither the machine's services nor the network is within reach. Files, programs, other processes
-;;;; and memory are as for every copy.
+;;;; neither the machine's services nor the network is within reach. Files, programs, other
+;;;; processes and memory are as for every copy.
 
 (in-package :consort)
 

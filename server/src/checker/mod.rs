@@ -142,8 +142,8 @@ impl Checker {
         self.runner.check_system(params, lookup, progress).await
     }
 
-    /// Returns the directories in which checks find sources: those that the image knows, and the one
-    /// below which copies have their own.
+    /// Returns the directories in which checks find sources: those that the image knows, and the
+    /// one below which copies have their own.
     ///
     /// # Errors
     /// When there is no image.

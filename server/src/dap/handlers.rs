@@ -32,7 +32,8 @@ impl Handlers {
     }
 
     /// Polls the handler of a request once, so that requests begin in the order in which they
-    /// came; the rest is a task on the handlers' threads. `handler` answers, unless there are too many requests.
+    /// came; the rest is a task on the handlers' threads. `handler` answers, unless there are too
+    /// many requests.
     pub(super) fn start(&mut self, request: &Request, handler: impl Future<Output = ()> + Send + 'static) {
         let (number, command) = (request.seq, request.command.clone());
         if self.running.len() >= REQUESTS {

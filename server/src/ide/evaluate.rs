@@ -27,7 +27,6 @@ impl Serialize for Evaluation {
         let mut facts = self.outcome.facts();
         facts["error"] = json!(self.outcome.error.as_ref().map(backtrace::facts));
         facts["notices"] = json!(self.notices);
-        facts["stop"] = json!(self.stop);
         facts["failure"] =
             json!(self.kept().map(|frozen| json!({"number": frozen.number, "restarts": frozen.restarts})));
         if let Value::Object(fields) = &mut facts {
@@ -35,6 +34,8 @@ impl Serialize for Evaluation {
             // An agent has no inspector that takes them.
             fields.remove("references");
             fields.retain(|name, value| name == "values" || !empty.contains(value));
+            // The first stop of an image has the number 0.
+            fields.extend(self.stop.map(|stop| ("stop".to_owned(), json!(stop))));
         }
         facts.serialize(serializer)
     }

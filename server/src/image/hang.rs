@@ -1,7 +1,8 @@
 //! Whether a program that the host waits for hangs. A slow machine is no hang: a program that does
 //! not get the processor, or waits for a disk, wants to go on.
 //!
-//! Where the system has no table of processes, a hang is not seen, and the wait has its other limit.
+//! Where the system has no table of processes, a hang is not seen, and the wait has its other
+//! limit.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

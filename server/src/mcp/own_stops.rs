@@ -1,6 +1,6 @@
 //! The breakpoints of one agent, and its own evaluation that waits at one. The evaluation goes on
-//! in a task of its own: a call is answered when it stops, and a call that lets it go on is answered
-//! when it stops again or ends.
+//! in a task of its own: a call is answered when it stops, and a call that lets it go on is
+//! answered when it stops again or ends.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,8 @@ struct State {
 }
 
 impl State {
-    /// Takes note of what a person did with the evaluation that waited: it may have ended, or stopped
-    /// elsewhere.
+    /// Takes note of what a person did with the evaluation that waited: it may have ended, or
+    /// stopped elsewhere.
     fn catch_up(&mut self) {
         let Some(waiting) = &mut self.waiting else { return };
         loop {
@@ -79,7 +79,8 @@ impl OwnStops {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if an evaluation that begins now may stop: one stop of an agent's own is enough.
+    /// Returns true if an evaluation that begins now may stop. An agent has one stop of its own at
+    /// most.
     pub(crate) fn may_stop(&self) -> bool {
         let mut state = self.lock();
         state.catch_up();

@@ -53,6 +53,7 @@ fn calls() -> Vec<(&'static str, Value, Wanted)> {
         ("threads", json!({"action": "stack", "number": 1}), Kind),
         ("threads", json!({"action": "end", "number": 1}), Kind),
         ("debug", json!({}), Works),
+        ("set-breakpoints", json!({"file": "a.lisp", "lines": [1]}), Kind),
         ("diagnostics", json!({"paths": ["a.lisp"]}), Kind),
         ("editor-context", json!({}), Works),
         ("full-output", json!({"handle": 7}), Other("not-found")),

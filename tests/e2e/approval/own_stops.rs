@@ -39,7 +39,7 @@ async fn begun() -> (Guarded, Agent) {
 /// The number of the stop that a call was answered with.
 fn stop_of(answer: &Value) -> u64 {
     assert!(text(answer).starts_with("[STOPPED] Stop "), "{answer}");
-    answer["structuredContent"]["stop"].as_u64().expect("a stop")
+    answer["structuredContent"]["stop"].as_u64().unwrap_or_else(|| panic!("no stop in {answer}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,8 +116,8 @@ async fn an_agent_that_leaves_ends_its_stop_and_its_breakpoints() {
     let mut other = guarded.agent("other").await;
     let code = json!({"code": CODE});
     assert_eq!(text(&other.call("evaluate-lisp", code.clone()).await), "=> 23");
-    // Another agent's evaluations stop only once it has breakpoints of its own; then none of the one
-    // that left is there.
+    // Another agent's evaluations stop only once it has breakpoints of its own; then none of the
+    // one that left is there.
     other.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [9]})).await;
     let stopped = other.call("evaluate-lisp", code).await;
     stop_of(&stopped);

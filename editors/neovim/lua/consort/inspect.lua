@@ -1,4 +1,5 @@
---- `:Consort inspect`: a value of the image in the inspector's buffer, by way of the language server.
+--- `:Consort inspect`: a value of the image in the inspector's buffer, by way of the language
+--- server.
 local client_of = require('consort.client')
 local float = require('consort.float')
 local shown = require('consort.shown')

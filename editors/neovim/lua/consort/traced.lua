@@ -1,4 +1,5 @@
---- The calls of traced functions as a tree in a buffer, which is read each second while it is shown.
+--- The calls of traced functions as a tree in a buffer, which is read each second while it is
+--- shown.
 require('consort.colours')
 local client_of = require('consort.client')
 local shown = require('consort.shown')
@@ -10,7 +11,15 @@ local PAGE = 1000 -- calls
 local DEEPEST = 30 -- levels of indentation
 local HINT = '<CR> inspects an argument or a value · x forgets the calls · q closes'
 
----@type { buf: integer, origin: integer, lines: table<integer, table>, text: string[], timer?: uv.uv_timer_t, asking?: boolean }?
+---@class consort.TracedView
+---@field buf integer
+---@field origin integer
+---@field lines table<integer, table>
+---@field text string[]
+---@field timer? uv.uv_timer_t
+---@field asking? boolean
+
+---@type consort.TracedView?
 local view
 
 local function texts(values)

@@ -1,5 +1,5 @@
-// A fresh clone whose consort.toml wants programs and code of its own to run: in Restricted Mode, and
-// in a folder that VS Code trusts, which is no answer to Consort's question.
+// A fresh clone whose consort.toml wants programs and code of its own to run: in Restricted Mode,
+// and in a folder that VS Code trusts, which is no answer to Consort's question.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
