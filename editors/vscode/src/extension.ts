@@ -187,7 +187,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('keys', () => {
     const { contributes } = context.extension.packageJSON as { contributes: Contributions }
     const slime = vscode.workspace.getConfiguration('consort').get<string>('keys') === 'slime'
-    return documents.open('keys/keys.txt', keySheet(contributes, slime), { language: 'plaintext' })
+    return documents.open('keys/keys.txt', keySheet(contributes, slime, vscode.workspace.getConfiguration('consort').get('structure.strict') === true), { language: 'plaintext' })
   })
   command('doctor', () => inTerminal('Consort Doctor', server, 'doctor'))
   command('status', async () => {

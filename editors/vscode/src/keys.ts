@@ -7,13 +7,15 @@ export interface Contributions {
 
 /** The condition of the keys that are SLIME's. */
 export const SLIME = 'config.consort.keys == slime'
+/** The condition of the keys that delete without unbalancing. */
+export const STRICT = 'config.consort.structure.strict'
 
 /** A key as it is printed on a keyboard: `ctrl+alt+l shift+r` is `Ctrl+Alt+L Shift+R`. */
 export const printed = (key: string): string => key.replace(/[a-z]+|[0-9]/g, (word) => word.charAt(0).toUpperCase() + word.slice(1))
 
 /** A table of the commands that have keys, in the manifest's order. */
-export function keySheet({ commands, keybindings }: Contributions, slime: boolean): string {
-  const shown = keybindings.filter(({ when }) => slime || when?.includes(SLIME) !== true)
+export function keySheet({ commands, keybindings }: Contributions, slime: boolean, strict = false): string {
+  const shown = keybindings.filter(({ when }) => (slime || when?.includes(SLIME) !== true) && (strict || when?.includes(STRICT) !== true))
   const rows = commands.flatMap(({ command, title }) => {
     const keys = shown.filter((one) => one.command === command).map(({ key }) => printed(key))
     return keys.length === 0 ? [] : [{ keys: keys.join(', '), title }]

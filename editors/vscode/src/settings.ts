@@ -5,7 +5,7 @@
 export const SERVER_KEYS = [
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
   'check.unreachable', 'check.confine', 'check.chain', 'check.shadow_mb', 'check.read', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code',
-  'approval.edit-file', 'approval.restart-image', 'approval.debug', 'debug.on_error', 'debug.frozen', 'lenses.tests', 'lenses.references', 'hints.parameters', 'completion.snippets', 'docs.hyperspec', 'lint.rules', 'format.indent', 'eval.timeout_s', 'host.linger_s',
+  'approval.edit-file', 'approval.restart-image', 'approval.debug', 'debug.on_error', 'debug.frozen', 'lenses.tests', 'lenses.references', 'hints.parameters', 'completion.snippets', 'docs.hyperspec', 'lint.rules', 'format.indent', 'eval.timeout_s', 'eval.in_copy', 'host.linger_s',
 ] as const
 
 /**
@@ -13,7 +13,7 @@ export const SERVER_KEYS = [
  * they belong into a file.
  */
 export const FILE_ONLY = new Set([
-  'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'host.linger_s', 'check.confine', 'check.read', 'check.copies',
+  'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'host.linger_s', 'check.confine', 'check.read', 'check.copies', 'eval.in_copy',
 ])
 
 /**
