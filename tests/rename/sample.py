@@ -25,7 +25,7 @@ import threading
 
 SOURCES = "/usr/share/common-lisp/source"
 NEW = "renamed-by-the-sample"
-# What may begin a binding; the name behind it is drawn. The server decides what is local.
+# The beginnings of bindings; the name behind it is drawn. The server decides what is local.
 BINDING = re.compile(r"\((?:let\*?|flet|labels|dolist|dotimes|multiple-value-bind|destructuring-bind|lambda|with-slots|do\*?)\s+\(+\s*([a-z%*+-][a-z0-9%*+-]*)"
                      r"|\((?:defun|defmacro|defmethod)\s+\S+\s+(?::\w+\s+)?\(+([a-z%-][a-z0-9%-]*)"
                      r"|\((?:defun|defmacro|defmethod)\s+\S+\s+(?::\w+\s+)?\([^()]*&(?:key|optional|rest|body)\s+\(*([a-z%-][a-z0-9%-]*)"

@@ -74,7 +74,7 @@ def one_question_comes_and_nothing_runs(person):
     person.screen.command("lua vim.diagnostic.open_float(nil, { scope = 'buffer' })")
     person.screen.see("NO-SUCH-FUNCTION")
     person.screen.press("Escape")
-    # It is not asked again, for another file neither.
+    # The question is not asked again, for another file neither.
     person.screen.command("edit init.lisp")
     person.screen.see("init.lisp ", without=[QUESTION])
     assert person.clone.ran() == [], person.clone.ran()

@@ -230,7 +230,7 @@ def code_that_reads_asks(person):
     see.type("ada")
     see.press("Enter")
     see.see("\nName? ada\n", "\n\"ADA\"")
-    # It asks no longer for code that is gone.
+    # Nothing is asked any longer about code that is gone.
     see.type("(read-line)")
     see.press("Enter")
     see.see("Lisp reads a line:")

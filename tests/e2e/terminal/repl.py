@@ -251,7 +251,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
     def start(*arguments):
         person.starts += 1
         person.screen = Terminal(os.path.join(person.place, f"tmux{person.starts}"), person.out)
-        # What a program that ends has said is seen until a key is pressed.
+        # The last words of a program that ends are seen until a key is pressed.
         person.screen.start("/bin/sh", "-c", '"$@"; read -r _', "sh", os.environ["CONSORT_BIN"], *arguments, cwd=clone.directory, env=person.env)
 
     def leave():
