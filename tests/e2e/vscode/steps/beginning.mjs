@@ -1,5 +1,5 @@
-// A newcomer's first minutes: a new project, a key before anything has started, a folder that is not
-// trusted.
+// A newcomer's first minutes: a new project, a key before anything has started, a folder that is
+// not trusted.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
