@@ -185,6 +185,14 @@ impl Double {
         soon(self.runner.check(params, priority)).await
     }
 
+    /// The ends of the copies, those by a signal first. Copies that end together are reaped in
+    /// either order.
+    fn ends(&self) -> Vec<(Option<i32>, Option<i32>)> {
+        let mut ends = lock(&self.seen.ends).clone();
+        ends.sort_unstable();
+        ends
+    }
+
     /// Waits until all copies and their directories are gone.
     async fn nothing_left(&self) {
         comes("the end of all copies and tasks", async || {
@@ -388,12 +396,12 @@ async fn a_copy_that_hangs_before_it_connects_is_killed_and_made_once_more() {
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!((reason(&report), report.forms), ("complete", 2), "another process's words do not count");
     double.nothing_left().await;
-    assert_eq!(*lock(&double.seen.ends), [(None, Some(9)), (Some(0), None)]);
+    assert_eq!(double.ends(), [(None, Some(9)), (Some(0), None)]);
     let double = Double::waiting(&["mute"], [CONNECT[0]; 2]);
     let report = double.check(|_| {}).await.unwrap();
     assert!(reason(&report).contains("did not begin"), "{}", reason(&report));
     double.nothing_left().await;
-    assert_eq!(*lock(&double.seen.ends), [(None, Some(9)), (None, Some(9))]);
+    assert_eq!(double.ends(), [(None, Some(9)), (None, Some(9))]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
