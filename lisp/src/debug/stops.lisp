@@ -46,7 +46,7 @@
 (defconstant +stop-work-time+ 10 "Seconds that code for a stop may run when its request does not say.")
 (define-global *stops* '() "The stops that there are, newest first. The list is replaced under its lock, never changed.")
 (define-global *stops-lock* (sb-thread:make-mutex :name "consort stops") "Held while *STOPS* is replaced.")
-(define-global *last-stop* (list 0) "A cons of the id that was given last.")
+(define-global *next-stop* (list 1) "A cons of the id that is given next; the first is 1.")
 
 (defvar *current-stop* nil "The innermost stop of this thread.")
 (defvar *current-work* nil "The request that this thread serves in a stop.")
@@ -254,7 +254,7 @@
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
-             (stop (make-stop (sb-ext:atomic-incf (car *last-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
+             (stop (make-stop (sb-ext:atomic-incf (car *next-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
                               (own-restarts evaluation (compute-restarts condition)) frames more moment))
              (*current-stop* stop)
              (*current-work* nil)

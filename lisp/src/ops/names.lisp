@@ -100,7 +100,8 @@
           :null))))
 
 (define-operation "homes" :dispatcher (id params)
-  (object "homes" (map 'list (lambda (pair) (home-of (elt pair 0) (elt pair 1))) (param params "symbols" 'vector))))
+  (object "homes" (map 'list (lambda (pair) (home-of (elt pair 0) (elt pair 1))) (param params "symbols" 'vector))
+          "features" (feature-names)))
 
 (defun system-source-files (component)
   (typecase component

@@ -69,8 +69,10 @@ pub trait Backend: Send + Sync {
 /// A definition that was made through Consort.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedDefinition {
-    /// `function`, `macro`, `variable`, ...
+    /// `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
+    /// A method's qualifiers and specializers, if known.
+    pub method: Option<String>,
     /// The form, clipped.
     pub text: String,
     /// The digest of the top-level form that made it; 0: unknown.

@@ -23,7 +23,7 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
         let package = package_of(&edit.text, edit.lines.0);
         let Some(made) = made::definitions(content).into_iter().next() else { continue };
         // The last of two edits of one form counts.
-        wanted.retain(|(_, other)| other.kind == "method" || (&other.kind, &other.name) != (&made.kind, &made.name));
+        wanted.retain(|(_, other)| (&other.kind, &other.name, &other.method) != (&made.kind, &made.name, &made.method));
         wanted.push((package, made));
     }
     for (package, made) in wanted {
@@ -34,7 +34,7 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
         };
         let through_consort =
             facts.package.as_deref().map(|package| backend.made(package, &facts.name)).unwrap_or_default();
-        let latest = through_consort.iter().find(|one| one.kind == made.kind);
+        let latest = through_consort.iter().find(|one| one.kind == made.kind && one.method == made.method);
         // The text of a long form is clipped.
         let is_whole = |text: &str| text.chars().count() < made::TEXT;
         if latest.is_some_and(|latest| {

@@ -34,8 +34,6 @@ impl Serialize for Evaluation {
             // An agent has no inspector that takes them.
             fields.remove("references");
             fields.retain(|name, value| name == "values" || !empty.contains(value));
-            // The first stop of an image has the number 0.
-            fields.extend(self.stop.map(|stop| ("stop".to_owned(), json!(stop))));
         }
         facts.serialize(serializer)
     }

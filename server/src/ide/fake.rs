@@ -80,6 +80,7 @@ impl FakeImage {
     pub(crate) fn made(mut self, kind: &str, sentence: &str) -> FakeImage {
         self.made.push(RecordedDefinition {
             kind: kind.into(),
+            method: None,
             text: String::new(),
             digest: 0,
             sentence: sentence.into(),
@@ -89,8 +90,15 @@ impl FakeImage {
 
     /// Adds a definition with this form made through Consort, of any symbol.
     pub(crate) fn made_of(mut self, kind: &str, text: &str) -> FakeImage {
-        let digest = crate::text::made::definitions(text).first().map_or(0, |one| one.digest);
-        self.made.push(RecordedDefinition { kind: kind.into(), text: text.into(), digest, sentence: String::new() });
+        let one = crate::text::made::definitions(text).into_iter().next();
+        let (method, digest) = one.map_or((None, 0), |one| (one.method, one.digest));
+        self.made.push(RecordedDefinition {
+            kind: kind.into(),
+            method,
+            text: text.into(),
+            digest,
+            sentence: String::new(),
+        });
         self
     }
 }

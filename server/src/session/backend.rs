@@ -31,6 +31,7 @@ impl Backend for Session {
         let made = |one: Provenance| RecordedDefinition {
             sentence: one.sentence(),
             kind: one.kind,
+            method: one.method,
             text: one.text,
             digest: one.digest,
         };

@@ -22,15 +22,18 @@ use crate::text::made::{Definition, definitions};
 /// Names with provenance that are kept.
 const NAMES: usize = 20_000;
 /// Entries kept for one name, such as for a generic function's methods.
-const PER_NAME: usize = 16;
+const PER_NAME: usize = 64;
 /// Symbols in one query for home packages.
 const ASK: usize = 500;
 
 /// The provenance of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Provenance {
-    /// `function`, `macro`, `variable`, ...
+    /// `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
+    /// A method's qualifiers and specializers, if known ([`Definition::method`]).
+    #[serde(skip)]
+    pub method: Option<String>,
     /// The client's name.
     pub by: String,
     /// The client's front end: an editor, an agent, the command line.
@@ -210,7 +213,10 @@ impl ProvenanceStore {
         for (name, kind) in back.iter().filter_map(|text| named(text)) {
             let (by, frontend, how) = (client.name.clone(), client.frontend, how.to_owned());
             let (at, text) = (at.clone(), String::new());
-            table.add(name, Provenance { kind, by, frontend, at, how, text, digest: 0, file: None, line: None });
+            table.add(
+                name,
+                Provenance { kind, method: None, by, frontend, at, how, text, digest: 0, file: None, line: None },
+            );
         }
     }
 
@@ -231,11 +237,15 @@ impl ProvenanceStore {
                     Some(home) => home,
                     None => continue,
                 };
+                if !definition.is_read(&homes.features) {
+                    continue;
+                }
                 let origin = making.origin.as_ref();
                 table.add(
                     home,
                     Provenance {
                         kind: definition.kind.clone(),
+                        method: definition.method.clone(),
                         by: making.client.name.clone(),
                         frontend: making.client.frontend,
                         at: at.clone(),
@@ -281,7 +291,7 @@ impl Table {
         self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, with);
         let provenance = self.made.entry(name.clone()).or_default();
         // There is one definition of each kind, except of methods.
-        provenance.retain(|other| other.kind != made.kind || (made.kind == "method" && other.text != made.text));
+        provenance.retain(|other| other.kind != made.kind || other.method != made.method);
         provenance.insert(0, made);
         provenance.truncate(PER_NAME);
         if is_new {

@@ -171,6 +171,11 @@ impl Form {
         self.source.get(node.bytes.0..node.bytes.1).unwrap_or_default()
     }
 
+    /// The prefixes and guards of a node as written, with the white space around them.
+    pub fn prefixes(&self, node: &Node) -> &str {
+        self.source.get(node.outer..node.bytes.0).unwrap_or_default()
+    }
+
     /// The name of a symbol for comparison: without package, lower-case unless escaped. `None` if
     /// the node is no symbol.
     pub fn name(&self, node: &Node) -> Option<String> {

@@ -8,6 +8,7 @@ use super::datum::{Form, Kind, Node, Prefix};
 use super::definitions::{Defined, everywhere, kind_of};
 use super::designator::designated;
 use super::document::Document;
+use super::features::guards_hold;
 use super::forms::package_at;
 use super::names;
 use super::scanner::TokenKind;
@@ -20,9 +21,13 @@ pub struct Definition {
     pub package: Option<String>,
     /// The name, as the reader converts it.
     pub name: String,
-    /// `function`, `macro`, `variable`, ...; the defining operator's name if it is none of the
-    /// language's.
+    /// `function`, `setf function`, `macro`, `variable`, ...; the defining operator's name if it
+    /// is none of the language's.
     pub kind: String,
+    /// Tells a method from the others of its generic function: qualifiers and specializers.
+    pub method: Option<String>,
+    /// The guards of the definition and of the forms around it, as written: `#+sbcl `.
+    pub guards: Vec<String>,
     /// The line, 1-based.
     pub line: usize,
     /// The form as written, clipped.
@@ -31,6 +36,13 @@ pub struct Definition {
     pub top: Span,
     /// A digest of that form's whole text, whatever its white space.
     pub digest: u64,
+}
+
+impl Definition {
+    /// Returns true if the reader returns the definition under these features, upper-case.
+    pub fn is_read(&self, features: &[String]) -> bool {
+        self.guards.iter().all(|guards| guards_hold(guards, features))
+    }
 }
 
 /// Characters of a form that are kept.
@@ -52,9 +64,32 @@ pub fn definitions(text: &str) -> Vec<Definition> {
         }
         let digest = digest(&document.text().slice(top.span.start..top.span.end).to_string());
         let whole = (top.span, digest);
-        found.extend(defined.iter().filter_map(|one| made(&document, one, package.as_deref(), whole)));
+        let mut guarded = Vec::new();
+        form.nodes.iter().for_each(|node| guards(&form, node, &mut guarded));
+        let mut guarded = guarded.into_iter().peekable();
+        // The guarded data around the definition, outermost first. Both lists are in the order of
+        // the text.
+        let mut around: Vec<(Span, String)> = Vec::new();
+        for one in &defined {
+            while let Some(next) = guarded.next_if(|(span, _)| span.start <= one.span.start) {
+                around.retain(|(span, _)| span.end > next.0.start);
+                around.push(next);
+            }
+            around.retain(|(span, _)| span.end > one.span.start);
+            let Some(mut made) = made(&document, one, package.as_deref(), whole) else { continue };
+            made.guards = around.iter().map(|(_, written)| written.clone()).collect();
+            found.push(made);
+        }
     }
     found
+}
+
+/// The guarded data of a datum, each with its guards as written, in the order of the text.
+fn guards(form: &Form, node: &Node, found: &mut Vec<(Span, String)>) {
+    if node.guarded {
+        found.push((node.span, form.prefixes(node).to_owned()));
+    }
+    node.children.iter().for_each(|child| guards(form, child, found));
 }
 
 /// A digest of a text, whatever its white space; never 0.
@@ -71,6 +106,15 @@ fn made(document: &Document, one: &Defined, package: Option<&str>, (top, digest)
     if one.name.start > 0 && document.text().char(one.name.start - 1) == '\'' {
         return None;
     }
+    let is_list = one.written.starts_with('(');
+    let kind = match kind_of(&one.operator) {
+        "function" | "generic function" if is_list => "setf function",
+        kind => kind,
+    };
+    let method = (kind == "method").then(|| {
+        let setf = if is_list { "setf " } else { "" };
+        format!("{setf}{} ({})", one.qualifiers.join(" "), one.specializers.join(" "))
+    });
     // For `(setf name)`, the name.
     let written = match one.written.strip_prefix('(') {
         Some(list) => list.trim_end_matches(')').split_whitespace().nth(1)?,
@@ -88,7 +132,9 @@ fn made(document: &Document, one: &Defined, package: Option<&str>, (top, digest)
     Some(Definition {
         package: prefix.map(str::to_uppercase).or_else(|| package.map(str::to_owned)),
         name,
-        kind: kind_of(&one.operator).to_owned(),
+        kind: kind.to_owned(),
+        method,
+        guards: Vec::new(),
         line: text.char_to_line(one.span.start) + 1,
         text: text.slice(one.span.start..one.span.end.min(one.span.start + TEXT)).to_string(),
         top,
@@ -119,13 +165,29 @@ mod tests {
                 "1 -:F function",
                 "4 APP:*A* variable",
                 "5 APP:m x macro",
-                "6 APP:F function",
+                "6 APP:F setf function",
                 "6 APP:POINT structure",
                 "8 OTHER:AREA method",
                 "8 APP:NEW package",
                 "8 APP:one deftest"
             ]
         );
+    }
+
+    #[test]
+    fn a_method_has_its_qualifiers_and_specializers_and_a_form_its_guards() {
+        let text = "#+a (progn (defmethod m :after ((x Foo) y &key z) 1) #-(or b c) (defmethod (setf m) (v (x (eql 1))) 2))\n\
+                    (defmethod m (x) #+d (defun f () 1) 3)";
+        let found = definitions(text);
+        let methods: Vec<&str> = found.iter().filter_map(|one| one.method.as_deref()).collect();
+        assert_eq!(methods, [":after (foo t)", "setf  (t (eql 1))", " (t)"]);
+        let read = |features: &[&str]| -> Vec<bool> {
+            let features: Vec<String> = features.iter().map(|one| (*one).to_owned()).collect();
+            found.iter().map(|one| one.is_read(&features)).collect()
+        };
+        assert_eq!(read(&[]), [false, false, true, false]);
+        assert_eq!(read(&["A"]), [true, true, true, false]);
+        assert_eq!(read(&["A", "C", "D"]), [true, false, true, true]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod definitions;
 mod designator;
 pub mod document;
 pub mod expected;
+pub mod features;
 pub mod forms;
 pub mod made;
 pub mod names;

@@ -104,6 +104,8 @@ pub struct Homes {
 pub struct Home {
     /// Home package and name of each; `None`: there is no such symbol.
     pub homes: Vec<Option<(String, String)>>,
+    /// The image's `*features*`, upper-case.
+    pub features: Vec<String>,
 }
 
 impl Operation for Homes {
