@@ -4,6 +4,7 @@
 //! result. A feature that needs no text takes any [`Backend`]. Tests pass a fake one
 //! (`ide/fake.rs`).
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ropey::Rope;
@@ -71,8 +72,11 @@ pub trait Backend: Send + Sync {
 pub struct RecordedDefinition {
     /// `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
-    /// A method's qualifiers and specializers, if known.
+    /// For a method, what tells it from others, if known
+    /// ([`crate::text::made::Definition::method_in`]).
     pub method: Option<String>,
+    /// The source file without symbolic links; `None` if there was none.
+    pub file: Option<PathBuf>,
     /// The form, clipped.
     pub text: String,
     /// The digest of the top-level form that made it; 0: unknown.

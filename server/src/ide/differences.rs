@@ -1,6 +1,7 @@
 //! The top-level forms of a text whose definitions the image has otherwise, or not at all.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -13,8 +14,8 @@ use crate::text::made::{self, Definition};
 /// Symbols in one query for home packages.
 const ASK: usize = 500;
 
-/// Recorded definitions of one name of which it is not said that there are no others.
-const MANY: usize = 32;
+/// The package of a text that names none.
+const PACKAGE: &str = "COMMON-LISP-USER";
 
 /// How a form differs from the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,16 +38,21 @@ pub struct Difference {
     pub state: State,
 }
 
-/// Returns the forms that differ, in order. Only texts that were evaluated, compiled or loaded
-/// through Consort are known: a name that the image has from elsewhere differs in nothing. Of a
-/// text of which the image has nothing, no form is new.
-pub async fn of<B: Backend>(backend: &B, document: Document) -> Vec<Difference> {
+/// Returns the forms of a file's text that differ, in order. Only definitions that were evaluated,
+/// compiled or loaded through Consort are known: a name that the image has from elsewhere differs
+/// in nothing. In a file of which the image has nothing, such as one for other Lisps, no form
+/// differs. `path`: the file; `None` for a text without one.
+pub async fn of<B: Backend>(backend: &B, document: Document, path: Option<PathBuf>) -> Vec<Difference> {
     let text = document.text().to_string();
-    let Ok(defined) = tokio::task::spawn_blocking(move || made::definitions(&text)).await else { return Vec::new() };
+    let texts = tokio::task::spawn_blocking(move || {
+        let real = path.map(|path| path.canonicalize().unwrap_or(path));
+        (made::definitions(&text), real)
+    });
+    let Ok((defined, real)) = texts.await else { return Vec::new() };
     let mut states: Vec<(Definition, Option<State>)> = Vec::new();
-    let mut known = false;
+    let mut has_text = false;
     for defined in defined.chunks(ASK) {
-        let package = |one: &Definition| one.package.clone().unwrap_or_else(|| "COMMON-LISP-USER".into());
+        let package = |one: &Definition| one.package.clone().unwrap_or_else(|| PACKAGE.into());
         let symbols = defined.iter().map(|one| (package(one), one.name.clone())).collect();
         let Ok(homes) = backend.query(Homes { symbols }).await else { return Vec::new() };
         for (one, home) in defined.iter().zip(homes.homes) {
@@ -56,19 +62,27 @@ pub async fn of<B: Backend>(backend: &B, document: Document) -> Vec<Difference> 
             let home = if one.kind == "package" { Some(("KEYWORD".into(), one.name.clone())) } else { home };
             let state = match home {
                 Some((package, name)) => {
-                    let (state, made) = compared(one, &backend.made(&package, &name));
-                    known |= made;
-                    state
+                    let recorded = backend.made(&package, &name);
+                    let of_kind = || recorded.iter().filter(|made| made.kind == one.kind);
+                    has_text |= match &real {
+                        Some(_) => of_kind().any(|made| made.file == real),
+                        None => of_kind().any(|made| made.digest == one.digest),
+                    };
+                    compared(one, of_kind())
                 }
-                None => Some(State::New),
+                // An operator of the user's may make a symbol of any name.
+                None => one.is_standard().then_some(State::New),
             };
             states.push((one.clone(), state));
         }
     }
+    if !has_text {
+        return Vec::new();
+    }
     let mut found: Vec<Difference> = Vec::new();
     let mut by_form: HashMap<usize, usize> = HashMap::new();
     for (one, state) in states {
-        let Some(state) = state.filter(|state| known || *state == State::Changed) else { continue };
+        let Some(state) = state else { continue };
         let index = *by_form.entry(one.top.start).or_insert_with(|| {
             found.push(Difference { form: one.top, names: Vec::new(), state });
             found.len() - 1
@@ -81,21 +95,15 @@ pub async fn of<B: Backend>(backend: &B, document: Document) -> Vec<Difference> 
     found
 }
 
-/// How a definition differs from those of its name that were made, and whether one of its kind
-/// was.
-fn compared(one: &Definition, made: &[RecordedDefinition]) -> (Option<State>, bool) {
-    let mut same_kind = made.iter().filter(|made| made.kind == one.kind).peekable();
-    if same_kind.peek().is_none() {
-        return (None, false);
-    }
+/// How a definition differs from the recorded ones of its name and kind. Nothing is said of a
+/// method that is not among them: the image may have it from elsewhere.
+fn compared<'a>(one: &Definition, made: impl Iterator<Item = &'a RecordedDefinition>) -> Option<State> {
     // A method that an undo restored is known by its generic function's name only.
-    let mut same = same_kind.filter(|made| made.method.is_none() || made.method == one.method).peekable();
-    if same.peek().is_none() {
-        // Of a generic function with many methods not all are recorded.
-        return ((made.len() < MANY).then_some(State::New), true);
-    }
-    let is_same = same.any(|made| made.digest == 0 || made.digest == one.digest);
-    ((!is_same).then_some(State::Changed), true)
+    let method = one.method_in(PACKAGE);
+    let mut made = made.filter(|made| made.method.is_none() || made.method == method).peekable();
+    made.peek()?;
+    let is_same = made.any(|made| made.digest == 0 || made.digest == one.digest);
+    (!is_same).then_some(State::Changed)
 }
 
 #[cfg(test)]
@@ -106,7 +114,7 @@ mod tests {
     use crate::ide::fake::{FakeImage, run};
 
     fn check(image: FakeImage, text: &str) -> Vec<(String, State)> {
-        let found = run(of(&image, Document::new(text, 1)));
+        let found = run(of(&image, Document::new(text, 1), Some("/no/a.lisp".into())));
         found.into_iter().map(|one| (one.names.join(" "), one.state)).collect()
     }
 
@@ -146,7 +154,7 @@ mod tests {
     fn a_method_is_compared_with_itself() {
         let text = "(in-package :app) (defmethod f ((x a)) 1) (defmethod f :after ((x a)) 2)";
         let image = || image(json!([["APP", "F"], ["APP", "F"]])).made_of("method", "(defmethod f ((x a)) 1)");
-        assert_eq!(check(image(), text), [("F".into(), State::New)]);
+        assert_eq!(check(image(), text), []);
         let loaded = image().made_of("method", "(defmethod f :after ((x a)) 2)");
         assert_eq!(check(loaded, text), []);
         let older = image().made_of("method", "(defmethod f :after ((x a)) 1)");
@@ -170,6 +178,17 @@ mod tests {
             check(image(homes.clone()).made_of("function", "(defun f (x) x)"), text),
             [("G".into(), State::New)]
         );
-        assert_eq!(check(image(homes), text), []);
+        assert_eq!(check(image(homes.clone()), text), []);
+        // A file for another Lisp, with definitions of the same names.
+        let loaded = image(homes).made_of("function", "(defun f (x) y)");
+        assert_eq!(run(of(&loaded, Document::new(text, 1), Some("/other.lisp".into()))), []);
+        assert_eq!(run(of(&loaded, Document::new(text, 1), None)), []);
+    }
+
+    #[test]
+    fn an_operator_of_the_user_may_name_anything() {
+        let text = "(in-package :app) (defun f (x) x) (define-encoding :utf-9 1)";
+        let homes = json!([["APP", "F"], null]);
+        assert_eq!(check(image(homes).made_of("function", "(defun f (x) x)"), text), []);
     }
 }

@@ -34,7 +34,7 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
         };
         let through_consort =
             facts.package.as_deref().map(|package| backend.made(package, &facts.name)).unwrap_or_default();
-        let latest = through_consort.iter().find(|one| one.kind == made.kind && one.method == made.method);
+        let latest = through_consort.iter().find(|one| one.kind == made.kind && one.method == made.method_in(&package));
         // The text of a long form is clipped.
         let is_whole = |text: &str| text.chars().count() < made::TEXT;
         if latest.is_some_and(|latest| {

@@ -81,6 +81,7 @@ impl FakeImage {
         self.made.push(RecordedDefinition {
             kind: kind.into(),
             method: None,
+            file: None,
             text: String::new(),
             digest: 0,
             sentence: sentence.into(),
@@ -88,17 +89,12 @@ impl FakeImage {
         self
     }
 
-    /// Adds a definition with this form made through Consort, of any symbol.
+    /// Adds a definition with this form, from `/no/a.lisp` and made through Consort, of any symbol.
     pub(crate) fn made_of(mut self, kind: &str, text: &str) -> FakeImage {
         let one = crate::text::made::definitions(text).into_iter().next();
-        let (method, digest) = one.map_or((None, 0), |one| (one.method, one.digest));
-        self.made.push(RecordedDefinition {
-            kind: kind.into(),
-            method,
-            text: text.into(),
-            digest,
-            sentence: String::new(),
-        });
+        let (method, digest) = one.map_or((None, 0), |one| (one.method_in("APP"), one.digest));
+        let (kind, text, sentence) = (kind.into(), text.into(), String::new());
+        self.made.push(RecordedDefinition { kind, method, file: Some("/no/a.lisp".into()), text, digest, sentence });
         self
     }
 }

@@ -195,7 +195,7 @@ impl<B: Backend> Sorting<'_, B> {
     async fn state(&mut self, user: &User) -> Option<State> {
         let path = &user.text.path;
         if !self.states.contains_key(path) {
-            let found = differences::of(self.context, user.text.document.clone()).await;
+            let found = differences::of(self.context, user.text.document.clone(), Some(path.clone())).await;
             self.states.insert(path.clone(), found.into_iter().map(|one| (one.form.start, one.state)).collect());
         }
         self.states.get(path)?.get(&user.form.start).copied()
@@ -212,7 +212,7 @@ mod tests {
     use crate::text::position::line_column;
 
     fn check(image: FakeImage, name: &str, files: &[(&str, &str)], expected: Expect) {
-        let context = context(image.answer("homes", "", json!({"homes": []})), files);
+        let context = context(image.answer("homes", "", json!({"homes": [], "features": []})), files);
         let named = Named { name: name.into(), package: Some("LIB".into()) };
         let users = run(users(&context, &named)).expect("an image");
         let mut out = String::new();
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_user_with_another_text_than_the_images_is_left_alone() {
         let text = "(defpackage :lib (:use :cl))\n(in-package :lib)\n(defmacro m () 1)\n(defun f () (m))";
-        let homes = json!({"homes": [["KEYWORD", "LIB"], ["LIB", "M"], ["LIB", "F"]]});
+        let homes = json!({"homes": [["KEYWORD", "LIB"], ["LIB", "M"], ["LIB", "F"]], "features": []});
         let image = FakeImage::empty().symbol("f", loaded("function", "f")).made_of("function", "(defun f () (m) 2)");
         let context = context(image.answer("homes", "", homes), &[("a.lisp", text)]);
         let named = Named { name: "m".into(), package: Some("LIB".into()) };

@@ -32,6 +32,7 @@ impl Backend for Session {
             sentence: one.sentence(),
             kind: one.kind,
             method: one.method,
+            file: one.real,
             text: one.text,
             digest: one.digest,
         };

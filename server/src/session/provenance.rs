@@ -31,7 +31,7 @@ const ASK: usize = 500;
 pub struct Provenance {
     /// `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
-    /// A method's qualifiers and specializers, if known ([`Definition::method`]).
+    /// For a method, [`Definition::method_in`], if known.
     #[serde(skip)]
     pub method: Option<String>,
     /// The client's name.
@@ -50,6 +50,9 @@ pub struct Provenance {
     /// The source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// The source file without symbolic links.
+    #[serde(skip)]
+    pub real: Option<PathBuf>,
     /// The line in the file, 1-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
@@ -215,13 +218,30 @@ impl ProvenanceStore {
             let (at, text) = (at.clone(), String::new());
             table.add(
                 name,
-                Provenance { kind, method: None, by, frontend, at, how, text, digest: 0, file: None, line: None },
+                Provenance {
+                    kind,
+                    method: None,
+                    by,
+                    frontend,
+                    at,
+                    how,
+                    text,
+                    digest: 0,
+                    file: None,
+                    real: None,
+                    line: None,
+                },
             );
         }
     }
 
     async fn note(&self, image: &Image, found: Vec<Definition>, making: &ProvenanceEntry) {
         let at = timestamp(SystemTime::now());
+        let file = making.origin.as_ref().map(|origin| origin.file.clone()).or_else(|| making.file.clone());
+        let real = match file.clone() {
+            Some(file) => compute_all(move || file.canonicalize().ok()).await,
+            None => None,
+        };
         for found in found.chunks(ASK) {
             let names: Vec<(String, String)> = found
                 .iter()
@@ -245,14 +265,15 @@ impl ProvenanceStore {
                     home,
                     Provenance {
                         kind: definition.kind.clone(),
-                        method: definition.method.clone(),
+                        method: definition.method_in(&making.package),
                         by: making.client.name.clone(),
                         frontend: making.client.frontend,
                         at: at.clone(),
                         how: making.how.clone(),
                         text: definition.text.clone(),
                         digest: definition.digest,
-                        file: origin.map(|origin| origin.file.clone()).or_else(|| making.file.clone()),
+                        file: file.clone(),
+                        real: real.clone(),
                         line: origin.map(|origin| origin.line + definition.line - 1),
                     },
                 );

@@ -24,8 +24,10 @@ pub struct Definition {
     /// `function`, `setf function`, `macro`, `variable`, ...; the defining operator's name if it
     /// is none of the language's.
     pub kind: String,
-    /// Tells a method from the others of its generic function: qualifiers and specializers.
+    /// For a method, its qualifiers and specializers as written, for comparison.
     pub method: Option<String>,
+    /// The package in force at the form, if the text names it.
+    pub reader_package: Option<String>,
     /// The guards of the definition and of the forms around it, as written: `#+sbcl `.
     pub guards: Vec<String>,
     /// The line, 1-based.
@@ -39,6 +41,18 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// Tells a method from the others of its generic function; `package`: the one in which the text
+    /// begins.
+    pub fn method_in(&self, package: &str) -> Option<String> {
+        let package = self.reader_package.as_deref().unwrap_or(package);
+        self.method.as_ref().map(|method| format!("{package} {method}"))
+    }
+
+    /// Returns true if the kind is one of the language's.
+    pub fn is_standard(&self) -> bool {
+        !self.kind.starts_with("def")
+    }
+
     /// Returns true if the reader returns the definition under these features, upper-case.
     pub fn is_read(&self, features: &[String]) -> bool {
         self.guards.iter().all(|guards| guards_hold(guards, features))
@@ -134,6 +148,7 @@ fn made(document: &Document, one: &Defined, package: Option<&str>, (top, digest)
         name,
         kind: kind.to_owned(),
         method,
+        reader_package: package.map(str::to_owned),
         guards: Vec::new(),
         line: text.char_to_line(one.span.start) + 1,
         text: text.slice(one.span.start..one.span.end.min(one.span.start + TEXT)).to_string(),

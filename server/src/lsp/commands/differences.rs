@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 
 use super::Command;
+use crate::file_uri::path_of_uri;
 use crate::ide::differences;
 use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::to_proto;
@@ -29,7 +30,7 @@ impl Command for Differences {
         let document = connection.session.document(connection.client, uri.as_str()).await;
         let Some(document) = document else { return Err(no_document(&uri)) };
         let (text, version) = (document.text().clone(), document.version());
-        let found = differences::of(&connection.session, document).await;
+        let found = differences::of(&connection.session, document, path_of_uri(uri.as_str())).await;
         let encoding = connection.negotiated().encoding;
         let form = |one: differences::Difference| json!({"range": to_proto::range(&text, one.form, encoding), "names": one.names, "state": one.state});
         Ok(json!({"version": version, "forms": found.into_iter().map(form).collect::<Vec<_>>()}))
