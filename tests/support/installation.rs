@@ -28,7 +28,11 @@ pub struct Installation {
 impl Installation {
     /// An empty workspace, with a home and a runtime directory of its own.
     pub fn new() -> Installation {
-        let dir = tempfile::Builder::new().prefix("consort-test-").tempdir().expect("a temporary directory");
+        let dir = tempfile::Builder::new().prefix("c-").tempdir().expect("a temporary directory");
+        // A longer one is passed over, and the host is where those of the person are.
+        let longest = dir.path().join("run/consort/0123456789abcdef/work/0123456789abcdef/s");
+        let is_short = longest.as_os_str().len() <= 100 || cfg!(target_os = "macos");
+        assert!(is_short, "{} is too long for sockets: set TMPDIR to a shorter directory", dir.path().display());
         for name in ["home", "run", "work", "config/consort", "tmp"] {
             fs::create_dir_all(dir.path().join(name)).expect("a directory in the test's own");
         }

@@ -52,7 +52,7 @@ impl LoneImage {
 
     /// Creates an image whose checks work as `copies` says.
     pub fn with(copies: Copies) -> LoneImage {
-        let dir = tempfile::Builder::new().prefix("consort-test-").tempdir().expect("a temporary directory");
+        let dir = tempfile::Builder::new().prefix("c-").tempdir().expect("a temporary directory");
         for name in ["private", "work"] {
             std::fs::create_dir(dir.path().join(name)).expect("a directory in the test's own");
         }

@@ -1,4 +1,4 @@
-"""A person at a terminal: keys go in, and what stands on the screen is looked at. The terminal is tmux's, with a server of its own."""
+"""A person at a terminal: keys go in, and what stands on the screen is looked at. The terminal is tmux's, each time with a server of its own."""
 
 import os
 import subprocess
@@ -14,13 +14,17 @@ PATIENCE = float(os.environ.get("CONSORT_TEST_PATIENCE", "120000")) / 1000
 
 class Terminal:
     def __init__(self, socket, out):
-        self.socket, self.out, self.ground = socket, out, "dark"
+        self.place, self.socket, self.starts = socket, socket, 0
+        self.out, self.ground = out, "dark"
         os.makedirs(out, exist_ok=True)
 
     def tmux(self, *arguments):
         return subprocess.run(["tmux", "-u", "-f", "/dev/null", "-S", self.socket, *arguments], check=True, capture_output=True, text=True).stdout
 
     def start(self, *command, cwd, env):
+        # The server before may be about to end, and would take the new session with it.
+        self.starts += 1
+        self.socket = f"{self.place}{self.starts}"
         settings = [item for name, value in env.items() for item in ("-e", f"{name}={value}")]
         self.tmux("start-server", ";", "set-option", "-s", "escape-time", "0", ";", "set-option", "-g", "status", "off", ";",
                   "set-option", "-g", "default-terminal", "tmux-256color", ";", "set-option", "-g", "remain-on-exit", "off", ";",

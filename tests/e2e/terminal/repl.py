@@ -34,15 +34,11 @@ class Person:
     def __init__(self, place, out):
         self.workspace = os.path.join(place, "work")
         os.makedirs(os.path.join(self.workspace, ".git"))
-        self.place, self.out, self.screen = place, out, None
-        self.starts = 0
+        self.place, self.screen = place, Terminal(os.path.join(place, "tmux"), out)
         self.env = {name: value for name, value in os.environ.items() if name.startswith(("XDG_", "CONSORT_", "TMP", "HOME", "PATH"))}
         self.env |= {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
     def start(self, *prefix, prompt="CL-USER> "):
-        # A server of its own: the one before may be about to end.
-        self.starts += 1
-        self.screen = Terminal(os.path.join(self.place, f"tmux{self.starts}"), self.out)
         self.screen.start(*prefix, os.environ["CONSORT_BIN"], "repl", cwd=self.workspace, env=self.env)
         self.prompt(prompt)
 
@@ -67,8 +63,7 @@ class Person:
         self.screen.until("the program to end", lambda: not self.screen.running())
 
     def end(self):
-        if self.screen:
-            self.screen.end()
+        self.screen.end()
 
     def consort(self, *arguments):
         return subprocess.run([os.environ["CONSORT_BIN"], *arguments], cwd=self.workspace, env=os.environ | self.env, capture_output=True, text=True, check=False)
@@ -249,8 +244,6 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
     clone, env = Clone(os.path.join(person.place, "clone")), os.environ | person.env
 
     def start(*arguments):
-        person.starts += 1
-        person.screen = Terminal(os.path.join(person.place, f"tmux{person.starts}"), person.out)
         # The last words of a program that ends are seen until a key is pressed.
         person.screen.start("/bin/sh", "-c", '"$@"; read -r _', "sh", os.environ["CONSORT_BIN"], *arguments, cwd=clone.directory, env=person.env)
 
@@ -308,7 +301,7 @@ def attempt(person, run, started):
         return True
     except Exception:
         traceback.print_exc(file=sys.stdout)
-        if person.screen and person.screen.running():
+        if person.screen.running():
             person.screen.keep("failed-" + run.__name__)
         person.end()
         print(f"alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/terminal/run.sh {run.__name__}", flush=True)
