@@ -58,8 +58,13 @@ class Person:
         self.screen.type(text)
         self.screen.press("Enter")
 
-    def leave(self):
+    def end_of_input(self):
+        """Press Ctrl-D behind a prompt. Before it is there the terminal itself would take the key."""
+        self.screen.until("a prompt", lambda: re.fullmatch(r"[^ ]+( \[\d+\])?>", self.last()))
         self.screen.press("C-d")
+
+    def leave(self):
+        self.end_of_input()
         self.screen.until("the program to end", lambda: not self.screen.running())
 
     def end(self):
@@ -262,7 +267,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
         person.screen.see("consort trust")
         person.enter("(+ 1 2)")
         person.line("=> 3")
-        person.screen.press("C-d")
+        person.end_of_input()
         leave()
         assert clone.ran() == [], clone.ran()
         # A person says no by the key that says nothing else.
@@ -283,7 +288,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
         person.prompt()
         person.enter("(+ 1 2)")
         person.line("=> 3")
-        person.screen.press("C-d")
+        person.end_of_input()
         leave()
         assert clone.ran() == ["init"], clone.ran()
     finally:

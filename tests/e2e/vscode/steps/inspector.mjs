@@ -69,4 +69,22 @@ export default async function ({ workbench, page, step }) {
     await workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
     await workbench.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'report' })
   })
+
+  await step('a failed test is recorded, and opens where the wrong value first appears', async () => {
+    await workbench.ran('the tests', async () => {
+      await workbench.command('Consort: Test a System')
+      await workbench.choose('shop/tests')
+    })
+    await workbench.command('Consort: Record a Test')
+    await typed('Record a Test', 'shop-tests::many-copies')
+    const frames = page.locator('.debug-call-stack .stack-frame')
+    await workbench.until('the call stack', async () => {
+      await page.keyboard.press('Control+Shift+d')
+      return workbench.soon(() => frames.filter({ hasText: /price 20 10/i }).first().isVisible())
+    })
+    await page.locator('.debug-call-stack', { hasText: 'Where the wrong value first appears' }).first().waitFor()
+    await workbench.picture('20-wrong-value-dark')
+    await page.locator('.debug-toolbar .action-label[aria-label^="Disconnect"]').click()
+    await workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
+  }, 'record')
 }
