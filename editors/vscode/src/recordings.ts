@@ -59,6 +59,8 @@ export class Recordings {
     const { recording } = answer
     if (recording.recording === 0) throw new Error(answer.text)
     this.last = recording.recording
+    const { error } = recording.outcome
+    if (recording.calls === 0 && error != null) throw new Error(error.message)
     if (recording.calls === 0) {
       const none = 'nothing of the workspace that the test calls is known as its file has it: save and load the system.'
       void vscode.window.showInformationMessage(`Consort: the test was run, and ${none}`)

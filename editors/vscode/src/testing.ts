@@ -11,6 +11,8 @@ export class Tests implements vscode.Disposable {
   private controller: vscode.TestController | undefined
   /** The tests' whole names, by the ids of their rows. */
   private readonly names = new Map<string, string>()
+  /** The ids of the rows of the tests that did not pass when they ran last. */
+  private readonly failed = new Set<string>()
   /** The systems whose tests were run. */
   private readonly ran = new Set<string>()
   private running = false
@@ -58,8 +60,20 @@ export class Tests implements vscode.Disposable {
   }
 
   async recordTest(test?: vscode.TestItem, token?: vscode.CancellationToken): Promise<void> {
-    const name = test === undefined ? await vscode.window.showInputBox({ title: 'Record a Test', prompt: 'Its name, with its package' }) : (this.names.get(test.id) ?? test.label)
+    const name = test === undefined ? await this.chooseTest() : (this.names.get(test.id) ?? test.label)
     if (name !== undefined && name !== '') await this.recordings.recordTest(name, token)
+  }
+
+  /** The whole name of a test that ran, those that failed first; of one that is typed if none did. */
+  private async chooseTest(): Promise<string | undefined> {
+    const title = 'Record a Test'
+    if (this.names.size === 0) return vscode.window.showInputBox({ title, prompt: 'Its name, with its package, such as shop/tests::prices' })
+    const ids = [...this.names.keys()].sort((a, b) => Number(this.failed.has(b)) - Number(this.failed.has(a)))
+    const items = ids.map((id) => {
+      const name = this.names.get(id) ?? id
+      return { label: shortName(name), description: name, iconPath: new vscode.ThemeIcon(this.failed.has(id) ? 'error' : 'pass') }
+    })
+    return (await vscode.window.showQuickPick(items, { title, placeHolder: 'A test that ran', matchOnDescription: true }))?.description
   }
 
   private async discover(controller: vscode.TestController): Promise<void> {
@@ -128,6 +142,8 @@ export class Tests implements vscode.Disposable {
     const uri = outcome.file == null ? system.uri : vscode.Uri.file(outcome.file)
     const item = system.children.get(id) ?? controller.createTestItem(id, shortName(outcome.name), uri)
     this.names.set(id, outcome.name)
+    if (outcome.status === 'passed' || outcome.status === 'skipped') this.failed.delete(id)
+    else this.failed.add(id)
     const line = outcome.line == null ? undefined : new vscode.Range(outcome.line - 1, 0, outcome.line - 1, 0)
     if (line !== undefined) item.range = line
     system.children.add(item)

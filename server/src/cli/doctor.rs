@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 /// The oldest SBCL version that Consort is tested with.
-const OLDEST_SBCL: [u32; 3] = [2, 2, 6];
+const OLDEST_SBCL: [u32; 3] = [2, 2, 9];
 /// The time limit for the start of the image: long enough to build a core on a busy machine.
 const STARTING: Duration = Duration::from_secs(300);
 /// The interval at which the wait for it is told.
@@ -138,7 +138,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
             Mark::Missing,
             "lisp",
             &format!("{output} (`{command}`)"),
-            "older than 2.2.6, with which Consort is not tested; a newer one is better",
+            "older than 2.2.9, the oldest that Consort is tested with; install a newer one",
         )?,
         None => {
             let says = format!("`{command} --version` says: {output}");

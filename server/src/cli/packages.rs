@@ -28,22 +28,23 @@ fn suggestion(wanted: &str, names: &[&str], systems: &[String]) -> Option<String
     if names.contains(&wanted.as_str()) {
         return None;
     }
+    let distance = |name: &str| strsim::damerau_levenshtein(&wanted, name);
     let like = |name: &str| {
-        strsim::damerau_levenshtein(&wanted, name) <= NEAR.min(wanted.chars().count() / 2) || {
-            wanted.len() > NEAR && name.starts_with(&wanted)
-        }
+        distance(name) <= NEAR.min(wanted.chars().count() / 2) || (wanted.len() > NEAR && name.starts_with(&wanted))
     };
     let mut near: Vec<&str> = names.iter().filter(|name| like(name)).copied().collect();
-    near.sort_by_key(|name| strsim::damerau_levenshtein(&wanted, name));
+    near.sort_by_key(|name| distance(name));
     near.truncate(3);
-    if !near.is_empty() {
-        return Some(format!("; did you mean {}?", near.join(" or ").to_lowercase()));
-    }
-    Some(match systems.iter().find(|system| like(&system.to_uppercase())) {
-        Some(system) => {
+    let systems = systems.iter().map(|system| (distance(&system.to_uppercase()), system));
+    let system = systems.filter(|(_, system)| like(&system.to_uppercase())).min();
+    // A system is meant when its name is nearer than that of every package.
+    let nearest = near.first().map(|name| distance(name));
+    Some(match system {
+        Some((distance, system)) if nearest.is_none_or(|nearest| distance < nearest) => {
             format!("; is it of the system {system}? To load that: consort eval '(asdf:load-system {system:?})'")
         }
-        None => "; a package is there once its system is loaded: consort eval '(asdf:load-system \"NAME\")'".into(),
+        _ if !near.is_empty() => format!("; did you mean {}?", near.join(" or ").to_lowercase()),
+        _ => "; a package is there once its system is loaded: consort eval '(asdf:load-system \"NAME\")'".into(),
     })
 }
 
@@ -54,12 +55,14 @@ mod tests {
     #[test]
     fn packages_of_a_like_name_are_suggested() {
         let names = ["SHOP", "SHOP/TESTS", "CL-USER", "ALEXANDRIA"];
-        let suggestion = |wanted: &str| suggestion(wanted, &names, &["telegraph".into()]);
+        let suggestion = |wanted: &str| suggestion(wanted, &names, &["telegraph".into(), "cl-ppcre".into()]);
         assert_eq!(suggestion("shpo").as_deref(), Some("; did you mean shop?"));
         assert_eq!(suggestion("alex").as_deref(), Some("; did you mean alexandria?"));
         assert_eq!(suggestion("shop"), None);
         let system = suggestion("telegrap").unwrap_or_default();
         assert!(system.ends_with("consort eval '(asdf:load-system \"telegraph\")'"), "{system}");
+        let nearer = suggestion("cl-pcre").unwrap_or_default();
+        assert!(nearer.contains("is it of the system cl-ppcre?"), "{nearer}");
         let other = suggestion("nothing-like-it").unwrap_or_default();
         assert!(other.contains("once its system is loaded"), "{other}");
     }

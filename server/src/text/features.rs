@@ -1,0 +1,55 @@
+//! Feature expressions: whether the reader returns what `#+` and `#-` guard.
+
+use super::scanner::{Scanner, Token, TokenKind};
+
+/// Returns true if all guards at the beginning of a text hold under these features, upper-case.
+pub fn guards_hold(text: &str, features: &[String]) -> bool {
+    let mut tokens =
+        Scanner::of_part(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
+    while let Some(token) = tokens.next() {
+        match token.kind {
+            TokenKind::Guard => {
+                let positive = text.get(token.start..token.end).is_some_and(|guard| guard.ends_with('+'));
+                match feature(text, &mut tokens, features, 0) {
+                    Some(holds) if holds == positive => {}
+                    _ => return false,
+                }
+            }
+            TokenKind::Prefix => {}
+            _ => return true,
+        }
+    }
+    true
+}
+
+/// `None` if the text is no feature expression, or one nested unrealistically deep.
+fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String], depth: usize) -> Option<bool> {
+    const DEEPEST: usize = 100;
+    if depth > DEEPEST {
+        return None;
+    }
+    let token = tokens.next()?;
+    let written = text.get(token.start..token.end)?;
+    match token.kind {
+        TokenKind::Atom => {
+            let name = written.rsplit(':').next().unwrap_or(written).to_uppercase();
+            Some(features.contains(&name))
+        }
+        TokenKind::Open => {
+            let head = tokens.next()?;
+            let operator = text.get(head.start..head.end)?.trim_start_matches(':').to_lowercase();
+            let mut parts = Vec::new();
+            // The list's end is the one part that is none.
+            while let Some(part) = feature(text, tokens, features, depth + 1) {
+                parts.push(part);
+            }
+            match operator.as_str() {
+                "and" => Some(parts.iter().all(|part| *part)),
+                "or" => Some(parts.iter().any(|part| *part)),
+                "not" => parts.first().map(|part| !part),
+                _ => Some(false),
+            }
+        }
+        _ => None,
+    }
+}
