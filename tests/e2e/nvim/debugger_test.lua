@@ -258,6 +258,27 @@ T.it('a breakpoint has a sign, stops there, and steps show the value', function(
   has_value(16, '(:SUM 3)')
 end)
 
+T.it('a program goes on to the line of the cursor', function()
+  stop(18)
+  line_comes('a break')
+  to(14)
+  press('<LocalLeader>B')
+  has_value(18, '⇒ NIL')
+  local ns = vim.api.nvim_get_namespaces()['consort.breakpoints']
+  local function signs() return #vim.api.nvim_buf_get_extmarks(vim.fn.bufnr(file), ns, 0, -1, {}) end
+  T.eq(1, signs())
+  stop(16)
+  line_comes('Stopped at a breakpoint')
+  T.wait('no sign', function() return signs() == 0 end, signs)
+  vim.api.nvim_set_current_win((debugger()))
+  press('c')
+  has_value(16, '(:SUM 3)')
+  -- Nothing is stopped.
+  to(14)
+  press('<LocalLeader>B')
+  T.wait('the reason', function() return last_said():find('nothing is stopped', 1, true) end, last_said)
+end)
+
 T.it('a thread that a form started stops under its name, and goes on by a restart', function()
   stop(20)
   T.eq('SIMPLE-ERROR: no thread (in the thread worker)', select(2, debugger())[1])

@@ -9,6 +9,7 @@ local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
 ---@class consort.Breakpoint
 ---@field mark integer extmark
 ---@field condition? string
+---@field once? boolean it goes with the next stop
 ---@field id? integer the debugger's number of it
 ---@field verified? boolean
 ---@field message? string
@@ -24,7 +25,7 @@ end
 local function sign(buf, one, line)
   one.mark = vim.api.nvim_buf_set_extmark(buf, namespace, line - 1, 0, {
     id = one.mark,
-    sign_text = one.condition and '◆' or one.verified and '●' or '○',
+    sign_text = one.once and '◇' or one.condition and '◆' or one.verified and '●' or '○',
     sign_hl_group = one.verified and 'DiagnosticSignError' or 'DiagnosticSignWarn',
   })
 end
@@ -77,6 +78,42 @@ function M.toggle(condition)
   end)
 end
 
+--- Have the newest stop go on to the cursor's line, by a breakpoint that goes with the next stop.
+function M.run_to_cursor()
+  local buf = vim.api.nvim_get_current_buf()
+  if not client_of.need(buf) then return end
+  local line = vim.api.nvim_win_get_cursor(0)[1]
+  require('consort.debugger').newest(function(continue)
+    breakpoints[buf] = breakpoints[buf] or {}
+    local wanted = breakpoints[buf]
+    for _, one in ipairs(wanted) do
+      if line_of(buf, one) == line and not one.condition then return continue() end
+    end
+    local one = { once = true }
+    sign(buf, one, line)
+    table.insert(wanted, one)
+    send(buf, function()
+      if one.verified then return continue() end
+      M.passed()
+      client_of.say(one.message or 'nothing stops in this line', vim.log.levels.WARN)
+    end)
+  end)
+end
+
+--- Take the breakpoints away that go with the next stop.
+function M.passed()
+  for buf, wanted in pairs(breakpoints) do
+    local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
+    if #others < #wanted and vim.api.nvim_buf_is_valid(buf) then
+      for _, one in ipairs(wanted) do
+        if one.once then vim.api.nvim_buf_del_extmark(buf, namespace, one.mark) end
+      end
+      breakpoints[buf] = others
+      send(buf)
+    end
+  end
+end
+
 --- Take all breakpoints away.
 function M.clear()
   for buf, wanted in pairs(breakpoints) do
@@ -98,6 +135,8 @@ adapters.on('breakpoint', function(_, body)
     end
   end
 end)
+
+adapters.on('stopped', M.passed)
 
 adapters.on('output', function(_, body)
   if body.category == 'console' and body.output then client_of.say(vim.trim(body.output)) end

@@ -118,6 +118,7 @@ M.table = {
       if rest == 'none' then breakpoints.clear() else breakpoints.toggle(rest ~= '' and rest or nil) end
     end,
   },
+  cursor = { about = 'have the newest stop go on to this line', run = lazy('breakpoints', 'run_to_cursor') },
   debugger = { about = 'the newest stop of a program', run = lazy('debugger', 'open') },
   failure = { about = 'look into a failure whose stack is kept', run = of_name('frozen', 'open') },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },

@@ -399,15 +399,32 @@ function M.look(client, number)
   adapters.failure(client, number)
 end
 
---- Go to the debugger: the newest stop of the workspace.
-function M.open()
-  local adapter = adapters.of()
-  if not adapter then return end
+--- Find the newest stop of the workspace.
+---@param adapter consort.Adapter
+---@param found fun(stop: consort.Stop)
+local function with_newest(adapter, found)
   -- The answer comes behind the events that tell of the stops there are.
   adapter:ask('threads', {}, function()
     local newest = vim.iter(stops):filter(function(stop) return stop.adapter == adapter end):last()
-    if newest then show(newest) else client_of.say('nothing is stopped') end
+    if newest then found(newest) else client_of.say('nothing is stopped') end
   end)
+end
+
+--- Go to the debugger: the newest stop of the workspace.
+function M.open()
+  local adapter = adapters.of()
+  if adapter then with_newest(adapter, show) end
+end
+
+--- Call FOUND with a function that has the newest stop of the workspace continue.
+---@param found fun(continue: fun())
+function M.newest(found)
+  local adapter = adapters.of()
+  if adapter then
+    with_newest(adapter, function(stop)
+      found(function() at_stop(stop, 'continue') end)
+    end)
+  end
 end
 
 return M
