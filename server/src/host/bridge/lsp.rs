@@ -46,8 +46,7 @@ const OFTEN: (usize, Duration) = (3, Duration::from_secs(60));
 const LOST: &str = "The Consort host ended, and the Lisp image with it. What was defined only in the image is lost.";
 const CUT: &str = "The connection to the Consort host broke; the host and the image go on. What was asked may have been done: look before you repeat it.";
 const RESTART: &str = "Your editor starts Consort again; if it does not, restart its language server.";
-const LEFT: &str =
-    "The Consort host was told to leave, and the Lisp image with it. To go on, restart your editor's language server.";
+const LEFT: &str = "The Consort host was stopped, and the Lisp image with it. Your editor starts Consort again; if it does not, restart its language server.";
 
 /// The state of both copying threads. A thread that takes both locks takes `host` first.
 struct Shared {

@@ -1,5 +1,5 @@
-// A newcomer's first minutes: a new project, a key before anything has started, a folder that is
-// not trusted.
+// A newcomer's first minutes: a new project, a key before anything has started, a machine without
+// SBCL, a folder that is not trusted.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -67,6 +67,36 @@ export default async function ({ workbench, page, place, step }) {
       writeFileSync(go, '')
       await workbench.shows('scratch.lisp', 'SQUARE')
     })
+  })
+
+  await step('without SBCL: what is missing, and a button that installs it', async () => {
+    await workbench.ready()
+    await workbench.scratch('(+ 1 2)')
+    try {
+      await instead(`PATH=/nonexistent exec '${process.env.CONSORT_BIN}' "$@"`, async () => {
+        // The connection is begun again by itself.
+        end('telegraph')
+        const told = notice('SBCL, the Lisp that Consort needs, is not installed.')
+        await workbench.status().filter({ hasText: 'SBCL is not installed' }).waitFor()
+        await told.waitFor()
+        assert.equal(await page.locator('.notification-list-item', { hasText: 'not on the PATH' }).count(), 0)
+        await workbench.picture('21-no-sbcl-dark')
+        // The same words and buttons for a key that needs it.
+        await page.keyboard.press('Escape')
+        await workbench.probe.execute('notifications.clearAll')
+        await told.waitFor({ state: 'detached' })
+        await workbench.file('scratch.lisp')
+        await page.keyboard.press('Alt+Enter')
+        await told.waitFor()
+        assert.equal(await page.locator('.notification-list-item', { hasText: 'not on the PATH' }).count(), 0)
+        await button(told, /^Install with/).click()
+        await workbench.until('the command, which waits for Enter', async () => /(apt-get|dnf|pacman|zypper|brew) .*sbcl$/.test(await workbench.terminal()))
+      })
+    } finally {
+      end('telegraph')
+      await workbench.command('Consort: Restart the Connection')
+      await workbench.ready()
+    }
   })
 
   await step('a folder that is not trusted: parentheses are checked, nothing runs, and trust begins the rest', async () => {
