@@ -71,8 +71,11 @@ def one_question_comes_and_nothing_runs(person):
     person.screen.keep("hostile-not-now")
     assert person.clone.ran() == [], person.clone.ran()
     # The text is checked by the person's own Lisp.
-    person.screen.command("lua vim.diagnostic.open_float(nil, { scope = 'buffer' })")
-    person.screen.see("NO-SUCH-FUNCTION")
+    def checked():
+        person.screen.command("lua vim.diagnostic.open_float(nil, { scope = 'buffer', focus = false })")
+        return "NO-SUCH-FUNCTION" in person.screen.text()
+
+    person.screen.until("the finding", checked)
     person.screen.press("Escape")
     # The question is not asked again, for another file neither.
     person.screen.command("edit init.lisp")
