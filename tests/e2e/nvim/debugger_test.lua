@@ -135,6 +135,24 @@ T.it('v shows the form of the frame', function()
   vim.api.nvim_set_current_win((debugger()))
 end)
 
+T.it('the values of its variables stand at the ends of the lines', function()
+  on('FIXTURE::HALF')
+  press('v')
+  local ns = vim.api.nvim_get_namespaces()['consort.debugger']
+  local function values()
+    local marks = vim.api.nvim_buf_get_extmarks(vim.fn.bufnr(file), ns, 0, -1, { details = true })
+    return vim.iter(marks):filter(function(mark) return mark[4].virt_text end):map(function(mark) return { mark[2] + 1, vim.trim(mark[4].virt_text[1][1]) } end):totable()
+  end
+  T.wait('the values', function() return #values() > 0 end, function() return { said, text() } end)
+  T.eq({ { 4, 'x = 21' }, { 5, 'y = (21 42), x = 21' }, { 6, 'y = (21 42)' } }, values())
+  vim.api.nvim_set_current_win((debugger()))
+end)
+
+T.it('names are none of strings and comments', function()
+  local text = '(defun f (x) "a\nb x" (list :k y #\\x) ; x\n  #\'z |x|)'
+  T.eq({ { 'defun', 'f', 'x' }, { 'list', 'y' }, { 'z' } }, require('consort.frame_values').names(text))
+end)
+
 T.it('e evaluates in the frame', function()
   on('FIXTURE::HALF')
   forget()

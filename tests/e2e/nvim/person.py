@@ -327,6 +327,11 @@ def a_profile_leads_to_the_function(person):
 @step
 def the_repl_takes_several_lines(person):
     see = person.screen
+
+    def prompted(prompt):
+        """Whether a prompt stands there behind which nothing was typed."""
+        return any(line.rstrip() == prompt for line in see.text().split("\n"))
+
     person.edit("shop.lisp")
     see.type("\\s")
     see.see("SHOP>")  # the package of the file
@@ -341,7 +346,7 @@ def the_repl_takes_several_lines(person):
     see.see("(1 \"TWO\")")
     see.type("(in-package :shop)")
     see.press("Enter")
-    see.until("the package", lambda: see.text().count("SHOP>") >= 2)
+    see.until("the package", lambda: prompted("SHOP>"))
     see.type("(price :gold)")
     see.press("Enter")
     see.see(":GOLD fell through", "0 (SHOP:PRICE :GOLD)")
@@ -354,7 +359,7 @@ def the_repl_takes_several_lines(person):
     see.press("C-n", "C-n", "C-n")
     see.type("(in-package :cl-user)")
     see.press("Enter")
-    see.until("the package", lambda: see.text().count("CL-USER>") >= 2)
+    see.until("the package", lambda: prompted("CL-USER>"))
     # Output stands there before the value.
     see.type("(progn (format t \"one~%two~%\") (finish-output) (sleep 60))")
     see.press("Enter")

@@ -138,6 +138,17 @@ local function fold(stop, frame)
   end)
 end
 
+--- Put the values of a frame's variables into the buffer with its source.
+local function values(stop, frame, buf, row)
+  local at = stop.serial
+  stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
+    stop.adapter:ask('variables', { variablesReference = answer.scopes[1].variablesReference }, function(found)
+      if stop.serial ~= at or not stop.buf or not vim.api.nvim_buf_is_valid(buf) then return end
+      require('consort.frame_values').put(buf, namespace, row, found.variables)
+    end)
+  end)
+end
+
 --- Show the place of a frame in another window than the debugger's.
 local function source(stop, frame)
   if not frame or not frame.source or frame.line == 0 then return client_of.say('the source of that frame is not known') end
@@ -160,6 +171,7 @@ local function source(stop, frame)
     local column = math.min(#line, vim.str_byteindex(line, 'utf-16', math.max(0, (frame.column or 1) - 1), false))
     vim.api.nvim_win_set_cursor(0, { row + 1, column })
     M.mark(frame)
+    values(stop, frame, vim.api.nvim_get_current_buf(), row)
   end
   if frame.source.path then return other() end
   stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer) other(answer.content) end)

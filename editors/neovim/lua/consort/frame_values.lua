@@ -1,0 +1,62 @@
+--- Values of a frame's variables, at the ends of the lines of its definition that name them.
+local shown = require('consort.shown')
+
+local M = {}
+local WIDTH = 60 -- characters of one line's values
+
+--- Replace each character but line breaks by a space.
+local function blank(text) return (text:gsub('[^\n]', ' ')) end
+
+--- The names in each line of a text, in lower case, each once; none of strings and comments.
+---@param text string
+---@return string[][]
+function M.names(text)
+  local code = text:gsub('#\\.[%w-]*', blank):gsub('|[^|]*|', blank):gsub('\\"', blank)
+  code = code:gsub('"[^"]*"', blank):gsub('"[^"]*$', blank):gsub(';[^\n]*', blank)
+  local lines = {}
+  for _, line in ipairs(vim.split(code, '\n')) do
+    local names, seen = {}, {}
+    for name in line:gmatch("[^%s()\"'`,|]+") do
+      name = name:gsub('^#', ''):lower()
+      if name ~= '' and not name:find('^[:&]') and not seen[name] then
+        seen[name] = true
+        table.insert(names, name)
+      end
+    end
+    table.insert(lines, names)
+  end
+  return lines
+end
+
+--- The row at which the definition around a row begins: one whose first column has an open list.
+local function beginning(buf, row)
+  for at = row, 0, -1 do
+    if vim.api.nvim_buf_get_lines(buf, at, at + 1, false)[1]:sub(1, 1) == '(' then return at end
+  end
+  return row
+end
+
+--- Put the values of VARIABLES (`{name, value}` each) into a buffer, down to a row, 0-based.
+---@param buf integer
+---@param namespace integer
+---@param row integer
+---@param variables table[]
+function M.put(buf, namespace, row, variables)
+  local values = {}
+  for _, variable in ipairs(variables) do
+    -- A variable that the compiler did not keep has a sentence in the place of its value.
+    if variable.evaluateName then values[variable.name:lower()] = shown.line(variable.value) end
+  end
+  local first = beginning(buf, row)
+  local text = table.concat(vim.api.nvim_buf_get_lines(buf, first, row + 1, false), '\n')
+  for i, names in ipairs(M.names(text)) do
+    local found = vim.iter(names):filter(function(name) return values[name] end)
+    local words = found:map(function(name) return ('%s = %s'):format(name, values[name]) end):join(', ')
+    if vim.fn.strchars(words) > WIDTH then words = vim.fn.strcharpart(words, 0, WIDTH - 1) .. '…' end
+    if words ~= '' then
+      vim.api.nvim_buf_set_extmark(buf, namespace, first + i - 1, 0, { virt_text = { { '  ' .. words, 'ConsortHint' } }, hl_mode = 'combine' })
+    end
+  end
+end
+
+return M
