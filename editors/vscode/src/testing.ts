@@ -64,7 +64,7 @@ export class Tests implements vscode.Disposable {
     if (name !== undefined && name !== '') await this.recordings.recordTest(name, token)
   }
 
-  /** The whole name of a test that ran, those that failed first; of one that is typed if none did. */
+  /** The whole name of a test that ran, the failed ones first; a typed one if none ran. */
   private async chooseTest(): Promise<string | undefined> {
     const title = 'Record a Test'
     if (this.names.size === 0) return vscode.window.showInputBox({ title, prompt: 'Its name, with its package, such as shop/tests::prices' })
