@@ -53,7 +53,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::checker::Checker;
 use crate::config::{Config, Source};
@@ -110,6 +110,8 @@ struct Inner {
     /// The index of the workspace's texts.
     index: crate::ide::index::Store,
     names: names::Names,
+    /// True while editors of a killed host have not opened their documents again.
+    reopening: watch::Sender<bool>,
 }
 
 impl Session {
@@ -143,6 +145,7 @@ impl Session {
                 folders,
                 index,
                 names,
+                reopening: watch::Sender::new(false),
             }),
             directory: None,
         }

@@ -14,6 +14,7 @@ use consort::ide::diagnostics::Findings;
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{self, IndentRange, Options};
 use consort::ide::initargs;
+use consort::ide::places::Target;
 use consort::ide::texts::{OpenText, Texts};
 use consort::ide::{
     edit_form, enclosing, evaluate_part, hints, hyperspec, linked_names, outline, partial_name, places, ranges,
@@ -302,6 +303,10 @@ const FEATURES: &[Feature] = &[
         findings.change(&applied);
         findings.check_ends(found);
         findings.merged(&document);
+    }),
+    ("distinct places", |document, _| {
+        let target = |at| Target { uri: "file:///a.lisp".into(), text: None, span: Span { start: at, end: at + 1 } };
+        places::distinct(spread(document, 3).chain(spread(document, 2)).map(target));
     }),
     ("many findings", |document, _| {
         let mut findings = Findings::default();

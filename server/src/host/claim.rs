@@ -66,24 +66,37 @@ mod linux {
     use std::io;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::net::{SocketAddr, UnixStream};
+    use std::os::unix::net::SocketAddr;
 
+    use rustix::fd::OwnedFd;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     use sha2::{Digest, Sha256};
 
     use crate::fault::{self, Call};
     use crate::host::runtime_dir::RuntimeDir;
 
-    /// Returns the name for this user and this runtime directory.
-    pub(super) fn address(runtime: &RuntimeDir) -> io::Result<SocketAddr> {
-        let digest = Sha256::digest(runtime.path().as_os_str().as_bytes());
+    /// Returns the name for this user and this workspace's runtime directory.
+    pub(super) fn name(runtime: &RuntimeDir) -> String {
+        let digest = Sha256::digest(runtime.claim().as_bytes());
         let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let user = rustix::process::getuid().as_raw();
-        SocketAddr::from_abstract_name(format!("consort-{user}-{digits}"))
+        format!("consort-{}-{digits}", rustix::process::getuid().as_raw())
+    }
+
+    pub(super) fn address(runtime: &RuntimeDir) -> io::Result<SocketAddr> {
+        SocketAddr::from_abstract_name(name(runtime))
+    }
+
+    /// Connects without a wait: any user may have the name, and need not accept.
+    fn connect(runtime: &RuntimeDir) -> rustix::io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name(runtime).as_bytes())?)?;
+        Ok(socket)
     }
 
     pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
         fault::point(Call::Connect).ok()?;
-        let stream = UnixStream::connect_addr(&address(runtime).ok()?).ok()?;
+        let stream = connect(runtime).ok()?;
         let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let ours = rustix::process::getuid() == peer.uid;
         ours.then(|| peer.pid.as_raw_nonzero().get().cast_unsigned())
@@ -96,6 +109,23 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    /// Any user may take a name, and need not accept.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_whose_holder_does_not_accept_keeps_nobody_waiting() {
+        let place = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let runtime = RuntimeDir::within(place.path().join("consort"), Path::new("/some/workspace")).unwrap();
+        let address = linux::address(&runtime).unwrap();
+        let squatter = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None);
+        let squatter = squatter.unwrap();
+        let name = rustix::net::SocketAddrUnix::new_abstract_name(linux::name(&runtime).as_bytes()).unwrap();
+        rustix::net::bind(&squatter, &name).unwrap();
+        rustix::net::listen(&squatter, 0).unwrap();
+        let _waits = std::os::unix::net::UnixStream::connect_addr(&address).unwrap();
+        assert_eq!(holder(&runtime), None);
+        assert!(Claim::take(&runtime).unwrap().is_some(), "the locks alone must do");
+    }
 
     #[cfg(target_os = "linux")]
     #[test]

@@ -47,7 +47,7 @@ pub(super) enum State {
     InPlace,
     /// Something had been removed, and was created again.
     Restored,
-    /// Another process is the host.
+    /// Another process is the host, or another user has the directory.
     Taken,
 }
 
@@ -257,6 +257,10 @@ fn inspect(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&
     if whole() {
         return Ok(Inspection::InPlace);
     }
+    // Nothing is made, and no check is run, in a directory that another user can change.
+    if runtime.is_somebody_elses() {
+        return Ok(Inspection::Taken);
+    }
     runtime.create()?;
     let _start = runtime.lock_start()?;
     let mut made = Recreated::default();
@@ -303,6 +307,19 @@ mod tests {
         assert!(!starter.is_finished(), "it does not give up");
         drop(dying);
         assert!(starter.join().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_host_leaves_when_another_user_has_its_directory() {
+        let (dir, runtime) = fresh();
+        let mut elected = elect(&runtime).unwrap().unwrap();
+        std::fs::remove_dir_all(dir.path().join("consort")).unwrap();
+        std::fs::create_dir_all(runtime.work()).unwrap();
+        // Only root can make a directory that is somebody else's.
+        if std::os::unix::fs::chown(runtime.path(), Some(65534), None).is_ok() {
+            assert_eq!(elected.look_after().await.unwrap(), State::Taken);
+            assert!(!runtime.socket().exists());
+        }
     }
 
     #[tokio::test]

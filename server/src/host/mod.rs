@@ -10,6 +10,7 @@ pub mod hello;
 pub mod log;
 mod memory;
 mod peer_process;
+mod reopening;
 pub mod runtime_dir;
 pub mod serve;
 pub mod services;

@@ -6,13 +6,14 @@
 //!         lock        held (flock) by the host while it lives
 //!         host.sock   0600
 //!         host.json   [`HostFile`]
+//!         documents   held (flock, shared) by editors' bridges
 //!         work/       the image's: sockets and scratch directories of checks
 //! ```
 //!
 //! The system frees both locks when their holder dies. All files are removed when the host
 //! leaves.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -57,6 +58,9 @@ pub struct HostFile {
 pub struct RuntimeDir {
     base: PathBuf,
     dir: PathBuf,
+    /// The text that the host's claim is named by: the same in all places of this workspace's
+    /// directory between which other users can make a difference.
+    claim: OsString,
 }
 
 /// A held lock file, unlocked when dropped.
@@ -90,7 +94,20 @@ impl RuntimeDir {
     /// Fails when no directory that is private to this user can be named.
     pub fn of(workspace: &Path) -> io::Result<RuntimeDir> {
         let base = base()?;
-        RuntimeDir::within(base, workspace)
+        let (temporary, private) = places(rustix::process::getuid().as_raw());
+        let runtime = RuntimeDir::within(base, workspace)?;
+        let among = runtime.base == temporary || private.as_ref() == Some(&runtime.base);
+        Ok(if among { runtime.claimed_in(&temporary, private.as_deref()) } else { runtime })
+    }
+
+    /// The same directory, of whose host there is one in both places.
+    fn claimed_in(self, temporary: &Path, private: Option<&Path>) -> RuntimeDir {
+        let mut claim = OsString::from(self.dir.file_name().unwrap_or_default());
+        for place in [Some(temporary), private].into_iter().flatten() {
+            claim.push(":");
+            claim.push(place);
+        }
+        RuntimeDir { claim, ..self }
     }
 
     /// [`RuntimeDir::of`] below another base.
@@ -107,7 +124,18 @@ impl RuntimeDir {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        Ok(RuntimeDir { base, dir })
+        Ok(RuntimeDir { claim: dir.clone().into(), base, dir })
+    }
+
+    /// Returns the text that the host's claim is named by.
+    pub(super) fn claim(&self) -> &OsStr {
+        &self.claim
+    }
+
+    /// Returns true when another user made the directory, or the one above it.
+    pub(super) fn is_somebody_elses(&self) -> bool {
+        let user = rustix::process::getuid().as_raw();
+        [&self.base, &self.dir].into_iter().any(|dir| is_of_another(dir, user))
     }
 
     /// Returns the directory itself.
@@ -123,6 +151,11 @@ impl RuntimeDir {
     /// Returns the image's own directory.
     pub fn work(&self) -> PathBuf {
         self.dir.join("work")
+    }
+
+    /// Returns the path of the file that editors' bridges hold while they may have documents.
+    pub(super) fn documents(&self) -> PathBuf {
+        self.dir.join("documents")
     }
 
     /// Reads the host file of a host that runs or was killed.
@@ -290,7 +323,7 @@ impl RuntimeDir {
         if let Err(error) = self.clear_work() {
             tracing::warn!(%error, "not all of what checks left could be removed");
         }
-        for name in ["host.sock", "host.json", "host.json.new", "lock", "start"] {
+        for name in ["host.sock", "host.json", "host.json.new", "documents", "lock", "start"] {
             let _ = std::fs::remove_file(self.dir.join(name));
         }
         let _ = std::fs::remove_dir(&self.dir);
@@ -309,7 +342,11 @@ pub fn all() -> io::Result<Vec<RuntimeDir>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(named(error, &base)),
     };
-    Ok(entries.flatten().map(|entry| RuntimeDir { base: base.clone(), dir: entry.path() }).collect())
+    let of = |entry: std::fs::DirEntry| {
+        let dir = entry.path();
+        RuntimeDir { base: base.clone(), claim: dir.clone().into(), dir }
+    };
+    Ok(entries.flatten().map(of).collect())
 }
 
 /// Returns the parent of all of this user's runtime directories, existing or not.
@@ -328,20 +365,34 @@ pub fn base() -> io::Result<PathBuf> {
             return Ok(base);
         }
     }
-    // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell;
-    // /tmp does not.
-    let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
-    let base = temporary.join(format!("consort-{user}"));
-    let state = crate::config::state_directory().map(|state| state.join("run"));
-    let base = unless_squatted(base, state, user);
+    let (temporary, private) = places(user);
+    let base = unless_squatted(temporary, private, user);
     RuntimeDir::within(base.clone(), Path::new("/")).map(|_| base)
 }
 
+/// Returns the base where there is no runtime directory of the system's, and the one below the
+/// user's own state directory, for when another user took that.
+fn places(user: u32) -> (PathBuf, Option<PathBuf>) {
+    // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell;
+    // /tmp does not.
+    let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
+    let state = crate::config::state_directory().map(|state| state.join("run"));
+    (temporary.join(format!("consort-{user}")), state)
+}
+
 /// Returns `base`, unless another user created it in the world-writable directory; then
-/// `private`, below the user's own state directory.
+/// `private`, below the user's own state directory. So also while `private` exists, which the last
+/// of its hosts removes: the other user may make and remove `base` at any time, and must not come
+/// between a host and its clients.
 fn unless_squatted(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
-    let taken = std::fs::symlink_metadata(&base).is_ok_and(|facts| facts.uid() != user);
-    private.filter(|private| taken && RuntimeDir::within(private.clone(), Path::new("/")).is_ok()).unwrap_or(base)
+    let taken = is_of_another(&base, user);
+    let fits = |private: &PathBuf| RuntimeDir::within(private.clone(), Path::new("/")).is_ok();
+    private.filter(|private| (taken || check_private(private).is_ok()) && fits(private)).unwrap_or(base)
+}
+
+/// Returns true when `path` exists, be it as a link, and belongs to another user.
+fn is_of_another(path: &Path, user: u32) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|facts| facts.uid() != user)
 }
 
 /// Returns 16 hexadecimal digits that identify a canonical path.
@@ -442,9 +493,24 @@ mod tests {
         std::fs::create_dir(&base).unwrap();
         assert_eq!(chosen(user), base, "it is ours");
         assert_eq!(chosen(user + 1), private, "it is somebody else's");
-        let runtime = RuntimeDir::within(private, Path::new("/w")).unwrap();
+        let runtime = RuntimeDir::within(private.clone(), Path::new("/w")).unwrap();
         runtime.create().unwrap();
         assert_eq!(std::fs::metadata(dir.path().join("s")).unwrap().permissions().mode() & 0o777, 0o700);
+        std::fs::remove_dir(&base).unwrap();
+        assert_eq!(chosen(user), private, "a host of ours is there, whatever the other user does since");
+        runtime.remove();
+        assert_eq!(chosen(user), base, "its last host has left");
+    }
+
+    #[test]
+    fn a_workspace_has_one_claim_whichever_place_its_directory_is_in() {
+        let (temporary, private) = (Path::new("/tmp/consort-7"), Path::new("/s/run"));
+        let claim = |base: &Path, workspace: &str| {
+            let runtime = RuntimeDir::within(base.into(), Path::new(workspace)).unwrap();
+            runtime.claimed_in(temporary, Some(private)).claim
+        };
+        assert_eq!(claim(temporary, "/w"), claim(private, "/w"));
+        assert_ne!(claim(temporary, "/w"), claim(temporary, "/other"));
     }
 
     #[test]

@@ -187,7 +187,7 @@ async fn accept(
                     services.directory(None, true);
                 }
                 Ok(State::Taken) => {
-                    tracing::error!("the runtime directory was removed, and another host has taken its place: leaving");
+                    tracing::error!("the runtime directory was removed, and another host or another user has its place: leaving");
                     break;
                 }
                 Err(error) => {

@@ -14,6 +14,7 @@ use super::control;
 use super::folders;
 use super::hello::Protocol;
 use super::peer_process;
+use super::reopening;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, Lifetime, Services};
 use crate::config::Config;
@@ -43,6 +44,9 @@ impl SharedImage {
         programs::adopt_orphans();
         let (image, events) = Image::prepare(config.lisp.clone(), workspace, runtime.work());
         let session = Session::start(config, workspace.to_path_buf(), image.clone(), events);
+        if let Some(retired) = reopening::retire(runtime) {
+            session.wait_for_documents(retired.released());
+        }
         SharedImage { session, image, http: CancellationToken::new() }
     }
 

@@ -1,6 +1,7 @@
 //! Exact locations of definitions: the image's answer, found in the current texts, or the texts
 //! alone without an image.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,13 +33,8 @@ impl PartialEq for Target {
 
 /// Removes the targets that are there already, in order.
 pub fn distinct(targets: impl IntoIterator<Item = Target>) -> Vec<Target> {
-    let mut all: Vec<Target> = Vec::new();
-    for target in targets {
-        if !all.contains(&target) {
-            all.push(target);
-        }
-    }
-    all
+    let mut seen: HashSet<(String, Span)> = HashSet::new();
+    targets.into_iter().filter(|target| seen.insert((target.uri.clone(), target.span))).collect()
 }
 
 /// A definition and its location.

@@ -20,6 +20,7 @@ use crate::text::forms::{package_at, symbol_at};
 use crate::text::names;
 use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
+use crate::text::stop;
 pub use kinds::{Kind, Use, calls};
 
 /// The maximum number of places from the texts.
@@ -69,7 +70,9 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
     let package = cursor.package();
     let found = of_name(&cursor.context, &written, package.as_deref(), &mut cursor.context.texts().await).await;
     let references = found.references.iter().filter(|one| with_declaration || one.kind != Kind::Defines);
-    let used = references.map(Referred::target).filter(|target| !found.definitions.contains(target));
+    // A text may have as many definitions of the name as references to it.
+    let defined: HashSet<(&str, Span)> = found.definitions.iter().map(|one| (one.uri.as_str(), one.span)).collect();
+    let used = references.map(Referred::target).filter(|one| !defined.contains(&(one.uri.as_str(), one.span)));
     let declarations = found.definitions.iter().filter(|_| with_declaration).cloned();
     Some(places::distinct(declarations.chain(used)))
 }
@@ -226,6 +229,7 @@ async fn all<B: Backend>(
             }
             let here = package_at(&text.document, top.span.start);
             for one in kinds::named(&Form::of(&text.document, top.span), &key, special) {
+                stop::point();
                 let prefix = names::symbol(&one.written).and_then(|symbol| symbol.package);
                 let reader = here_or_user(here.as_deref());
                 let meant = match &prefix {

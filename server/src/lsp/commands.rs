@@ -165,6 +165,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
+/// Returns true if a command may run code, load or change definitions.
+pub(super) fn runs_code(name: &str) -> bool {
+    RUN_CODE.contains(&name)
+}
+
 /// Executes a command.
 pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParams) -> Result<Value> {
     let token = params.work_done_progress_params.work_done_token;
@@ -181,7 +186,7 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
             // The future is created inside, so that a command that sends its event at once does
             // so under its name.
             let work = log::named(doing, async { (entry.run)(connection, params.arguments, token).await });
-            if !RUN_CODE.contains(&entry.name) {
+            if !runs_code(entry.name) {
                 return work.await;
             }
             let interrupted = |why: &str| {

@@ -221,7 +221,11 @@ impl LanguageServer for Connection {
     }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
-        commands::execute(self, params).await.map(Some)
+        if !commands::runs_code(&params.command) {
+            return self.read(async move { commands::execute(self, params).await.map(Some) }).await;
+        }
+        let done = requests::working(async move { commands::execute(self, params).await.map(Some) });
+        done.await.unwrap_or_else(|error| Err(given_up(&error)))
     }
 
     async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
@@ -295,16 +299,15 @@ impl LanguageServer for Connection {
     }
 }
 
+/// The error of a failed request (LSP 3.17), which is no mistake of the server or the client.
+fn given_up(why: &impl ToString) -> Error {
+    Error { code: ErrorCode::ServerError(-32803), message: why.to_string().into(), data: None }
+}
+
 impl Connection {
     /// Handles a request that only reads, within the time that it may take.
     async fn read<T>(&self, handler: impl Future<Output = Result<T>>) -> Result<T> {
-        // A failed request (LSP 3.17), which is no mistake of the server or the client.
-        let too_long = |error: requests::TooLong| Error {
-            code: ErrorCode::ServerError(-32803),
-            message: error.to_string().into(),
-            data: None,
-        };
-        requests::reading(handler).await.unwrap_or_else(|error| Err(too_long(error)))
+        requests::reading(handler).await.unwrap_or_else(|error| Err(given_up(&error)))
     }
 
     /// Starts to send session events to the client. Not before `initialize` is answered (LSP

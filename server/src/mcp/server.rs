@@ -420,7 +420,7 @@ impl ServerHandler for Handler {
             }
             let work = entry.call(call, request.arguments.unwrap_or_default());
             if !reads {
-                return work.await;
+                return requests::working(work).await.unwrap_or_else(|why| stopped(&why.to_string()).into());
             }
             requests::reading(work).await.unwrap_or_else(|too_long| stopped(&too_long.to_string()).into())
         };

@@ -52,6 +52,7 @@ use crate::model::image::ImageError;
 use crate::session::approval::{ApprovalRequest, Class, Grant, Subject};
 use crate::session::calls::Interrupt;
 use crate::session::log::{self, LogContext, Status};
+use crate::session::requests::TooLong;
 use crate::session::sources::Sources;
 use crate::session::{ClientId, Session};
 
@@ -249,6 +250,12 @@ pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
     /// For a user or an agent, with the next step.
     pub(crate) message: String,
+}
+
+impl From<TooLong> for Failure {
+    fn from(too_long: TooLong) -> Self {
+        Failure { kind: ErrorKind::REFUSED, message: too_long.to_string() }
+    }
 }
 
 /// An output type that can represent a failure.

@@ -5,7 +5,8 @@
 //! client's steps take turns: a few at a time, so that however many requests one client sends, the
 //! threads are there for the others. Computations on texts of any length run on threads for that
 //! purpose ([`compute`]), with the same turns. A computation is ended when nobody waits for it any
-//! more, or when it takes too long; so is a request that only reads ([`reading`]).
+//! more, or when it takes too long; so is a request that only reads ([`reading`]), and a step of
+//! one that does more ([`working`]).
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -88,6 +89,44 @@ pub struct TooLong;
 /// The steps took longer than [`LONGEST`].
 pub async fn reading<F: Future>(handler: F) -> Result<F::Output, TooLong> {
     limited_steps(LONGEST, handler).await
+}
+
+/// A step of a request that does more than read took too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "This was given up after {} seconds of computing on a text, and gives no report; what it had done before is kept. Ask about a smaller part of the text, or split the form.",
+    LONGEST.as_secs()
+)]
+pub struct GivenUp;
+
+/// Limits the time of each step of a handler that does more than read. A step changes nothing by
+/// itself: what changes something is awaited. So a step can be left early, also when the future is
+/// dropped. The steps together have no limit, since an evaluation may print for hours.
+///
+/// # Errors
+/// A step took longer than [`LONGEST`].
+pub async fn working<F: Future>(handler: F) -> Result<F::Output, GivenUp> {
+    working_within(LONGEST, handler).await
+}
+
+async fn working_within<F: Future>(longest: Duration, handler: F) -> Result<F::Output, GivenUp> {
+    let mut handler = std::pin::pin!(handler);
+    loop {
+        match limited_steps(longest, step(handler.as_mut())).await {
+            Ok(Some(value)) => return Ok(value),
+            Ok(None) => woken().await,
+            Err(TooLong) => return Err(GivenUp),
+        }
+    }
+}
+
+/// Polls a handler once. `None`: it waits.
+async fn step<F: Future>(mut handler: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| match handler.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
 
 async fn limited_steps<F: Future>(longest: Duration, handler: F) -> Result<F::Output, TooLong> {
@@ -208,6 +247,26 @@ pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     limited(LONGEST, work).await
 }
 
+/// Computes something on a text that is of use only as a whole. The computation is ended after
+/// [`LONGEST`], or when this future is dropped.
+///
+/// # Errors
+/// The computation was ended after [`LONGEST`].
+pub async fn compute_whole<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, TooLong> {
+    whole_within(LONGEST, work).await
+}
+
+async fn whole_within<T: Send + 'static>(
+    longest: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, TooLong> {
+    // The time begins with the turn.
+    let stop = Stop::of_the_whole();
+    let asked = stop.clone();
+    let computed = on_a_thread(stop, move || stop::whole(&asked.at(Some(Instant::now() + longest)), work));
+    computed.await.ok_or(TooLong)
+}
+
 /// Computes something on a text without a time limit: only dropping the future ends it.
 pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let stop = Stop::of_the_whole();
@@ -291,6 +350,13 @@ mod tests {
         assert!(!compute(|| ()).await.ended);
     }
 
+    /// A step that is endless unless it is left.
+    fn endless_step() -> u8 {
+        loop {
+            stop::point();
+        }
+    }
+
     /// A handler with steps that are endless unless they are left.
     async fn endless_steps() {
         loop {
@@ -337,6 +403,56 @@ mod tests {
             5
         };
         assert_eq!(limited_steps(Duration::from_millis(10), waits).await, Ok(5), "to wait is no step");
+    }
+
+    #[tokio::test]
+    async fn a_step_of_a_request_that_does_more_ends_when_it_takes_too_long() {
+        let (done, begun) = (Stop::new(None), Stop::new(None));
+        let (does, begins) = (done.clone(), begun.clone());
+        let endless = working_within(Duration::from_millis(1), async move {
+            tokio::task::yield_now().await;
+            does.ask();
+            tokio::task::yield_now().await;
+            begins.ask();
+            endless_step()
+        });
+        assert_eq!(crate::patience::soon(endless).await, Err(GivenUp));
+        assert!(done.is_asked() && begun.is_asked());
+        assert_eq!(working(async { 5 }).await, Ok(5));
+    }
+
+    #[tokio::test]
+    async fn a_part_that_only_reads_ends_alone_and_the_request_says_so() {
+        let part = limited_steps(Duration::ZERO, endless_steps());
+        let whole = run(working(async {
+            tokio::task::yield_now().await;
+            part.await
+        }));
+        assert_eq!(crate::patience::soon(whole).await, Ok(Err(TooLong)));
+    }
+
+    #[tokio::test]
+    async fn a_step_of_a_request_that_does_more_ends_with_whoever_waits_for_it() {
+        let lane = Lane::default();
+        // Each would keep a turn, and a thread, for ever.
+        for _ in 0..3 * THREADS {
+            let asked = lane.of(run(working_within(Duration::from_secs(1 << 20), async {
+                tokio::task::yield_now().await;
+                endless_step()
+            })));
+            assert!(tokio::time::timeout(Duration::from_millis(1), asked).await.is_err());
+        }
+        let answer = lane.of(run(async {
+            tokio::task::yield_now().await;
+            9
+        }));
+        assert_eq!(crate::patience::soon(answer).await, 9);
+    }
+
+    #[tokio::test]
+    async fn a_whole_computation_ends_when_it_takes_too_long() {
+        assert_eq!(whole_within(Duration::ZERO, endless_step).await, Err(TooLong));
+        assert_eq!(compute_whole(|| 3).await, Ok(3));
     }
 
     #[tokio::test]

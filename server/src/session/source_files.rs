@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -127,6 +127,25 @@ impl SourceFile {
 }
 
 impl Session {
+    /// Has files read for agents only once `back` is done: until then an editor may have documents
+    /// with unsaved changes that this session does not know.
+    pub fn wait_for_documents(&self, back: impl Future<Output = ()> + Send + 'static) {
+        self.inner.reopening.send_replace(true);
+        let session = Arc::downgrade(&self.inner);
+        tokio::spawn(async move {
+            back.await;
+            if let Some(session) = session.upgrade() {
+                session.reopening.send_replace(false);
+            }
+        });
+    }
+
+    /// Waits until all documents are known that a killed host had.
+    async fn documents_are_known(&self) {
+        // The sender lives as long as this session.
+        let _ = self.inner.reopening.subscribe().wait_for(|waits| !waits).await;
+    }
+
     /// Returns a file of the workspace, by its path, absolute or relative to the workspace's
     /// directory.
     ///
@@ -135,6 +154,7 @@ impl Session {
     /// The file does not exist, is not a file, is too large, or lies outside of the workspace
     /// when links are resolved.
     pub async fn source_file(&self, path: &str) -> Result<SourceFile, FileError> {
+        self.documents_are_known().await;
         let open = self.open_documents();
         let workspace = self.workspace().to_owned();
         let path = path.to_owned();

@@ -14,6 +14,9 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
+    /// The deadline was found to have passed. Not shared with other deadlines of the same stop: a
+    /// computation within another must not end that.
+    late: Arc<AtomicBool>,
     deadline: Option<Instant>,
     whole: bool,
 }
@@ -21,7 +24,7 @@ pub struct Stop {
 impl Stop {
     /// At `deadline`, or when [`Stop::ask`] is called.
     pub fn new(deadline: Option<Instant>) -> Stop {
-        Stop { asked: Arc::default(), deadline, whole: false }
+        Stop { asked: Arc::default(), late: Arc::default(), deadline, whole: false }
     }
 
     /// The same for a computation of which a part is of no use: [`point`] leaves it.
@@ -31,7 +34,7 @@ impl Stop {
 
     /// The same end, at `deadline` if that comes before.
     pub fn at(&self, deadline: Option<Instant>) -> Stop {
-        Stop { deadline, ..self.clone() }
+        Stop { deadline, late: Arc::default(), ..self.clone() }
     }
 
     /// Ends the computation.
@@ -41,7 +44,7 @@ impl Stop {
 
     /// Returns true if the computation must end early.
     pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.asked.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed)
     }
 }
 
@@ -116,7 +119,7 @@ fn asked() -> Option<bool> {
         let current = current.borrow();
         let stop = current.as_ref()?;
         if stop.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            stop.ask();
+            stop.late.store(true, Ordering::Relaxed);
         }
         stop.is_asked().then_some(stop.whole)
     })
@@ -139,6 +142,24 @@ mod tests {
         let late = Stop::new(Some(Instant::now()));
         assert!(counted(&late) < 1_000_000 && late.is_asked());
         assert_eq!((0..100_000).take_while(|_| !now()).count(), 100_000, "nothing is left of it");
+    }
+
+    #[test]
+    fn a_deadline_within_a_computation_does_not_end_it() {
+        let outer = Stop::of_the_whole();
+        let done = whole(&outer, || {
+            let late = outer.at(Some(Instant::now()));
+            assert!(
+                whole(&late, || loop {
+                    point();
+                })
+                .is_none()
+            );
+            (0..1_000).inspect(|_| point()).count()
+        });
+        assert_eq!(done, Some(1_000));
+        outer.ask();
+        assert!(outer.at(None).is_asked(), "whoever asks ends all of it");
     }
 
     #[test]

@@ -68,6 +68,32 @@ fn an_editor_whose_host_is_killed_meets_the_one_that_another_client_started() {
 }
 
 #[test]
+fn an_agent_does_not_read_the_disk_before_an_editor_has_opened_its_documents_again() {
+    let fixture = Fixture::new();
+    let file = fixture.file("x.lisp", "(defun f () :saved)\n");
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+    editor.request("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
+    editor.send(&json!({"method": "initialized", "params": {}}));
+    let text = "(defun f () :unsaved)\n";
+    let document = json!({"uri": file_uri(&file), "languageId": "commonlisp", "version": 1, "text": text});
+    editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
+    editor.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": []}));
+    // The agent comes to the new host long before the editor does.
+    let bridge = i32::try_from(editor.child.id()).expect("a number");
+    signal(bridge, rustix::process::Signal::STOP);
+    let before = fixture.host_pid();
+    kill(before);
+    wait_until_gone(before);
+    let mut agent = fixture.agent();
+    let reading = json!({"name": "lisp-read-file", "arguments": {"path": "x.lisp"}});
+    let asked = agent.ask("tools/call", reading);
+    assert!(agent.eval("(+ 40 2)").contains("42"), "what is about no file is answered");
+    signal(bridge, rustix::process::Signal::CONT);
+    let told = agent.answer(asked);
+    assert!(told["result"].to_string().contains(":unsaved"), "{told}");
+}
+
+#[test]
 fn a_runtime_directory_that_is_removed_is_made_again_and_there_is_one_image() {
     let fixture = Fixture::new();
     let mut agent = fixture.agent();

@@ -26,6 +26,7 @@ use crate::fault::{self, Call};
 use crate::framing::content_length;
 use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
+use crate::host::reopening::{self, Holds};
 use crate::host::workspace;
 
 /// The time that the host has to finish after the client has left.
@@ -53,6 +54,9 @@ struct Shared {
     host: Mutex<Host>,
     state: Mutex<BridgeState>,
     stdout: Mutex<File>,
+    /// The marks at this host, and at those before it that had documents which this one has not
+    /// yet. Taken last.
+    marks: Mutex<Vec<Option<Holds>>>,
 }
 
 /// The current host.
@@ -78,6 +82,17 @@ impl Shared {
     /// Writes whole messages only.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         self.stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+    }
+
+    fn marks(&self) -> MutexGuard<'_, Vec<Option<Holds>>> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Marks that the current host has all documents.
+    fn reopened(&self) {
+        let mut marks = self.marks();
+        let before = marks.len().saturating_sub(1);
+        marks.drain(..before);
     }
 
     fn state(&self) -> MutexGuard<'_, BridgeState> {
@@ -129,8 +144,9 @@ pub fn run() -> io::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
-    let host = Host { stream: connected.stream.try_clone()? };
-    let shared = Arc::new(Shared { host: Mutex::new(host), state: Mutex::default(), stdout: Mutex::new(stdout) });
+    let host = Mutex::new(Host { stream: connected.stream.try_clone()? });
+    let marks = Mutex::new(vec![reopening::hold(&place.runtime)]);
+    let shared = Arc::new(Shared { host, state: Mutex::default(), stdout: Mutex::new(stdout), marks });
     shared.state().pid = connected.ack.host_pid;
     std::thread::spawn({
         let shared = shared.clone();
@@ -332,6 +348,9 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             state.pid = connected.ack.host_pid;
             stream = connected.stream;
             *host = Host { stream: stream.try_clone()? };
+            shared.marks().push(reopening::hold(&place.runtime));
+            // There are no documents before `initialize` is answered.
+            shared.reopened();
             host.write(&content_length::framed(&initialize));
             continue;
         }
@@ -358,6 +377,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         shared.write(&framed(&shown(&format!("{lost} {now}, and has your open documents."))))?;
         stream = connected.stream;
         *host = Host { stream: stream.try_clone()? };
+        shared.marks().push(reopening::hold(&place.runtime));
         state.pid = connected.ack.host_pid;
         host.write(&content_length::framed(&opening));
         drop(state);
@@ -377,7 +397,7 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
             Err(_) => return Ok(()),
         };
         shared.state().stir();
-        let (mut out, mut refused) = (Vec::with_capacity(read + 64), false);
+        let (mut out, mut refused, mut reopened) = (Vec::with_capacity(read + 64), false, false);
         let framing = frames.push(&piece[..read], |message| {
             let Some(peek) = Peek::of(message) else { return out.extend(content_length::framed(message)) };
             let mut state = shared.state();
@@ -385,16 +405,21 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
                 Passed::AsItIs => out.extend(content_length::framed(message)),
                 Passed::Instead(message) => out.extend(framed(&message)),
                 Passed::Greeted(false) => refused = true,
+                Passed::Reopened => reopened = true,
                 Passed::Greeted(true) => {
                     if let Some(mut host) = telling.take() {
                         for message in state.memory.replay() {
                             host.write(&content_length::framed(&message));
                         }
+                        host.write(&framed(&state.after_documents()));
                     }
                 }
             }
         });
         shared.write(&out)?;
+        if reopened {
+            shared.reopened();
+        }
         if framing.is_err() || refused {
             return Ok(());
         }

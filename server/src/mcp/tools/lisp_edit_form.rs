@@ -207,7 +207,7 @@ pub(super) async fn plan(session: &Session, input: &Input) -> Result<(SourceFile
     let file = session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
     // The time depends on the size of the file, which may be large.
     let text = file.text.clone();
-    let planned = requests::compute_all(move || edit_all(&text, &forms)).await;
+    let planned = requests::compute_whole(move || edit_all(&text, &forms)).await?;
     Ok((file, planned.map_err(|refusal| failed(refusal.kind, refusal.message))?))
 }
 

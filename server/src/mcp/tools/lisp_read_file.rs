@@ -83,12 +83,15 @@ name in full, with the names that lisp-edit-form takes.";
         if input.collapsed.unwrap_or(true) {
             let limit = input.limit.unwrap_or(usize::MAX).min(MOST);
             let (all, pattern) = (file.text, input.name_pattern.clone());
-            let found = requests::compute_all(move || {
+            let found = requests::compute_whole(move || {
                 let (forms, total) = read_file::collapsed(&all, pattern.as_deref(), offset, limit);
                 let named = pattern.is_none_or(|pattern| read_file::names_any(&all, &pattern));
                 (forms, total, named)
             });
-            let (forms, total, named) = found.await;
+            let (forms, total, named) = match found.await {
+                Ok(found) => found,
+                Err(too_long) => return Failure::from(too_long).into(),
+            };
             text = format!("{}{note}: {}\n", file.relative, counted("top-level form", offset, forms.len(), total));
             for form in &forms {
                 let _ = write!(text, "\nL{}-{} {}", form.line, form.end_line, form.text);
@@ -102,7 +105,11 @@ name in full, with the names that lisp-edit-form takes.";
             (facts.total, facts.forms) = (Some(total), forms);
         } else {
             let (all, limit) = (file.text, input.limit.unwrap_or(LINES));
-            let (shown, total) = requests::compute_all(move || read_file::lines(&all, offset, limit)).await;
+            let lines = requests::compute_whole(move || read_file::lines(&all, offset, limit)).await;
+            let (shown, total) = match lines {
+                Ok(lines) => lines,
+                Err(too_long) => return Failure::from(too_long).into(),
+            };
             let count = if shown.is_empty() { 0 } else { shown.split('\n').count() };
             text = format!("{}{note}: {}\n\n{shown}", file.relative, counted("line", offset, count, total));
             (facts.total, facts.text) = (Some(total), Some(shown));

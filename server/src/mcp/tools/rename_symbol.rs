@@ -10,11 +10,14 @@ use crate::ide::rename::{self, Change, FileChanges, Options, Renaming};
 use crate::model::image::ImageState;
 use crate::session::approval::{Class, Subject};
 use crate::session::sources::Sources;
-use crate::session::{InCopy, SourceFile};
+use crate::session::{InCopy, SourceFile, requests};
 use crate::text::definitions;
 use crate::text::document::Document;
 use crate::text::forms::symbol_at;
 use crate::text::position::{LineColumn, from_line_column, line_column};
+
+/// The number of characters that are shown of a line with an unsure place.
+const LINE: usize = 200;
 
 /// The tool `rename-symbol`.
 pub(crate) struct RenameSymbol;
@@ -135,6 +138,14 @@ impl Planned {
     }
 }
 
+/// The first characters of a line, which may be as long as a file and have as many places.
+fn beginning(line: ropey::RopeSlice<'_>) -> String {
+    let mut chars = line.chars().skip_while(|c| c.is_whitespace());
+    let shown: String = chars.by_ref().take(LINE).collect();
+    let rest = if chars.next().is_some() { "..." } else { "" };
+    format!("{}{rest}", shown.trim_end())
+}
+
 /// The changed lines of a file, before and after.
 fn lines(file: &FileChanges) -> String {
     let text = file.document.text();
@@ -146,12 +157,16 @@ fn lines(file: &FileChanges) -> String {
         let all: Vec<&Change> = file.changes[at..].iter().take_while(on_line).collect();
         at += all.len();
         let (start, old) = (text.line_to_char(line - 1), text.line(line - 1).to_string());
-        let mut new: Vec<char> = old.chars().collect();
-        for change in all.iter().rev() {
-            let end = (change.span.end - start).min(new.len());
-            new.splice(change.span.start - start..end, change.by.chars());
+        // In one pass: a generated line may have as many changes as a file.
+        let (mut new, mut chars, mut next) = (String::with_capacity(old.len()), old.chars(), start);
+        for change in &all {
+            new.extend(chars.by_ref().take(change.span.start.saturating_sub(next)));
+            new += &change.by;
+            let length = change.span.end.saturating_sub(next.max(change.span.start));
+            chars.by_ref().take(length).for_each(drop);
+            next = next.max(change.span.end);
         }
-        let new: String = new.into_iter().collect();
+        new.extend(chars);
         out += &format!("{line}- {}\n{line}+ {}\n", old.trim_end(), new.trim_end());
     }
     out
@@ -188,7 +203,12 @@ fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
     within.find(|span| symbol_at(document, span.start).is_some()).map(|span| span.end).ok_or_else(missing)
 }
 
+/// Computes what changes, within the time of a request that only reads: nothing is changed before.
 async fn plan(call: &Call, input: &Input) -> Result<Planned, Failure> {
+    requests::reading(planned(call, input)).await?
+}
+
+async fn planned(call: &Call, input: &Input) -> Result<Planned, Failure> {
     let file = call.session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
     let document = Document::new(&file.text, 0);
     let offset = offset(&document, input)?;
@@ -214,7 +234,7 @@ async fn plan(call: &Call, input: &Input) -> Result<Planned, Failure> {
             let text = changes.document.text().clone();
             for change in changes.changes.iter().filter(|change| change.unsure.is_some()) {
                 let line = line_column(&text, change.span.start).line;
-                planned.left.push(format!("{}:{line}: {}", file.relative, text.line(line - 1).to_string().trim()));
+                planned.left.push(format!("{}:{line}: {}", file.relative, beginning(text.line(line - 1))));
             }
             changes.changes.retain(|change| change.unsure.is_none());
         }
@@ -321,5 +341,8 @@ mod tests {
         };
         assert_eq!(lines(&file), "1- (é f)\n1+ (é new)\n2- (f f)\n2+ (new g)\n");
         assert_eq!(whole(&file), (4..11, "new)\n(new g".to_owned()));
+        let long = Document::new(&format!("  (f {})  \n", "x".repeat(1 << 20)), 0);
+        assert_eq!(beginning(long.text().line(0)).len(), LINE + "...".len());
+        assert_eq!(beginning(file.document.text().line(1)), "(f f)");
     }
 }

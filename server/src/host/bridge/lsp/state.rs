@@ -26,6 +26,9 @@ pub(super) struct BridgeState {
     stirred: Option<Instant>,
     /// The id of the repeated `initialize`: its answer is not passed on to the client.
     swallow: Option<Value>,
+    /// The id of the request after the remembered documents: its answer says that the host has
+    /// them.
+    reopened: Option<Value>,
     /// Progress that has begun and not ended, by token.
     progress: HashMap<String, Value>,
     /// Capabilities that a host registered: id and method.
@@ -38,6 +41,8 @@ pub(super) enum Passed {
     AsItIs,
     /// Pass this message on instead.
     Instead(Value),
+    /// The answer to the request after the remembered documents: pass nothing on.
+    Reopened,
     /// The answer to the repeated `initialize`: pass nothing on, and send the remembered state.
     Greeted(bool),
 }
@@ -86,6 +91,10 @@ impl BridgeState {
                 let answer: Value = serde_json::from_slice(message).unwrap_or_default();
                 return Passed::Greeted(answer["result"].is_object());
             }
+            if self.reopened.as_ref() == Some(id) {
+                self.reopened = None;
+                return Passed::Reopened;
+            }
             if self.pending.remove(id).as_deref() == Some("initialize") {
                 self.memory.agreed(message);
             }
@@ -106,6 +115,14 @@ impl BridgeState {
             }
             _ => Passed::AsItIs,
         }
+    }
+
+    /// Returns a request that a host answers when it has the messages before.
+    pub(super) fn after_documents(&mut self) -> Value {
+        let id = Value::from(format!("{}reopened", self.prefix()));
+        self.reopened = Some(id.clone());
+        let params = json!({"command": "consort.status", "arguments": []});
+        json!({"jsonrpc": "2.0", "id": id, "method": "workspace/executeCommand", "params": params})
     }
 
     fn prefix(&self) -> String {

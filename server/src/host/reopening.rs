@@ -1,0 +1,106 @@
+//! The documents of editors whose host was killed: the next host waits until the editors' bridges
+//! have opened them again, before it takes what is on the disk for the text of a file.
+//!
+//! Each `consort lsp` holds a shared lock on a file in the runtime directory. A killed host leaves
+//! the file, and the bridges their locks, until the new host has their documents.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+use super::runtime_dir::RuntimeDir;
+use crate::fault::{self, Call};
+
+/// The time limit for the bridges: an editor that was suspended does not keep agents for ever.
+const LONGEST: Duration = Duration::from_secs(20);
+/// The polling interval: the system has no notification for a lock that becomes free.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A bridge's mark that it may have documents.
+#[derive(Debug)]
+pub(super) struct Holds(#[allow(dead_code, reason = "it is locked")] File);
+
+/// The marks of a killed host's bridges.
+#[derive(Debug)]
+pub(super) struct Retired(File);
+
+/// Makes the mark of this process at the running host. A mark that cannot be made costs the wait of
+/// the next host only.
+pub(super) fn hold(runtime: &RuntimeDir) -> Option<Holds> {
+    let marked = || -> io::Result<File> {
+        fault::point(Call::Open)?;
+        let path = path(runtime);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)?;
+        Ok(file)
+    };
+    marked().map(Holds).ok()
+}
+
+/// Removes the file that a killed host left. `None`: no bridge of it is left. For a new host,
+/// before it answers any bridge.
+pub(super) fn retire(runtime: &RuntimeDir) -> Option<Retired> {
+    let path = path(runtime);
+    let file = OpenOptions::new().write(true).open(&path).ok()?;
+    let retired = Retired(file);
+    // Without the file, the bridges that come make a new one.
+    std::fs::remove_file(&path).ok()?;
+    (!retired.is_free()).then_some(retired)
+}
+
+fn path(runtime: &RuntimeDir) -> PathBuf {
+    runtime.documents()
+}
+
+impl Retired {
+    fn is_free(&self) -> bool {
+        // An error other than a lock that is held is no reason to wait.
+        !matches!(
+            rustix::fs::flock(&self.0, FlockOperation::NonBlockingLockExclusive),
+            Err(rustix::io::Errno::WOULDBLOCK)
+        )
+    }
+
+    /// Waits until the bridges have opened their documents at this host, or ended.
+    pub(super) async fn released(self) {
+        let all = async {
+            while !self.is_free() {
+                crate::steady::sleep(LOOK).await;
+            }
+        };
+        if crate::steady::timeout(LONGEST, all).await.is_err() {
+            tracing::warn!("an editor of the killed host has not opened its documents again; it is not waited for");
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_new_host_waits_for_the_bridges_of_the_killed_one_and_for_no_others() {
+        let place = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let runtime = RuntimeDir::within(place.path().join("consort"), Path::new("/some/workspace")).unwrap();
+        runtime.create().unwrap();
+        assert!(retire(&runtime).is_none(), "there was no host");
+        let (one, other) = (hold(&runtime).unwrap(), hold(&runtime).unwrap());
+        drop(one);
+        let retired = retire(&runtime).unwrap();
+        let new = hold(&runtime).unwrap();
+        assert!(!retired.is_free());
+        drop(other);
+        assert!(retired.is_free(), "the new host's are not waited for");
+        retired.released().await;
+        drop(new);
+        assert!(retire(&runtime).is_none());
+        assert!(!path(&runtime).exists());
+    }
+}
