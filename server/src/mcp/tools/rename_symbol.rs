@@ -78,7 +78,7 @@ impl Tool for RenameSymbol {
     type Output = Output;
 
     const NAME: &'static str = "rename-symbol";
-    const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class or slot in all Lisp files of the workspace. \
+    const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class, slot or package in all Lisp files of the workspace. \
 One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const NEEDS_IMAGE: bool = false;
@@ -180,7 +180,8 @@ fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
     let defined =
         definitions::named(document, &key).into_iter().find(|one| one.name.start >= start && one.name.start < end);
     if let Some(one) = defined {
-        return Ok(one.name.start + usize::from(one.written.starts_with('(')) * "(setf ".len());
+        // Behind a package prefix, which would name the package; within the list of `(setf f)`.
+        return Ok(one.name.end - usize::from(one.written.starts_with('(')));
     }
     let forms = document.scan().forms().iter().filter(|form| form.span.end >= start && form.span.start < end);
     let mentions = forms.flat_map(|form| definitions::mentions(document, form.span, &key));
