@@ -6,6 +6,8 @@
 
 #![allow(clippy::print_stdout, reason = "the figures are for a person")]
 
+#[path = "refactorings/imports.rs"]
+mod imports;
 #[path = "rename/packages.rs"]
 mod packages;
 

@@ -1,4 +1,4 @@
-;;;; Compile and load a system, for tests/rename/packages.rs.
+;;;; Compile and load a system, for the tests in tests/refactorings.rs.
 ;;;;
 ;;;; Standard input: a list of directories, the first with the system, and the system's name.
 ;;;; Standard output: the warnings in order, a line each, and `loaded` or the error at the end.

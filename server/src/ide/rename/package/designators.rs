@@ -4,6 +4,7 @@
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::names;
+use crate::text::tree::{Kind as TreeKind, Tree};
 
 /// The meaning of a name at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ const PACKAGES: [&str; 7] = [":use", ":mix", ":reexport", ":use-reexport", ":mix
 /// Options in which the first name is a package's.
 const FROM: [&str; 2] = [":import-from", ":shadowing-import-from"];
 /// Functions that take a package, with the places of such arguments.
-const TAKERS: [(&str, &[usize]); 30] = [
+const TAKERS: [(&str, &[usize]); 31] = [
     ("add-package-local-nickname", &[2, 3]),
     ("delete-package", &[1]),
     ("ensure-package", &[1]),
@@ -52,6 +53,7 @@ const TAKERS: [(&str, &[usize]); 30] = [
     ("find-package*", &[1]),
     ("find-symbol", &[2]),
     ("find-symbol*", &[2]),
+    ("format-symbol", &[1]),
     ("import", &[2]),
     ("intern", &[2]),
     ("intern*", &[2]),
@@ -84,7 +86,39 @@ pub(super) fn all(form: &Form) -> Vec<Mention> {
     for node in &form.nodes {
         visit(form, node, &mut Vec::new(), &mut found);
     }
+    if form.source.contains("#+") || form.source.contains("#-") {
+        features(form, &mut found);
+    }
     found
+}
+
+/// The prefixes in expressions behind `#+` and `#-`: `#+lib::feature`.
+fn features(form: &Form, found: &mut Vec<Mention>) {
+    let tree = Tree::of_form(&form.source);
+    let guarded = tree.ids().skip(1).filter(|id| tree.node(*id).kind == TreeKind::Guarded);
+    let expressions = guarded.filter_map(|id| tree.elements(id).next()).map(|id| tree.node(id));
+    let spans: Vec<(usize, usize)> = expressions.map(|node| (node.start, node.end)).collect();
+    let mut spans = spans.into_iter().peekable();
+    for id in tree.ids().skip(1) {
+        let node = tree.node(id);
+        while spans.next_if(|(_, end)| *end <= node.start).is_some() {}
+        let inside = spans.peek().is_some_and(|(start, end)| *start <= node.start && node.end <= *end);
+        if inside && node.kind == TreeKind::Atom {
+            found.extend(prefix(tree.text_of(id), form.span_of(node.start, node.end).start, None));
+        }
+    }
+}
+
+/// The package before the colons of a symbol that begins at a place.
+fn prefix(written: &str, start: usize, within: Option<String>) -> Option<Mention> {
+    let before = &written[..names::prefix_length(written)];
+    let package = before.trim_end_matches(':');
+    if written.starts_with('#') || package.is_empty() {
+        return None;
+    }
+    let span = Span { start, end: start + package.chars().count() };
+    let meant = names::symbol(package)?.name;
+    Some(Mention { span, whole: span, written: package.into(), meant, role: Role::Prefix, string: false, within })
 }
 
 fn visit<'a>(form: &Form, node: &'a Node, around: &mut Vec<(&'a Node, usize)>, found: &mut Vec<Mention>) {
@@ -110,21 +144,8 @@ fn atom(form: &Form, node: &Node, around: &[(&Node, usize)]) -> Option<Mention> 
     let cut = if uninterned { 2 } else { names::prefix_length(written) };
     let (before, name) = written.split_at(cut);
     let before_chars = before.chars().count();
-    let of_package = !uninterned && cut > 0 && !before.starts_with(':');
-    if of_package {
-        let prefix = before.trim_end_matches(':');
-        let span = Span { start: node.span.start, end: node.span.start + prefix.chars().count() };
-        let meant = names::symbol(prefix)?.name;
-        let within = within(form, around);
-        return Some(Mention {
-            span,
-            whole: span,
-            written: prefix.into(),
-            meant,
-            role: Role::Prefix,
-            string: false,
-            within,
-        });
+    if !uninterned && cut > 0 && !before.starts_with(':') {
+        return prefix(written, node.span.start, within(form, around));
     }
     let meant = names::symbol(name)?.name;
     let role = role(form, around)?;
@@ -176,6 +197,16 @@ fn is_read(form: &Form, around: &[(&Node, usize)]) -> bool {
     in_package || definition(form, around).is_some()
 }
 
+/// Returns true for the package in `(loop for x being the external-symbols of package ...)`.
+fn iterates(form: &Form, list: &Node, index: usize) -> bool {
+    let word = |back: usize| {
+        let name = list.children.get(index.checked_sub(back)?).and_then(|node| form.name(node))?;
+        Some(name.trim_start_matches(':').trim_end_matches('s').to_owned())
+    };
+    matches!(word(1).as_deref(), Some("of" | "in"))
+        && matches!(word(2).as_deref(), Some("symbol" | "present-symbol" | "external-symbol"))
+}
+
 /// The meaning of a designator at a place; `None` if it is none of a package.
 fn role(form: &Form, around: &[(&Node, usize)]) -> Option<Role> {
     let Some((list, index)) = around.last().copied() else { return Some(Role::Data) };
@@ -194,7 +225,7 @@ fn role(form: &Form, around: &[(&Node, usize)]) -> Option<Role> {
         };
     }
     let takes = TAKERS.iter().any(|(name, places)| *name == operator && places.contains(&index));
-    if takes || operator == "in-package" && index == 1 {
+    if takes || operator == "in-package" && index == 1 || operator == "loop" && iterates(form, list, index) {
         return Some(Role::Package);
     }
     let loops = around.iter().rev().nth(1).is_some_and(|(outer, place)| {

@@ -19,7 +19,8 @@ fn a_package_is_renamed_wherever_it_is_named() {
                 "(uiop:define-package :app (:use :cl :lib) (:import-from \"LIB\" #:f) (:local-nicknames (:o :lib) (:lib2 :l)) (:export #:lib))\n\
                  (in-package :app)\n\
                  (list (lib:f 'LIB::g) #'lib:f l:f (find-package :lib) (find-package lib) (find-package 'lib) (intern \"X\" \"LIB\")\n\
-                 :lib \"LIB\" \"lib\" lib #\\l #+lib (lib:f) (uiop:symbol-call '#:lib :f) `(lib:f ,lib::g)) ; lib:f",
+                 :lib \"LIB\" \"lib\" lib #\\l #+lib (lib:f) #-(or lib::x x) 1 (uiop:symbol-call '#:lib :f) `(lib:f ,lib::g)\n\
+                 (loop for s being each external-symbol in :lib collect s)) ; lib:f",
             ),
             ("c.asd", "(defsystem :lib :depends-on (:lib) :perform (test-op (o c) (symbol-call :lib :run)))"),
         ],
@@ -33,7 +34,8 @@ fn a_package_is_renamed_wherever_it_is_named() {
             (uiop:define-package :app (:use :cl :library) (:import-from "LIBRARY" #:f) (:local-nicknames (:o :library) (:lib2 :l)) (:export #:lib))
             (in-package :app)
             (list (library:f 'LIBRARY::g) #'library:f l:f (find-package :library) (find-package lib) (find-package 'library) (intern "X" "LIBRARY")
-            :?library "?LIBRARY" "lib" lib #\l #+lib (library:f) (uiop:symbol-call '#:library :f) `(library:f ,library::g)) ; lib:f
+            :?library "?LIBRARY" "lib" lib #\l #+lib (library:f) #-(or library::x x) 1 (uiop:symbol-call '#:library :f) `(library:f ,library::g)
+            (loop for s being each external-symbol in :library collect s)) ; lib:f
             (defsystem :lib :depends-on (:lib) :perform (test-op (o c) (symbol-call :library :run)))
         "#]],
     );
