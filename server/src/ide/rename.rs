@@ -146,4 +146,5 @@ pub async fn rename<B: Backend>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;

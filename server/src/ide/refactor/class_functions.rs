@@ -67,7 +67,7 @@ impl<'a> Class<'a> {
 }
 
 /// The name of a slot.
-fn slot_name<'a>(slot: &'a Node) -> Option<&'a Node> {
+fn slot_name(slot: &Node) -> Option<&Node> {
     if slot.is_list() { slot.children.first() } else { Some(slot).filter(|slot| slot.is_plain()) }
 }
 
