@@ -132,8 +132,8 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
         }));
     }
     let mut known = HashMap::new();
-    // Lists to be selected, conditionals and bindings, names of variables, heads of lists, and names
-    // of classes and methods.
+    // Lists to be selected, conditionals and bindings, names of variables, heads of lists, and
+    // names of classes and methods.
     let mut places: [Vec<(usize, Span)>; 5] = Default::default();
     let mut documents = Vec::new();
     for file in &files {

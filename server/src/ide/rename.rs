@@ -1,5 +1,5 @@
-//! Renaming: of local names exactly, proved by their expansions; of global names and packages in the
-//! files of the workspace. Returns the changes, or the reason why there are none.
+//! Renaming: of local names exactly, proved by their expansions; of global names and packages in
+//! the files of the workspace. Returns the changes, or the reason why there are none.
 
 mod derived;
 mod files;
