@@ -1,7 +1,7 @@
 //! Renaming of packages, of their nicknames, and of local nicknames: in package definitions, in
 //! `in-package`, in prefixes, and where the standard's functions take a package; in all files of
-//! the workspace, loaded or not. Other strings and symbols of that name are changes that a person must
-//! decide.
+//! the workspace, loaded or not. Other strings and symbols of that name are changes that a person
+//! must decide.
 
 mod designators;
 

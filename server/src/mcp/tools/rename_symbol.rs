@@ -311,6 +311,23 @@ mod tests {
     use crate::text::Span;
 
     #[test]
+    fn a_name_is_found_behind_its_package() {
+        for (text, symbol, name) in [
+            ("(defun lib:f () 1)", "lib:f", "f"),
+            ("(defun (setf lib:f) (v) v)", "(setf lib:f)", "f"),
+            ("(defun f () 1)", "f", "f"),
+            ("(print (lib::f 1))", "lib::f", "f"),
+            ("(defpackage #:lib)", "lib", "lib"),
+        ] {
+            let document = Document::new(text, 0);
+            let (path, new_name) = ("a.lisp".into(), "new".into());
+            let input = Input { path, symbol: symbol.into(), new_name, line: None, unsure: None, dry_run: None };
+            let at = offset(&document, &input).unwrap_or_default();
+            assert_eq!(rename::named(&document, at).map(|named| named.name), Ok(name.into()), "{text}");
+        }
+    }
+
+    #[test]
     fn changes_of_a_file_are_one_edit_and_shown_by_lines() {
         let change = |start, end, by: &str| Change { span: Span { start, end }, by: by.into(), unsure: None };
         let file = FileChanges {
