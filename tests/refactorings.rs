@@ -6,6 +6,11 @@
 
 #![allow(clippy::print_stdout, reason = "the figures are for a person")]
 
+#[path = "refactorings/imports.rs"]
+mod imports;
+#[path = "rename/packages.rs"]
+mod packages;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +37,7 @@ use consort_tests::registry::{LIBRARIES, libraries};
 use serde_json::json;
 
 /// The macros of the systems, as the image would know them: the arguments before their bodies.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 struct Macros(Arc<HashMap<String, Option<usize>>>);
 
 impl Backend for Macros {
@@ -127,8 +132,9 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
         }));
     }
     let mut known = HashMap::new();
-    // Lists to be selected, conditionals and bindings, names of variables, and heads of lists.
-    let mut places: [Vec<(usize, Span)>; 4] = Default::default();
+    // Lists to be selected, conditionals and bindings, names of variables, heads of lists, and
+    // names of classes and methods.
+    let mut places: [Vec<(usize, Span)>; 5] = Default::default();
     let mut documents = Vec::new();
     for file in &files {
         let text = decode(std::fs::read(file)?);
@@ -150,6 +156,7 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
                     let lists = bindings.iter().filter(|one| tree.node(**one).kind == Kind::List);
                     places[2].extend(lists.map(|one| cursor(tree.node(*one).start + 1)));
                 }
+                Some("defclass" | "defstruct" | "defmethod") => places[4].push(cursor(node.start + 1)),
                 _ => {}
             }
         }
@@ -202,7 +209,7 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
             // The text before and behind the form is as it was.
             let all = document.text().len_chars();
             let first = changes.iter().map(|(span, _)| span.start).min().unwrap_or(0).min(form.start);
-            let behind = all - form.end;
+            let behind = all - changes.iter().map(|(span, _)| span.end).max().unwrap_or(0).max(form.end);
             let text: Vec<char> = new.chars().collect();
             let (old, new): (String, String) = (
                 document.text().slice(form.start..form.end).to_string(),

@@ -4,6 +4,8 @@
 //! A comment `consort: ignore` on the line of a finding, or on the line above, silences all rules
 //! there; with names of rules behind it, only those.
 
+mod cases;
+
 use super::index::Snapshot;
 use super::refactor::names::{first_other, read_otherwise};
 use super::refactor::{Evaluated, OwnMacros};
@@ -29,11 +31,14 @@ struct Rule {
     judge: fn(&Form, &Node) -> Vec<(Span, String)>,
 }
 
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 7] = [
     Rule { name: "eq-literal", code: "lint-eq-literal", judge: eq_literal },
     Rule { name: "unused-string", code: "lint-unused-string", judge: unused_string },
     Rule { name: "boolean-if", code: "lint-boolean-if", judge: boolean_if },
     Rule { name: "negated-when", code: "lint-negated-when", judge: negated_when },
+    Rule { name: "quoted-key", code: "lint-quoted-key", judge: cases::quoted_key },
+    Rule { name: "nil-key", code: "lint-nil-key", judge: cases::nil_key },
+    Rule { name: "missing-otherwise", code: "lint-missing-otherwise", judge: cases::missing_otherwise },
 ];
 
 /// Returns true if a rule has this name, or it is `all`; a `-` before it takes it away.
@@ -268,12 +273,16 @@ mod tests {
                 "5 lint-boolean-if if",
                 "6 lint-negated-when when",
                 "6 lint-negated-when unless",
+                "13 lint-missing-otherwise case",
                 "15 lint-unused-string \"lost\"",
                 "15 lint-eq-literal eq",
             ]
         );
         assert_eq!(found(text, &[]), Vec::<String>::new());
-        assert_eq!(found(text, &["all", "-eq-literal", "-unused-string", "-negated-when"]).len(), 2);
+        assert_eq!(
+            found(text, &["all", "-eq-literal", "-unused-string", "-negated-when", "-missing-otherwise"]).len(),
+            2
+        );
     }
 
     fn snapshot(files: &[(&str, &str)]) -> Snapshot {
@@ -314,6 +323,33 @@ mod tests {
         ] {
             assert_eq!(codes(quotes, text).len(), 0, "{text}");
         }
+    }
+
+    #[test]
+    fn clauses_of_case_are_looked_into() {
+        let text = r#"(defun f (x)
+  (case x ('a 1) ('(b c) 2) ((d) 3) (t 4))
+  (ecase x (nil 1) ((nil) 2) ('a 3))
+  (case x (a 1))
+  (typecase x (nil 1) (symbol 2))
+  (etypecase x (symbol 2))
+  (case x (a 1) (otherwise 2))
+  (case x)
+  (case x (a 1) #+sbcl (t 2))
+  '(case x ('a 1))
+  (case x (T 1)))
+"#;
+        assert_eq!(
+            found(text, &["quoted-key", "nil-key", "missing-otherwise"]),
+            [
+                "2 lint-quoted-key 'a",
+                "2 lint-quoted-key '(b c)",
+                "3 lint-nil-key nil",
+                "3 lint-quoted-key 'a",
+                "4 lint-missing-otherwise case",
+                "5 lint-missing-otherwise typecase",
+            ]
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! that no comment is lost; `proof` has the changed text compiled in a copy of the image.
 
 mod bindings;
+mod class_functions;
 mod conditionals;
 mod effects;
 mod evaluated;
@@ -12,6 +13,7 @@ mod exports;
 mod extract_function;
 mod extract_variable;
 mod finish;
+mod generic_function;
 mod inline;
 mod inline_function;
 mod local_functions;
@@ -22,6 +24,7 @@ mod place;
 mod prefix;
 pub mod proof;
 mod site;
+mod unused_imports;
 
 use std::collections::{HashMap, HashSet};
 
@@ -101,6 +104,7 @@ fn planned(site: &Site) -> Vec<Planned> {
     all.extend(exports::plan(site));
     all.extend(package_order::plan(site));
     all.extend(prefix::plan(site));
+    all.extend(unused_imports::plan(site));
     all
 }
 
@@ -114,6 +118,8 @@ fn of_code(site: &Site) -> Vec<Planned> {
     all.extend(local_functions::plan(site));
     all.extend(conditionals::plan(site));
     all.extend(bindings::plan(site));
+    all.extend(class_functions::plan(site));
+    all.extend(generic_function::plan(site));
     if let Some(why) = &site.names.unlike {
         all.iter_mut().for_each(|one| one.result = Err(why.clone()));
     }
@@ -184,6 +190,9 @@ struct Request {
     texts: Vec<(String, Document)>,
     /// Files that no editor has open, and that define the function called at the selection.
     closed: Vec<Document>,
+    index: Snapshot,
+    /// The texts that may use what the package definition at the selection imports.
+    users: Option<Vec<Document>>,
 }
 
 impl Request {
@@ -215,6 +224,7 @@ impl Request {
         })
         .await;
         let form = form.filter(|form| form.balanced)?;
+        let users = users(cursor, &index, &form).await;
         let mut macros = Macros::default();
         for (name, body) in others_macros {
             macros.learn(&name, body);
@@ -245,7 +255,7 @@ impl Request {
                 None => {}
             }
         }
-        Some(Request { document, form, selection, macros, names, bodies, texts, closed })
+        Some(Request { document, form, selection, macros, names, bodies, texts, closed, index, users })
     }
 
     fn site(&self) -> Site<'_> {
@@ -259,6 +269,8 @@ impl Request {
             names: &self.names,
             others: &self.texts,
             closed: &self.closed,
+            index: &self.index,
+            users: self.users.as_deref(),
             newline,
         }
     }
@@ -360,8 +372,26 @@ async fn closed_definitions<B: Backend>(
     found
 }
 
+/// The texts that may use what the package definition of a form imports; `None` if they are too
+/// many, or one cannot be read.
+async fn users<B: Backend>(cursor: &Cursor<B>, index: &Snapshot, form: &Form) -> Option<Vec<Document>> {
+    let names = unused_imports::imported(form, index);
+    let mut found = Vec::new();
+    let mut texts = cursor.context.texts().await;
+    for file in index.files.iter().filter(|file| names.iter().any(|name| index.has(file, name))) {
+        if found.len() == unused_imports::FILES {
+            return None;
+        }
+        found.push(match &file.open {
+            Some(document) => document.clone(),
+            None => texts.get(&file.path).await?.document.clone(),
+        });
+    }
+    Some(found)
+}
+
 /// The macros that a text defines, for [`Evaluated`].
-pub(in crate::ide) struct OwnMacros(Macros, Names);
+pub(in crate::ide) struct OwnMacros(Macros, Names, Snapshot);
 
 impl OwnMacros {
     /// Reads all of the text.
@@ -387,7 +417,7 @@ impl OwnMacros {
         for (name, body) in Bodies::of(&Tree::of(&text, document.scan())).own() {
             macros.learn(name, body);
         }
-        OwnMacros(macros, Names::default())
+        OwnMacros(macros, Names::default(), Snapshot::default())
     }
 }
 
@@ -399,9 +429,10 @@ pub(in crate::ide) struct Evaluated<'a> {
 impl<'a> Evaluated<'a> {
     pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> Evaluated<'a> {
         let selection = Span { start: form.span.start, end: form.span.start };
-        let (macros, names, scopes) = (&macros.0, &macros.1, Scopes::of(form));
+        let (OwnMacros(macros, names, index), scopes) = (macros, Scopes::of(form));
+        let (others, closed, users, newline) = (&[], &[], None, "\n");
         Evaluated {
-            site: Site { document, form, scopes, selection, macros, names, others: &[], closed: &[], newline: "\n" },
+            site: Site { document, form, scopes, selection, macros, names, others, closed, index, users, newline },
         }
     }
 

@@ -1,10 +1,12 @@
-//! Renaming: of local names exactly, proved by their expansions; of global names in the files of
-//! the workspace. Returns the changes, or the reason why there are none.
+//! Renaming: of local names exactly, proved by their expansions; of global names and packages in
+//! the files of the workspace. Returns the changes, or the reason why there are none.
 
 mod derived;
+mod files;
 pub mod global;
 pub mod local;
 mod mentions;
+mod package;
 pub mod spelling;
 
 use std::path::PathBuf;
@@ -77,7 +79,7 @@ pub struct Renaming {
     pub old: String,
     /// The new name.
     pub new: String,
-    /// The kind of the name, for a person: `local variable`, `function`, ...
+    /// The kind of the name, for a person: `local variable`, `function`, `package`, ...
     pub kind: String,
     /// The files, in order of their paths.
     pub files: Vec<FileChanges>,
@@ -94,11 +96,19 @@ pub struct Named {
     pub name: String,
 }
 
-/// The symbol at a place that could be renamed, as a client offers it for editing.
+/// The symbol or package at a place that could be renamed, as a client offers it for editing.
 ///
 /// # Errors
 /// The reason why there is none.
 pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
+    match package::named(document, offset) {
+        Some(package) => Ok(package),
+        None => of_symbol(document, offset),
+    }
+}
+
+/// The symbol at a place, which is no name of a package.
+fn of_symbol(document: &Document, offset: usize) -> Result<Named, Refusal> {
     let Some((span, written)) = symbol_at(document, offset) else {
         return Refusal::of("There is no name here. Put the cursor on the name of a variable, function, class, ...");
     };
@@ -124,8 +134,11 @@ pub async fn rename<B: Backend>(
     expander: &impl Expander,
     options: Options,
 ) -> Result<Renaming, Refusal> {
-    let named = named(&cursor.document, cursor.offset)?;
     let new = spelling::checked(new)?;
+    if let Some(renaming) = package::rename(cursor, new, options).await? {
+        return Ok(renaming);
+    }
+    let named = of_symbol(&cursor.document, cursor.offset)?;
     if let Some(renaming) = local::rename(cursor, &named, new, expander).await? {
         return Ok(renaming);
     }
@@ -133,4 +146,5 @@ pub async fn rename<B: Backend>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;

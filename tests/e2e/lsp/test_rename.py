@@ -49,3 +49,13 @@ async def test_macros_of_the_user_tell_what_they_bind(client, workspace):
         with pytest.raises(JsonRpcException) as refused:
             await rename(client, uri, package + text, new, version)
         assert why in refused.value.message, refused.value.message
+
+
+async def test_a_package_is_renamed_by_its_prefix(client, workspace):
+    uri = workspace.uri("p.lisp")
+    text = "(defpackage :rp (:use :cl) (:export #:f))\n(in-package :rp)\n(defun f () 'rp^::f)\n(rp:f)"
+    expected = "(defpackage :new (:use :cl) (:export #:f))\n(in-package :new)\n(defun f () 'new::f)\n(new:f)"
+    assert await rename(client, uri, text, "new", 1) == expected
+    with pytest.raises(JsonRpcException) as refused:
+        await rename(client, uri, text, "cl-user", 2)
+    assert "is a package of Lisp itself" in refused.value.message

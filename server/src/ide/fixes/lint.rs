@@ -40,6 +40,23 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
             let changes = vec![head(word), replace(condition.start(), condition.end(), form.written(inner).to_owned())];
             (format!("Write {word}"), changes)
         }
+        "lint-quoted-key" => {
+            let bare = form.text(marked);
+            (format!("Write {bare}"), vec![replace(marked.start(), marked.end(), bare.to_owned())])
+        }
+        "lint-nil-key" => {
+            let key = format!("({})", form.text(marked));
+            (format!("Write {key}"), vec![replace(marked.start(), marked.end(), key)])
+        }
+        "lint-missing-otherwise" => {
+            let last = list.elements().last()?;
+            form.source.get(last.end()..list.end() - 1).filter(|rest| rest.trim().is_empty())?;
+            let clause = format!("({} {})", cased("otherwise"), cased("nil"));
+            let line = form.source.get(..last.start())?.rsplit('\n').next().unwrap_or_default();
+            let own_line = line.trim().is_empty() && form.source[..last.start()].contains('\n');
+            let before = if own_line { format!("\n{line}") } else { " ".into() };
+            (format!("Add {clause}"), vec![replace(last.end(), list.end() - 1, format!("{before}{clause}"))])
+        }
         _ => return None,
     };
     Some(Fix::new(title, changes))
@@ -59,6 +76,15 @@ mod tests {
             ("(«if» (f x)\n    t nil)", "lint-boolean-if", "(and (f x) t)"),
             ("(«if» (f x) nil\n  t)", "lint-boolean-if", "(not (f x))"),
             ("(«when» (not x) (g))", "lint-negated-when", "(unless x (g))"),
+            ("(case x («'a» 1))", "lint-quoted-key", "(case x (a 1))"),
+            ("(case x («'(a b)» 1))", "lint-quoted-key", "(case x ((a b) 1))"),
+            ("(case x («NIL» 1))", "lint-nil-key", "(case x ((NIL) 1))"),
+            ("(«case» x (a 1))", "lint-missing-otherwise", "(case x (a 1) (otherwise nil))"),
+            (
+                "(«CASE» x\n  (a 1)\n  (b 2)\n  )",
+                "lint-missing-otherwise",
+                "(CASE x\n  (a 1)\n  (b 2)\n  (OTHERWISE NIL))",
+            ),
             ("(«unless» (not x) (g))", "lint-negated-when", "(when x (g))"),
         ] {
             let (document, item) = marked(source, code);
@@ -68,6 +94,7 @@ mod tests {
             ("(«if» x ; why\n t nil)", "lint-boolean-if"),
             ("(«when» (not ; why\n x) (g))", "lint-negated-when"),
             ("(«when» (not #+a x) (g))", "lint-negated-when"),
+            ("(«case» x (a 1) ; all\n )", "lint-missing-otherwise"),
         ] {
             let (document, item) = marked(source, code);
             assert!(fix(&document, &item).is_none(), "{source}");

@@ -98,6 +98,14 @@ impl<'a> Packages<'a> {
         Packages { by_name }
     }
 
+    /// All packages, by name.
+    pub fn all(&self) -> Vec<&'a PackageText> {
+        let mut all: Vec<&PackageText> = self.by_name.values().copied().collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all.dedup_by(|one, other| one.name == other.name);
+        all
+    }
+
     /// A package by its name or nickname.
     pub fn get(&self, name: &str) -> Option<&'a PackageText> {
         self.by_name.get(name).copied()

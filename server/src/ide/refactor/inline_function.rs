@@ -214,6 +214,8 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
         names: site.names,
         others: site.others,
         closed: site.closed,
+        index: site.index,
+        users: site.users,
         newline: site.newline,
     };
     let function = parts(&own, definition, 2)?;

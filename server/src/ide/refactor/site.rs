@@ -2,6 +2,7 @@
 
 use super::Known;
 use super::names::Names;
+use crate::ide::index::Snapshot;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
@@ -76,6 +77,11 @@ pub(super) struct Site<'a> {
     pub(super) others: &'a [(String, Document)],
     /// Files that no editor has open, and that define the function called at the selection.
     pub(super) closed: &'a [Document],
+    /// The workspace's texts.
+    pub(super) index: &'a Snapshot,
+    /// The texts that may use what the package definition at the selection imports; `None`: they
+    /// are too many.
+    pub(super) users: Option<&'a [Document]>,
     /// The line break of the text.
     pub(super) newline: &'static str,
 }

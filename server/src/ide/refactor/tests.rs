@@ -1,6 +1,8 @@
+mod classes;
 mod extract;
 mod functions;
 mod hostile;
+mod imports;
 mod inline;
 mod packages;
 mod rewrite;

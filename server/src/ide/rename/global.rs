@@ -6,19 +6,16 @@
 use std::collections::HashSet;
 
 use super::derived;
+use super::files::changed_files;
 use super::mentions::{Mentions, Target};
-use super::{Change, FileChanges, Named, Options, Refusal, Renaming};
+use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
-use crate::ide::index::{FileEntry, Packages, Snapshot};
+use crate::ide::index::{Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;
 use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::names;
 use crate::text::position::line_column;
-use crate::text::stop;
-
-/// The maximum number of changes.
-const MOST: usize = 20_000;
 
 /// Renames the global name at the cursor.
 ///
@@ -72,7 +69,9 @@ pub async fn rename<B: Backend>(
         free(cursor, &index, &packages, target).await?;
     }
     let kind = targets[0].kinds.iter().min().cloned().unwrap_or_default();
-    let files = changes(cursor, &index, &packages, &targets, named, options).await?;
+    let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let mentions = Mentions { packages: &packages, targets: &targets, typed: &named.name, options };
+    let files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
     Ok(Renaming { old: named.name.clone(), new: new.to_owned(), kind, files })
 }
 
@@ -185,77 +184,6 @@ async fn free<B: Backend>(
         if package == target.home && !bound.is_empty() {
             return Refusal::of(format!("{} is already defined in the image as {}.", target.new, bound.join(", ")));
         }
-    }
-    Ok(())
-}
-
-async fn changes<B: Backend>(
-    cursor: &Cursor<B>,
-    index: &Snapshot,
-    packages: &Packages<'_>,
-    targets: &[Target],
-    named: &Named,
-    options: Options,
-) -> Result<Vec<FileChanges>, Refusal> {
-    let mut texts = cursor.context.texts().await;
-    let mut files = Vec::new();
-    let mut count = 0;
-    for file in &index.files {
-        if stop::now() {
-            return Refusal::of("It took too long and was given up. Nothing was changed.");
-        }
-        if !targets.iter().any(|target| index.has(file, &target.name)) {
-            continue;
-        }
-        let document = match &file.open {
-            Some(document) => document.clone(),
-            None => match texts.get(&file.path).await {
-                Some(text) => text.document.clone(),
-                None => return Refusal::of(format!("{} cannot be read. Nothing was changed.", file.path.display())),
-            },
-        };
-        let mentions = Mentions { packages, targets, typed: &named.name, options };
-        let found = mentions.in_document(&document, file)?;
-        if found.is_empty() {
-            continue;
-        }
-        writable(index, file).await?;
-        count += found.len();
-        if count > MOST {
-            return Refusal::of(format!("There are more than {MOST} places. Nothing was changed."));
-        }
-        files.push(FileChanges {
-            uri: if file.open.is_some() && file.path == path_of(cursor).await {
-                cursor.uri.clone()
-            } else {
-                file.uri.clone()
-            },
-            path: Some(file.path.clone()),
-            open: file.open.is_some(),
-            document,
-            changes: found,
-        });
-    }
-    Ok(files)
-}
-
-async fn path_of<B>(cursor: &Cursor<B>) -> std::path::PathBuf {
-    let path = crate::file_uri::path_of_uri(&cursor.uri).unwrap_or_default();
-    tokio::fs::canonicalize(&path).await.unwrap_or(path)
-}
-
-/// Refuses a file that may not be changed.
-async fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
-    if let Some(root) = &index.root
-        && !file.path.starts_with(root)
-    {
-        return Refusal::of(format!(
-            "{} lies outside of the workspace, and would have to change.",
-            file.path.display()
-        ));
-    }
-    if tokio::fs::metadata(&file.path).await.is_ok_and(|facts| facts.permissions().readonly()) {
-        return Refusal::of(format!("{} is read-only, and would have to change.", file.path.display()));
     }
     Ok(())
 }

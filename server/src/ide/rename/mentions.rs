@@ -264,7 +264,7 @@ impl Mentions<'_> {
     }
 
     /// Words in strings and comments.
-    fn in_prose(&self, document: &Document, all: &mut Vec<Change>) {
+    pub(super) fn in_prose(&self, document: &Document, all: &mut Vec<Change>) {
         let string = document.text().to_string();
         let tree = Tree::of(&string, document.scan());
         let constituent = |char: char| !char.is_whitespace() && !"()\"';`,.:!?".contains(char);

@@ -1,3 +1,5 @@
+mod packages;
+
 use expect_test::{Expect, expect};
 
 use super::*;

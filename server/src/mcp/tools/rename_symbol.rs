@@ -81,7 +81,7 @@ impl Tool for RenameSymbol {
     type Output = Output;
 
     const NAME: &'static str = "rename-symbol";
-    const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class or slot in all Lisp files of the workspace. \
+    const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class, slot or package in all Lisp files of the workspace. \
 One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const NEEDS_IMAGE: bool = false;
@@ -195,7 +195,8 @@ fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
     let defined =
         definitions::named(document, &key).into_iter().find(|one| one.name.start >= start && one.name.start < end);
     if let Some(one) = defined {
-        return Ok(one.name.start + usize::from(one.written.starts_with('(')) * "(setf ".len());
+        // Behind a package prefix, which would name the package; within the list of `(setf f)`.
+        return Ok(one.name.end - usize::from(one.written.starts_with('(')));
     }
     let forms = document.scan().forms().iter().filter(|form| form.span.end >= start && form.span.start < end);
     let mentions = forms.flat_map(|form| definitions::mentions(document, form.span, &key));
@@ -328,6 +329,23 @@ fn whole(file: &FileChanges) -> (std::ops::Range<usize>, String) {
 mod tests {
     use super::*;
     use crate::text::Span;
+
+    #[test]
+    fn a_name_is_found_behind_its_package() {
+        for (text, symbol, name) in [
+            ("(defun lib:f () 1)", "lib:f", "f"),
+            ("(defun (setf lib:f) (v) v)", "(setf lib:f)", "f"),
+            ("(defun f () 1)", "f", "f"),
+            ("(print (lib::f 1))", "lib::f", "f"),
+            ("(defpackage #:lib)", "lib", "lib"),
+        ] {
+            let document = Document::new(text, 0);
+            let (path, new_name) = ("a.lisp".into(), "new".into());
+            let input = Input { path, symbol: symbol.into(), new_name, line: None, unsure: None, dry_run: None };
+            let at = offset(&document, &input).unwrap_or_default();
+            assert_eq!(rename::named(&document, at).map(|named| named.name), Ok(name.into()), "{text}");
+        }
+    }
 
     #[test]
     fn changes_of_a_file_are_one_edit_and_shown_by_lines() {

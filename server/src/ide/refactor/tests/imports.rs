@@ -1,0 +1,73 @@
+//! Imports that nothing uses.
+
+use expect_test::expect;
+
+use super::*;
+
+const PACKAGE: &str = "(‸defpackage :app
+  (:use :cl)
+  (:import-from :lib #:used #:unused
+                #:string #:exported \"PREFIXED\")
+  (:import-from :lib2 #:gone1 #:gone2)
+  (:import-from :lib3 #:taken)
+  (:import-from :lib4)
+  (:shadowing-import-from :lib5 #:shadowing)
+  (:export #:exported))";
+
+#[test]
+fn imports_that_no_text_has_are_removed() {
+    let files = [
+        ("p.lisp", PACKAGE),
+        ("a.lisp", "(in-package :app)\n(defun f () (used '(gone3) :unused (find-symbol \"STRING\"))) ; unused gone1"),
+        ("b.lisp", "(in-package :other)\n(unused) (gone1) (app::prefixed)"),
+        ("c.lisp", "(defpackage :third (:import-from :app #:taken))"),
+    ];
+    expect![[r#"
+        Remove the imports that nothing uses
+        (defpackage :app
+          (:use :cl)
+          (:import-from :lib #:used
+                        #:string #:exported "PREFIXED")
+          (:import-from :lib3 #:taken)
+          (:import-from :lib4)
+          (:shadowing-import-from :lib5 #:shadowing)
+          (:export #:exported))
+    "#]]
+    .assert_eq(&after(&files, "clean-imports", &Finds(Some(&[]))));
+}
+
+#[test]
+fn an_import_that_may_be_used_stays() {
+    let one = "(‸defpackage :app (:use :cl) (:import-from :lib #:f))";
+    for other in [
+        "(in-package :app)\n(f)",
+        "(in-package :app)\n#+nil (f)",
+        "(f)",
+        "(in-package :app)\n'(x . F)",
+        "(in-package :app)\n`(,@f)",
+        "(in-package :other)\n(app::f)",
+        "(in-package :other)\n(intern \"F\" :app)",
+        "(in-package :other)\n(import-it '#:f)",
+    ] {
+        let found = after(&[("p.lisp", one), ("a.lisp", other)], "clean-imports", &Finds(Some(&[])));
+        assert!(found.starts_with("not offered"), "{other}: {found}");
+    }
+    // In a system whose files are packages, the clause is what loads the other file.
+    check(
+        "(‸defpackage :app/a\n  (:import-from :lib #:f))",
+        "clean-imports",
+        expect![[r#"
+        Remove the imports that nothing uses
+        (defpackage :app/a
+          (:import-from :lib))
+    "#]],
+    );
+    check(
+        "(‸defpackage :a\n  ;; for g\n  (:import-from :lib #:f))",
+        "clean-imports",
+        expect![[r#"
+        Remove the imports that nothing uses
+        refused: the comment ;; for g would be lost: move it first
+    "#]],
+    );
+}

@@ -1,0 +1,132 @@
+//! The imports of a package definition that no text of the package has, removed.
+
+use std::collections::HashSet;
+
+use super::site::{Edit, Site};
+use super::{Group, Planned};
+use crate::ide::index::{PackageText, Packages, Snapshot, designated};
+use crate::text::datum::{Form, Node};
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::names;
+use crate::text::toplevel::TopForm;
+use crate::text::tree::{Kind, Tree};
+
+/// The maximum number of files that are read.
+pub(super) const FILES: usize = 200;
+
+/// The names that a package definition imports; none if the form is no such definition.
+pub(super) fn imported(form: &Form, index: &Snapshot) -> Vec<String> {
+    let packages = index.packages();
+    let package = form.nodes.first().and_then(|list| defined(form, list, &packages));
+    package.map(|package| package.imports.keys().cloned().collect()).unwrap_or_default()
+}
+
+fn defined<'a>(form: &Form, list: &Node, packages: &Packages<'a>) -> Option<&'a PackageText> {
+    let operator = form.operator(list)?;
+    let defines = matches!(operator.as_str(), "defpackage" | "define-package");
+    let name = list.children.get(1).filter(|_| defines).and_then(|name| designated(form, name))?;
+    packages.get(&name)
+}
+
+pub(super) fn plan(site: &Site) -> Option<Planned> {
+    let chain = site.nearest(&["defpackage", "define-package"])?;
+    let list = *chain.last()?;
+    let packages = site.index.packages();
+    let package = defined(site.form, list, &packages)?;
+    if package.imports.is_empty() {
+        return None;
+    }
+    let result = match site.users {
+        None => Err(format!("more than {FILES} files, or one that cannot be read, may use its imports")),
+        Some(_) if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
+        Some(users) => {
+            let mut used = HashSet::new();
+            users.iter().for_each(|user| used_in(user, package, &packages, &mut used));
+            let edits = removed(site, list, package, &packages, &used);
+            if edits.is_empty() {
+                return None;
+            }
+            Ok(edits)
+        }
+    };
+    Some(Planned::new("clean-imports", Group::Rewrite, "Remove the imports that nothing uses", result))
+}
+
+/// Adds the names that a text has in a package, or with its prefix, to the used ones.
+fn used_in(document: &Document, package: &PackageText, packages: &Packages, used: &mut HashSet<String>) {
+    let text = document.text().to_string();
+    let tree = Tree::of(&text, document.scan());
+    let mut ids = tree.ids().skip(1).peekable();
+    for top in document.scan().forms() {
+        let here = package_at(document, top.span.start).map(|here| packages.named(&here, ""));
+        // The text may be loaded in any package.
+        let inside = here.as_ref().is_none_or(|here| *here == package.name);
+        let defines = defines_package(document, top, packages);
+        while let Some(id) = ids.next_if(|id| tree.node(*id).start < top.bytes.end) {
+            let written = tree.text_of(id);
+            match tree.node(id).kind {
+                _ if defines => {}
+                Kind::String => {
+                    let inner = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+                    used.extend(inner.map(str::to_owned));
+                }
+                Kind::Atom => {
+                    let Some(symbol) = names::symbol(written) else { continue };
+                    let is_it = match symbol.package.as_deref() {
+                        None => inside || written.starts_with("#:"),
+                        Some(prefix) => packages.named(prefix, here.as_deref().unwrap_or_default()) == package.name,
+                    };
+                    used.extend(is_it.then_some(symbol.name));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns true for a form that defines a package of the texts.
+fn defines_package(document: &Document, top: &TopForm, packages: &Packages) -> bool {
+    let start: String = document.text().slice(top.span.start..top.span.end).chars().take(40).collect();
+    start.to_ascii_lowercase().contains("package") && {
+        let form = Form::of(document, top.span);
+        form.nodes.first().is_some_and(|list| defined(&form, list, packages).is_some())
+    }
+}
+
+/// The edits that remove the names from `:import-from` clauses, and clauses without any name left.
+fn removed(site: &Site, list: &Node, package: &PackageText, packages: &Packages, used: &HashSet<String>) -> Vec<Edit> {
+    let passed_on = |name: &String| {
+        package.exports.contains(name)
+            || !package.reexports.is_empty()
+            || packages.all().iter().any(|other| {
+                other.imports.get(name).is_some_and(|from| packages.named(from, &other.name) == package.name)
+            })
+    };
+    let mut edits = Vec::new();
+    let mut before = list.start();
+    for option in list.children.iter() {
+        let behind = std::mem::replace(&mut before, option.end());
+        let clause = option.is_list()
+            && option.children.first().and_then(|head| site.form.name(head)).as_deref() == Some(":import-from")
+            && option.children.iter().all(|child| !child.guarded);
+        let names = option.children.get(2..).unwrap_or_default();
+        if !clause || names.is_empty() {
+            continue;
+        }
+        let unused =
+            |node: &&Node| designated(site.form, node).is_some_and(|name| !used.contains(&name) && !passed_on(&name));
+        let gone: Vec<&Node> = names.iter().filter(unused).collect();
+        // The clause alone has the other file loaded in systems whose files are packages.
+        if gone.len() == names.len() && !package.name.contains('/') {
+            edits.push(site.edit(behind, option.end(), ""));
+            continue;
+        }
+        for node in gone {
+            let at = option.children.iter().position(|child| std::ptr::eq(child, node)).unwrap_or_default();
+            let from = option.children.get(at.wrapping_sub(1)).map_or(node.start(), Node::end);
+            edits.push(site.edit(from, node.end(), ""));
+        }
+    }
+    edits
+}

@@ -1,0 +1,82 @@
+//! The files in which a renaming changes something: open ones as they are, others from the disk.
+
+use super::{Change, FileChanges, Refusal};
+use crate::ide::context::{Backend, Cursor};
+use crate::ide::index::{FileEntry, Snapshot};
+use crate::text::document::Document;
+use crate::text::stop;
+
+/// The maximum number of changes.
+const MOST: usize = 20_000;
+
+/// The changes that `find` makes of the files that may mention one of these names.
+///
+/// # Errors
+/// A file cannot be read or written, or `find` refuses.
+pub(super) async fn changed_files<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    names: &[&str],
+    find: impl Fn(&Document, &FileEntry) -> Result<Vec<Change>, Refusal>,
+) -> Result<Vec<FileChanges>, Refusal> {
+    let mut texts = cursor.context.texts().await;
+    let mut files = Vec::new();
+    let mut count = 0;
+    for file in &index.files {
+        if stop::now() {
+            return Refusal::of("It took too long and was given up. Nothing was changed.");
+        }
+        if !names.iter().any(|name| index.has(file, name)) {
+            continue;
+        }
+        let document = match &file.open {
+            Some(document) => document.clone(),
+            None => match texts.get(&file.path).await {
+                Some(text) => text.document.clone(),
+                None => return Refusal::of(format!("{} cannot be read. Nothing was changed.", file.path.display())),
+            },
+        };
+        let found = find(&document, file)?;
+        if found.is_empty() {
+            continue;
+        }
+        writable(index, file).await?;
+        count += found.len();
+        if count > MOST {
+            return Refusal::of(format!("There are more than {MOST} places. Nothing was changed."));
+        }
+        files.push(FileChanges {
+            uri: if file.open.is_some() && file.path == path_of(cursor).await {
+                cursor.uri.clone()
+            } else {
+                file.uri.clone()
+            },
+            path: Some(file.path.clone()),
+            open: file.open.is_some(),
+            document,
+            changes: found,
+        });
+    }
+    Ok(files)
+}
+
+async fn path_of<B>(cursor: &Cursor<B>) -> std::path::PathBuf {
+    let path = crate::file_uri::path_of_uri(&cursor.uri).unwrap_or_default();
+    tokio::fs::canonicalize(&path).await.unwrap_or(path)
+}
+
+/// Refuses a file that may not be changed.
+async fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
+    if let Some(root) = &index.root
+        && !file.path.starts_with(root)
+    {
+        return Refusal::of(format!(
+            "{} lies outside of the workspace, and would have to change.",
+            file.path.display()
+        ));
+    }
+    if tokio::fs::metadata(&file.path).await.is_ok_and(|facts| facts.permissions().readonly()) {
+        return Refusal::of(format!("{} is read-only, and would have to change.", file.path.display()));
+    }
+    Ok(())
+}

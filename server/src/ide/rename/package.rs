@@ -1,0 +1,208 @@
+//! Renaming of packages, of their nicknames, and of local nicknames: in package definitions, in
+//! `in-package`, in prefixes, and where the standard's functions take a package; in all files of
+//! the workspace, loaded or not. Other strings and symbols of that name are changes that a person
+//! must decide.
+
+mod designators;
+
+use std::collections::HashSet;
+
+use self::designators::{Mention, Role};
+use super::files::changed_files;
+use super::mentions::{Mentions, Target};
+use super::spelling::respelled;
+use super::{Change, Named, Options, Refusal, Renaming};
+use crate::ide::context::{Backend, Cursor};
+use crate::ide::index::{Packages, Snapshot};
+use crate::text::datum::Form;
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::{names, stop};
+
+/// Packages of every Lisp, whose names are taken.
+const STANDARD: [&str; 5] = ["COMMON-LISP", "CL", "KEYWORD", "COMMON-LISP-USER", "CL-USER"];
+/// The package in force where a text names none.
+const USER: &str = "COMMON-LISP-USER";
+
+/// A name of a package that gets a new one.
+struct Renamed<'a> {
+    /// As the reader has it.
+    old: &'a str,
+    /// As it is written where it was renamed.
+    typed: &'a str,
+    new: &'a str,
+    /// The package that alone knows a local nickname.
+    owner: Option<String>,
+}
+
+/// The mention of a package's name at a place.
+fn mention_at(document: &Document, offset: usize) -> Option<Mention> {
+    let form = Form::at(document, offset)?;
+    let found = designators::all(&form);
+    found.into_iter().find(|one| one.role != Role::Data && one.whole.start <= offset && offset <= one.span.end)
+}
+
+/// The name of a package at a place, as a client offers it for editing.
+pub(super) fn named(document: &Document, offset: usize) -> Option<Named> {
+    let found = mention_at(document, offset)?;
+    Some(Named { span: found.span, name: found.written.clone(), written: found.written })
+}
+
+/// Renames the package whose name is at the cursor; `None` if none is.
+///
+/// # Errors
+/// The reason why it is not renamed.
+pub(super) async fn rename<B: Backend>(
+    cursor: &Cursor<B>,
+    new: &str,
+    options: Options,
+) -> Result<Option<Renaming>, Refusal> {
+    let Some(found) = mention_at(&cursor.document, cursor.offset) else { return Ok(None) };
+    let index = cursor.context.texts_index().await;
+    if index.cut {
+        return Refusal::of(
+            "The workspace has more Lisp files than are indexed, so that not all mentions can be found.",
+        );
+    }
+    let packages = index.packages();
+    let old = found.meant.clone();
+    let here = cursor.package().unwrap_or_else(|| USER.into());
+    let owner = match (&found.role, &found.within) {
+        (Role::Local, Some(within)) => Some(within.clone()),
+        (_, None) => packages.get(&here).filter(|here| here.local.contains_key(&old)).map(|here| here.name.clone()),
+        _ => None,
+    };
+    let kind = match (&owner, packages.get(&old)) {
+        (Some(_), _) => "local nickname",
+        (None, Some(package)) if package.name == old => "package",
+        (None, Some(_)) => "nickname",
+        (None, None) => {
+            return Refusal::of(format!(
+                "{} is no package that a Lisp file of the workspace defines, so it cannot be renamed.",
+                found.written
+            ));
+        }
+    };
+    if kind == "package" {
+        free_of_file(&index, &old)?;
+    }
+    free(cursor, &packages, &old, new, owner.as_deref())?;
+    let typed = if found.string { found.written.to_lowercase() } else { found.written.clone() };
+    let renamed = Renamed { old: &old, typed: &typed, new, owner };
+    let target =
+        Target { home: String::new(), name: old.clone(), new: new.to_owned(), kinds: HashSet::new(), guess: None };
+    let targets = [target];
+    let prose = Mentions { packages: &packages, targets: &targets, typed: &typed, options };
+    let files = changed_files(cursor, &index, &[&old], |document, file| {
+        let mut changes = renamed.in_document(document, &packages)?;
+        let sure = changes.iter().any(|change| change.unsure.is_none());
+        if kind == "package" && !sure && file.packages.iter().any(|one| one.name == old) {
+            return Refusal::of(format!("The definition in {} is not understood.", file.path.display()));
+        }
+        if options.texts && renamed.owner.is_none() {
+            prose.in_prose(document, &mut changes);
+        }
+        Ok(changes)
+    })
+    .await?;
+    Ok(Some(Renaming { old: found.written, new: new.to_owned(), kind: kind.into(), files }))
+}
+
+/// Refuses a package whose name ASDF makes a file name of: `system/directory/file`.
+fn free_of_file(index: &Snapshot, name: &str) -> Result<(), Refusal> {
+    let Some((_, rest)) = name.split_once('/') else { return Ok(()) };
+    let rest = rest.to_lowercase();
+    let defines =
+        |file: &&std::sync::Arc<crate::ide::index::FileEntry>| file.packages.iter().any(|one| one.name == name);
+    match index.files.iter().filter(defines).find(|file| file.path.with_extension("").ends_with(&rest)) {
+        Some(file) => Refusal::of(format!(
+            "{} is found by its package's name ({}), as in package-inferred systems: it would not be found any more.",
+            file.path.display(),
+            name.to_lowercase()
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a new name that a package has already.
+fn free<B: Backend>(
+    cursor: &Cursor<B>,
+    packages: &Packages<'_>,
+    old: &str,
+    new: &str,
+    owner: Option<&str>,
+) -> Result<(), Refusal> {
+    let name = names::symbol(new).map(|symbol| symbol.name).unwrap_or_default();
+    if name == old {
+        return Refusal::of(format!("{new} is its name already."));
+    }
+    if STANDARD.contains(&name.as_str()) || name.starts_with("SB-") {
+        return Refusal::of(format!("{new} is a package of Lisp itself."));
+    }
+    if let Some(other) = packages.get(&name) {
+        return Refusal::of(format!("A file of the workspace defines a package {new} already: {}.", other.name));
+    }
+    let mut knowing = packages.all().into_iter().filter(|one| one.local.contains_key(&name));
+    let clash = match owner {
+        Some(owner) => knowing.find(|one| one.name == owner),
+        None => knowing.next(),
+    };
+    if let Some(other) = clash {
+        return Refusal::of(format!("The package {} calls another one {new} already.", other.name));
+    }
+    match cursor.context.names().0.package(&name, None) {
+        Some(_) => Refusal::of(format!("The image has a package {new} already.")),
+        None => Ok(()),
+    }
+}
+
+impl Renamed<'_> {
+    /// The changes of a text, in order.
+    fn in_document(&self, document: &Document, packages: &Packages<'_>) -> Result<Vec<Change>, Refusal> {
+        let wanted = self.old.to_lowercase();
+        let mut all = Vec::new();
+        for top in document.scan().forms() {
+            if stop::now() {
+                return Refusal::of("It took too long and was given up. Nothing was changed.");
+            }
+            let raw = document.text().slice(top.span.start..top.span.end).to_string();
+            if !raw.to_lowercase().contains(&wanted) {
+                continue;
+            }
+            let form = Form::of(document, top.span);
+            let here = package_at(document, top.span.start).unwrap_or_else(|| USER.into());
+            let here = packages.get(&here);
+            let local = here.is_some_and(|here| here.local.contains_key(self.old));
+            let owns = here.is_some_and(|here| self.owner.as_deref() == Some(here.name.as_str()));
+            for one in designators::all(&form) {
+                if one.meant != self.old {
+                    continue;
+                }
+                let is_it = match (&self.owner, &one.role, &one.within) {
+                    (Some(owner), Role::Local, Some(within)) => owner == within,
+                    (Some(_), Role::Prefix | Role::Package, None) => owns,
+                    (None, Role::Prefix | Role::Package, within) => within.is_some() || !local,
+                    (None, Role::Data, _) => true,
+                    _ => false,
+                };
+                if is_it {
+                    all.push(self.change(&one));
+                }
+            }
+        }
+        all.sort_by_key(|change| change.span);
+        Ok(all)
+    }
+
+    fn change(&self, one: &Mention) -> Change {
+        let by = match one.string {
+            true => {
+                let name = names::symbol(self.new).map(|symbol| symbol.name).unwrap_or_default();
+                name.replace('\\', "\\\\").replace('"', "\\\"")
+            }
+            false => respelled(&one.written, self.typed, self.new),
+        };
+        let unsure = (one.role == Role::Data).then(|| "It may be data, or the name of something else.".into());
+        Change { span: one.span, by, unsure }
+    }
+}
