@@ -44,11 +44,11 @@ pub struct Difference {
 /// differs. `path`: the file; `None` for a text without one.
 pub async fn of<B: Backend>(backend: &B, document: Document, path: Option<PathBuf>) -> Vec<Difference> {
     let text = document.text().to_string();
-    let texts = tokio::task::spawn_blocking(move || {
-        let real = path.map(|path| path.canonicalize().unwrap_or(path));
-        (made::definitions(&text), real)
-    });
-    let Ok((defined, real)) = texts.await else { return Vec::new() };
+    let Ok(defined) = tokio::task::spawn_blocking(move || made::definitions(&text)).await else { return Vec::new() };
+    let real = match path {
+        Some(path) => Some(tokio::fs::canonicalize(&path).await.unwrap_or(path)),
+        None => None,
+    };
     let mut states: Vec<(Definition, Option<State>)> = Vec::new();
     let mut has_text = false;
     for defined in defined.chunks(ASK) {

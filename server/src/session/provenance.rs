@@ -239,7 +239,7 @@ impl ProvenanceStore {
         let at = timestamp(SystemTime::now());
         let file = making.origin.as_ref().map(|origin| origin.file.clone()).or_else(|| making.file.clone());
         let real = match file.clone() {
-            Some(file) => compute_all(move || file.canonicalize().ok()).await,
+            Some(file) => tokio::fs::canonicalize(file).await.ok(),
             None => None,
         };
         for found in found.chunks(ASK) {
