@@ -98,6 +98,9 @@ pub struct CheckConfig {
     /// `check.chain`: edits of a text are answered by processes that are kept for it. Default
     /// `off`. A workspace may disable it, and not enable it.
     pub chain: Chains,
+    /// `check.workspace`: the workspace's files that are not open are checked in the background.
+    /// Default false.
+    pub workspace: bool,
     /// `check.shadow_mb`: the memory of all such processes together. Default 256 MB.
     pub shadow: u64,
 }
@@ -204,6 +207,7 @@ impl Default for Config {
                 unreachable: false,
                 confine: true,
                 chain: Chains::Off,
+                workspace: false,
                 shadow: 256 << 20,
             },
             approval: ApprovalConfig::default(),

@@ -29,6 +29,7 @@ mod part;
 mod people_definitions;
 mod plan;
 mod provenance;
+mod recent_names;
 pub mod recompile;
 mod record;
 pub mod recordings;
@@ -46,6 +47,7 @@ mod timestamp;
 pub mod trust;
 mod trust_prompt;
 mod types;
+mod workspace_checks;
 mod workspace_systems;
 
 use std::path::{Path, PathBuf};
@@ -58,6 +60,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::checker::Checker;
 use crate::config::{Config, Source};
 pub use crate::file_uri::{path_of_uri, uri_of_path};
+pub use crate::ide::index::digest_of;
 use crate::image::Image;
 use crate::image::api::Operation;
 use crate::model::check::CheckReport;
@@ -87,6 +90,8 @@ pub use types::{
     ChainStatus, CheckRequest, CheckSystemRequest, EvalRequest, Feedback, Level, LoadRequest, OpenDocument, Snapshot,
     Status, SystemReport,
 };
+use workspace_checks::WorkspaceChecks;
+pub use workspace_checks::{FoundInFile, Pass, Step};
 
 /// A handle on the workspace's session. Clones share the session.
 #[derive(Debug, Clone)]
@@ -112,6 +117,7 @@ struct Inner {
     names: names::Names,
     /// True while editors of a killed host have not opened their documents again.
     reopening: watch::Sender<bool>,
+    workspace_checks: WorkspaceChecks,
 }
 
 impl Session {
@@ -128,9 +134,10 @@ impl Session {
         let (names, folders) = (names::Names::new(image.clone()), folders::Folders::default());
         let record = (log.clone(), provenance.clone(), contexts.clone(), names.clone(), folders.clone());
         let checker = Checker::new(&image);
-        let index = crate::ide::index::Store::default();
+        let (index, workspace_checks) = (crate::ide::index::Store::default(), WorkspaceChecks::default());
         let copies = (image.clone(), checker.clone());
-        let actor = actor::Actor::new(config, workspace.clone(), copies, sender.downgrade(), record, index.clone());
+        let of_texts = (index.clone(), workspace_checks.clone());
+        let actor = actor::Actor::new(config, workspace.clone(), copies, sender.downgrade(), record, of_texts);
         tokio::spawn(actor.run(receiver, events));
         Session {
             inner: Arc::new(Inner {
@@ -146,6 +153,7 @@ impl Session {
                 index,
                 names,
                 reopening: watch::Sender::new(false),
+                workspace_checks,
             }),
             directory: None,
         }

@@ -18,6 +18,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("session/provenance.rs", 1, "`compute_all`"),
     ("session/source_files.rs", 5, "`real_path` and the readers, of `spawn_blocking`"),
     ("session/sources.rs", 2, "`Sources` says that it blocks"),
+    ("session/workspace_checks/pass.rs", 1, "`real` says that it blocks"),
 ];
 
 /// The number of times that the source `text` resolves a path on the thread that it runs on.

@@ -3,16 +3,18 @@
 //!
 //! Ratios are what to look at; the milliseconds belong to this machine at this hour. What others
 //! reached elsewhere is what was measured of them, on another machine of two cores with the same
-//! SBCL. `consort-bench PART ...` measures only these: start, check, eval, names, text, agent,
-//! profile.
+//! SBCL. `consort-bench PART ...` measures only these: start, check, eval, stages, names, text,
+//! agent, profile, keystrokes.
 
 #![allow(clippy::print_stdout)] // it is here to print
 
 mod agent;
 mod completion;
+mod keystrokes;
 mod lisp;
 mod names;
 mod report;
+mod stages;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -77,6 +79,9 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     if wanted("eval") {
         evaluations(report, place, &mut editor, &mut swank)?;
     }
+    if wanted("stages") {
+        stages::stages(report, place, &mut editor)?;
+    }
     if wanted("names") {
         names::names(report, place, &mut editor, &mut swank)?;
     }
@@ -91,7 +96,11 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
         profiles(report, &mut editor)?;
     }
     memory(report, place, "memory of the host, after all this")?;
-    editor.close()
+    editor.close()?;
+    if wanted("keystrokes") {
+        keystrokes::keystrokes(report)?;
+    }
+    Ok(())
 }
 
 /// From the start of `consort mcp`, with no host running and the core cached, to the first answer

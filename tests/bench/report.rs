@@ -67,6 +67,12 @@ impl Report {
         );
     }
 
+    /// A row of times in milliseconds, with the 99th of 100. `aims`: at most so many milliseconds.
+    pub(crate) fn spread(&self, what: &str, ours: &[f64], beside: Option<Beside<'_>>, aims: (f64, f64)) {
+        self.time(&format!("{what}, p50"), ours, beside, Aim::Time(aims.0), "");
+        self.time(&format!("{what}, p99"), &[percentile(ours, 0.99)], beside, Aim::Time(aims.1), "");
+    }
+
     /// A row of a size in bytes.
     pub(crate) fn size(&self, what: &str, bytes: f64, aim: Aim) {
         let megabytes = bytes / 1e6;
@@ -112,6 +118,14 @@ pub(crate) fn median(values: &[f64]) -> f64 {
         _ if values.len() % 2 == 1 => values[middle],
         _ => (values[middle - 1] + values[middle]) / 2.0,
     }
+}
+
+/// The value below which a share of the values is.
+fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get((share * last as f64).ceil() as usize).copied().unwrap_or(f64::NAN)
 }
 
 fn readable(milliseconds: f64) -> String {

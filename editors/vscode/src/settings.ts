@@ -4,7 +4,7 @@
 /** The keys of docs/configuration.md; a test holds both and package.json together. */
 export const SERVER_KEYS = [
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
-  'check.unreachable', 'check.confine', 'check.chain', 'check.shadow_mb', 'check.read', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code',
+  'check.unreachable', 'check.confine', 'check.chain', 'check.shadow_mb', 'check.workspace', 'check.read', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code',
   'approval.edit-file', 'approval.restart-image', 'approval.debug', 'debug.on_error', 'debug.frozen', 'lenses.tests', 'lenses.references', 'hints.parameters', 'completion.snippets', 'docs.hyperspec', 'lint.rules', 'format.indent', 'eval.timeout_s', 'eval.in_copy', 'host.linger_s',
 ] as const
 
@@ -21,7 +21,7 @@ export const FILE_ONLY = new Set([
  * are files that others can write. The server is told so (`ownSettings`), and believes no other
  * editor.
  */
-export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb)$|^eval\.timeout_s$|^debug\.frozen$|^docs\.hyperspec$/
+export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb|workspace)$|^eval\.timeout_s$|^debug\.frozen$|^docs\.hyperspec$/
 
 /** A setting, as VS Code inspects it. */
 export interface Inspected {

@@ -71,10 +71,10 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Creates the runner of jobs in copies of the image that `runtime` has.
-    pub(super) fn new(runtime: Arc<Runtime>, waits: Waits) -> Runner {
+    /// Creates the runner of jobs in copies of the image that `runtime` has, `copies` at once.
+    pub(super) fn new(runtime: Arc<Runtime>, waits: Waits, copies: usize) -> Runner {
         let forker = Forker::new(runtime);
-        Runner { warm: WarmCopies::new(forker.clone()), forker, turns: Turns::default(), waits }
+        Runner { warm: WarmCopies::new(forker.clone()), forker, turns: Turns::new(copies), waits }
     }
 
     /// Runs `check`; see [`super::Checker::check`].

@@ -135,7 +135,7 @@ impl Double {
         let directory = private.path().to_owned();
         let runtime = Runtime::new(config, directory.clone(), directory.clone(), directory, events);
         let waits = Waits { busy: Duration::from_millis(1), connect };
-        let runner = Arc::new(Runner::new(Arc::new(runtime), waits));
+        let runner = Arc::new(Runner::new(Arc::new(runtime), waits, 2));
         let (ours, theirs) = StdUnixStream::pair().unwrap();
         let link = Link::open(ours, &Handle::current(), |_| {}).unwrap();
         let ((out, out_writer), (err, err_writer)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());

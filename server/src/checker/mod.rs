@@ -48,6 +48,7 @@ use copy::{Priority, Runner, Waits};
 use frozen::Failures;
 pub use job::FileLookup;
 use recordings::Recordings;
+pub use turn::copies_at_once;
 
 /// The maker of throw-away copies of one image. Clones share their limits.
 ///
@@ -71,7 +72,7 @@ impl Checker {
     /// Creates the checker of `image`.
     pub fn new(image: &Image) -> Checker {
         let runtime = image.runtime();
-        let runner = Arc::new(Runner::new(runtime.clone(), Waits::default()));
+        let runner = Arc::new(Runner::new(runtime.clone(), Waits::default(), copies_at_once()));
         Checker {
             image: image.clone(),
             failures: Arc::new(Failures::new(runtime)),

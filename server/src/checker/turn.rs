@@ -8,8 +8,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::model::image::ImageError;
 use crate::steady::timeout;
 
-/// Copies of the image at once.
-const COPIES: usize = 2;
+/// Copies of the image at once: as many as there are processors, within these bounds.
+const COPIES: (usize, usize) = (2, 8);
 /// The time for which a check waits for its turn.
 const TURN: Duration = Duration::from_secs(60);
 
@@ -42,14 +42,18 @@ pub(super) struct Turns {
     work: Arc<Semaphore>,
 }
 
-impl Default for Turns {
-    fn default() -> Turns {
-        let permits = |count| Arc::new(Semaphore::new(count));
-        Turns { copies: permits(COPIES), reserved: permits(1), work: permits(1) }
-    }
+/// Returns the number of copies that there may be at once, beside one for the text being edited.
+pub fn copies_at_once() -> usize {
+    std::thread::available_parallelism().map_or(COPIES.0, usize::from).clamp(COPIES.0, COPIES.1)
 }
 
 impl Turns {
+    /// Creates the permits for `copies` copies at once.
+    pub(super) fn new(copies: usize) -> Turns {
+        let permits = |count| Arc::new(Semaphore::new(count));
+        Turns { copies: permits(copies), reserved: permits(1), work: permits(1) }
+    }
+
     /// Acquires a permit to use a copy.
     pub(super) async fn turn(&self, queue: Queue) -> Result<Arc<Turn>, ImageError> {
         let leave = async {

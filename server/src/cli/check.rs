@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use consort::bounded_file::{self, SOURCE_LIMIT};
 use consort::host::control::{Reply, Request, ask};
@@ -134,21 +136,21 @@ impl Run {
     /// system loaded in the copy.
     fn check_files(&mut self, place: &Place, files: &[PathBuf]) -> Result<(), Failure> {
         let mut unloaded: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        let line = ProgressLine::new();
-        for (number, file) in files.iter().enumerate() {
-            if files.len() > 1 {
-                line.show(&format!("{} of {} files, {}", number + 1, files.len(), file.display()))?;
-            }
-            let checked = self.check_file(place, file);
-            line.clear()?;
-            match checked {
-                Ok(checked) => match &checked.report.unloaded_system {
-                    Some(system) => unloaded.entry(system.clone()).or_default().push(file.clone()),
-                    None => self.done(&checked)?,
-                },
-                Err(message) => self.failures.push(format!("{}: {message}", file.display())),
-            }
-        }
+        let timeout = self.timeout;
+        in_order(
+            files,
+            |file, line| check_file(place, timeout, file, line),
+            |file, checked| {
+                match checked {
+                    Ok(checked) => match &checked.report.unloaded_system {
+                        Some(system) => unloaded.entry(system.clone()).or_default().push(file.clone()),
+                        None => self.done(&checked)?,
+                    },
+                    Err(message) => self.failures.push(format!("{}: {message}", file.display())),
+                }
+                Ok(())
+            },
+        )?;
         for (system, files) in unloaded {
             match self.check_system(place, Some(system.clone()), None, &files) {
                 Err(Failure::Cannot(message)) => self.failures.push(format!("system {system}: {message}")),
@@ -156,13 +158,6 @@ impl Run {
             }
         }
         Ok(())
-    }
-
-    fn check_file(&self, place: &Place, file: &Path) -> Result<Checked, String> {
-        let (text, path) = read(file)?;
-        let request = Request::Check { text: text.clone(), path, timeout: self.timeout };
-        let report = answer(place, &request)?;
-        Ok(Checked { name: file.display().to_string(), text: Rope::from_str(&text), report })
     }
 
     /// Checks all files of a system, or some of them.
@@ -189,7 +184,8 @@ impl Run {
             texts: Vec::new(),
             timeout: self.timeout,
         };
-        let report: SystemReport = answer(place, &Request::CheckSystem(request)).map_err(Failure::Cannot)?;
+        let report: SystemReport =
+            answer(place, &Request::CheckSystem(request), &ProgressLine::new()).map_err(Failure::Cannot)?;
         for (path, report) in report.files {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             let name = names.remove(&real).unwrap_or_else(|| shown(&real));
@@ -205,9 +201,73 @@ impl Run {
     }
 }
 
-fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request) -> Result<T, String> {
+/// Has `work` done for each item, on all processors, and `done` called with each result, in the
+/// order of the items. Several items share one line of progress, which says how far it is; of one
+/// item the line is `work`'s.
+fn in_order<T: Send>(
+    items: &[PathBuf],
+    work: impl Fn(&Path, &ProgressLine) -> T + Sync,
+    mut done: impl FnMut(&PathBuf, T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if let [item] = items {
+        return done(item, work(item, &ProgressLine::new()));
+    }
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            let (tell, work, next, over) = (tell.clone(), &work, &next, &over);
+            scope.spawn(move || {
+                let nowhere = ProgressLine::hidden();
+                while !over.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(number) else { return };
+                    if tell.send((number, work(item, &nowhere))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(tell);
+        let line = ProgressLine::new();
+        let result = each_in_order(items, &line, told, &mut done);
+        over.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Calls `done` with each result as soon as those before it have come.
+fn each_in_order<T>(
+    items: &[PathBuf],
+    line: &ProgressLine,
+    told: mpsc::Receiver<(usize, T)>,
+    done: &mut impl FnMut(&PathBuf, T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (mut early, mut due) = (BTreeMap::new(), 0);
+    line.show(&format!("0 of {} files", items.len()))?;
+    for (count, (number, result)) in told.into_iter().enumerate() {
+        early.insert(number, result);
+        while let Some(result) = early.remove(&due) {
+            line.clear()?;
+            done(&items[due], result)?;
+            due += 1;
+        }
+        line.show(&format!("{} of {} files, {}", count + 1, items.len(), items[number].display()))?;
+    }
+    line.clear()?;
+    Ok(())
+}
+
+fn check_file(place: &Place, timeout: Option<f64>, file: &Path, line: &ProgressLine) -> Result<Checked, String> {
+    let (text, path) = read(file)?;
+    let request = Request::Check { text: text.clone(), path, timeout };
+    let report = answer(place, &request, line)?;
+    Ok(Checked { name: file.display().to_string(), text: Rope::from_str(&text), report })
+}
+
+fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request, line: &ProgressLine) -> Result<T, String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).map_err(|error| error.to_string())?;
-    let line = ProgressLine::new();
     let answer = ask(connected, request, |reply, _| match reply {
         Reply::Progress { message, .. } => line.show(&message),
         _ => Ok(()),

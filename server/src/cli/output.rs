@@ -119,6 +119,11 @@ impl ProgressLine {
         }
     }
 
+    /// A line that is not shown.
+    pub(crate) fn hidden() -> ProgressLine {
+        ProgressLine { visible: false, shown: Cell::new(false) }
+    }
+
     /// Replaces the text of the line.
     pub(crate) fn show(&self, message: &str) -> io::Result<()> {
         if self.visible {

@@ -156,6 +156,13 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "check.workspace",
+        expected: "true or false",
+        default: "false",
+        workspace: FromWorkspace::NotAbove(|config| config.check.workspace.into()),
+        set: |config, value| value.as_bool().map(|on| config.check.workspace = on),
+    },
+    Key {
         name: "check.read",
         expected: "an array of absolute names of directories or files, such as [\"~/data\"]",
         default: "[]",

@@ -6,7 +6,7 @@ mod packages;
 mod search;
 mod store;
 
-pub use entry::{FileEntry, Indexed};
+pub use entry::{FileEntry, Indexed, digest_of};
 pub use packages::{PackageText, Packages, designated};
 pub use search::{Found, Limits, search};
 pub use store::Store;

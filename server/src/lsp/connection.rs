@@ -13,6 +13,7 @@ use super::negotiated::Negotiated;
 use super::progress::Bars;
 use super::tokens_delta::SentTokens;
 use super::transport::Peer;
+use super::workspace_checks::ClientChanges;
 use super::{from_proto, to_proto};
 use crate::ide::context::Cursor;
 use crate::session::calls::Calls;
@@ -32,6 +33,8 @@ pub(super) struct Connection {
     pub(super) feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force if the client has no section `consort`.
     pub(super) options: OnceLock<Value>,
+    /// What the client does that may change the findings of files that are not open.
+    pub(super) changes: ClientChanges,
     /// The semantic tokens last sent for each document.
     pub(super) tokens: SentTokens,
     /// Size limits already reported, by document and feature.
@@ -59,6 +62,7 @@ impl Connection {
             opened: Mutex::default(),
             feedback: Mutex::new(Some(feedback)),
             options: OnceLock::new(),
+            changes: ClientChanges::default(),
             tokens: SentTokens::default(),
             limits: Mutex::default(),
             follower: Mutex::default(),

@@ -36,6 +36,7 @@ mod tokens_delta;
 mod transport;
 mod trust;
 mod type_definition;
+mod workspace_checks;
 mod workspace_symbols;
 
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -1,5 +1,7 @@
 //! Pull diagnostics (LSP 3.17, "Pull Diagnostics"): the same results as published ones.
 
+use std::collections::HashMap;
+
 use lsp_types::*;
 use ropey::Rope;
 use tower_lsp::jsonrpc::Result;
@@ -7,9 +9,10 @@ use tower_lsp::jsonrpc::Result;
 use super::connection::{Connection, no_document};
 use super::from_proto;
 use super::to_proto::{self, Diagnostics};
+use super::workspace_checks;
 use crate::bounded_file;
 use crate::model::check::CheckMode;
-use crate::session::{CheckRequest, Snapshot, path_of_uri};
+use crate::session::{CheckRequest, Snapshot, path_of_uri, uri_of_path};
 
 /// Waits for the image, if the client would not learn that it can ask again.
 async fn started(connection: &Connection) {
@@ -63,7 +66,44 @@ pub(super) async fn workspace(
             WorkspaceFullDocumentDiagnosticReport { uri, version, full_document_diagnostic_report: full }.into()
         });
     }
+    items.extend(of_closed_files(connection, &previous).await);
     Ok(WorkspaceDiagnosticReport { items }.into())
+}
+
+/// The diagnostics of the workspace's files that are not open, with `check.workspace`.
+async fn of_closed_files(
+    connection: &Connection,
+    previous: &HashMap<Url, String>,
+) -> Vec<WorkspaceDocumentDiagnosticReport> {
+    let Connection { session, client, .. } = connection;
+    if !session.settings(*client).await.check.workspace {
+        return Vec::new();
+    }
+    let files = match session.check_workspace(*client, |_| {}).await {
+        Ok(pass) => pass.files,
+        Err(_) => session.workspace_findings(),
+    };
+    let mut items = Vec::new();
+    for found in files {
+        let Ok(uri) = Url::parse(&uri_of_path(&found.path)) else { continue };
+        let result_id = format!("file-{}", found.number);
+        if session.document(*client, uri.as_str()).await.is_some() {
+            continue;
+        }
+        items.push(if previous.get(&uri) == Some(&result_id) {
+            let unchanged = UnchangedDocumentDiagnosticReport { result_id };
+            let version = None;
+            WorkspaceUnchangedDocumentDiagnosticReport { uri, version, unchanged_document_diagnostic_report: unchanged }
+                .into()
+        } else {
+            // Written since: the next pass has its findings.
+            let Some(text) = workspace_checks::text_of(&found.path, found.digest).await else { continue };
+            let all = Diagnostics::new(connection.negotiated(), &uri, &text).all(found.items.clone()).await;
+            let full = FullDocumentDiagnosticReport { result_id: Some(result_id), items: all };
+            WorkspaceFullDocumentDiagnosticReport { uri, version: None, full_document_diagnostic_report: full }.into()
+        });
+    }
+    items
 }
 
 fn id(snapshot: &Snapshot) -> String {

@@ -12,7 +12,7 @@ use super::connection::{Connection, path};
 use super::notifier::Notifier;
 use super::{
     actions, capabilities, commands, feedback, formatting, from_proto, hierarchies, lenses, negotiated, pull, stopping,
-    texts, tokens,
+    texts, tokens, workspace_checks,
 };
 use crate::session::{Frontend, requests};
 
@@ -77,6 +77,7 @@ impl LanguageServer for Connection {
     async fn did_save(&self, params: DidSaveTextDocumentParams) {
         if self.opened().contains(&params.text_document.uri) {
             self.session.save(self.client, params.text_document.uri.as_str());
+            self.changes.happened();
         }
     }
 
@@ -87,6 +88,7 @@ impl LanguageServer for Connection {
             limits.retain(|(uri, _)| *uri != params.text_document.uri);
             drop(limits);
             self.session.close(self.client, params.text_document.uri.as_str());
+            self.changes.closed(params.text_document.uri);
         }
     }
 
@@ -281,6 +283,7 @@ impl LanguageServer for Connection {
             let settings = params.settings.get("consort").cloned().unwrap_or(params.settings);
             if let Some(settings) = from_proto::settings(Some(settings)) {
                 self.session.configure(self.client, settings, self.negotiated().settings);
+                self.changes.happened();
             }
         }
     }
@@ -327,6 +330,7 @@ impl Connection {
                 let stops = self.session.stops_of(self.client, Frontend::Lsp);
                 requests::handle().spawn(stopping::tell(notifier.clone(), stops));
             }
+            requests::handle().spawn(workspace_checks::follow(notifier.clone(), self.changes.clone()));
             requests::handle().spawn(feedback::tell(notifier, feedback));
         }
     }
@@ -339,6 +343,7 @@ impl Connection {
                 let settings = from_proto::settings(answer.get(0).cloned()).or_else(|| self.options.get().cloned());
                 if let Some(settings) = settings {
                     self.session.configure(self.client, settings, self.negotiated().settings);
+                    self.changes.happened();
                 }
             }
             Err(error) => tracing::warn!("the client did not tell its settings: {error}"),

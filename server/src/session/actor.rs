@@ -31,6 +31,7 @@ use super::provenance::ProvenanceStore;
 use super::requests::in_place;
 use super::thread_stops::ThreadStops;
 use super::trust_prompt::TrustState;
+use super::workspace_checks::WorkspaceChecks;
 use super::workspace_systems::RegisteredSystems;
 use super::{ClientId, ClientInfo, Feedback, Level};
 use crate::checker::Checker;
@@ -124,6 +125,7 @@ pub(super) struct Actor {
     folders: Folders,
     /// The index of the workspace's texts.
     index: crate::ide::index::Store,
+    workspace_checks: WorkspaceChecks,
 }
 
 impl Actor {
@@ -133,7 +135,7 @@ impl Actor {
         (image, checker): (Image, Checker),
         events: mpsc::WeakUnboundedSender<Event>,
         (log, provenance, contexts, names, folders): (Log, ProvenanceStore, Contexts, Names, Folders),
-        index: crate::ide::index::Store,
+        (index, workspace_checks): (crate::ide::index::Store, WorkspaceChecks),
     ) -> Actor {
         let asd = Arc::new(AsdFiles::new(workspace.clone()));
         let approvals = ApprovalState::new(&config.approval, log.clone(), events);
@@ -164,6 +166,7 @@ impl Actor {
             names,
             folders,
             index,
+            workspace_checks,
         }
     }
 

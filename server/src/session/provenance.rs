@@ -2,13 +2,14 @@
 //! and the source text. Kept in this process, not in the image: code that runs there cannot
 //! change it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::loaded_texts::{LoadedTexts, is_older};
 use super::people_definitions::PeopleDefinitions;
+use super::recent_names::RecentNames;
 use super::requests::compute_all;
 use super::timestamp::timestamp;
 use super::{ClientInfo, Frontend};
@@ -91,6 +92,7 @@ struct Table {
     packages: HashMap<String, String>,
     image: String,
     others: PeopleDefinitions,
+    recent: RecentNames,
     loaded: LoadedTexts,
 }
 
@@ -135,6 +137,17 @@ impl ProvenanceStore {
         self.table().others.sentences_since(number)
     }
 
+    /// Returns the number of changes of definitions so far.
+    pub(super) fn changes(&self) -> u64 {
+        self.table().recent.number()
+    }
+
+    /// Returns the names, without packages, whose definitions changed after that many changes;
+    /// `None`: any may have.
+    pub(super) fn changed_since(&self, changes: u64) -> Option<HashSet<String>> {
+        self.table().recent.since(changes)
+    }
+
     pub(super) fn session_ended(&self, session: &str) {
         self.table().packages.remove(session);
     }
@@ -145,6 +158,7 @@ impl ProvenanceStore {
         let mut table = self.table();
         if table.image != image {
             image.clone_into(&mut table.image);
+            table.recent.all_changed();
             table.packages.clear();
             table.loaded.clear();
             table.made.retain(|_, made| {
@@ -209,6 +223,7 @@ impl ProvenanceStore {
         let at = timestamp(SystemTime::now());
         let mut table = self.table();
         for (name, kind) in gone.iter().filter_map(|text| named(text)) {
+            table.recent.add(&name.1);
             if let Some(provenance) = table.made.get_mut(&name) {
                 provenance.retain(|made| made.kind != kind);
             }
@@ -307,6 +322,7 @@ pub(super) const LOADING: &str = "loading the system ";
 
 impl Table {
     fn add(&mut self, name: (String, String), made: Provenance) {
+        self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);
         let with = made.how.starts_with(LOADING).then(|| made.how.clone());
         self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, with);

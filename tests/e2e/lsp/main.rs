@@ -14,3 +14,4 @@ mod stopping;
 mod texts;
 mod tools;
 mod watchdog;
+mod workspace;

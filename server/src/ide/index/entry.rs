@@ -77,6 +77,8 @@ pub struct FileEntry {
     pub packages: Vec<PackageText>,
     /// The hashes of all words, sorted.
     pub words: Vec<u64>,
+    /// The digest of the text ([`digest_of`]).
+    pub digest: u64,
 }
 
 /// The maximum number of definitions of a file in the index.
@@ -129,13 +131,20 @@ impl FileEntry {
             }
         }
         let open = open.then(|| document.clone());
-        FileEntry { path, uri, open, definitions, packages, words: words(document) }
+        let string = text.to_string();
+        FileEntry { path, uri, open, definitions, packages, words: words(&string), digest: digest_of(&string) }
     }
 }
 
+/// The digest of a text.
+pub fn digest_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The hashes of all words of a text, sorted: of symbols, and of what strings and comments have.
-fn words(document: &Document) -> Vec<u64> {
-    let string = document.text().to_string();
+fn words(string: &str) -> Vec<u64> {
     let delimiter = |char: char| char.is_whitespace() || "()\"';`,|\\:".contains(char);
     let mut found: Vec<u64> = string.split(delimiter).filter(|word| !word.is_empty()).map(hash).collect();
     // A name that is written with escapes is found as a whole.

@@ -42,6 +42,7 @@ impl Actor {
     pub(super) fn world_changed(&mut self) {
         self.log.world_changed();
         self.names.changed();
+        self.workspace_checks.world_changed();
         self.documents.all_stale();
         self.chains.end_all();
         let spacing = SWEEP.max(2 * self.documents.sweep_time());

@@ -34,6 +34,8 @@ impl Actor {
                         self.provenance.image_is(image);
                         self.had_image = true;
                         self.names.changed();
+                        self.workspace_checks.all_changed();
+                        self.log.world_changed();
                         let (image, systems) = (self.image.clone(), self.systems.clone());
                         tokio::spawn(async move { systems.tell(&image, "").await });
                         self.busy_until = None;

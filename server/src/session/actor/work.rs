@@ -224,6 +224,7 @@ impl Actor {
             }
             Kind::WorldChange => {
                 self.busy_until = None;
+                self.workspace_checks.all_changed();
                 self.world_changed();
             }
             Kind::Approval(id) => self.approvals.question_ended(id),

@@ -1,0 +1,232 @@
+//! The findings of the workspace's files that no editor has open: with `check.workspace`, they are
+//! kept up to date in the background and published like those of open ones.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lsp_types::{PublishDiagnosticsParams, Url};
+use ropey::Rope;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
+
+use super::notifier::Notifier;
+use super::progress::Bar;
+use super::to_proto::Diagnostics;
+use crate::bounded_file::{self, SOURCE_LIMIT};
+use crate::model::image::ImageState;
+use crate::session::{FoundInFile, Level, Pass, Step, digest_of, uri_of_path};
+use crate::text::decode;
+
+/// The rest after a change before the workspace is looked at: changes come in bursts.
+const QUIET: Duration = Duration::from_secs(1);
+/// The longest wait for the end of a burst.
+const BURST: Duration = Duration::from_secs(10);
+/// The interval at which files that other programs write are looked for.
+const LOOK: Duration = Duration::from_secs(30);
+/// The duration of a pass after which a progress bar is shown.
+const LONG: Duration = Duration::from_secs(1);
+
+/// What the client does that may change the findings of files that are not open. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ClientChanges {
+    shared: Arc<(Notify, Mutex<HashSet<Url>>)>,
+}
+
+impl ClientChanges {
+    /// Handles new settings, or a document that was saved.
+    pub(super) fn happened(&self) {
+        self.shared.0.notify_one();
+    }
+
+    /// Handles a document that was closed: nothing is shown of it any more.
+    pub(super) fn closed(&self, uri: Url) {
+        self.all_closed().insert(uri);
+        self.happened();
+    }
+
+    async fn next(&self) {
+        self.shared.0.notified().await;
+    }
+
+    fn all_closed(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {
+        self.shared.1.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Follows the workspace until the client disconnects.
+pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
+    let mut world = notifier.session.log().world();
+    let mut published = Published::default();
+    loop {
+        let (mut again, mut cancelled) = (None, false);
+        for uri in std::mem::take(&mut *changes.all_closed()) {
+            published.files.remove(&uri);
+        }
+        let on = notifier.session.settings(notifier.client).await.check.workspace;
+        if on && matches!(notifier.session.image_state(), ImageState::Ready { .. }) {
+            world.mark_unchanged();
+            match with_progress(&notifier).await {
+                Ok(pass) => {
+                    published.are(&notifier, &pass).await;
+                    again = pass.again.map(Instant::from_std);
+                }
+                Err(Ended::Cancelled) => {
+                    // What was found so far; the rest waits for the next change.
+                    let files = notifier.session.workspace_findings();
+                    published.are(&notifier, &Pass { files, ..Pass::default() }).await;
+                    cancelled = true;
+                }
+                Err(Ended::Lost) => {}
+            }
+        } else if !on {
+            published.are(&notifier, &Pass::default()).await;
+        }
+        tokio::select! {
+            () = notifier.peer.closed() => return,
+            () = changes.next() => {}
+            changed = world.changed(), if on => if changed.is_err() { return },
+            () = at(again), if on => {}
+            () = tokio::time::sleep(LOOK), if on && !cancelled => {}
+        }
+        let burst = Instant::now() + BURST;
+        while on && Instant::now() < burst {
+            tokio::select! {
+                () = notifier.peer.closed() => return,
+                () = tokio::time::sleep(QUIET) => break,
+                changed = world.changed() => if changed.is_err() { return },
+                () = changes.next() => {}
+            }
+        }
+    }
+}
+
+/// Why a pass has no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// The user ended it.
+    Cancelled,
+    /// The image was lost, or the client left.
+    Lost,
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Makes a pass, with a progress bar when it takes long.
+async fn with_progress(notifier: &Notifier) -> Result<Pass, Ended> {
+    let (steps, mut told) = mpsc::unbounded_channel::<Step>();
+    let session = notifier.session.clone();
+    let pass = session.check_workspace(notifier.client, move |step| {
+        let _ = steps.send(step); // nobody listens when the pass is dropped
+    });
+    tokio::pin!(pass);
+    let (mut bar, mut last): (Option<Bar>, Option<Step>) = (None, None);
+    let long = Instant::now() + LONG;
+    loop {
+        let cancelled = async {
+            match &bar {
+                Some(bar) => bar.cancelled.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = &mut pass => match done {
+                Ok(pass) => return Ok(pass),
+                Err(error) => {
+                    tracing::debug!(%error, "the workspace was not checked");
+                    return Err(Ended::Lost);
+                }
+            },
+            () = cancelled => return Err(Ended::Cancelled),
+            () = notifier.peer.closed() => return Err(Ended::Lost),
+            Some(step) = told.recv() => last = Some(step),
+            () = sleep_until(long), if bar.is_none() && last.is_some() => {
+                bar = Some(notifier.bars.begin(None, notifier.negotiated.progress, "Checking the workspace", true));
+            }
+        }
+        if let (Some(bar), Some(Step { done, of, file })) = (&bar, &last) {
+            let name = file.as_ref().and_then(|file| file.file_name());
+            let name = name.map(|name| format!(", {}", name.to_string_lossy())).unwrap_or_default();
+            bar.report(&format!("{done} of {of} files{name}"), percentage(*done, *of));
+        }
+    }
+}
+
+fn percentage(done: usize, of: usize) -> Option<u32> {
+    u32::try_from((done * 100).checked_div(of)?).ok()
+}
+
+/// The text of a file, if it is still the one with that digest.
+pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
+    let bytes = bounded_file::read_aside(path.to_owned(), SOURCE_LIMIT).await.ok()?;
+    let text = decode(bytes);
+    (digest_of(&text) == digest).then(|| Rope::from_str(&text))
+}
+
+/// What the client was told of files that it does not have open.
+#[derive(Debug, Default)]
+struct Published {
+    /// The numbers of the findings ([`FoundInFile::number`]) of files with any.
+    files: HashMap<Url, u64>,
+    /// The client was told that there are more files than are checked.
+    cut: bool,
+}
+
+impl Published {
+    /// Tells the client what is new.
+    async fn are(&mut self, notifier: &Notifier, pass: &Pass) {
+        let mut before = std::mem::take(&mut self.files);
+        let mut changed = false;
+        for found in pass.files.iter().filter(|found| !found.items.is_empty()) {
+            let Ok(uri) = Url::parse(&uri_of_path(&found.path)) else { continue };
+            if notifier.session.document(notifier.client, uri.as_str()).await.is_some() {
+                // The document's own findings are shown.
+                before.remove(&uri);
+                continue;
+            }
+            if before.remove(&uri) == Some(found.number) || self.publish(notifier, &uri, found, &mut changed).await {
+                self.files.insert(uri, found.number);
+            }
+        }
+        for uri in before.into_keys() {
+            if notifier.session.document(notifier.client, uri.as_str()).await.is_none() {
+                changed = true;
+                if !notifier.negotiated.pull {
+                    let params = PublishDiagnosticsParams { uri: uri.clone(), diagnostics: Vec::new(), version: None };
+                    notifier.peer.notify_newest("textDocument/publishDiagnostics", uri.as_str(), params);
+                }
+            }
+        }
+        if changed && notifier.negotiated.pull {
+            notifier.refresh();
+        }
+        if pass.cut && !std::mem::replace(&mut self.cut, true) {
+            let text = "The workspace has more Lisp files than are checked in the background (2,000): the others \
+                        are checked when they are opened, or with `consort check`.";
+            notifier.say("window/logMessage", Level::Info, text);
+        }
+    }
+
+    /// Publishes the findings of a file. Returns false when its text is another by now, or when it
+    /// was opened.
+    async fn publish(&self, notifier: &Notifier, uri: &Url, found: &FoundInFile, changed: &mut bool) -> bool {
+        let Some(text) = text_of(&found.path, found.digest).await else { return false };
+        let diagnostics = Diagnostics::new(&notifier.negotiated, uri, &text).all(found.items.clone()).await;
+        if notifier.session.document(notifier.client, uri.as_str()).await.is_some() {
+            return false;
+        }
+        *changed = true;
+        if !notifier.negotiated.pull {
+            let params = PublishDiagnosticsParams { uri: uri.clone(), diagnostics, version: None };
+            notifier.peer.notify_newest("textDocument/publishDiagnostics", uri.as_str(), params);
+        }
+        true
+    }
+}

@@ -1,0 +1,79 @@
+//! The names whose definitions changed in the image, in their order, for whoever keeps what was
+//! found earlier. Bounded.
+
+use std::collections::{HashSet, VecDeque};
+
+/// The names that are kept.
+const NAMES: usize = 20_000;
+
+/// The names of the last changes.
+#[derive(Debug, Default)]
+pub(super) struct RecentNames {
+    names: VecDeque<String>,
+    /// The number of the change that the first of them is.
+    first: u64,
+}
+
+impl RecentNames {
+    pub(super) fn add(&mut self, name: &str) {
+        self.names.push_back(name.to_owned());
+        if self.names.len() > NAMES {
+            self.names.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Handles a change of everything: another image.
+    pub(super) fn all_changed(&mut self) {
+        self.first = self.number() + 1;
+        self.names.clear();
+    }
+
+    /// Returns the number of changes so far.
+    pub(super) fn number(&self) -> u64 {
+        self.first + self.names.len() as u64
+    }
+
+    /// Returns the names that changed after the first `number` changes; `None`: any may have.
+    pub(super) fn since(&self, number: u64) -> Option<HashSet<String>> {
+        let skipped = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        Some(self.names.iter().skip(skipped).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn since(recent: &RecentNames, number: u64) -> Option<Vec<String>> {
+        let mut names: Vec<String> = recent.since(number)?.into_iter().collect();
+        names.sort();
+        Some(names)
+    }
+
+    #[test]
+    fn who_knows_a_number_learns_what_changed_since() {
+        let mut recent = RecentNames::default();
+        let start = recent.number();
+        assert_eq!(since(&recent, start), Some(vec![]));
+        recent.add("A");
+        let between = recent.number();
+        recent.add("B");
+        assert_eq!(since(&recent, start), Some(vec!["A".into(), "B".into()]));
+        assert_eq!(since(&recent, between), Some(vec!["B".into()]));
+        recent.all_changed();
+        assert_eq!(since(&recent, between), None);
+        assert_eq!(since(&recent, recent.number()), Some(vec![]));
+        recent.add("C");
+        assert_eq!(since(&recent, between), None, "of another image");
+    }
+
+    #[test]
+    fn names_that_are_not_kept_any_more_may_be_any() {
+        let mut recent = RecentNames::default();
+        let start = recent.number();
+        (0..=NAMES).for_each(|number| recent.add(&number.to_string()));
+        assert_eq!(recent.since(start), None);
+        assert_eq!(recent.since(start + 1).map(|names| names.len()), Some(NAMES));
+    }
+}

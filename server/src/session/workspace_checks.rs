@@ -1,0 +1,228 @@
+//! What was found in the workspace's files that no editor has open, and until when it counts. Makes
+//! decisions only; `pass.rs` has the files checked.
+
+mod pass;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use pass::{Pass, Step};
+
+use crate::model::diagnostic::Diagnostic;
+
+/// The least pause between two checks of files of which it is not known that they are concerned, in
+/// durations of the last one: the share of the processors that changes of the image cost which
+/// nobody can attribute to names.
+const SHARE: u32 = 20;
+
+/// The findings of a file that is not open.
+#[derive(Debug, PartialEq)]
+pub struct FoundInFile {
+    /// The path, links resolved.
+    pub path: PathBuf,
+    /// The digest of the text in which they are.
+    pub digest: u64,
+    /// A number that no other state of the file has.
+    pub number: u64,
+    /// The findings.
+    pub items: Vec<Diagnostic>,
+}
+
+/// The findings of a file, with all that they depend on.
+#[derive(Debug, Clone)]
+struct Kept {
+    found: Arc<FoundInFile>,
+    /// The digest of the changed files that the file uses.
+    related: u64,
+    /// The number of changes of definitions in the image before the check.
+    changes: u64,
+    /// The number of changes of the image before the check.
+    world: World,
+    /// The file's system, if it is not loaded, and the digest of the files it was checked with.
+    system: Option<(String, u64)>,
+}
+
+/// The state of the image, as far as it can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct World {
+    /// The number of loads, restarts and the like.
+    all: u64,
+    /// The number of changes of any kind.
+    any: u64,
+}
+
+/// Whether a file is to be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// What was found still counts.
+    No,
+    /// The image has changed, and it is not known how.
+    Perhaps,
+    /// Something that the file depends on is another.
+    Yes,
+}
+
+impl Kept {
+    /// Returns whether the file is to be checked again. The digests: of its text, of the changed
+    /// files that it uses, of the files of systems that are not loaded. `mentions`: whether it may
+    /// mention one of the names whose definitions changed in the image; `None`: it is not known
+    /// which these are.
+    fn due(
+        &self,
+        (digest, related, group): (u64, u64, u64),
+        world: World,
+        mentions: impl FnOnce(u64) -> Option<bool>,
+    ) -> Due {
+        if self.found.digest != digest
+            || self.related != related
+            || self.system.as_ref().is_some_and(|(_, with)| *with != group)
+            || self.world.all != world.all
+            || mentions(self.changes).unwrap_or(true)
+        {
+            Due::Yes
+        } else if self.world.any != world.any {
+            Due::Perhaps
+        } else {
+            Due::No
+        }
+    }
+}
+
+/// What is known of the workspace's files. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WorkspaceChecks {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    kept: Mutex<BTreeMap<PathBuf, Kept>>,
+    /// Held by the one pass that there is at a time.
+    pass: tokio::sync::Mutex<Rest>,
+    numbers: AtomicU64,
+    all: AtomicU64,
+    any: AtomicU64,
+}
+
+/// The rest after checks of files of which it is not known that they are concerned.
+#[derive(Debug, Default)]
+struct Rest {
+    until: Option<Instant>,
+}
+
+impl Rest {
+    fn is_over(&self, now: Instant) -> bool {
+        self.until.is_none_or(|until| until <= now)
+    }
+
+    fn after(&mut self, took: Duration, now: Instant) {
+        self.until = Some(now + took * SHARE);
+    }
+}
+
+impl WorkspaceChecks {
+    /// Handles a change of the image.
+    pub(super) fn world_changed(&self) {
+        self.shared.any.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Handles a change of the image that may concern every file: a load, a restart.
+    pub(super) fn all_changed(&self) {
+        self.shared.all.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn world(&self) -> World {
+        World { all: self.shared.all.load(Ordering::Relaxed), any: self.shared.any.load(Ordering::Relaxed) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Kept>> {
+        // The value is consistent between any two statements.
+        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what was found in a file. The number stays where nothing is new.
+    fn keep(&self, path: PathBuf, digest: u64, items: Vec<Diagnostic>, of: impl FnOnce(Arc<FoundInFile>) -> Kept) {
+        let mut kept = self.kept();
+        let found = match kept.get(&path) {
+            Some(before) if before.found.digest == digest && before.found.items == items => before.found.clone(),
+            _ => {
+                let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+                Arc::new(FoundInFile { path: path.clone(), digest, number, items })
+            }
+        };
+        kept.insert(path, of(found));
+    }
+
+    /// Forgets all files but these.
+    fn retain(&self, files: &HashSet<PathBuf>) {
+        self.kept().retain(|path, _| files.contains(path));
+    }
+
+    fn all(&self) -> Vec<Arc<FoundInFile>> {
+        self.kept().values().map(|kept| kept.found.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::model::diagnostic::Severity;
+
+    const WORLD: World = World { all: 1, any: 5 };
+
+    fn kept(system: Option<&str>) -> Kept {
+        let found = FoundInFile { path: "/w/a.lisp".into(), digest: 7, number: 1, items: Vec::new() };
+        Kept {
+            found: found.into(),
+            related: 0,
+            changes: 3,
+            world: WORLD,
+            system: system.map(|system| (system.to_owned(), 9)),
+        }
+    }
+
+    #[test]
+    fn a_file_is_checked_again_for_what_it_depends_on() {
+        let any = World { any: 6, ..WORLD };
+        let no = |_: u64| Some(false);
+        assert_eq!(kept(None).due((7, 0, 9), WORLD, no), Due::No);
+        assert_eq!(kept(None).due((8, 0, 9), WORLD, no), Due::Yes, "its text");
+        assert_eq!(kept(None).due((7, 4, 9), WORLD, no), Due::Yes, "a changed file that it uses");
+        assert_eq!(kept(None).due((7, 0, 9), World { all: 2, any: 6 }, no), Due::Yes, "a load");
+        assert_eq!(kept(None).due((7, 0, 9), any, |_| Some(true)), Due::Yes, "a name that it mentions");
+        assert_eq!(kept(None).due((7, 0, 9), any, |_| None), Due::Yes, "names that are not known");
+        assert_eq!(kept(None).due((7, 0, 9), any, no), Due::Perhaps);
+        assert_eq!(kept(Some("s")).due((7, 0, 9), WORLD, no), Due::No);
+        assert_eq!(kept(Some("s")).due((7, 0, 8), WORLD, no), Due::Yes, "another file of its system");
+    }
+
+    #[test]
+    fn a_number_stays_where_nothing_is_new() {
+        let checks = WorkspaceChecks::default();
+        let path = PathBuf::from("/w/a.lisp");
+        let keep = |digest, items: Vec<Diagnostic>| {
+            checks.keep(path.clone(), digest, items, |found| Kept { found, ..kept(None) });
+            checks.all()[0].number
+        };
+        let item = Diagnostic::new((0, 1).into(), Severity::Warning, "style", "m");
+        let first = keep(1, vec![item.clone()]);
+        assert_eq!(keep(1, vec![item.clone()]), first);
+        let second = keep(2, vec![item]);
+        assert_ne!(second, first, "its places may be others");
+        assert_ne!(keep(2, vec![]), second);
+        checks.retain(&HashSet::new());
+        assert!(checks.all().is_empty());
+    }
+
+    #[test]
+    fn what_nobody_can_attribute_has_a_share_of_the_time() {
+        let (mut rest, now) = (Rest::default(), Instant::now());
+        assert!(rest.is_over(now));
+        rest.after(Duration::from_secs(1), now);
+        assert!(!rest.is_over(now + Duration::from_secs(19)) && rest.is_over(now + Duration::from_secs(20)));
+    }
+}

@@ -1,0 +1,403 @@
+//! One pass over the workspace: the files that are not open and whose findings do not count any
+//! more are checked, several at once.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+
+use super::{Due, FoundInFile, Kept, Rest, World};
+use crate::bounded_file::{self, SOURCE_LIMIT};
+use crate::checker::copies_at_once;
+use crate::ide::context::Backend;
+use crate::ide::files;
+use crate::ide::index::{FileEntry, Snapshot, digest_of};
+use crate::ide::texts::OpenText;
+use crate::image::api::FileText;
+use crate::model::check::{CheckMode, CheckReport};
+use crate::model::diagnostic::Diagnostic;
+use crate::model::image::{ImageError, ImageState};
+use crate::session::provenance::ProvenanceStore;
+use crate::session::requests::compute_all;
+use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Session};
+use crate::text::{decode, made};
+
+/// The maximum number of files.
+const FILES: usize = 2_000;
+
+/// A step of a pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The number of files that are checked.
+    pub done: usize,
+    /// The number of files that were to be checked at the start.
+    pub of: usize,
+    /// The last of them; `None` at the start.
+    pub file: Option<PathBuf>,
+}
+
+/// The result of a pass.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// The files that are not open, with their findings.
+    pub files: Vec<Arc<FoundInFile>>,
+    /// The time of the next pass, if one is due whatever happens.
+    pub again: Option<Instant>,
+    /// There are more files than are checked.
+    pub cut: bool,
+}
+
+/// A file that is to be checked.
+#[derive(Debug, Clone)]
+struct Wanted {
+    path: PathBuf,
+    related: u64,
+    due: Due,
+}
+
+/// The findings of a file that was checked.
+struct Checked {
+    digest: u64,
+    items: Vec<Diagnostic>,
+    system: Option<String>,
+}
+
+impl Session {
+    /// Brings the findings of the workspace's files that no editor has open up to date. `told` is
+    /// called with each step. Other calls wait for the end of this one. What was found is kept when
+    /// the call is dropped.
+    ///
+    /// # Errors
+    /// There is no image, or it was lost.
+    pub async fn check_workspace(&self, client: ClientId, mut told: impl FnMut(Step)) -> Result<Pass, ImageError> {
+        if !matches!(self.image_state(), ImageState::Ready { .. }) {
+            return Err(ImageError::Unavailable("the workspace is checked when the image is ready".into()));
+        }
+        let checks = self.inner.workspace_checks.clone();
+        let mut rest = checks.shared.pass.lock().await;
+        let (world, changes) = (checks.world(), self.inner.provenance.changes());
+        let (snapshot, texts) = self.workspace_now().await;
+        let root = self.workspace().to_owned();
+        let below = tokio::task::spawn_blocking(move || files::below(&root).0).await.unwrap_or_default();
+        let below: HashSet<PathBuf> = below.into_iter().collect();
+        let mut closed: Vec<Arc<FileEntry>> =
+            snapshot.files.iter().filter(|file| file.open.is_none() && below.contains(&file.path)).cloned().collect();
+        let cut = snapshot.cut || closed.len() > FILES;
+        closed.truncate(FILES);
+        checks.retain(&closed.iter().map(|file| file.path.clone()).collect());
+
+        let paths: Vec<PathBuf> = closed.iter().map(|file| file.path.clone()).collect();
+        let joint = self.joint_checks(&paths, &texts).await?;
+        let changed = joint.first().and_then(|one| one.changed.clone()).unwrap_or_default();
+        let wanted = self.wanted(closed.clone(), changed, (snapshot.clone(), texts.clone()), world);
+        let mut wanted = wanted.await;
+        let begun = Instant::now();
+        if !rest.is_over(begun) {
+            wanted.retain(|one| one.due == Due::Yes);
+        }
+        let (of, mut done) = (wanted.len(), 0);
+        let perhaps = wanted.iter().any(|one| one.due == Due::Perhaps);
+        if of > 0 {
+            told(Step { done, of, file: None });
+        }
+        let mut step = |path: &Path| {
+            done += 1;
+            told(Step { done, of, file: Some(path.to_owned()) });
+        };
+        let keep = |path: PathBuf, related: u64, checked: Checked, system: Option<(String, u64)>| {
+            checks.keep(path, checked.digest, checked.items, |found| Kept { found, related, changes, world, system });
+        };
+
+        // Files that changed since they were loaded, with those that use them.
+        let with_changed: HashMap<PathBuf, u64> =
+            wanted.iter().filter(|one| one.related != 0).map(|one| (one.path.clone(), one.related)).collect();
+        for mut request in joint {
+            request.only.retain(|path| with_changed.contains_key(path));
+            if request.only.is_empty() {
+                continue;
+            }
+            let checked = self.checked_together(client, request, &snapshot).await?;
+            wanted.retain(|one| !checked.contains_key(&one.path));
+            for (path, checked) in checked {
+                if let Some(related) = with_changed.get(&path) {
+                    step(&path);
+                    keep(path, *related, checked, None);
+                }
+            }
+        }
+
+        let mut unloaded: BTreeMap<String, Vec<(Wanted, Checked)>> = BTreeMap::new();
+        let mut waiting = wanted.into_iter();
+        let mut running = JoinSet::new();
+        // A copy is left for others.
+        let at_once = copies_at_once() - 1;
+        loop {
+            while running.len() < at_once.max(1)
+                && let Some(one) = waiting.next()
+            {
+                let session = self.clone();
+                running.spawn(async move { (session.checked_alone(client, &one.path).await, one) });
+            }
+            let Some(ended) = running.join_next().await else { break };
+            let Ok((checked, one)) = ended else { continue };
+            match checked {
+                Ok(Some(mut checked)) => match checked.system.take() {
+                    Some(system) => unloaded.entry(system).or_default().push((one, checked)),
+                    None => {
+                        step(&one.path);
+                        keep(one.path, one.related, checked, None);
+                    }
+                },
+                // It cannot be read, or its check was interrupted.
+                Ok(None) => step(&one.path),
+                Err(error) => return Err(error),
+            }
+        }
+
+        let fresh = unloaded.values().flatten().map(|(one, checked)| (one.path.clone(), checked.digest)).collect();
+        let group = group(&checks.kept(), &fresh, &snapshot, &texts);
+        for (system, files) in unloaded {
+            let texts = texts.iter().map(|(path, text)| FileText { path: path.clone(), text: text.clone() });
+            let request = CheckSystemRequest {
+                system: Some(system.clone()),
+                asd: None,
+                only: files.iter().map(|(one, _)| one.path.clone()).collect(),
+                changed: None,
+                texts: texts.collect(),
+                timeout: None,
+            };
+            let mut together = self.checked_together(client, request, &snapshot).await?;
+            for (one, alone) in files {
+                step(&one.path);
+                let checked = together.remove(&one.path).unwrap_or(alone);
+                keep(one.path, one.related, checked, Some((system.clone(), group)));
+            }
+        }
+        if perhaps {
+            rest.after(begun.elapsed(), Instant::now());
+        }
+        Ok(Pass { files: checks.all(), again: self.next_pass(&closed, &rest, world), cut })
+    }
+
+    /// What is kept of the workspace's files.
+    pub fn workspace_findings(&self) -> Vec<Arc<FoundInFile>> {
+        self.inner.workspace_checks.all()
+    }
+
+    /// The workspace's texts, and those that are open and not saved, by real path.
+    async fn workspace_now(&self) -> (Snapshot, HashMap<PathBuf, String>) {
+        let documents = self.compared_documents().await;
+        let open = documents.clone().into_iter().map(|one| OpenText {
+            uri: one.uri,
+            own: true,
+            path: one.path,
+            document: one.document,
+        });
+        let snapshot = self.index(open.collect()).await;
+        let texts = tokio::task::spawn_blocking(move || {
+            let unsaved = documents.into_iter().filter(|one| one.unsaved);
+            unsaved.filter_map(|one| Some((real(one.path?), one.document.text().to_string()))).collect()
+        });
+        (snapshot, texts.await.unwrap_or_default())
+    }
+
+    /// The files that are to be checked, or may be. `changed`: those that the image has loaded with
+    /// another text.
+    async fn wanted(
+        &self,
+        closed: Vec<Arc<FileEntry>>,
+        changed: Vec<PathBuf>,
+        (snapshot, unsaved): (Snapshot, HashMap<PathBuf, String>),
+        world: World,
+    ) -> Vec<Wanted> {
+        let (checks, provenance) = (self.inner.workspace_checks.clone(), self.inner.provenance.clone());
+        compute_all(move || {
+            let changed = names_changed_in(changed, &snapshot, &unsaved, &provenance);
+            let kept = checks.kept().clone();
+            let group = group(&kept, &BTreeMap::new(), &snapshot, &unsaved);
+            let mut recent: HashMap<u64, Option<HashSet<String>>> = HashMap::new();
+            let one = |file: &Arc<FileEntry>| {
+                let related = related(file, &snapshot, &changed);
+                let due = kept.get(&file.path).map_or(Due::Yes, |kept| {
+                    kept.due((file.digest, related, group), world, |changes| {
+                        let names = recent.entry(changes).or_insert_with(|| provenance.changed_since(changes));
+                        names.as_ref().map(|names| names.iter().any(|name| snapshot.has(file, name)))
+                    })
+                });
+                (due != Due::No).then(|| Wanted { path: file.path.clone(), related, due })
+            };
+            closed.iter().filter_map(one).collect()
+        })
+        .await
+    }
+
+    /// When files are checked of which it is not known that they are concerned, if there are any.
+    fn next_pass(&self, closed: &[Arc<FileEntry>], rest: &Rest, world: World) -> Option<Instant> {
+        let kept = self.inner.workspace_checks.kept();
+        let outdated = |file: &Arc<FileEntry>| kept.get(&file.path).is_some_and(|kept| kept.world.any != world.any);
+        rest.until.filter(|_| closed.iter().any(outdated))
+    }
+
+    /// Checks a file as it is in the file. `None`: it cannot be read, or its check gave no result.
+    async fn checked_alone(&self, client: ClientId, path: &Path) -> Result<Option<Checked>, ImageError> {
+        let Ok(bytes) = bounded_file::read_aside(path.to_owned(), SOURCE_LIMIT).await else { return Ok(None) };
+        let text = decode(bytes);
+        let digest = digest_of(&text);
+        let request =
+            CheckRequest { text, path: Some(path.to_owned()), mode: CheckMode::File, package: None, timeout: None };
+        match self.check(client, request).await {
+            Ok(CheckReport { diagnostics, unloaded_system, .. }) => {
+                Ok(Some(Checked { digest, items: diagnostics, system: unloaded_system }))
+            }
+            Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => Err(error),
+            Err(error) => {
+                tracing::debug!(%error, path = %path.display(), "a file of the workspace was not checked");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Checks files of a system together, by real path. What could not be checked is not among
+    /// them.
+    async fn checked_together(
+        &self,
+        client: ClientId,
+        request: CheckSystemRequest,
+        snapshot: &Snapshot,
+    ) -> Result<HashMap<PathBuf, Checked>, ImageError> {
+        let system = request.system.clone().unwrap_or_default();
+        match self.check_system(client, request, None).await {
+            Ok(report) => {
+                let digests: HashMap<&Path, u64> =
+                    snapshot.files.iter().map(|file| (file.path.as_path(), file.digest)).collect();
+                let files = tokio::task::spawn_blocking(|| {
+                    report.files.into_iter().map(|(path, report)| (real(path), report)).collect::<Vec<_>>()
+                });
+                // Fails only when the host leaves.
+                let files = files.await.unwrap_or_default();
+                Ok(files
+                    .into_iter()
+                    .filter_map(|(path, report)| {
+                        let digest = *digests.get(path.as_path())?;
+                        Some((path, Checked { digest, items: report.diagnostics, system: None }))
+                    })
+                    .collect())
+            }
+            Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => Err(error),
+            Err(error) => {
+                tracing::debug!(%error, system, "files of the workspace were not checked together");
+                Ok(HashMap::new())
+            }
+        }
+    }
+}
+
+/// The path with links resolved, if it exists. Blocks.
+fn real(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
+}
+
+/// The names that changed files define otherwise than the image has loaded them, by file, with the
+/// digests of the files. Reads files.
+fn names_changed_in(
+    changed: Vec<PathBuf>,
+    snapshot: &Snapshot,
+    unsaved: &HashMap<PathBuf, String>,
+    provenance: &ProvenanceStore,
+) -> HashMap<PathBuf, (u64, HashSet<String>)> {
+    let digests: HashMap<&Path, u64> = snapshot.files.iter().map(|file| (file.path.as_path(), file.digest)).collect();
+    let files = changed.into_iter().map(|path| {
+        let now = match unsaved.get(&path) {
+            Some(text) => text.clone(),
+            None => bounded_file::read(&path, SOURCE_LIMIT).map(decode).unwrap_or_default(),
+        };
+        let names = differing(provenance.text_loaded(&path).as_deref(), &now);
+        let digest = digests.get(path.as_path()).copied().unwrap_or_default();
+        (path, (digest, names))
+    });
+    files.collect()
+}
+
+/// The names of the definitions in which two texts differ; all of the second without a first.
+fn differing(loaded: Option<&str>, now: &str) -> HashSet<String> {
+    let of = |text: &str| -> HashSet<(String, String, u64)> {
+        made::definitions(text).into_iter().map(|one| (one.kind, one.name, one.digest)).collect()
+    };
+    let (before, now) = (loaded.map(of).unwrap_or_default(), of(now));
+    before.symmetric_difference(&now).map(|(_, name, _)| name.clone()).collect()
+}
+
+/// The digest of the changed files that a file uses, or is; 0: none.
+fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u64, HashSet<String>)>) -> u64 {
+    let mut used: Vec<(&PathBuf, u64)> = changed
+        .iter()
+        .filter(|(path, (_, names))| **path == file.path || names.iter().any(|name| snapshot.has(file, name)))
+        .map(|(path, (digest, _))| (path, *digest))
+        .collect();
+    if used.is_empty() {
+        return 0;
+    }
+    used.sort();
+    digest_of_all(&used).max(1)
+}
+
+/// The digest of the files of systems that are not loaded: those that are kept, those that were
+/// checked alone just now (`fresh`), the system definitions, and what is open and saved beside
+/// them.
+fn group(
+    kept: &BTreeMap<PathBuf, Kept>,
+    fresh: &BTreeMap<PathBuf, u64>,
+    snapshot: &Snapshot,
+    unsaved: &HashMap<PathBuf, String>,
+) -> u64 {
+    let mut of: BTreeMap<&Path, u64> = snapshot
+        .files
+        .iter()
+        .filter(|file| kept.get(&file.path).is_some_and(|kept| kept.system.is_some()))
+        .map(|file| (file.path.as_path(), file.digest))
+        .collect();
+    of.extend(fresh.iter().map(|(path, digest)| (path.as_path(), *digest)));
+    let is_definition = |file: &FileEntry| file.path.extension().is_some_and(|extension| extension == "asd");
+    let saved = || snapshot.files.iter().filter(|file| !unsaved.contains_key(&file.path));
+    let roots: Vec<&Path> = saved()
+        .filter(|file| is_definition(file))
+        .filter_map(|file| file.path.parent())
+        .filter(|root| of.keys().any(|path| path.starts_with(root)))
+        .collect();
+    let beside = |file: &FileEntry| roots.iter().any(|root| file.path.starts_with(root));
+    let others: Vec<(&Path, u64)> = saved()
+        .filter(|file| beside(file) && (is_definition(file) || file.open.is_some()))
+        .map(|file| (file.path.as_path(), file.digest))
+        .collect();
+    of.extend(others);
+    digest_of_all(&of.into_iter().collect::<Vec<_>>())
+}
+
+fn digest_of_all(all: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    all.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_definitions_that_differ() {
+        let names = |loaded: Option<&str>, now: &str| {
+            let mut names: Vec<String> = differing(loaded, now).into_iter().collect();
+            names.sort();
+            names
+        };
+        let text = "(defun f (x) x)\n(defmacro m (x) x)\n";
+        assert_eq!(names(Some(text), text), Vec::<String>::new());
+        assert_eq!(names(Some(text), "(defun f (x)\n  x)\n(defmacro m (x y) x)\n"), ["M"]);
+        assert_eq!(names(Some(text), "(defun f (x) x)\n"), ["M"], "removed");
+        assert_eq!(names(None, text), ["F", "M"]);
+    }
+}

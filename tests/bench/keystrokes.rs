@@ -1,0 +1,118 @@
+//! Keystrokes in texts that have a chain: from the change to the findings of the changed text, as
+//! an editor gets them, beside `compile-file` of the same file.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use consort_tests::clients::Editor;
+use consort_tests::place::Place;
+use serde_json::json;
+
+use crate::lisp::Lisp;
+use crate::report::Report;
+use crate::{copy_lisp, line_of, milliseconds};
+
+/// Edits of each file.
+const EDITS: usize = 100;
+/// The time limit of the wait for a chain.
+const STANDS: Duration = Duration::from_secs(120);
+
+/// The aims for the first answer: the median and the 99th of 100, in milliseconds.
+const AIMS: (f64, f64) = (20.0, 45.0);
+
+pub(crate) fn keystrokes(report: &Report) -> Result<()> {
+    let directory = tempfile::Builder::new().prefix("consort-bench-keys").tempdir()?;
+    let root = directory.path().canonicalize()?;
+    let (workspace, config) = (root.join("workspace"), root.join("config"));
+    copy_lisp(Path::new("/usr/share/common-lisp/source/cl-ppcre"), &workspace.join("cl-ppcre"))?;
+    std::fs::create_dir_all(config.join("consort"))?;
+    // A workspace's own settings may not say so.
+    std::fs::write(config.join("consort/config.toml"), "[check]\nchain = true\n")?;
+    let api = std::fs::read_to_string(workspace.join("cl-ppcre/api.lisp"))?;
+    // The same definitions again and again, of which each has its own name.
+    for lines in [1_000, 6_158, 10_000] {
+        std::fs::write(workspace.join(format!("{lines}.lisp")), generated(lines))?;
+    }
+    let place = Place::new(workspace)?;
+    let mut command = place.command(&["lsp"]);
+    command.env("XDG_CONFIG_HOME", &config);
+    let mut editor = Editor::open(&mut command, place.workspace())?;
+    let loaded = editor.command("consort.loadSystem", json!({"system": "cl-ppcre"}))?;
+    ensure!(loaded["loaded"] == json!(true), "cl-ppcre did not load: {loaded}");
+    let mut plain = Lisp::compiler(place.workspace(), &["cl-ppcre"])?;
+    let measured = (|| {
+        edits(report, &place, (&mut editor, &mut plain), ("cl-ppcre/api.lisp", &api, "(defun regex-replace-all"))?;
+        for lines in [1_000, 6_158, 10_000] {
+            let name = format!("{lines}.lisp");
+            let text = std::fs::read_to_string(place.workspace().join(&name))?;
+            let form = format!("(defun large-{} ", lines / 16);
+            edits(report, &place, (&mut editor, &mut plain), (&name, &text, &form))?;
+        }
+        Ok(())
+    })();
+    let closed = editor.close();
+    place.clear()?;
+    measured.and(closed)
+}
+
+/// A text of so many lines.
+fn generated(lines: usize) -> String {
+    let mut text = String::from("(in-package :cl-user)\n\n");
+    for n in 0..lines / 8 {
+        text.push_str(&format!(
+            "(defun large-{n} (a b)\n  \"One of many.\"\n  (let ((c (+ a b))\n        (d (- a b)))\n    (when (> c d)\n      (incf c {n}))\n    (list c d)))\n\n"
+        ));
+    }
+    text
+}
+
+/// Calls of unknown functions are put into a form and taken out again; the time is that to the
+/// finding of the new name.
+fn edits(
+    report: &Report,
+    place: &Place,
+    (editor, plain): (&mut Editor, &mut Lisp),
+    (name, text, form): (&str, &str, &str),
+) -> Result<()> {
+    let file = place.workspace().join(name);
+    editor.open_document(&file, text)?;
+    editor.diagnostics(&file)?;
+    // The last line of the form, where its body is.
+    let at = {
+        let first = line_of(text, form);
+        let length = text.lines().skip(first).take_while(|line| !line.is_empty()).count();
+        first + length - 1
+    };
+    let start = json!({"line": at, "character": 0});
+    let put = |editor: &mut Editor, old: usize, new: &str| {
+        let end = json!({"line": at, "character": old});
+        editor.change_document(&file, json!([{"range": {"start": start, "end": end}, "text": new}]))
+    };
+    put(editor, 0, " ")?;
+    let begun = Instant::now();
+    while place.status()?.context("no host runs")?["chains"]["standing"].as_u64().unwrap_or(0) == 0 {
+        ensure!(begun.elapsed() < STANDS, "{name} got no chain");
+        editor.diagnostics(&file)?;
+    }
+    let (mut times, mut compile, mut old) = (Vec::new(), Vec::new(), 1);
+    for round in 0..EDITS {
+        if round % 10 == 0 {
+            compile.push(plain.ask(&file.to_string_lossy())?.parse::<f64>()?);
+        }
+        let unknown = format!("bench-unknown-{round}");
+        let call = format!("({unknown}) ");
+        let begun = Instant::now();
+        put(editor, old, &call)?;
+        let message = unknown.to_uppercase();
+        editor.published(&file, |items| {
+            items.iter().any(|item| item["message"].as_str().is_some_and(|text| text.contains(&message)))
+        })?;
+        times.push(milliseconds(begun));
+        old = call.len();
+    }
+    let counts = place.status()?.context("no host runs")?["chains"].clone();
+    report.spread(&format!("{name}: a key, until its findings"), &times, Some(("compile-file", &compile)), AIMS);
+    println!("    {counts}");
+    editor.close_document(&file)
+}
