@@ -29,6 +29,7 @@ impl Serialize for Evaluation {
         facts["notices"] = json!(self.notices);
         facts["failure"] =
             json!(self.kept().map(|frozen| json!({"number": frozen.number, "restarts": frozen.restarts})));
+        facts["stop"] = json!(self.stop);
         if let Value::Object(fields) = &mut facts {
             let empty = [Value::Null, json!(""), json!([]), json!(0)];
             // An agent has no inspector that takes them.

@@ -191,7 +191,7 @@ fn a_host_that_is_told_to_leave_is_not_replaced_by_editors() {
     assert!(fixture.status().is_none());
     let (code, said) = editor.finish();
     assert_eq!(code, Some(1));
-    assert!(said.contains("was told to leave"), "{said}");
+    assert!(said.contains("The Consort host was stopped"), "{said}");
 }
 
 #[test]
