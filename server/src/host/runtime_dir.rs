@@ -19,7 +19,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::FlockOperation;
 use sha2::{Digest, Sha256};
@@ -36,6 +36,9 @@ const MAX_SOCKET_PATH: usize = 100;
 const LEFT: &str = "left-";
 /// The limit of `host.json`, in bytes.
 const HOST_FILE: u64 = 64 << 10;
+
+/// The time limit for a killed host to free its locks.
+const FREED: Duration = Duration::from_secs(5);
 
 /// The contents of `host.json`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -268,7 +271,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Removes the files of a killed host; does nothing when a host lives or there are none.
+    /// Removes the files of a killed host, whose end is waited for; does nothing when a host lives
+    /// or there are none.
     ///
     /// # Errors
     /// An I/O error.
@@ -277,13 +281,21 @@ impl RuntimeDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         }
-        let start = self.lock_start()?;
-        if let Some(host) = self.lock_host()? {
-            self.remove();
-            drop(host);
+        let deadline = Instant::now() + FREED;
+        loop {
+            let start = self.lock_start()?;
+            if let Some(host) = self.lock_host()? {
+                self.remove();
+                drop(host);
+                return Ok(());
+            }
+            drop(start);
+            // The sockets of a killed process are closed before its locks are free.
+            if self.is_live() || Instant::now() > deadline {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
-        drop(start);
-        Ok(())
     }
 
     /// Removes the directory when it is empty (after a test whether it can be created).
@@ -467,6 +479,20 @@ mod tests {
         runtime.remove();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         drop((start, host));
+    }
+
+    #[test]
+    fn the_files_of_a_host_are_removed_when_its_lock_becomes_free() {
+        let (dir, runtime) = fresh();
+        runtime.create().unwrap();
+        let lock = runtime.lock_host().unwrap().unwrap();
+        std::thread::scope(|scope| {
+            let tidied = scope.spawn(|| runtime.tidy());
+            std::thread::sleep(Duration::from_millis(100));
+            drop(lock);
+            tidied.join().unwrap().unwrap();
+        });
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]
