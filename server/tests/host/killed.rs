@@ -190,8 +190,11 @@ fn checks_that_cannot_be_made_are_said_and_made_when_they_can() {
     while published(&mut editor, &uri).1 != ["unused-variable"] {}
     // No copy of the image has a place to work in.
     let work = fixture.place().work();
-    std::fs::remove_dir_all(&work).expect("removed");
-    std::fs::write(&work, "in the way").expect("a file");
+    // One may be made at this moment.
+    wait_until("a file in its place", || {
+        let _ = std::fs::remove_dir_all(&work);
+        std::fs::write(&work, "in the way").is_ok()
+    });
     let change = |editor: &mut Process, version: i64| {
         let at = json!({"line": 1, "character": 0});
         let changes = json!([{"range": {"start": at, "end": at}, "text": format!("(defun g{version} (y) 1)\n")}]);
