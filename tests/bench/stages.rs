@@ -46,17 +46,7 @@ pub(crate) fn stages(report: &Report, place: &Place, editor: &mut Editor) -> Res
         let (client, _feedback) = world.session.attach(info);
         times.clear();
         for _ in 0..MANY + WARM {
-            let request = EvalRequest {
-                code: "(+ 1 2)".into(),
-                package: None,
-                capture_time: false,
-                timeout: None,
-                origin: None,
-                output: None,
-                debug: false,
-                threads: false,
-                breakpoints: false,
-            };
+            let request = EvalRequest { code: "(+ 1 2)".into(), ..EvalRequest::default() };
             let begun = Instant::now();
             world.session.evaluate(client, request).await?;
             times.push(milliseconds(begun));

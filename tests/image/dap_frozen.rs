@@ -13,17 +13,7 @@ async fn frozen(session: &Session, code: &str) -> u64 {
     let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "agent".into() });
     let again = async {
         loop {
-            let request = EvalRequest {
-                code: code.into(),
-                package: None,
-                capture_time: true,
-                timeout: None,
-                origin: None,
-                output: None,
-                debug: false,
-                threads: false,
-                breakpoints: false,
-            };
+            let request = EvalRequest { code: code.into(), capture_time: true, ..EvalRequest::default() };
             let outcome = session.evaluate(client, request).await.unwrap();
             if let Some(frozen) = outcome.frozen.filter(|frozen| frozen.number > 0) {
                 return frozen.number;

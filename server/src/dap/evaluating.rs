@@ -136,13 +136,11 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
     let request = EvalRequest {
         code,
         package,
-        capture_time: false,
         timeout: Some(A_DAY),
-        origin: None,
         output: Some(output),
         debug: stops,
         threads,
-        breakpoints: false,
+        ..EvalRequest::default()
     };
     let cancel = number.map(|number| connection.cancellable(number));
     let mut cancelled = false;

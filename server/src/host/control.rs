@@ -249,17 +249,8 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                         text: chunk.text,
                         stderr: chunk.stderr,
                     });
-                    let request = EvalRequest {
-                        code,
-                        package,
-                        capture_time: false,
-                        timeout,
-                        origin: None,
-                        output: Some(output),
-                        debug: false,
-                        threads: false,
-                        breakpoints: false,
-                    };
+                    let request =
+                        EvalRequest { code, package, timeout, output: Some(output), ..EvalRequest::default() };
                     let answer = session.evaluate(client, request).await;
                     sent.all().await;
                     result(answer)

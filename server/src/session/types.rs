@@ -127,7 +127,7 @@ pub enum Feedback {
 }
 
 /// A request for an evaluation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct EvalRequest {
     /// The code to read and evaluate.
     pub code: String,

@@ -76,17 +76,7 @@ async fn what_an_agent_defines_the_editor_sees() {
     editor.diagnostics(&uri, |_, lines| lines.len() == 1).await;
     let (agent, _feedback) = world.session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
     let code = "(defun defined-by-the-agent (x) x)".to_string();
-    let request = EvalRequest {
-        code,
-        package: None,
-        capture_time: false,
-        timeout: None,
-        origin: None,
-        output: None,
-        debug: false,
-        threads: false,
-        breakpoints: false,
-    };
+    let request = EvalRequest { code, ..EvalRequest::default() };
     world.session.evaluate(agent, request).await.unwrap();
     editor.diagnostics(&uri, |version, lines| version == 1 && lines.is_empty()).await;
     world.end().await;

@@ -30,17 +30,7 @@ pub(super) async fn evaluate(
     let spans: [Option<Span>; 2] = [suite_before(&place.document, test.form), Some(test.form)];
     for span in spans.into_iter().flatten() {
         let part = Part::Region(to_position(text, span.start, encoding), to_position(text, span.end, encoding));
-        let request = EvalRequest {
-            code: String::new(),
-            package: None,
-            capture_time: false,
-            timeout: None,
-            origin: None,
-            output: None,
-            debug: false,
-            threads: false,
-            breakpoints: false,
-        };
+        let request = EvalRequest::default();
         let answer = connection.session.evaluate_part(connection.client, request, uri, part).await;
         let Some((_, answer)) = answer else { continue };
         let outcome = Evaluation::from(answer.map_err(|error| to_proto::error(&error))?).outcome;

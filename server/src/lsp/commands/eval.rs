@@ -60,11 +60,10 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
         package: argument.package,
         capture_time: argument.capture_time,
         timeout: seconds(Eval::NAME, argument.timeout)?,
-        origin: None,
         output,
         debug: connection.negotiated().stops,
         threads: true,
-        breakpoints: false,
+        ..EvalRequest::default()
     };
     let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
     let (session, client) = (&connection.session, connection.client);

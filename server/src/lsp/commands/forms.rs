@@ -203,15 +203,12 @@ async fn evaluate(
         None => (None, None),
     };
     let request = EvalRequest {
-        code: String::new(),
-        package: None,
         capture_time: how.capture_time,
         timeout: seconds(name, how.timeout)?,
-        origin: None,
         output,
         debug: connection.negotiated().stops,
         threads: true,
-        breakpoints: false,
+        ..EvalRequest::default()
     };
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
     match follow(connection, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {

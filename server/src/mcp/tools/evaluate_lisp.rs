@@ -46,11 +46,7 @@ impl Input {
             package: self.package.clone(),
             capture_time: self.capture_time.unwrap_or(false),
             timeout: self.timeout,
-            origin: None,
-            output: None,
-            debug: false,
-            threads: false,
-            breakpoints: false,
+            ..EvalRequest::default()
         }
     }
 }

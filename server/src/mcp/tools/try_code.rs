@@ -154,17 +154,7 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
         Some(package) => format!("(consort::tests-here {})", lisp_string(&package)),
         None => code.unwrap_or_default(),
     };
-    let request = EvalRequest {
-        code,
-        package: package.clone(),
-        capture_time: true,
-        timeout,
-        origin: None,
-        output: None,
-        debug: false,
-        threads: false,
-        breakpoints: false,
-    };
+    let request = EvalRequest { code, package: package.clone(), capture_time: true, timeout, ..EvalRequest::default() };
     // The candidates run one after the other, as all work of agents in copies does.
     let all = async {
         let mut tried = Vec::new();
