@@ -377,6 +377,9 @@ async fn closed_definitions<B: Backend>(
 async fn users<B: Backend>(cursor: &Cursor<B>, index: &Snapshot, form: &Form) -> Option<Vec<Document>> {
     let names = unused_imports::imported(form, index);
     let mut found = Vec::new();
+    if names.is_empty() {
+        return Some(found);
+    }
     let mut texts = cursor.context.texts().await;
     for file in index.files.iter().filter(|file| names.iter().any(|name| index.has(file, name))) {
         if found.len() == unused_imports::FILES {

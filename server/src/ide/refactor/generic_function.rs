@@ -1,9 +1,8 @@
 //! The `defgeneric` of a method whose generic function has no definition.
 
-use super::site::{Edit, Site};
+use super::site::Site;
 use super::{Group, Planned};
 use crate::ide::hyperspec::page_of_symbol;
-use crate::text::Span;
 use crate::text::datum::{Kind, Node};
 use crate::text::definitions::key;
 use crate::text::forms::package_at;
@@ -38,8 +37,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         may_be_elsewhere(site, &bare)?;
         let parameters = lambda_list(site, &list.children[at])?;
         let code = format!("({} {written} ({parameters})){}{}", site.cased("defgeneric"), site.newline, site.newline);
-        let start = site.form.span_of(list.start(), list.start()).start;
-        Ok(vec![Edit { span: Span { start, end: start }, text: code, cluster: 0, other: None }])
+        Ok(vec![site.edit(list.start(), list.start(), code)])
     };
     Some(Planned::new("define-generic", Group::Rewrite, title, result()))
 }

@@ -17,16 +17,20 @@ pub(super) const FILES: usize = 200;
 
 /// The names that a package definition imports; none if the form is no such definition.
 pub(super) fn imported(form: &Form, index: &Snapshot) -> Vec<String> {
-    let packages = index.packages();
-    let package = form.nodes.first().and_then(|list| defined(form, list, &packages));
-    package.map(|package| package.imports.keys().cloned().collect()).unwrap_or_default()
+    // Any form with the cursor is looked at: the packages are for definitions alone.
+    let Some(name) = form.nodes.first().and_then(|list| name_of(form, list)) else { return Vec::new() };
+    index.packages().get(&name).map(|package| package.imports.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The name of the package that a form defines.
+fn name_of(form: &Form, list: &Node) -> Option<String> {
+    let operator = form.operator(list)?;
+    let defines = matches!(operator.as_str(), "defpackage" | "define-package");
+    list.children.get(1).filter(|_| defines).and_then(|name| designated(form, name))
 }
 
 fn defined<'a>(form: &Form, list: &Node, packages: &Packages<'a>) -> Option<&'a PackageText> {
-    let operator = form.operator(list)?;
-    let defines = matches!(operator.as_str(), "defpackage" | "define-package");
-    let name = list.children.get(1).filter(|_| defines).and_then(|name| designated(form, name))?;
-    packages.get(&name)
+    packages.get(&name_of(form, list)?)
 }
 
 pub(super) fn plan(site: &Site) -> Option<Planned> {
