@@ -15,7 +15,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("session/changed_files.rs", 1, "`spawn_blocking`"),
     ("session/outside_workspace.rs", 1, "for requests that are refused"),
     ("session/plan.rs", 2, "once for a check of a system"),
-    ("session/provenance.rs", 1, "`compute_all`"),
     ("session/source_files.rs", 5, "`real_path` and the readers, of `spawn_blocking`"),
     ("session/sources.rs", 2, "`Sources` says that it blocks"),
     ("session/workspace_checks/pass.rs", 1, "`real` says that it blocks"),

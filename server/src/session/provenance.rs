@@ -109,6 +109,13 @@ pub(super) struct ProvenanceEntry {
     pub(super) file: Option<PathBuf>,
 }
 
+impl ProvenanceEntry {
+    /// The source file.
+    fn file(&self) -> Option<&PathBuf> {
+        self.origin.as_ref().map(|origin| &origin.file).or(self.file.as_ref())
+    }
+}
+
 impl ProvenanceStore {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -175,7 +182,11 @@ impl ProvenanceStore {
     pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let text = text.to_owned();
         let found = compute_all(move || definitions(&text)).await;
-        self.note(image, found, &making).await;
+        let real = match making.file() {
+            Some(file) => tokio::fs::canonicalize(file).await.ok(),
+            None => None,
+        };
+        self.note(image, found, &making, real).await;
     }
 
     /// Records the definitions in the files of a system that was loaded.
@@ -201,12 +212,12 @@ impl ProvenanceStore {
     ) {
         for file in files {
             let Ok(bytes) = bounded_file::read_aside(file.clone(), bounded_file::SOURCE_LIMIT).await else { continue };
-            let (store, path) = (self.clone(), file.clone());
+            let real = tokio::fs::canonicalize(&file).await.ok();
+            let (store, path, place) = (self.clone(), file.clone(), real.clone());
             let found = compute_all(move || {
                 let text = decode(bytes);
                 if is_older(&path, until) {
-                    let real = path.canonicalize().unwrap_or(path);
-                    store.table().loaded.loaded(real, &text);
+                    store.table().loaded.loaded(place.unwrap_or(path), &text);
                 }
                 definitions(&text)
             })
@@ -214,7 +225,7 @@ impl ProvenanceStore {
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
             let making = ProvenanceEntry { client: client.clone(), how: how.to_owned(), package, origin, file: None };
-            self.note(image, found, &making).await;
+            self.note(image, found, &making, real).await;
         }
     }
 
@@ -250,13 +261,9 @@ impl ProvenanceStore {
         }
     }
 
-    async fn note(&self, image: &Image, found: Vec<Definition>, making: &ProvenanceEntry) {
+    /// Records definitions. `real`: the source file without symbolic links.
+    async fn note(&self, image: &Image, found: Vec<Definition>, making: &ProvenanceEntry, real: Option<PathBuf>) {
         let at = timestamp(SystemTime::now());
-        let file = making.origin.as_ref().map(|origin| origin.file.clone()).or_else(|| making.file.clone());
-        let real = match file.clone() {
-            Some(file) => tokio::fs::canonicalize(file).await.ok(),
-            None => None,
-        };
         for found in found.chunks(ASK) {
             let names: Vec<(String, String)> = found
                 .iter()
@@ -287,7 +294,7 @@ impl ProvenanceStore {
                         how: making.how.clone(),
                         text: definition.text.clone(),
                         digest: definition.digest,
-                        file: file.clone(),
+                        file: making.file().cloned(),
                         real: real.clone(),
                         line: origin.map(|origin| origin.line + definition.line - 1),
                     },
