@@ -136,10 +136,10 @@ impl FileEntry {
     }
 }
 
-/// The digest of a text.
-pub fn digest_of(text: &str) -> u64 {
+/// The digest of a text, or of several digests.
+pub fn digest_of(all: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
+    all.hash(&mut hasher);
     hasher.finish()
 }
 

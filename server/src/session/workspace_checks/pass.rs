@@ -1,9 +1,7 @@
 //! One pass over the workspace: the files that are not open and whose findings do not count any
 //! more are checked, several at once.
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -342,7 +340,7 @@ fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u6
         return 0;
     }
     used.sort();
-    digest_of_all(&used).max(1)
+    digest_of(&used).max(1)
 }
 
 /// The digest of the files of systems that are not loaded: those that are kept, those that were
@@ -374,13 +372,7 @@ fn group(
         .map(|file| (file.path.as_path(), file.digest))
         .collect();
     of.extend(others);
-    digest_of_all(&of.into_iter().collect::<Vec<_>>())
-}
-
-fn digest_of_all(all: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    all.hash(&mut hasher);
-    hasher.finish()
+    digest_of(&of.into_iter().collect::<Vec<_>>())
 }
 
 #[cfg(test)]
