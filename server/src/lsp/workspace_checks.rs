@@ -191,17 +191,14 @@ impl Published {
                 before.remove(&uri);
                 continue;
             }
-            if before.remove(&uri) == Some(found.number) || self.publish(notifier, &uri, found, &mut changed).await {
+            if before.remove(&uri) == Some(found.number) || self.tell(notifier, &uri, found, &mut changed).await {
                 self.files.insert(uri, found.number);
             }
         }
         for uri in before.into_keys() {
             if notifier.session.document(notifier.client, uri.as_str()).await.is_none() {
                 changed = true;
-                if !notifier.negotiated.pull {
-                    let params = PublishDiagnosticsParams { uri: uri.clone(), diagnostics: Vec::new(), version: None };
-                    notifier.peer.notify_newest("textDocument/publishDiagnostics", uri.as_str(), params);
-                }
+                publish(notifier, uri, Vec::new());
             }
         }
         if changed && notifier.negotiated.pull {
@@ -216,17 +213,23 @@ impl Published {
 
     /// Publishes the findings of a file. Returns false when its text is another by now, or when it
     /// was opened.
-    async fn publish(&self, notifier: &Notifier, uri: &Url, found: &FoundInFile, changed: &mut bool) -> bool {
+    async fn tell(&self, notifier: &Notifier, uri: &Url, found: &FoundInFile, changed: &mut bool) -> bool {
         let Some(text) = text_of(&found.path, found.digest).await else { return false };
         let diagnostics = Diagnostics::new(&notifier.negotiated, uri, &text).all(found.items.clone()).await;
         if notifier.session.document(notifier.client, uri.as_str()).await.is_some() {
             return false;
         }
         *changed = true;
-        if !notifier.negotiated.pull {
-            let params = PublishDiagnosticsParams { uri: uri.clone(), diagnostics, version: None };
-            notifier.peer.notify_newest("textDocument/publishDiagnostics", uri.as_str(), params);
-        }
+        publish(notifier, uri.clone(), diagnostics);
         true
+    }
+}
+
+/// Publishes the diagnostics of a file, unless the client pulls them.
+fn publish(notifier: &Notifier, uri: Url, diagnostics: Vec<lsp_types::Diagnostic>) {
+    if !notifier.negotiated.pull {
+        let key = uri.to_string();
+        let params = PublishDiagnosticsParams { uri, diagnostics, version: None };
+        notifier.peer.notify_newest("textDocument/publishDiagnostics", &key, params);
     }
 }
