@@ -120,6 +120,17 @@ local function invoke(stop, restart)
   end)
 end
 
+--- Fetch the variables of a frame; nothing comes when the stop has been left or closed meanwhile.
+---@param found fun(variables: table[])
+local function with_variables(stop, frame, found)
+  local at = stop.serial
+  stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
+    stop.adapter:ask('variables', { variablesReference = answer.scopes[1].variablesReference }, function(variables)
+      if stop.serial == at and stop.buf and vim.api.nvim_buf_is_valid(stop.buf) then found(variables.variables) end
+    end)
+  end)
+end
+
 --- Open the locals of a frame below its line, or fold them.
 local function fold(stop, frame)
   local number = number_of(stop, frame)
@@ -128,24 +139,16 @@ local function fold(stop, frame)
     stop.open[number] = nil
     return render(stop)
   end
-  local at = stop.serial
-  stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
-    stop.adapter:ask('variables', { variablesReference = answer.scopes[1].variablesReference }, function(found)
-      if stop.serial ~= at or not vim.api.nvim_buf_is_valid(stop.buf) then return end
-      stop.open[number] = found.variables
-      render(stop)
-    end)
+  with_variables(stop, frame, function(variables)
+    stop.open[number] = variables
+    render(stop)
   end)
 end
 
 --- Put the values of a frame's variables into the buffer with its source.
 local function values(stop, frame, buf, row)
-  local at = stop.serial
-  stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
-    stop.adapter:ask('variables', { variablesReference = answer.scopes[1].variablesReference }, function(found)
-      if stop.serial ~= at or not stop.buf or not vim.api.nvim_buf_is_valid(buf) then return end
-      require('consort.frame_values').put(buf, namespace, row, found.variables)
-    end)
+  with_variables(stop, frame, function(variables)
+    if vim.api.nvim_buf_is_valid(buf) then require('consort.frame_values').put(buf, namespace, row, variables) end
   end)
 end
 
