@@ -6,16 +6,16 @@
 ;;;;     allocating or collecting. WITHOUT-GCING is not held around the retries: the collector then
 ;;;;     waits for us, and we for it.
 ;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages,
-;;;;     fdefinitions, ...), else the copy waits for ever for a thread that it does not have. If one
-;;;;     is held, we let go and try again, until patience ends. Locks that came later (of a user's
-;;;;     generic functions) remain: the host kills a copy that hangs, and tries once more.
+;;;;     fdefinitions, ...), else the copy would wait for ever for a thread that it does not have. If
+;;;;     one is held, we let go and try again, until patience ends. A copy that comes to wait for
+;;;;     another lock that it inherited leaves, and is made again (copy-locks.lisp).
 ;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread: it
 ;;;;     can collect garbage.
 ;;;;  4. The runtime's C locks count too: two are looked at before the fork, the finalizer's are
 ;;;;     made new in the copy.
 ;;;;  5. The system is asked for the fork, not the C library: its fork waits for the locks of
-;;;;     malloc, and for ever when a stopped thread holds one. A copy that needs such a lock hangs,
-;;;;     as in 2.
+;;;;     malloc, and for ever when a stopped thread holds one. A copy that needs such a lock hangs:
+;;;;     the host kills one that does not come to its work, and has another made.
 ;;;;  6. The copy leaves by _exit: no exit hooks, no buffers flushed twice.
 
 (in-package :consort)
@@ -32,40 +32,6 @@
   ((reason :initarg :reason :reader cannot-copy-reason))
   (:documentation "This system or this SBCL cannot be forked as we do it, or the system refused to.")
   (:report (lambda (condition stream) (format stream "The image cannot be copied: ~A" (cannot-copy-reason condition)))))
-
-(sb-ext:defglobal *runtime-locks* (coerce (map-heap :all :type instance-widetag :test (lambda (object) (typep object 'sb-thread:mutex))) 'simple-vector)
-  "Every mutex that exists before user code runs: 500 to 800 of them, whatever this version of SBCL calls them.")
-
-(defun note-locks-of-process ()
-  "Add the locks that SBCL makes anew when a process starts from a saved core, such as the one that
-  is held while a thread is made: those that were found in the core are then nobody's."
-  (let ((found (append (and (internal-p 'variables-of-process)
-                            (map 'list #'symbol-value (remove-if-not #'boundp variables-of-process)))
-                       (and (internal-p 'thread-session-lock) (list (thread-session-lock thread-session))))))
-    (setf *runtime-locks* (coerce (union (remove-if-not (lambda (value) (typep value 'sb-thread:mutex)) found)
-                                         (coerce *runtime-locks* 'list))
-                                  'simple-vector))))
-
-(defun held-runtime-lock ()
-  "A lock of the runtime that another thread holds, and not one that waits in a stop; NIL when there
-  is none. What a stopped thread holds it held while it called user code, which may find what the
-  lock guards as it is."
-  (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
-    (declare (simple-vector locks))
-    (loop for lock across locks
-          when (and (lock-held-p lock)
-                    (let ((owner (sb-thread:mutex-owner lock)))
-                      (not (or (eq owner self) (and owner (thread-waiting-p owner))))))
-            return lock)))
-
-(defun free-locks-of-stopped ()
-  "In a copy: free the runtime's locks that threads held which waited in a stop, and which the copy
-  does not have."
-  (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
-    (declare (simple-vector locks))
-    (loop for lock across locks
-          when (and (lock-held-p lock) (not (eq (sb-thread:mutex-owner lock) self)))
-            do (free-lock lock))))
 
 (defun thread-without-collector ()
   "Another thread that keeps the collector off. To stop the world would stop all but that one, until
@@ -299,7 +265,6 @@
 
 (defconstant +pr-set-pdeathsig+ 1)
 
-(define-global *in-copy* nil "True if this process is a copy of the image, in which nothing stops.")
 (define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
 
 (defun die-with-parent (parent)

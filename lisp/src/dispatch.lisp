@@ -225,7 +225,8 @@
   (prepare-signals)
   (line-buffer-stdout)
   (push 'guard-heap sb-ext:*after-gc-hooks*)
-  (rehearse-evaluation))
+  (rehearse-evaluation)
+  (note-locks-of-process))
 
 (defun rehearse (texts &rest keys)
   "Evaluates each of TEXTS with the settings of a new session and writes its outcome as JSON, for
@@ -243,7 +244,6 @@
 (defun main ()
   "Serve the host over CONSORT_FD until it closes the link. Never returns."
   (look-up-foreign-addresses)
-  (note-locks-of-process)
   (setf *link* (take-link)
         *work-directory* (take-work-directory)
         *image-id* (random-id)

@@ -102,7 +102,11 @@
 
 (deftest a-copy-waits-for-the-locks-that-a-process-makes-anew
   ;; A process that starts from a core does not use the locks that were saved in it.
-  (loop for (lock name) in '(("sb-thread::*make-thread-lock*" "Make-Thread Lock") ("(sb-thread::session-lock sb-thread::*session*)" "session lock"))
+  (loop for (lock name) in '(("sb-thread::*make-thread-lock*" "Make-Thread Lock") ("(sb-thread::session-lock sb-thread::*session*)" "session lock")
+                             ;; that of the table of all pathnames, in versions that make it anew
+                             ("(first (last (let ((table (find-symbol \"*PATHNAMES*\" \"SB-IMPL\")))
+                                              (if table (list (sb-impl::hash-table-lock (symbol-value table))) (consort::locks-of-tables)))))"
+                              "hash-table lock"))
         do (with-image (image)
              (evaluated image "(defun copy () (handler-case (consort::wait-for-copy (consort::call-in-copy (lambda ()) :patience 1/5))
                                                 (consort::copy-busy (c) (consort::copy-busy-obstacle c))))")
@@ -113,3 +117,35 @@
              (release-in image)
              (evaluated image "(sb-thread:join-thread *holder* :default nil)")
              (is-when lock equal "0" (first-value image "(copy)")))))
+
+(deftest every-lock-of-the-runtime-is-known
+  ;; Others are ours, or belong to one thread, stream or semaphore.
+  (with-image (image)
+    (is equal "NIL"
+        (first-value image "(remove-duplicates
+                              (loop for lock in (set-difference (consort::every-lock) (coerce consort::*runtime-locks* 'list))
+                                    for name = (sb-thread:mutex-name lock)
+                                    unless (or (null name) (eql 0 (search \"consort\" name)) (member name '(\"thread interruptions lock\" \"finalizer\") :test 'equal)
+                                               (member name (sb-thread:list-all-threads) :key 'sb-thread:thread-name :test 'equal))
+                                      collect name)
+                              :test 'equal)"))))
+
+(deftest a-copy-that-would-wait-for-ever-leaves
+  (with-image (image)
+    (evaluated image "(defvar *theirs* (sb-thread:make-mutex :name \"theirs\"))")
+    (evaluated image "(defmacro copy-exit (&body body) `(consort::wait-for-copy (consort::call-in-copy (lambda () ,@body))))")
+    (is equal "0" (first-value image "(copy-exit (sb-thread:with-mutex (*theirs*) 1))"))
+    (hold-in image "(sb-thread:with-mutex (*theirs*) (hold))")
+    (is equal "71" (first-value image "(copy-exit (sb-thread:with-mutex (*theirs*) 1))"))
+    (is equal "71" (first-value image "(copy-exit (sb-thread:with-recursive-lock (*theirs*) 1))"))
+    (is equal "71" (first-value image "(copy-exit (sb-thread:grab-mutex *theirs*))"))
+    ;; To wait for a while is to wait.
+    (is equal "0" (first-value image "(copy-exit (sb-thread:grab-mutex *theirs* :timeout 0.01))"))
+    (is equal "0" (first-value image "(copy-exit (sb-thread:with-mutex (*theirs* :wait-p nil) 1))"))
+    (is equal "3" (first-value image "(copy-exit (handler-case (sb-sys:with-deadline (:seconds 0.01) (sb-thread:grab-mutex *theirs*)) (sb-sys:deadline-timeout () (consort::leave 3))))"))
+    ;; A check tells the name, and is made again by the host.
+    (let ((lines (checked-with image "check" "text" "(eval-when (:compile-toplevel) (sb-thread:with-mutex (cl-user::*theirs*) 1))")))
+      (is equal "theirs" (loop for line in lines when (field line "locked") return (field line "locked"))))
+    (release-in image)
+    (evaluated image "(sb-thread:join-thread *holder* :default nil)")
+    (is equal "0" (first-value image "(copy-exit (sb-thread:with-mutex (*theirs*) 1))"))))

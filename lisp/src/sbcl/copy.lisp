@@ -15,6 +15,8 @@
 (define-internal variables-of-process :variable "copying the image" ("SB-KERNEL" "*SAVE-LISP-CLOBBERED-GLOBALS*"))
 (define-internal thread-session :variable "copying the image" ("SB-THREAD" "*SESSION*"))
 (define-internal thread-session-lock :function "copying the image" ("SB-THREAD" "SESSION-LOCK"))
+(define-internal table-lock :macro "copying the image while its own tables are used" ("SB-IMPL" "HASH-TABLE-LOCK") ("SB-INT" "HASH-TABLE-LOCK"))
+(define-internal wait-for-lock :symbol "leaving a copy that would wait for ever" ("SB-THREAD" "DEADLOCK-AWARE-MUTEX-WAIT") ("SB-THREAD" "%WAIT-FOR-MUTEX"))
 (define-internal finalizer-thread :variable "copying the image" ("SB-IMPL" "*FINALIZER-THREAD*"))
 (define-internal stop-finalizer-thread :function "checking in a second process" ("SB-IMPL" "FINALIZER-THREAD-STOP"))
 (define-internal world-lock :variable "copying the image" ("SB-KERNEL" "**WORLD-LOCK**") ("SB-C" "**WORLD-LOCK**"))

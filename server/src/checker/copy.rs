@@ -35,11 +35,14 @@ pub(super) struct Waits {
     /// The limit for a copy to connect, at the first try and at the second. A copy that inherited a
     /// held lock never connects.
     pub(super) connect: [Duration; 2],
+    /// The limit for a copy that connected to come to its work, at the first try.
+    pub(super) begin: Duration,
 }
 
 impl Default for Waits {
     fn default() -> Waits {
-        Waits { busy: Duration::from_millis(50), connect: [Duration::from_secs(2), Duration::from_secs(5)] }
+        let connect = [Duration::from_secs(2), Duration::from_secs(5)];
+        Waits { busy: Duration::from_millis(50), connect, begin: Duration::from_secs(5) }
     }
 }
 
@@ -167,7 +170,7 @@ impl Runner {
         let findings = job.findings().trusted();
         // The copy may have ended with the image; the text is then checked as if there had been no
         // copy.
-        let Ok(output) = forked.follow(&mut lines, &mut answers, findings, job, deadline).await else {
+        let Ok(output) = forked.follow(&mut lines, &mut answers, findings, job, deadline, None).await else {
             return Ok(None);
         };
         forked.finish_if_ended();
@@ -191,15 +194,24 @@ impl Runner {
         queue: Queue,
     ) -> Result<(CheckOutput, Option<Running>), ImageError> {
         let (deadline, permit) = (job.within()?, self.turns.turn(queue).await?);
-        let (mut busy, mut mute, mut again, mut by_process) = (0, 0, true, false);
+        let (mut busy, mut locked, mut mute, mut again, mut by_process) = (0, 0, 0, true, false);
+        let stopped = |reason| {
+            let reports = job.findings().stopped(Limit::Other, reason);
+            Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None))
+        };
         loop {
-            match self.attempt(job, deadline, self.waits.connect[mute], permit.clone(), by_process).await {
+            match self.attempt(job, deadline, mute, permit.clone(), by_process).await {
                 Ok((output, running)) => return Ok((output, Some(running))),
                 Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
                     sleep(self.waits.busy * 2_u32.pow(busy)).await;
                     busy += 1;
                 }
                 Err(Failed::Busy(message)) => return Err(ImageError::Busy(message)),
+                Err(Failed::Locked(_)) if locked < BUSY_TRIES => {
+                    sleep(self.waits.busy * 2_u32.pow(locked)).await;
+                    locked += 1;
+                }
+                Err(Failed::Locked(reason)) => return stopped(reason),
                 Err(Failed::Unforkable(reason)) => {
                     tracing::warn!(reason, "checking in a second process");
                     by_process = true;
@@ -208,10 +220,7 @@ impl Runner {
                     tracing::warn!(reason, "a check is tried once more");
                     mute += 1;
                 }
-                Err(Failed::Mute(reason)) => {
-                    let reports = job.findings().stopped(Limit::Other, reason);
-                    return Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None));
-                }
+                Err(Failed::Mute(reason)) => return stopped(reason),
                 // Usually another call ended the image, and the check can run in the next image.
                 Err(Failed::Gone(_)) if again => again = false,
                 Err(Failed::Gone(instance)) => return Err(lost(&self.forker.runtime, &instance).await),
@@ -224,15 +233,16 @@ impl Runner {
         &self,
         job: &CheckJob<P>,
         deadline: Duration,
-        connect: Duration,
+        tried: usize,
         permit: Arc<Turn>,
         by_process: bool,
     ) -> Result<(CheckOutput, Running), Failed> {
         let mut forked = self.forker.start(job, Some(permit), by_process).await?;
-        let (read, answers) = forked.connection(connect).await?.into_split();
+        let (read, answers) = forked.connection(self.waits.connect[tried]).await?.into_split();
         let mut running = Running { forked, lines: Lines::new(read, LINE_LIMIT), answers };
         let Running { forked, lines, answers } = &mut running;
-        let output = forked.follow(lines, answers, job.findings(), job, deadline).await?;
+        let begin = (tried == 0).then_some(self.waits.begin);
+        let output = forked.follow(lines, answers, job.findings(), job, deadline, begin).await?;
         forked.finish_if_ended();
         Ok((output, running))
     }

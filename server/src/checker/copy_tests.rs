@@ -39,6 +39,14 @@ fn act_as_copy() {
     let mut say = |line: Value| writeln!(stream, "{line}");
     let token = if script == "liar" { "wrong".into() } else { variable("CONSORT_TEST_TOKEN") };
     say(json!({"token": token, "pid": std::process::id()})).unwrap();
+    match script.as_str() {
+        "idle" => forever(),
+        "locked out" => {
+            say(json!({"locked": "a lock of theirs"})).unwrap();
+            std::process::exit(71);
+        }
+        _ => {}
+    }
     say(json!({"at": [0, 3]})).unwrap();
     if !script.starts_with("forged") {
         say(json!({"diagnostic": {"span": [1, 2], "severity": "warning", "code": "found", "message": "m"}})).unwrap();
@@ -134,7 +142,7 @@ impl Double {
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();
         let runtime = Runtime::new(config, directory.clone(), directory.clone(), directory, events);
-        let waits = Waits { busy: Duration::from_millis(1), connect };
+        let waits = Waits { busy: Duration::from_millis(1), connect, begin: connect[0] };
         let runner = Arc::new(Runner::new(Arc::new(runtime), waits, 2));
         let (ours, theirs) = StdUnixStream::pair().unwrap();
         let link = Link::open(ours, &Handle::current(), |_| {}).unwrap();
@@ -402,6 +410,36 @@ async fn a_copy_that_hangs_before_it_connects_is_killed_and_made_once_more() {
     assert!(reason(&report).contains("did not begin"), "{}", reason(&report));
     double.nothing_left().await;
     assert_eq!(double.ends(), [(None, Some(9)), (None, Some(9))]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_hangs_before_its_work_is_killed_and_made_once_more() {
+    let double = Double::waiting(&["idle", "good"], CONNECT);
+    let report = double.check(|_| {}).await.unwrap();
+    assert_eq!((reason(&report), report.forms), ("complete", 2));
+    double.nothing_left().await;
+    assert_eq!(double.ends()[0], (None, Some(9)));
+    // The second has all the time of a check.
+    let double = Double::waiting(&["idle"], CONNECT);
+    let report = double.check(|params| params.deadline = 1.0).await.unwrap();
+    assert_eq!(codes(&report), ["out-of-time"]);
+    double.nothing_left().await;
+    assert_eq!(double.ends(), [(None, Some(9)), (None, Some(9))]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_inherited_a_held_lock_is_made_again_until_it_has_not() {
+    let double = Double::new(&["locked out", "locked out", "good"]);
+    let report = double.check(|_| {}).await.unwrap();
+    assert_eq!((reason(&report), report.forms), ("complete", 2));
+    double.nothing_left().await;
+    let double = Double::new(&["locked out"]);
+    let report = double.check(|_| {}).await.unwrap();
+    assert_eq!(codes(&report), ["check-stopped"]);
+    assert!(reason(&report).contains("needs the lock \"a lock of theirs\""), "{}", reason(&report));
+    double.nothing_left().await;
+    let tries = usize::try_from(BUSY_TRIES).unwrap() + 1;
+    assert_eq!(double.ends(), vec![(Some(71), None); tries]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

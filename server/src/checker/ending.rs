@@ -17,6 +17,9 @@ use crate::model::image::ImageError;
 /// The number of descriptors that a copy needs for its work.
 const SPARE_DESCRIPTORS: usize = 8;
 
+/// The exit code of a copy that would have waited for ever for a lock (lisp/src/copy-locks.lisp).
+const LOCKED_OUT: i32 = 71;
+
 /// The reason why an attempt gave no report.
 pub(super) enum Failed {
     /// The image could not fork now.
@@ -25,6 +28,9 @@ pub(super) enum Failed {
     Unforkable(String),
     /// The copy did not connect, or died before it did; the reason is for the user.
     Mute(String),
+    /// The copy needs a lock that a thread of the image held when the copy was made; the reason is
+    /// for the user.
+    Locked(String),
     /// The image died.
     Gone(Arc<Instance>),
     /// Any other error.
@@ -58,6 +64,7 @@ pub(super) fn no_socket(error: std::io::Error) -> Failed {
 pub(super) fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
     match end {
         Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
+        Ok(end) if is_locked_out(Some(&end)) => Failed::Locked(locked_out(None)),
         Ok(end) => Failed::Mute(explain(Some(&end), || hindrance(None, instance)).1),
         Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
         Err(CallError::Refused(ImageError::Refused { kind, message })) if kind == "cannot-fork" => {
@@ -71,6 +78,19 @@ pub(super) fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -
 /// Returns whether a copy exited by itself with code 0.
 pub(super) fn left_well(end: Option<&CopyEnd>) -> bool {
     end.is_some_and(|end| end.exit == Some(0) && end.signal.is_none())
+}
+
+/// Returns whether a copy left because it would have waited for ever for a lock.
+pub(super) fn is_locked_out(end: Option<&CopyEnd>) -> bool {
+    end.is_some_and(|end| end.exit == Some(LOCKED_OUT))
+}
+
+/// Explains that a copy would have waited for ever for the lock of that name.
+pub(super) fn locked_out(lock: Option<&str>) -> String {
+    let lock = lock.map_or("a lock".to_owned(), |name| format!("the lock {name:?}"));
+    format!(
+        "The code needs {lock}, which a thread of the image held whenever a copy was made. Have that thread let go of it, or end it."
+    )
 }
 
 /// Explains the end of a copy that did not report that it was done.

@@ -11,7 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::ending::{Failed, early, explain, hindrance, left_well, no_socket, passed_limit};
+use super::ending::{Failed, early, explain, hindrance, is_locked_out, left_well, locked_out, no_socket, passed_limit};
 use super::job::{AFTERWARDS, CheckJob, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
@@ -190,7 +190,8 @@ impl ForkedCheck {
     }
 
     /// Reads the copy's findings until it is done or has ended, within its limits. A copy that is
-    /// done is not awaited: freeing its memory takes as long as checking a small text.
+    /// done is not awaited: freeing its memory takes as long as checking a small text. `begin`: the
+    /// time limit for the copy to come to its work; it may hang before, in the C library.
     pub(super) async fn follow<P>(
         &mut self,
         lines: &mut Lines<OwnedReadHalf>,
@@ -198,13 +199,15 @@ impl ForkedCheck {
         mut findings: Findings,
         job: &CheckJob<P>,
         within: Duration,
+        begin: Option<Duration>,
     ) -> Result<CheckOutput, Failed> {
         let files = job.files.as_ref();
         let (Some(child), Some(scratch)) = (&mut self.child, &self.scratch) else {
             return Err(Failed::Mute("The copy is gone.".into()));
         };
         let pid_handle = self.pid_handle.clone();
-        let deadline = Instant::now() + within.min(LONGEST);
+        let started = Instant::now();
+        let deadline = started + within.min(LONGEST);
         let mut contents = Watch::new(scratch.path(), pid_handle.as_deref().map(PidHandle::pid));
         let mut ticks = interval(WATCH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -253,6 +256,13 @@ impl ForkedCheck {
                     }
                     Some(_) => break,
                     None => {
+                        if let Some(limit) = begin
+                            && !findings.has_begun()
+                            && now > started + limit
+                        {
+                            let seconds = limit.as_secs_f64();
+                            return Err(Failed::Mute(format!("The check's copy of the image did not come to its work within {seconds} s.")));
+                        }
                         let copy = pid_handle.as_deref().map(PidHandle::pid).filter(|_| job.threads);
                         // Files in memory are the copy's memory too, as are buffers of sockets.
                         let beside = contents.memory().saturating_add(copy.map_or(0, threads::memory));
@@ -292,6 +302,10 @@ impl ForkedCheck {
                 stop(findings, limit, reason)
             }
             None if findings.is_done() => findings.complete(),
+            None if is_locked_out(end.as_ref()) => {
+                self.end = end;
+                return Err(Failed::Locked(locked_out(findings.lock())));
+            }
             // The copy was killed because the image is being ended.
             None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
             None => {

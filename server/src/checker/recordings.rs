@@ -161,7 +161,8 @@ async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option
     let job = job((), ANSWER, memory);
     let findings = job.findings().trusted();
     let within = job.within().ok()?;
-    let output = running.forked.follow(&mut running.lines, &mut running.answers, findings, &job, within).await.ok()?;
+    let output =
+        running.forked.follow(&mut running.lines, &mut running.answers, findings, &job, within, None).await.ok()?;
     if output.stopped.is_some() {
         return None;
     }

@@ -18,8 +18,8 @@ use crate::text::expected::Expected;
 pub(super) const LINE_LIMIT: usize = 1 << 20;
 /// Bytes of all lines.
 const TOTAL_LIMIT: usize = 32 << 20;
-/// Bytes of a system's name.
-const SYSTEM_NAME_LIMIT: usize = 500;
+/// Bytes of the name of a system or a lock.
+const NAME_LIMIT: usize = 500;
 /// Files of one system.
 const FILES_LIMIT: usize = 10_000;
 /// The number of unusable lines that are logged.
@@ -45,6 +45,9 @@ struct Line {
     done: Option<Done>,
     #[serde(default)]
     confined: Option<serde_json::Value>,
+    /// The name of the lock for which the copy would have waited for ever.
+    #[serde(default)]
+    locked: Option<String>,
     /// The result of a copy that does not check.
     #[serde(default)]
     answer: Option<serde_json::Value>,
@@ -113,6 +116,9 @@ pub(super) struct Findings {
     read: usize,
     unloaded_system: Option<String>,
     answer: Option<serde_json::Value>,
+    /// True if the copy came as far as being confined.
+    begun: bool,
+    locked: Option<String>,
     done: bool,
 }
 
@@ -129,6 +135,8 @@ impl Findings {
             read: 0,
             unloaded_system: None,
             answer: None,
+            begun: false,
+            locked: None,
             done: false,
         }
     }
@@ -138,10 +146,21 @@ impl Findings {
         self.answer.take()
     }
 
-    /// Marks the findings as those of a copy that has sent its token.
+    /// Marks the findings as those of a copy that has sent its token and is confined.
     pub(super) fn trusted(mut self) -> Findings {
         self.trusted = true;
+        self.begun = true;
         self
+    }
+
+    /// Returns whether the copy has come to its work.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Returns the name of the lock for which the copy would have waited for ever.
+    pub(super) fn lock(&self) -> Option<&str> {
+        self.locked.as_deref()
     }
 
     /// Begins a file: subsequent findings belong to it.
@@ -182,6 +201,7 @@ impl Findings {
         if self.done {
             return Err("it went on after it had said that it was done".into());
         }
+        self.begun = true;
         match parsed {
             Ok(Line { at: Some(span), .. }) => {
                 if let Some(text) = self.texts.last_mut() {
@@ -209,8 +229,10 @@ impl Findings {
                 self.forms = Some(done.forms);
                 self.read = done.read;
                 // The name of a system, shown to a person.
-                self.unloaded_system = done.unloaded_system.filter(|name| name.len() <= SYSTEM_NAME_LIMIT);
+                self.unloaded_system = done.unloaded_system.filter(|name| name.len() <= NAME_LIMIT);
             }
+            // A name, shown to a person.
+            Ok(Line { locked: Some(name), .. }) => self.locked = Some(name).filter(|name| name.len() <= NAME_LIMIT),
             Ok(Line { confined: Some(how), .. }) => tracing::debug!(%how, "a copy is confined"),
             Ok(Line { .. }) => self.note_unusable("an unknown kind of line"),
             Err(error) => self.note_unusable(&error.to_string()),
