@@ -6,8 +6,8 @@
 ;;;;     allocating or collecting. WITHOUT-GCING is not held around the retries: the collector then
 ;;;;     waits for us, and we for it.
 ;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages,
-;;;;     fdefinitions, ...), else the copy would wait for ever for a thread that it does not have. If
-;;;;     one is held, we let go and try again, until patience ends. A copy that comes to wait for
+;;;;     fdefinitions, ...), else the copy would wait for ever for a thread that it does not have.
+;;;;     If one is held, we let go and try again, until patience ends. A copy that comes to wait for
 ;;;;     another lock that it inherited leaves, and is made again (copy-locks.lisp).
 ;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread: it
 ;;;;     can collect garbage.
