@@ -100,6 +100,12 @@
   `(sb-alien:alien-funcall (sb-alien:extern-alien ,name (function ,result ,@(mapcar #'first typed-arguments)))
                            ,@(mapcar #'second typed-arguments)))
 
+(defun take-arena ()
+  "Have the C library's malloc give this thread an arena of its own, if it has none yet: to choose
+  one takes a lock of all threads, also of those that begin and end outside of Lisp. A thread's own
+  arena is hardly ever locked by another."
+  (sb-alien:free-alien (sb-alien:make-alien (sb-alien:unsigned 8) 65536)))
+
 (defun bare-fork ()
   "fork(2) without what the C library does around it: the process id, 0 in the copy, -1 when the
   system refused."
@@ -186,6 +192,7 @@
   COPY-BUSY when the image does not let itself be copied within PATIENCE seconds."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
+  (take-arena)
   (let ((pid nil)
         (thread-id (thread-id-address))
         (c-locks (c-variables '("code_allocator_lock" "alloc_profiler_lock")))
