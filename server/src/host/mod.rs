@@ -11,6 +11,7 @@ pub mod log;
 mod memory;
 mod peer_process;
 mod reopening;
+mod runtime_base;
 pub mod runtime_dir;
 pub mod serve;
 pub mod services;

@@ -24,13 +24,10 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::FlockOperation;
 use sha2::{Digest, Sha256};
 
+use super::runtime_base::{self, base, check_private, is_of_another, named, places};
 use crate::bounded_file;
 use crate::fault::{self, Call};
 use crate::remove_tree::remove_tree;
-
-/// The limit of a socket path, in bytes. The systems take 104 (macOS) and 108 (Linux); the
-/// image's sockets below `work/` must fit too.
-const MAX_SOCKET_PATH: usize = 100;
 
 /// The name prefix of leftover files of checks that could not be removed.
 const LEFT: &str = "left-";
@@ -119,14 +116,7 @@ impl RuntimeDir {
     /// Fails when the socket's path would be too long for the system.
     pub fn within(base: PathBuf, workspace: &Path) -> io::Result<RuntimeDir> {
         let dir = base.join(name_of(workspace));
-        let longest = dir.join("work/0123456789abcdef/s").as_os_str().len();
-        if longest > MAX_SOCKET_PATH {
-            let message = format!(
-                "the path {} is too long for a socket ({longest} bytes); set XDG_RUNTIME_DIR to a shorter one",
-                dir.display()
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
+        runtime_base::check_length(&dir)?;
         Ok(RuntimeDir { claim: dir.clone().into(), base, dir })
     }
 
@@ -361,84 +351,10 @@ pub fn all() -> io::Result<Vec<RuntimeDir>> {
     Ok(entries.flatten().map(of).collect())
 }
 
-/// Returns the parent of all of this user's runtime directories, existing or not.
-///
-/// # Errors
-/// Fails when no directory that is private to this user can be named.
-pub fn base() -> io::Result<PathBuf> {
-    let user = rustix::process::getuid().as_raw();
-    let standard = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    // A shell of cron or ssh may lack the variable although the directory exists, and must find
-    // the editor's host all the same.
-    let usual = cfg!(target_os = "linux").then(|| PathBuf::from(format!("/run/user/{user}")));
-    for dir in [standard, usual].into_iter().flatten() {
-        let base = dir.join("consort");
-        if is_ours(&dir, user) && RuntimeDir::within(base.clone(), Path::new("/")).is_ok() {
-            return Ok(base);
-        }
-    }
-    let (temporary, private) = places(user);
-    let base = unless_squatted(temporary, private, user);
-    RuntimeDir::within(base.clone(), Path::new("/")).map(|_| base)
-}
-
-/// Returns the base where there is no runtime directory of the system's, and the one below the
-/// user's own state directory, for when another user took that.
-fn places(user: u32) -> (PathBuf, Option<PathBuf>) {
-    // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell;
-    // /tmp does not.
-    let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
-    let state = crate::config::state_directory().map(|state| state.join("run"));
-    (temporary.join(format!("consort-{user}")), state)
-}
-
-/// Returns `base`, unless another user created it in the world-writable directory; then
-/// `private`, below the user's own state directory. So also while `private` exists, which the last
-/// of its hosts removes: the other user may make and remove `base` at any time, and must not come
-/// between a host and its clients.
-fn unless_squatted(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
-    let taken = is_of_another(&base, user);
-    let fits = |private: &PathBuf| RuntimeDir::within(private.clone(), Path::new("/")).is_ok();
-    private.filter(|private| (taken || check_private(private).is_ok()) && fits(private)).unwrap_or(base)
-}
-
-/// Returns true when `path` exists, be it as a link, and belongs to another user.
-fn is_of_another(path: &Path, user: u32) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|facts| facts.uid() != user)
-}
-
 /// Returns 16 hexadecimal digits that identify a canonical path.
 pub fn name_of(workspace: &Path) -> String {
     let digest = Sha256::digest(workspace.as_os_str().as_bytes());
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn is_ours(dir: &Path, user: u32) -> bool {
-    std::fs::metadata(dir).is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
-}
-
-/// Checks that `dir` is a directory, not a link to one, belongs to this user and is closed to
-/// others.
-fn check_private(dir: &Path) -> io::Result<()> {
-    let meta = std::fs::symlink_metadata(dir).map_err(|error| named(error, dir))?;
-    let fault = if !meta.is_dir() {
-        "is not a directory"
-    } else if meta.uid() != rustix::process::getuid().as_raw() {
-        "belongs to another user"
-    } else if meta.mode() & 0o077 != 0 {
-        "is open to other users (chmod 700 it, if you made it)"
-    } else {
-        return Ok(());
-    };
-    let message = format!(
-        "{} {fault}; Consort keeps its sockets there. Remove it, or set XDG_RUNTIME_DIR to a private directory",
-        dir.display()
-    );
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
-}
-
-fn named(error: io::Error, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Returns true when a name in a directory listing is a host's directory.
@@ -507,25 +423,6 @@ mod tests {
         std::fs::set_permissions(runtime.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(runtime.create().unwrap_err().to_string().contains("open to other users"));
         assert!(!runtime.is_live());
-    }
-
-    #[test]
-    fn a_squatted_directory_is_left_for_one_in_the_state_directory() {
-        let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
-        let user = rustix::process::getuid().as_raw();
-        let (base, private) = (dir.path().join("consort-7"), dir.path().join("s/run"));
-        let chosen = |user| unless_squatted(base.clone(), Some(private.clone()), user);
-        assert_eq!(chosen(user), base, "nobody made it");
-        std::fs::create_dir(&base).unwrap();
-        assert_eq!(chosen(user), base, "it is ours");
-        assert_eq!(chosen(user + 1), private, "it is somebody else's");
-        let runtime = RuntimeDir::within(private.clone(), Path::new("/w")).unwrap();
-        runtime.create().unwrap();
-        assert_eq!(std::fs::metadata(dir.path().join("s")).unwrap().permissions().mode() & 0o777, 0o700);
-        std::fs::remove_dir(&base).unwrap();
-        assert_eq!(chosen(user), private, "a host of ours is there, whatever the other user does since");
-        runtime.remove();
-        assert_eq!(chosen(user), base, "its last host has left");
     }
 
     #[test]
