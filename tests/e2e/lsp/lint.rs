@@ -8,8 +8,10 @@ use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
-const PACKAGES: &str = "(defpackage :lib\n  (:use :cl)\n  (:export #:open-one #:lonely-export))\n(defpackage :user\n  (:use :cl :lib))\n";
-const LIB: &str = "(in-package :lib)\n(defun open-one (x) (first x))\n(defun lonely (x)\n  (print x)\n  \"Documentation.\"\n  x)\n";
+const PACKAGES: &str =
+    "(defpackage :lib\n  (:use :cl)\n  (:export #:open-one #:lonely-export))\n(defpackage :user\n  (:use :cl :lib))\n";
+const LIB: &str =
+    "(in-package :lib)\n(defun open-one (x) (first x))\n(defun lonely (x)\n  (print x)\n  \"Documentation.\"\n  x)\n";
 const USER: &str = "(in-package :user)\n(open-one '(1))\n";
 
 fn config() -> Config {
@@ -43,10 +45,7 @@ async fn the_workspaces_texts_and_ones_own_patterns_are_looked_into() {
     editor.eval(PACKAGES).await;
     let uri = world.uri("lib.lisp");
     let (lines, fixes) = found(&mut editor, &uri, LIB).await;
-    assert_eq!(
-        lines,
-        ["1:21-1:26 lint-own", "2:7-2:13 lint-unused-definition", "4:2-4:18 lint-misplaced-docstring"]
-    );
+    assert_eq!(lines, ["1:21-1:26 lint-own", "2:7-2:13 lint-unused-definition", "4:2-4:18 lint-misplaced-docstring"]);
     let fix = fixes.iter().find(|one| one["title"] == "Write (car x)").unwrap();
     let edit = &fix["edit"]["changes"][&uri][0];
     assert_eq!(
