@@ -281,4 +281,5 @@ fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;
