@@ -11,6 +11,7 @@ pub mod dir_locals;
 mod file;
 mod indent;
 pub mod keys;
+mod lint_rules;
 mod own_command;
 pub mod ownership;
 mod source;
@@ -148,6 +149,8 @@ pub struct Config {
     pub hyperspec: String,
     /// `lint.rules`: the rules beside the compiler that are checked. Default none.
     pub lint_rules: Vec<String>,
+    /// `lint.rule`: rules as patterns. Default none.
+    pub lint_own: Vec<crate::model::lint_rule::LintRule>,
     /// `format.indent`: operators, in lower case, with the number of arguments before their bodies.
     /// Default none.
     pub format_indent: std::collections::BTreeMap<String, usize>,
@@ -221,6 +224,7 @@ impl Default for Config {
             completion_snippets: false,
             hyperspec: String::new(),
             lint_rules: Vec::new(),
+            lint_own: Vec::new(),
             format_indent: std::collections::BTreeMap::new(),
             linger: Duration::from_secs(60),
             abandoned: Duration::from_secs(60),

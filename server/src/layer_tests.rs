@@ -20,7 +20,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("shown", &[]),
     ("model", &["text"]),
     ("text", &[]),
-    ("config", &[]),
+    // The patterns of `lint.rule` are read with the settings.
+    ("config", &["model", "text"]),
     ("image", &["config", "model", "text"]),
     ("checker", &["config", "image", "model", "text"]),
     ("ide", &["image", "model", "text"]),

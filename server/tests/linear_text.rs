@@ -13,17 +13,20 @@ use std::time::Duration;
 use consort::ide::diagnostics::Findings;
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{self, IndentRange, Options};
+use consort::ide::index::Snapshot;
 use consort::ide::initargs;
 use consort::ide::places::Target;
 use consort::ide::texts::{OpenText, Texts};
 use consort::ide::{
-    edit_form, enclosing, evaluate_part, hints, hyperspec, linked_names, outline, partial_name, places, ranges,
-    read_file, references, semantic, signature, structural, structure, symbols, testing, types,
+    edit_form, enclosing, evaluate_part, fixes, hints, hyperspec, linked_names, lint, outline, partial_name, places,
+    ranges, read_file, references, semantic, signature, structural, structure, symbols, testing, types,
 };
 use consort::model::diagnostic::{Diagnostic, Severity};
+use consort::model::lint_rule::LintRule;
 use consort::text::datum::Form;
 use consort::text::definitions::{self, Hint};
 use consort::text::document::{Document, Edit};
+use consort::text::pattern::{Pattern, Template};
 use consort::text::position::{Position, PositionEncoding, Walk, to_offset, to_position};
 use consort::text::scopes::Scopes;
 use consort::text::toplevel::Scan;
@@ -108,6 +111,8 @@ const SHAPES: &[Shape] = &[
     ("tabs", |n| format!("(f{} (g{}))", "\ta".repeat(n), "\n1".repeat(n))),
     ("lists that end below one line", |n| format!("(f {}{}", "(g ".repeat(n), "\n a)".repeat(n))),
     ("blank lines", |n| format!("(a{})", "\n".repeat(n))),
+    ("broken rules on one line", |n| "(when (not x) (f (if x t nil))) ".repeat(n)),
+    ("package definitions", |n| repeated(n, |i| format!("(defpackage p{i} (:use p{}) (:export f{i}))\n", i / 2))),
 ];
 
 fn place(text: &Document) -> usize {
@@ -307,6 +312,16 @@ const FEATURES: &[Feature] = &[
     ("distinct places", |document, _| {
         let target = |at| Target { uri: "file:///a.lisp".into(), text: None, span: Span { start: at, end: at + 1 } };
         places::distinct(spread(document, 3).chain(spread(document, 2)).map(target));
+    }),
+    ("rules beside the compiler", |document, _| {
+        let pattern = Pattern::read("(f ?x ?*rest)").unwrap();
+        let rewrite = Template::read("(g ?x ?*rest)", &pattern).unwrap();
+        let own = LintRule { name: "own".into(), pattern, message: "No.".into(), rewrite: Some(rewrite) };
+        let wanted = lint::Wanted { names: vec!["all".into()], own: vec![own] };
+        let (uri, path) = ("file:///no/a.lisp".into(), PathBuf::from("/no/a.lisp"));
+        let open = OpenText { uri, own: true, path: Some(path.clone()), document: document.clone() };
+        let found = lint::check(document, Some(&path), &wanted, &Snapshot::of_texts(&[open]));
+        found.iter().take(10).for_each(|one| drop(fixes::of_text(document, one)));
     }),
     ("many findings", |document, _| {
         let mut findings = Findings::default();

@@ -2,6 +2,7 @@
 import * as vscode from 'vscode'
 import { copyConfiguration, registerMcpServer } from './agents.js'
 import { Approvals } from './approval.js'
+import { apropos } from './apropos.js'
 import { PackagesTree, ThreadsTree } from './browse.js'
 import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
@@ -14,12 +15,14 @@ import { askInBox } from './input.js'
 import { Inspector, type Inspecting } from './inspector.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, LispError, Name, Position, Recompiled, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import { moveDefinition } from './moving.js'
 import { openManual, referencesByKind } from './names.js'
 import { newProject, showNewProject } from './new_project.js'
 import { Profiles } from './profile.js'
 import { Recordings } from './recordings.js'
 import { Repl } from './repl.js'
 import { Results } from './results.js'
+import { scratch } from './scratch.js'
 import { complain, isLisp, SELECTOR, Server } from './server.js'
 import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
@@ -230,6 +233,16 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     const place = here()
     if (place !== undefined) await undefine(server, place).catch(complain)
   })
+  command('moveDefinition', async () => {
+    const place = here()
+    if (place !== undefined) await moveDefinition(server, place).catch(complain)
+  })
+  command('callInRepl', async () => {
+    const place = here()
+    if (place !== undefined) await repl.call(place).catch(complain)
+  })
+  command('apropos', () => apropos(server, documents))
+  command('scratch', () => scratch())
   trace('trace', 'Trace a function')
   trace('untrace', 'Untrace a function')
   command('tracePackage', async () => {

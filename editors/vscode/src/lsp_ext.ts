@@ -133,11 +133,38 @@ export interface Structure {
  */
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
-  'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'disassemble', 'describe', 'hyperspec', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
-  'undoReload', 'compileForm', 'recompileCallers', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
+  'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'disassemble', 'describe', 'hyperspec', 'apropos', 'callTemplate', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
+  'undoReload', 'compileForm', 'recompileCallers', 'moveDestinations', 'moveDefinition', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
 export type Name = (typeof COMMANDS)[number]
+
+/** The answer of `consort.moveDestinations`. */
+export interface MoveDestinations {
+  name: string
+  files: { uri: string; path: string }[]
+}
+
+/** The answer of `consort.moveDefinition`. */
+export interface Moved {
+  name: string
+  applied: boolean
+  note: string | null
+}
+
+/** The answer of `consort.apropos`. */
+export interface Apropos {
+  total: number
+  symbols: { name: string; kind: string; lambda_list?: string; summary?: string }[]
+}
+
+/** The answer of `consort.callTemplate`. */
+export interface CallTemplate {
+  /** `(name argument ...)`. */
+  text: string
+  name: string
+  arguments: string[]
+}
 
 /** The answer of `consort.differences`. */
 export interface Differences {

@@ -1,6 +1,6 @@
 // The REPL: a terminal on the editor's own session.
 import * as vscode from 'vscode'
-import type { Completions, EvalResult, InputLine, InputWanted, LispError, Output } from './lsp_ext.js'
+import type { CallTemplate, Completions, EvalResult, InputLine, InputWanted, LispError, Output } from './lsp_ext.js'
 import { crlf, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
 import { backtraceLines } from './frames.js'
@@ -34,6 +34,8 @@ class Terminal implements vscode.Pseudoterminal {
   error: LispError | undefined
   /** A text that was sent before the terminal was open. */
   private first: string | undefined
+  /** A text that was typed for the person before the terminal was open. */
+  private typed: string | undefined
   private isOpen = false
   private readonly subscription: vscode.Disposable
 
@@ -73,6 +75,8 @@ class Terminal implements vscode.Pseudoterminal {
     const text = this.first
     this.first = undefined
     if (text !== undefined) this.send(text)
+    if (this.typed !== undefined) this.type(this.typed)
+    this.typed = undefined
   }
   close(): void {
     this.interrupt()
@@ -93,6 +97,19 @@ class Terminal implements vscode.Pseudoterminal {
     if (!this.editor.isActive) return
     this.editor.paste(text.trim())
     this.editor.input('\r')
+  }
+
+  /** The package in which what is typed is read. */
+  get inPackage(): string {
+    return this.package
+  }
+
+  /** Put a text in at the cursor, for a person to go on with. False while an evaluation runs. */
+  type(text: string): boolean {
+    if (!this.isOpen) this.typed = text
+    else if (!this.editor.isActive) return false
+    else this.editor.paste(text)
+    return true
   }
 
   private write(text: string): void {
@@ -255,5 +272,13 @@ export class Repl implements vscode.Disposable {
   send(text: string): void {
     this.show(true)
     this.pty?.send(text)
+  }
+
+  /** Show the REPL with a call of the function at a place, for a person to go on with. */
+  async call(place: object): Promise<void> {
+    const argument = { ...place, package: this.pty?.inPackage ?? 'COMMON-LISP-USER' }
+    const { text } = await this.server.ask<CallTemplate>('callTemplate', argument)
+    this.show()
+    if (this.pty?.type(text) === false) void vscode.window.showInformationMessage('Consort: an evaluation runs in the REPL.')
   }
 }

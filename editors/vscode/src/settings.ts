@@ -5,7 +5,7 @@
 export const SERVER_KEYS = [
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
   'check.unreachable', 'check.confine', 'check.chain', 'check.shadow_mb', 'check.workspace', 'check.read', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code',
-  'approval.edit-file', 'approval.restart-image', 'approval.debug', 'debug.on_error', 'debug.frozen', 'lenses.tests', 'lenses.references', 'hints.parameters', 'completion.snippets', 'docs.hyperspec', 'lint.rules', 'format.indent', 'eval.timeout_s', 'eval.in_copy', 'host.linger_s',
+  'approval.edit-file', 'approval.restart-image', 'approval.debug', 'debug.on_error', 'debug.frozen', 'lenses.tests', 'lenses.references', 'hints.parameters', 'completion.snippets', 'docs.hyperspec', 'lint.rules', 'lint.rule', 'format.indent', 'eval.timeout_s', 'eval.in_copy', 'host.linger_s',
 ] as const
 
 /**

@@ -113,9 +113,9 @@ export async function named(title: string): Promise<object | undefined> {
   return name === undefined || name === '' ? undefined : { name }
 }
 
-/** `describe` and `disassemble` of the symbol at the cursor. */
-export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble'): Promise<void> {
-  const argument = await named(what === 'describe' ? 'Describe' : 'Disassemble')
+/** `describe` and `disassemble` of a symbol, by default the one at the cursor. */
+export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble', name?: string): Promise<void> {
+  const argument = name === undefined ? await named(what === 'describe' ? 'Describe' : 'Disassemble') : { name }
   if (argument === undefined) return
   try {
     const told = await server.run<Told>(what, argument)

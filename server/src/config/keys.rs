@@ -39,6 +39,7 @@ pub struct Key {
 
 /// The key whose good entries count beside bad ones.
 const INDENT: &str = "format.indent";
+const RULE: &str = "lint.rule";
 
 /// All keys.
 pub const KEYS: &[Key] = &[
@@ -330,6 +331,14 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: RULE,
+        expected: "an array of tables with pattern, message and perhaps name and rewrite (docs/lint.md)",
+        default: "[]",
+        workspace: FromWorkspace::Any,
+        // `set` tells of single entries.
+        set: |config, value| super::lint_rules::set(config, value).ok(),
+    },
+    Key {
         name: INDENT,
         expected: "a table of operators with the number of arguments before their bodies, such as {with-foo = 1}",
         default: "{}",
@@ -382,8 +391,10 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
     if let Some((class, setting)) = Class::of_key(name).zip(value.as_str().and_then(Setting::of)) {
         return config.approval.set(class, setting, source);
     }
-    if name == INDENT {
-        return super::indent::set(config, value);
+    match name {
+        INDENT => return super::indent::set(config, value),
+        RULE => return super::lint_rules::set(config, value),
+        _ => {}
     }
     let before = config.clone();
     apply(config, key, value)?;

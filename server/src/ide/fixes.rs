@@ -7,6 +7,7 @@ mod lint;
 pub mod meant;
 mod names;
 pub(in crate::ide) mod packages;
+pub(in crate::ide) mod rewritten;
 mod unused;
 mod unused_function;
 mod unused_loop;
@@ -67,6 +68,7 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     }
     if item.code.starts_with("lint-") {
         fixes.extend(lint::fix(document, item));
+        fixes.extend(rewritten::fix(document, item));
     }
     if item.code == "undefined-function" {
         fixes.extend(create::fix(document, item));

@@ -24,9 +24,11 @@ mod place;
 mod prefix;
 pub mod proof;
 mod site;
+mod unused_exports;
 mod unused_imports;
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use super::context::{Backend, Cursor};
 use super::format::rules::Bodies;
@@ -105,6 +107,7 @@ fn planned(site: &Site) -> Vec<Planned> {
     all.extend(package_order::plan(site));
     all.extend(prefix::plan(site));
     all.extend(unused_imports::plan(site));
+    all.extend(unused_exports::plan(site));
     all
 }
 
@@ -181,6 +184,8 @@ pub async fn carry_out<B: Backend>(
 /// The facts that refactorings need, gathered before any of them looks at the text.
 struct Request {
     document: Document,
+    /// The file of the text, as the index has it.
+    path: Option<PathBuf>,
     form: Form,
     selection: Span,
     macros: Macros,
@@ -255,13 +260,15 @@ impl Request {
                 None => {}
             }
         }
-        Some(Request { document, form, selection, macros, names, bodies, texts, closed, index, users })
+        let path = path_of(&index, &cursor.uri).await;
+        Some(Request { document, path, form, selection, macros, names, bodies, texts, closed, index, users })
     }
 
     fn site(&self) -> Site<'_> {
         let newline = if self.document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
         Site {
             document: &self.document,
+            path: self.path.as_deref(),
             scopes: Scopes::of(&self.form),
             form: &self.form,
             selection: self.selection,
@@ -274,6 +281,13 @@ impl Request {
             newline,
         }
     }
+}
+
+/// The file of an open text, as the index has it.
+async fn path_of(index: &Snapshot, uri: &str) -> Option<PathBuf> {
+    let path = crate::file_uri::path_of_uri(uri)?;
+    let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
+    index.files.iter().any(|file| file.path == path).then_some(path)
 }
 
 /// The names that a refactoring asks the image about: those of the form, and those that new
@@ -435,7 +449,20 @@ impl<'a> Evaluated<'a> {
         let (OwnMacros(macros, names, index), scopes) = (macros, Scopes::of(form));
         let (others, closed, users, newline) = (&[], &[], None, "\n");
         Evaluated {
-            site: Site { document, form, scopes, selection, macros, names, others, closed, index, users, newline },
+            site: Site {
+                document,
+                path: None,
+                form,
+                scopes,
+                selection,
+                macros,
+                names,
+                others,
+                closed,
+                index,
+                users,
+                newline,
+            },
         }
     }
 

@@ -11,6 +11,7 @@ pub mod spelling;
 
 use std::path::PathBuf;
 
+pub(in crate::ide) use self::files::writable;
 use super::context::{Backend, Cursor};
 use crate::image::api::expand::{CompareExpansions, Compared};
 use crate::model::image::ImageError;

@@ -2,7 +2,9 @@
 //! [`TABLE`]. A command sends its event to the session before its first wait (see `transport`).
 //! docs/protocol.md documents every command; a test compares both.
 
+mod apropos;
 mod browse;
+mod call_template;
 mod current_test;
 mod differences;
 mod eval;
@@ -11,6 +13,7 @@ mod image;
 mod inspect;
 mod load_system;
 mod macroexpand;
+mod move_definition;
 mod names;
 mod profile;
 mod recompile;
@@ -92,6 +95,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<undefine::Removable>(),
         entry::<undefine::Undefine>(),
         entry::<recompile::RecompileCallers>(),
+        entry::<move_definition::Destinations>(),
+        entry::<move_definition::MoveDefinition>(),
         entry::<reload::CompileForm>(),
         entry::<reload::CompileFile>(),
         entry::<reload::LoadFile>(),
@@ -107,6 +112,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<names::Disassemble>(),
         entry::<names::Describe>(),
         entry::<names::Hyperspec>(),
+        entry::<apropos::Apropos>(),
+        entry::<call_template::CallTemplate>(),
         entry::<references::References>(),
         entry::<names::Trace>(),
         entry::<names::Untrace>(),

@@ -37,7 +37,7 @@ pub(super) async fn rename(connection: &Connection, params: RenameParams) -> Res
 }
 
 /// LSP 3.17 `LSPErrorCodes.RequestFailed`.
-fn refused(refusal: Refusal) -> Error {
+pub(super) fn refused(refusal: Refusal) -> Error {
     Error { code: ErrorCode::ServerError(-32803), message: refusal.0.into(), data: None }
 }
 

@@ -9,6 +9,7 @@ pub mod expansion;
 pub mod frozen;
 pub mod image;
 pub mod input;
+pub mod lint_rule;
 pub mod recording;
 pub mod stack_frame;
 pub mod trial;

@@ -153,6 +153,18 @@ pub fn package_at(document: &Document, offset: usize) -> Option<String> {
     document.packages().at(offset).map(str::to_owned)
 }
 
+/// The packages that the `(in-package ...)` forms of a text name, each once, sorted.
+pub fn packages_named(document: &Document) -> Vec<String> {
+    let all: std::collections::BTreeSet<&str> = document.packages().all().collect();
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// The packages that may be in force at `offset`, [`package_at`] first: more than one behind an
+/// `(in-package ...)` that a reader may skip (`#+`, `#-`). `None`: the one of the start.
+pub fn possible_packages_at(document: &Document, offset: usize) -> Vec<Option<String>> {
+    document.packages().possible_at(offset).into_iter().map(|name| name.map(str::to_owned)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

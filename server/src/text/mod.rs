@@ -12,6 +12,7 @@ pub mod names;
 mod packages;
 mod part;
 mod pass;
+pub mod pattern;
 pub mod position;
 pub mod scanner;
 pub mod scopes;

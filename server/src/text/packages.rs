@@ -11,8 +11,18 @@ use super::toplevel::{Scan, TopForm};
 /// The packages in force, in the order of the text.
 #[derive(Debug, Default)]
 pub(super) struct Packages {
-    /// The end of each form, in characters, and the package it names.
-    named: Vec<(usize, String)>,
+    named: Vec<Named>,
+}
+
+/// An `(in-package ...)` form.
+#[derive(Debug)]
+struct Named {
+    /// Its end, in characters.
+    end: usize,
+    /// The package.
+    name: String,
+    /// True if `#+` or `#-` precedes: the reader may skip the form.
+    guarded: bool,
 }
 
 impl Packages {
@@ -25,7 +35,7 @@ impl Packages {
             let index = forms.partition_point(|form| form.bytes.end <= at);
             if let Some(form) = forms.get(index).filter(|form| form.bytes.start < at && last != Some(index)) {
                 last = Some(index);
-                named.extend(in_package(text, form).map(|name| (form.span.end, name)));
+                named.extend(in_package(text, form));
             }
         }
         Packages { named }
@@ -33,8 +43,34 @@ impl Packages {
 
     /// The package named by the last form before `offset`.
     pub(super) fn at(&self, offset: usize) -> Option<&str> {
-        let before = self.named.partition_point(|(end, _)| *end <= offset);
-        self.named[..before].last().map(|(_, name)| name.as_str())
+        self.before(offset).last().map(|one| one.name.as_str())
+    }
+
+    /// The packages that may be in force at `offset`, the last one first: those of the forms that
+    /// a reader may skip, and of the form before them that none skips. `None` in their place if
+    /// there is no such form.
+    pub(super) fn possible_at(&self, offset: usize) -> Vec<Option<&str>> {
+        const MOST: usize = 8;
+        let mut found = Vec::new();
+        for one in self.before(offset).iter().rev().take(MOST) {
+            found.push(Some(one.name.as_str()));
+            if !one.guarded {
+                return found;
+            }
+        }
+        if found.len() < MOST {
+            found.push(None);
+        }
+        found
+    }
+
+    /// All packages that are named, in the order of the text.
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|one| one.name.as_str())
+    }
+
+    fn before(&self, offset: usize) -> &[Named] {
+        &self.named[..self.named.partition_point(|one| one.end <= offset)]
     }
 }
 
@@ -59,8 +95,8 @@ fn mentions(text: &Rope) -> Vec<usize> {
     found
 }
 
-/// The name in `(in-package name)`, if the form is one.
-fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
+/// The form as `(in-package name)`, if it is one.
+fn in_package(text: &Rope, form: &TopForm) -> Option<Named> {
     const LONGEST: usize = 400;
     if form.fault.is_some() || form.span.end - form.span.start > LONGEST {
         return None;
@@ -69,6 +105,7 @@ fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
     let mut tokens =
         part.tokens().filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
     let mut token = tokens.next()?;
+    let guarded = token.kind == TokenKind::Guard;
     while token.kind == TokenKind::Guard {
         skip_datum(&mut tokens)?;
         token = tokens.next()?;
@@ -80,7 +117,8 @@ fn in_package(text: &Rope, form: &TopForm) -> Option<String> {
         return None;
     }
     let name = tokens.next()?;
-    designated(part.text.get(name.start..name.end)?, name.kind)
+    let name = designated(part.text.get(name.start..name.end)?, name.kind)?;
+    Some(Named { end: form.span.end, name, guarded })
 }
 
 /// Pass over a feature expression.

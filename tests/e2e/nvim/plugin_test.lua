@@ -43,7 +43,7 @@ end)
 
 T.it('an unknown subcommand is answered with those there are', function()
   vim.cmd('Consort evall')
-  T.eq(true, last_said():find('there are answer, breakpoint, callers, changed, clear', 1, true) ~= nil, last_said())
+  T.eq(true, last_said():find('there are answer, apropos, breakpoint, call, callers, changed, clear', 1, true) ~= nil, last_said())
 end)
 
 T.it('subcommands and their words are completed', function()
@@ -532,6 +532,66 @@ T.it('what a name stands for is removed after two questions, and put back', func
   vim.cmd('Consort eval (fixture::double 4)')
   T.eq('⇒ 8', T.wait('the value', float_text, last_said))
   vim.api.nvim_feedkeys('q', 'x', false)
+end)
+
+T.it('a call of the function at the cursor is typed into the REPL', function()
+  to(7, 8)
+  vim.cmd('Consort call')
+  local function line() return vim.bo.filetype ~= 'lisp' and vim.api.nvim_get_current_line() or '' end
+  T.wait('the call', function() return line():find('(double x)', 1, true) end, line)
+  vim.api.nvim_feedkeys(vim.keycode('<C-c><Esc>'), 'x!', false)
+  vim.cmd('bwipeout! ' .. vim.api.nvim_get_current_buf())
+  T.eq(buf, vim.api.nvim_get_current_buf())
+end)
+
+T.it('symbols are found by a part of their names, and one is described', function()
+  local select, asked = vim.ui.select, nil
+  vim.ui.select = function(items, options, choose)
+    asked = options.format_item(items[1])
+    choose(items[1])
+  end
+  vim.cmd('Consort apropos hash-table-rehash-siz')
+  local text = T.wait('the description', float_text, last_said)
+  vim.ui.select = select
+  T.eq(true, asked:find('hash-table-rehash-size', 1, true) ~= nil, asked)
+  T.eq(true, text:find('HASH-TABLE-REHASH-SIZE', 1, true) ~= nil, text)
+  vim.api.nvim_feedkeys('q', 'x', false)
+end)
+
+T.it('a scratch buffer is in the package of the file, evaluates, and stays', function()
+  to(7, 1)
+  vim.cmd('Consort scratch')
+  local scratch = vim.api.nvim_get_current_buf()
+  T.eq('(in-package #:fixture)', vim.fn.getline(2))
+  vim.api.nvim_buf_set_lines(scratch, 3, -1, false, { '(double 4)' })
+  to(4, 9)
+  vim.cmd('Consort eval form')
+  T.wait('the value', function()
+    return vim.iter(shown()):any(function(one) return one[2]:find('8', 1, true) ~= nil end)
+  end, function() return { shown(), last_said() } end)
+  vim.cmd.close()
+  T.eq(buf, vim.api.nvim_get_current_buf())
+  vim.cmd('Consort scratch')
+  T.eq({ scratch, '(double 4)' }, { vim.api.nvim_get_current_buf(), vim.fn.getline(4) })
+  vim.cmd('bwipeout! ' .. scratch)
+end)
+
+T.it('a definition is moved to another file of its package', function()
+  local other = workspace .. '/other.lisp'
+  vim.fn.writefile({ '(in-package :fixture)', '', '(defun first-there () 1)' }, other)
+  local select, asked = vim.ui.select, nil
+  vim.ui.select = function(items, options, choose)
+    asked = options.format_item(items[1])
+    choose(items[1])
+  end
+  to(4, 8)
+  vim.cmd('Consort move')
+  T.wait('the move', function() return last_said():find('moved double to other.lisp', 1, true) end, last_said)
+  vim.ui.select = select
+  T.eq('other.lisp', asked)
+  T.eq({ '(in-package :fixture)', '', '(list (double 21) "𝄞")' }, vim.api.nvim_buf_get_lines(buf, 1, 4, false))
+  local moved = vim.api.nvim_buf_get_lines(vim.fn.bufnr(other), 0, -1, false)
+  T.eq({ '(in-package :fixture)', '', '(defun first-there () 1)', '', '(defun double (x)', '  (* 2 x))' }, moved)
 end)
 
 T.run({ vim.env.CONSORT_BIN, 'stop' }, { cwd = workspace })

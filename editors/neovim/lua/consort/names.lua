@@ -51,6 +51,30 @@ function M.hierarchy(which)
   show()
 end
 
+--- Symbols of the image by a part of their names; the chosen one is described.
+---@param pattern? string asked for by default
+function M.apropos(pattern)
+  local function find(wanted)
+    if not wanted or vim.trim(wanted) == '' then return end
+    client_of.execute('apropos', { pattern = vim.trim(wanted), limit = 500 }, function(found)
+      if #found.symbols == 0 then return client_of.say(('no symbol that names something has %s in its name'):format(wanted)) end
+      local all = found.total > #found.symbols and (' (%d of %d)'):format(#found.symbols, found.total) or ''
+      vim.ui.select(found.symbols, {
+        prompt = ('Symbols with %s%s'):format(vim.fn.strtrans(wanted), all),
+        format_item = function(one)
+          local summary = one.summary and '  ' .. one.summary or ''
+          return vim.fn.strtrans(('%s  [%s]%s'):format(one.lambda_list or one.name, one.kind, summary))
+        end,
+        kind = 'consort-apropos',
+      }, function(one)
+        if one then require('consort.views').describe(one.name) end
+      end)
+    end)
+  end
+  if pattern and pattern ~= '' then return find(pattern) end
+  vim.ui.input({ prompt = 'Apropos: ' }, find)
+end
+
 --- Open the manual's page about a name; by default the symbol, format directive or reader macro at
 --- the cursor.
 ---@param name? string

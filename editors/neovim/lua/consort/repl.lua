@@ -278,4 +278,27 @@ function M.open()
   vim.cmd.startinsert({ bang = true })
 end
 
+--- Open the REPL with a call of the function at the cursor, or of the one whose definition is
+--- around it, behind what is typed there. The cursor is at the first argument.
+function M.call()
+  local client = client_of.need()
+  if not client then return end
+  local package = M.package_here() or repl and repl.package
+  local argument = vim.tbl_extend('error', client_of.place(client), { package = package or nil })
+  client_of.execute('callTemplate', argument, function(template)
+    M.open()
+    if not repl then return end
+    local typed = input()
+    set_input(typed .. template.text)
+    local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+    local behind = #template.arguments > 0 and #template.text - #template.name - 2 or 1
+    vim.cmd.stopinsert()
+    vim.schedule(function()
+      if not repl or vim.api.nvim_get_current_buf() ~= repl.buf then return end
+      vim.cmd.startinsert()
+      vim.api.nvim_win_set_cursor(0, { row, column - behind })
+    end)
+  end)
+end
+
 return M

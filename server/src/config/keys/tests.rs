@@ -145,6 +145,7 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
             "hints.parameters",
             "completion.snippets",
             "lint.rules",
+            "lint.rule",
             "format.indent"
         ]
     );
@@ -162,6 +163,7 @@ fn a_wrong_value_says_what_is_expected_and_changes_nothing() {
         ("check.memory_mb", json!(u64::MAX)),
         ("eval.timeout_s", json!(1e300)),
         ("format.indent", json!({"with-foo": "1"})),
+        ("lint.rule", json!([{"pattern": "(f"}])),
         ("host.linger_s", json!(null)),
         ("approval.eval", json!("Allow")),
         ("approval.edit-file", json!(true)),

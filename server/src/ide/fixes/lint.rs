@@ -1,8 +1,9 @@
 //! Fixes of findings of the rules beside the compiler.
 
 use super::{Change, Fix};
+use crate::ide::package_lists;
 use crate::model::diagnostic::Diagnostic;
-use crate::text::datum::{Form, Kind};
+use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
@@ -57,9 +58,37 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
             let before = if own_line { format!("\n{line}") } else { " ".into() };
             (format!("Add {clause}"), vec![replace(last.end(), list.end() - 1, format!("{before}{clause}"))])
         }
+        "lint-misplaced-docstring" => ("Move it before the code".into(), moved(&form, list, marked)?),
+        "lint-unused-export" | "lint-unused-import" => {
+            let (span, text) = package_lists::without(&form, list, marked)?;
+            let title = if item.code == "lint-unused-export" { "Do not export it" } else { "Do not import it" };
+            (title.into(), vec![Change { span, text }])
+        }
+        "lint-unsorted-names" => {
+            let sorted = package_lists::sorted(&form, package_lists::names(&form, list)).ok()?;
+            ("Sort them".into(), sorted.into_iter().map(|(span, text)| Change { span, text }).collect())
+        }
         _ => return None,
     };
     Some(Fix::new(title, changes))
+}
+
+/// The string of a body as its documentation.
+fn moved(form: &Form, list: &Node, string: &Node) -> Option<Vec<Change>> {
+    let elements = list.elements();
+    let definer = form.operator(list).is_some_and(|operator| crate::text::definitions::is_definer(&operator));
+    let first = if definer { 2 } else { 1 };
+    let parameters = elements.iter().skip(first).position(|one| one.kind == Kind::List)? + first;
+    let (before, at) = (elements.get(parameters)?, elements.iter().position(|one| std::ptr::eq(one, string))?);
+    let (code, previous) = (elements.get(parameters + 1)?, elements.get(at.checked_sub(1)?)?);
+    let space = |from: &Node, to: &Node| form.source.get(from.end()..to.start()).filter(|text| text.trim().is_empty());
+    let (between, _) = (space(before, code)?, space(previous, string)?);
+    // Two strings would be one too many.
+    (code.kind != Kind::String).then(|| {
+        let text = format!("{between}{}", form.written(string));
+        let insert = Change { span: form.span_of(before.end(), before.end()), text };
+        vec![insert, Change { span: form.span_of(previous.end(), string.end()), text: String::new() }]
+    })
 }
 
 #[cfg(test)]
@@ -86,6 +115,24 @@ mod tests {
                 "(CASE x\n  (a 1)\n  (b 2)\n  (OTHERWISE NIL))",
             ),
             ("(«unless» (not x) (g))", "lint-negated-when", "(when x (g))"),
+            (
+                "(defun f (x)\n  (g)\n  «\"é (\"»\n  x)",
+                "lint-misplaced-docstring",
+                "(defun f (x)\n  \"é (\"\n  (g)\n  x)",
+            ),
+            (
+                "(defmethod (setf f) :after (x y) (g) «\"s\"» x)",
+                "lint-misplaced-docstring",
+                "(defmethod (setf f) :after (x y) \"s\" (g) x)",
+            ),
+            ("(flet ((f (x) (g) «\"s\"» x)) 1)", "lint-misplaced-docstring", "(flet ((f (x) \"s\" (g) x)) 1)"),
+            ("(defpackage :p (:export #:a «#:b» #:c))", "lint-unused-export", "(defpackage :p (:export #:a #:c))"),
+            ("(defpackage :p (:import-from :q\n «b»))", "lint-unused-import", "(defpackage :p (:import-from :q))"),
+            (
+                "(defpackage :p («:export» #:c\n \"B\" :a))",
+                "lint-unsorted-names",
+                "(defpackage :p (:export :a\n \"B\" #:c))",
+            ),
         ] {
             let (document, item) = marked(source, code);
             assert_eq!(applied(&document, &fix(&document, &item).unwrap()), expected);
@@ -94,6 +141,9 @@ mod tests {
             ("(«if» x ; why\n t nil)", "lint-boolean-if"),
             ("(«when» (not ; why\n x) (g))", "lint-negated-when"),
             ("(«when» (not #+a x) (g))", "lint-negated-when"),
+            ("(defun f (x) (g) ; why\n «\"s\"» x)", "lint-misplaced-docstring"),
+            ("(defun f (x) \"d\" (g) «\"s\"» x)", "lint-misplaced-docstring"),
+            ("(defpackage :p (:export #:a ; why\n «#:b»))", "lint-unused-export"),
             ("(«case» x (a 1) ; all\n )", "lint-missing-otherwise"),
         ] {
             let (document, item) = marked(source, code);

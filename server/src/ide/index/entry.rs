@@ -8,7 +8,7 @@ use super::packages::{PackageText, of_form};
 use crate::text::datum::{Form, symbol_name};
 use crate::text::definitions::{self, class_parts, kind_of};
 use crate::text::document::Document;
-use crate::text::forms::package_at;
+use crate::text::forms::{package_at, packages_named};
 use crate::text::position::{Position, PositionEncoding, to_position};
 use crate::text::{Span, stop};
 
@@ -75,6 +75,8 @@ pub struct FileEntry {
     pub definitions: Vec<Indexed>,
     /// The packages that it defines.
     pub packages: Vec<PackageText>,
+    /// The packages that its `in-package` forms name.
+    pub inside: Vec<String>,
     /// The hashes of all words, sorted.
     pub words: Vec<u64>,
     /// The digest of the text ([`digest_of`]).
@@ -132,7 +134,16 @@ impl FileEntry {
         }
         let open = open.then(|| document.clone());
         let string = text.to_string();
-        FileEntry { path, uri, open, definitions, packages, words: words(&string), digest: digest_of(&string) }
+        FileEntry {
+            path,
+            uri,
+            open,
+            definitions,
+            packages,
+            inside: packages_named(document),
+            words: words(&string),
+            digest: digest_of(&string),
+        }
     }
 }
 

@@ -207,6 +207,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
     let selection = Span { start: top.start, end: top.start };
     let own = Site {
         document,
+        path: None,
         scopes: Scopes::of(&form),
         form: &form,
         selection,

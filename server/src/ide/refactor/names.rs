@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::ide::hyperspec::page_of_symbol;
-use crate::ide::index::Snapshot;
+use crate::ide::index::{Packages, Snapshot};
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
@@ -125,11 +125,10 @@ fn unlike(index: &Snapshot, document: &Document, form: &Form, package: Option<&s
     if let Some(reader) = changed_reader(document, form) {
         return Some(format!("{reader} changes how the text is read"));
     }
-    other_names(index, &written, package).map(|name| format!("{name} is not the standard's here"))
+    other_names(&index.packages(), &written, package).map(|name| format!("{name} is not the standard's here"))
 }
 
-fn other_names(index: &Snapshot, written: &[&str], package: Option<&str>) -> Option<String> {
-    let packages = index.packages();
+fn other_names(packages: &Packages, written: &[&str], package: Option<&str>) -> Option<String> {
     let here = package.and_then(|package| packages.get(package));
     let mut seen = HashSet::new();
     written.iter().filter(|atom| seen.insert(**atom)).find_map(|atom| {
@@ -182,7 +181,13 @@ fn has_labels(form: &Form, node: &Node) -> bool {
 
 /// The forms before that change the readtable.
 fn changed_reader(document: &Document, form: &Form) -> Option<&'static str> {
-    let before = document.scan().forms().iter().take_while(|top| top.span.start <= form.span.start);
+    first_reader(document, form.span.start).map(|(_, reader)| reader)
+}
+
+/// The start of the first form, up to a place, that changes how later text is read, and by which
+/// operator.
+pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<(usize, &'static str)> {
+    let before = document.scan().forms().iter().take_while(|top| top.span.start <= until);
     for top in before {
         let raw = document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();
         if !READERS.iter().any(|reader| raw.contains(reader)) {
@@ -193,7 +198,7 @@ fn changed_reader(document: &Document, form: &Form) -> Option<&'static str> {
         atoms(&one, &one.nodes, &mut written);
         let named: HashSet<String> = written.into_iter().filter_map(crate::text::datum::symbol_name).collect();
         if let Some(reader) = READERS.iter().find(|reader| named.contains(**reader)) {
-            return Some(reader);
+            return Some((top.span.start, reader));
         }
     }
     None
@@ -225,7 +230,7 @@ pub(in crate::ide) fn is_declared_special(form: &Form, name: &str) -> bool {
 /// The first of these data, or of the operators of those that are lists, that looks like a name of
 /// the standard and is another symbol.
 pub(in crate::ide) fn first_other<'a>(
-    index: &Snapshot,
+    packages: &Packages,
     form: &'a Form,
     nodes: impl Iterator<Item = &'a Node>,
     package: Option<&str>,
@@ -233,10 +238,15 @@ pub(in crate::ide) fn first_other<'a>(
     let head = |node: &'a Node| if node.kind == Kind::List { node.children.first() } else { Some(node) };
     let written: Vec<&str> =
         nodes.filter_map(head).filter(|node| node.kind == Kind::Atom).map(|node| form.text(node)).collect();
-    other_names(index, &written, package)
+    other_names(packages, &written, package)
 }
 
 /// The reason why a form is not read as it is written, by what the text says before it.
 pub(in crate::ide) fn read_otherwise(document: &Document, form: &Form) -> bool {
-    changed_reader(document, form).is_some() || form.nodes.iter().any(|node| has_labels(form, node))
+    changed_reader(document, form).is_some() || is_tied(form)
+}
+
+/// Returns true if a form has labels (`#1=`), which tie its parts together.
+pub(in crate::ide) fn is_tied(form: &Form) -> bool {
+    form.nodes.iter().any(|node| has_labels(form, node))
 }

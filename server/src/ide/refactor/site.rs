@@ -66,6 +66,8 @@ impl Macros {
 /// The place of a refactoring.
 pub(super) struct Site<'a> {
     pub(super) document: &'a Document,
+    /// The file of the text, as the index has it.
+    pub(super) path: Option<&'a std::path::Path>,
     /// The top-level form.
     pub(super) form: &'a Form,
     pub(super) scopes: Scopes,

@@ -66,7 +66,7 @@ async fn path_of<B>(cursor: &Cursor<B>) -> std::path::PathBuf {
 }
 
 /// Refuses a file that may not be changed.
-async fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
+pub(in crate::ide) async fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
     if let Some(root) = &index.root
         && !file.path.starts_with(root)
     {

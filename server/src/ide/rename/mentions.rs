@@ -8,7 +8,7 @@ use super::{Change, Options, Refusal};
 use crate::ide::index::{FileEntry, Packages, designated};
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
-use crate::text::forms::package_at;
+use crate::text::forms::possible_packages_at;
 use crate::text::scopes::{Scopes, Shorthand, Space};
 use crate::text::tree::{Kind as TreeKind, Tree};
 use crate::text::{Span, names};
@@ -89,9 +89,13 @@ struct Found<'a> {
     scopes: Scopes,
     /// The names of definitions.
     defined: &'a HashSet<Span>,
-    here: String,
+    /// The packages that may be in force, the likeliest first: never empty.
+    here: Vec<String>,
     changes: Vec<Change>,
 }
+
+/// The reason why a mention is unsure behind an `in-package` that the reader may skip.
+const BY_FEATURES: &str = "The features (#+, #-) decide in which package it is read.";
 
 impl Mentions<'_> {
     /// The changes of a text.
@@ -105,7 +109,8 @@ impl Mentions<'_> {
                 continue;
             }
             let form = Form::of(document, top.span);
-            let here = package_at(document, top.span.start).unwrap_or_else(|| "COMMON-LISP-USER".into());
+            let here = possible_packages_at(document, top.span.start).into_iter();
+            let here = here.map(|name| name.unwrap_or_else(|| "COMMON-LISP-USER".into())).collect();
             let mut found =
                 Found { form: &form, scopes: Scopes::of(&form), defined: &defined, here, changes: Vec::new() };
             for node in &form.nodes {
@@ -145,35 +150,43 @@ impl Mentions<'_> {
                 let mut inner = around.clone();
                 inner.operators.push(operator);
                 inner.quoted = quoted;
-                for (index, child) in node.children.iter().enumerate() {
-                    inner.head = index == 0 && node.kind == Kind::List;
+                // Behind guarded data any reader may have another head.
+                let mut may_head = node.kind == Kind::List;
+                for child in &node.children {
+                    inner.head = may_head;
                     self.visit(found, child, &inner);
+                    may_head &= child.guarded;
                 }
             }
         }
     }
 
-    fn target(&self, found: &Found<'_>, node: &Node) -> Option<&Target> {
+    /// The target that an atom is, and the reason why that is unsure.
+    fn target(&self, found: &Found<'_>, node: &Node) -> Option<(&Target, Option<String>)> {
         let written = found.form.text(node);
         let symbol = names::symbol(written).filter(|_| !written.starts_with('#'))?;
         let candidate = self.targets.iter().find(|target| target.name == symbol.name)?;
-        let package = match symbol.package.as_deref() {
-            Some("") => return None,
-            Some(prefix) => self.packages.named(prefix, &found.here),
-            None => found.here.clone(),
+        let is_it = |here: &String| {
+            let package = match symbol.package.as_deref() {
+                Some("") => return false,
+                Some(prefix) => self.packages.named(prefix, here),
+                None => here.clone(),
+            };
+            self.packages.home(&package, &symbol.name) == candidate.home
         };
-        (self.packages.home(&package, &symbol.name) == candidate.home).then_some(candidate)
+        if !found.here.iter().any(is_it) {
+            return None;
+        }
+        let doubt = if found.here.iter().all(is_it) { None } else { Some(BY_FEATURES.to_owned()) };
+        Some((candidate, candidate.guess.clone().or(doubt)))
     }
 
     fn atom(&self, found: &mut Found<'_>, node: &Node, around: &Around) {
-        let Some(target) = self.target(found, node) else { return };
+        let Some((target, guess)) = self.target(found, node) else { return };
         let written = found.form.text(node).to_owned();
         let by = respelled(&written, self.typed, &target.new);
-        let plain = |unsure: Option<String>| Change {
-            span: node.span,
-            by: by.clone(),
-            unsure: target.guess.clone().or(unsure),
-        };
+        let plain =
+            |unsure: Option<String>| Change { span: node.span, by: by.clone(), unsure: guess.clone().or(unsure) };
         let definition = found.defined.contains(&node.span)
             || around.operators.last().is_some_and(|operator| operator == "setf")
                 && !around.head
@@ -183,7 +196,7 @@ impl Mentions<'_> {
             let here = binding.span == node.span;
             let change = match &binding.shorthand {
                 Shorthand::Slot if here && target.is(&["slot"]) => {
-                    Some(Change { span: node.span, by: format!("({written} {by})"), unsure: target.guess.clone() })
+                    Some(Change { span: node.span, by: format!("({written} {by})"), unsure: guess.clone() })
                 }
                 _ if target.is_variable() && binding.kind.space() == Space::Variable => Some(plain(None)),
                 _ => None,

@@ -1,3 +1,4 @@
+mod guarded;
 mod packages;
 
 use expect_test::{Expect, expect};

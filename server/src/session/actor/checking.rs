@@ -74,14 +74,15 @@ impl Actor {
             let Some(open) = self.documents.get_mut(&key) else { continue };
             open.check_begins();
             let document = open.document.clone();
-            let path = open.path.as_ref();
-            let what = format!("checking {}", path.map_or_else(|| key.1.clone(), |path| path.display().to_string()));
+            let path = open.path.clone();
+            let what =
+                format!("checking {}", path.as_ref().map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let checker = self.checker.clone();
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
-            let rules = self.rules(self.config(key.0).lint_rules.clone());
+            let rules = self.rules(wanted_rules(self.config(key.0)));
             let abort = self.jobs.start_check(job, async move {
                 let report = with_uses_marked(document.clone(), checker.check_edited(prepared()).await?).await;
-                Ok(with_rules(document, report, rules).await)
+                Ok(with_rules(document, path, report, rules).await)
             });
             if let Some(open) = self.documents.get_mut(&key) {
                 open.running = Some(Running { abort, since: now, announced: false });
@@ -150,10 +151,10 @@ impl Actor {
         request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         // A form of an agent's is compiled, and no more.
-        let rules = if request.mode == CheckMode::File { config.lint_rules.clone() } else { Vec::new() };
+        let rules = if request.mode == CheckMode::File { wanted_rules(&config) } else { lint::Wanted::default() };
         let rules = self.rules(rules);
         self.jobs.start_stoppable(Job::new(client, Kind::Other, what), reply, async move {
-            let text = request.text.clone();
+            let (text, path) = (request.text.clone(), request.path.clone());
             let (document, structure, expected) = compute_all(move || {
                 let document = Document::new(&text, 0);
                 let structure = structure::check(&document);
@@ -168,20 +169,20 @@ impl Actor {
                 CheckMode::File => checker.check(params).await?,
             };
             let report = with_uses_marked(document.clone(), report).await;
-            let mut report = with_rules(document, report, rules).await;
+            let mut report = with_rules(document, path, report, rules).await;
             report.diagnostics = merge(structure, report.diagnostics);
             Ok(report)
         });
     }
 
-    /// The rules of these names, with the texts that they look into if there are any.
-    fn rules(&self, names: Vec<String>) -> Rules {
-        if names.is_empty() {
+    /// The rules that are wanted, with the texts that they look into if there are any.
+    fn rules(&self, wanted: lint::Wanted) -> Rules {
+        if wanted.is_empty() {
             return Rules::default();
         }
         let text = |one: OpenDocument| OpenText { uri: one.uri, own: true, path: one.path, document: one.document };
         let open = self.documents.all().into_iter().map(text).collect();
-        Rules { names, index: self.index.clone(), workspace: self.workspace.clone(), open }
+        Rules { wanted, index: self.index.clone(), workspace: self.workspace.clone(), open }
     }
 
     /// The seconds that a check or an expansion may take. An agent holds no copy for longer than
@@ -293,20 +294,29 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
 /// The rules beside the compiler, and the workspace's texts, which they look into.
 #[derive(Debug, Default)]
 struct Rules {
-    names: Vec<String>,
+    wanted: lint::Wanted,
     index: Store,
     workspace: PathBuf,
     open: Vec<OpenText>,
 }
 
+fn wanted_rules(config: &Config) -> lint::Wanted {
+    lint::Wanted { names: config.lint_rules.clone(), own: config.lint_own.clone() }
+}
+
 /// The report with the findings of the rules beside the compiler.
-async fn with_rules(document: Document, mut report: CheckReport, rules: Rules) -> CheckReport {
-    if rules.names.is_empty() {
+async fn with_rules(document: Document, path: Option<PathBuf>, mut report: CheckReport, rules: Rules) -> CheckReport {
+    if rules.wanted.is_empty() {
         return report;
     }
+    // As the index has it.
+    let path = match path {
+        Some(path) => Some(tokio::fs::canonicalize(&path).await.unwrap_or(path)),
+        None => None,
+    };
     compute_all(move || {
         let index = rules.index.refreshed(&rules.workspace, rules.open);
-        report.diagnostics.extend(lint::check(&document, &rules.names, &index));
+        report.diagnostics.extend(lint::check(&document, path.as_deref(), &rules.wanted, &index));
         report
     })
     .await

@@ -13,6 +13,17 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.until('the value', async () => /"\."\nCL-USER>$/.test(await workbench.terminal()))
   }, 'complete')
 
+  await step('a call of the function at the cursor is typed into the REPL', async () => {
+    await loaded()
+    await workbench.scratch('(telegraph:encode "e")')
+    await workbench.cursor('scratch.lisp', '(telegraph:encode')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    await workbench.knows('the cursor on the name', ({ active }) => active.selection.active.character === 1)
+    await workbench.command('Consort: Call the Function in the REPL')
+    await workbench.until('the call', async () => (await workbench.terminal()).endsWith('CL-USER> (telegraph:encode text)'))
+  }, 'callTemplate')
+
   await step('completions say what they are and what they take', async () => {
     await workbench.scratch('')
     await page.keyboard.type('(appen')

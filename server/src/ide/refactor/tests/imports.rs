@@ -71,3 +71,27 @@ fn an_import_that_may_be_used_stays() {
     "#]],
     );
 }
+
+#[test]
+fn exports_that_no_other_package_uses_are_removed() {
+    let package = "(‸defpackage :app\n  (:use :cl)\n  (:export #:used #:unused\n           #:qualified))";
+    let rest = [
+        ("a.lisp", "(in-package :app)\n(defun unused () (unused))"),
+        ("b.lisp", "(defpackage :user (:use :cl :app))\n(in-package :user)\n(used)"),
+        ("c.lisp", "(in-package :third)\n(app:qualified)"),
+    ];
+    let files = |package| std::iter::once(("p.lisp", package)).chain(rest).collect::<Vec<_>>();
+    expect![[r#"
+        Remove the exports that no other package of the workspace uses
+        (defpackage :app
+          (:use :cl)
+          (:export #:used
+                   #:qualified))
+    "#]]
+    .assert_eq(&after(&files(package), "clean-exports", &Finds(Some(&[]))));
+    // Nothing to remove, or a package that is there for others.
+    for package in ["(‸defpackage :app (:export #:used))", "(‸defpackage :app (:export #:unused))"] {
+        let shown = after(&files(package), "clean-exports", &Finds(Some(&[])));
+        assert!(!shown.contains("Remove the exports"), "{shown}");
+    }
+}

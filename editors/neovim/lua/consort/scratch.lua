@@ -1,0 +1,54 @@
+--- A buffer to try code in: Lisp that the language server knows, and no file. It lives as long as
+--- Neovim does, also when no window shows it.
+local client_of = require('consort.client')
+
+local M = {}
+
+local NAME = 'consort://scratch'
+---@type integer?
+local scratch
+
+--- The package that is given as the scratch's, as it is written behind IN-PACKAGE.
+local function designator(name)
+  local plain = name:match('^[%w%-%.+*/]+$')
+  return plain and '#:' .. name:lower() or '"' .. name:gsub('[\\"]', '\\%0') .. '"'
+end
+
+local function make(client, package)
+  local buf = vim.api.nvim_create_buf(true, true)
+  vim.api.nvim_buf_set_name(buf, NAME)
+  vim.bo[buf].bufhidden = 'hide'
+  vim.bo[buf].swapfile = false
+  vim.bo[buf].filetype = 'lisp'
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, {
+    ';;; Code to try; it is in no file, and goes when Neovim ends.',
+    ('(in-package %s)'):format(designator(package)),
+    '',
+    '',
+  })
+  -- Only buffers of files are attached by themselves.
+  vim.lsp.buf_attach_client(buf, client.id)
+  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buf, callback = function() scratch = nil end })
+  return buf
+end
+
+--- Open it in a split, or go to it. A new one is in the package of the file that the person comes
+--- from.
+function M.open()
+  local client = client_of.need()
+  if not client then return end
+  local package = vim.bo.filetype == 'lisp' and require('consort.repl').package_here() or 'CL-USER'
+  local is_new = not (scratch and vim.api.nvim_buf_is_valid(scratch))
+  local win = not is_new and vim.fn.win_findbuf(scratch)[1]
+  if win then return vim.api.nvim_set_current_win(win) end
+  if is_new then
+    scratch = make(client, package)
+  elseif #vim.lsp.get_clients({ bufnr = scratch, name = 'consort' }) == 0 then
+    vim.lsp.buf_attach_client(scratch, client.id) -- the server was started again
+  end
+  vim.cmd('botright 12split')
+  vim.api.nvim_win_set_buf(0, scratch)
+  if is_new then vim.cmd.normal({ 'G', bang = true }) end
+end
+
+return M

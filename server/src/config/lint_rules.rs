@@ -1,0 +1,124 @@
+//! `lint.rule`: rules about code, as patterns of lists.
+
+use serde_json::{Map, Value};
+
+use super::Config;
+use crate::model::lint_rule::LintRule;
+use crate::text::pattern::{Pattern, Template};
+
+/// The maximum number of rules of all settings together.
+const MOST: usize = 64;
+/// The maximum length of a message in characters, and of a name in bytes.
+const LONGEST: usize = 500;
+const LONGEST_NAME: usize = 60;
+/// The maximum number of rules that a message names.
+const SHOWN: usize = 10;
+/// The name of a rule without one.
+const UNNAMED: &str = "own";
+
+/// Adds the good rules of an array of tables to those that there are.
+///
+/// # Errors
+/// A sentence about the rules that are none.
+pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
+    const EXPECTED: &str = "lint.rule must be an array of tables with pattern, message and perhaps name and rewrite, \
+                            written [[lint.rule]] (docs/lint.md)";
+    let Some(tables) = value.as_array() else {
+        return Err(format!("{EXPECTED}; it is ignored"));
+    };
+    let mut wrong = Vec::new();
+    for (index, table) in tables.iter().enumerate() {
+        let rule = match table.as_object() {
+            Some(table) => rule(table),
+            None => Err("is no table".into()),
+        };
+        match rule {
+            Ok(rule) if config.lint_own.contains(&rule) => {}
+            Ok(_) if config.lint_own.len() >= MOST => {
+                wrong.push(format!("rule {}: there are {MOST} already", index + 1))
+            }
+            Ok(rule) => config.lint_own.push(rule),
+            Err(why) => wrong.push(format!("rule {} {why}", index + 1)),
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let others = if wrong.len() < tables.len() { "; the other rules are used" } else { "" };
+    let more = wrong.len().saturating_sub(SHOWN);
+    wrong.truncate(SHOWN);
+    let shown: String = wrong.join("; ").chars().take(1_000).collect();
+    let shown = if more > 0 { format!("{shown}; and {more} more") } else { shown };
+    Err(format!("{EXPECTED}; ignored: {shown}{others}"))
+}
+
+/// The rule of a table, or why it is none, as the rest of a sentence.
+fn rule(table: &Map<String, Value>) -> Result<LintRule, String> {
+    const KEYS: [&str; 4] = ["name", "pattern", "message", "rewrite"];
+    if let Some(other) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("has {other}, which is none of {}", KEYS.join(", ")));
+    }
+    let text = |key: &str| match table.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(other) => Err(format!("has {key} = {other}, which must be a string")),
+    };
+    let name = text("name")?.unwrap_or(UNNAMED);
+    let letters = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if name.is_empty() || name.len() > LONGEST_NAME || !letters(name) || name.starts_with('-') || name == "all" {
+        return Err(format!(
+            "has the name {name:?}: it is made of letters, digits and -, at most {LONGEST_NAME}, and not all"
+        ));
+    }
+    let Some(written) = text("pattern")? else { return Err("has no pattern".into()) };
+    let Some(message) = text("message")?.filter(|message| !message.trim().is_empty()) else {
+        return Err("has no message".into());
+    };
+    let length = message.chars().count();
+    if length > LONGEST {
+        return Err(format!("has a message of {length} characters, and may have {LONGEST}"));
+    }
+    let pattern = Pattern::read(written).map_err(|why| format!("has a pattern that {why}"))?;
+    let rewrite = match text("rewrite")? {
+        Some(written) => Some(Template::read(written, &pattern).map_err(|why| format!("has a rewrite that {why}"))?),
+        None => None,
+    };
+    Ok(LintRule { name: name.to_owned(), pattern, message: message.to_owned(), rewrite })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn good_rules_count_and_wrong_ones_are_told() {
+        let mut config = Config::default();
+        let good = json!({"name": "no-first", "pattern": "(first ?x)", "message": "Say car.", "rewrite": "(car ?x)"});
+        let long = "x".repeat(LONGEST + 1);
+        for (wrong, why) in [
+            (json!("(f)"), "rule 2 is no table"),
+            (json!({"pattern": "(f)"}), "has no message"),
+            (json!({"message": "m"}), "has no pattern"),
+            (json!({"pattern": "(f", "message": "m"}), "has a pattern that does not balance"),
+            (json!({"pattern": 1, "message": "m"}), "pattern = 1, which must be a string"),
+            (json!({"pattern": "(f)", "message": "m", "rewrite": "?x"}), "has a rewrite that has ?x"),
+            (json!({"pattern": "(f)", "message": "m", "level": "x"}), "has level, which is none of"),
+            (json!({"pattern": "(f)", "message": "m", "name": "a b"}), "has the name \"a b\""),
+            (json!({"pattern": "(f)", "message": long}), "501 characters"),
+        ] {
+            let message = set(&mut config, &json!([good, wrong])).unwrap_err();
+            assert!(message.contains(why) && message.ends_with("the other rules are used"), "{message}");
+        }
+        // The same rule again is no other.
+        assert_eq!(config.lint_own.len(), 1);
+        assert!(set(&mut config, &json!({})).unwrap_err().starts_with("lint.rule must be an array of tables"));
+        let rules: Vec<Value> =
+            (0..MOST + 20).map(|at| json!({"pattern": format!("(f{at})"), "message": "m"})).collect();
+        let message = set(&mut config, &json!(rules)).unwrap_err();
+        assert!(message.contains("there are 64 already") && message.contains("and 11 more"), "{message}");
+        assert_eq!(config.lint_own.len(), MOST);
+    }
+}

@@ -1,0 +1,52 @@
+//! The rules of the settings (`lint.rule`): lists that match a pattern.
+
+use crate::ide::fixes::rewritten;
+use crate::ide::index::Packages;
+use crate::model::diagnostic::{Diagnostic, Severity};
+use crate::model::lint_rule::LintRule;
+use crate::text::datum::{Form, Node};
+use crate::text::names::Symbol;
+
+/// The maximum number of their findings in a text.
+pub(super) const MOST: usize = 1_000;
+
+/// A form that is looked at.
+pub(super) struct Look<'p, 'a> {
+    pub(super) form: &'a Form,
+    packages: &'p Packages<'p>,
+    /// The package in which it is read.
+    package: &'p str,
+    /// The number of findings that there still may be.
+    left: &'p mut usize,
+}
+
+impl<'p, 'a> Look<'p, 'a> {
+    pub(super) fn new(
+        packages: &'p Packages<'p>,
+        package: Option<&'p str>,
+        form: &'a Form,
+        left: &'p mut usize,
+    ) -> Look<'p, 'a> {
+        Look { form, packages, package: package.unwrap_or("COMMON-LISP-USER"), left }
+    }
+
+    /// The finding of a rule at a list.
+    pub(super) fn finding(&mut self, rule: &LintRule, list: &Node) -> Option<Diagnostic> {
+        let head = list.children.first().filter(|_| *self.left > 0)?;
+        let same = |wanted: &Symbol, symbol: &Symbol| self.home(wanted) == self.home(symbol);
+        let bound = rule.pattern.matched(self.form, list, &same)?;
+        *self.left -= 1;
+        let text = rule.rewrite.as_ref().and_then(|rewrite| rewrite.fill(self.form, list, &bound));
+        let data = text.and_then(|text| rewritten::data(self.form, list, &text)).unwrap_or_default();
+        let one = Diagnostic::new(head.span, Severity::StyleWarning, "lint-own", rule.message.clone());
+        Some(Diagnostic { data, ..one })
+    }
+
+    /// The home package of a symbol as far as the texts tell.
+    fn home(&self, symbol: &Symbol) -> String {
+        let prefix = symbol.package.as_deref();
+        let package =
+            prefix.map_or_else(|| self.package.to_owned(), |prefix| self.packages.named(prefix, self.package));
+        self.packages.home(&package, &symbol.name)
+    }
+}

@@ -1,0 +1,45 @@
+//! The rules that need a whole text, and the other texts of the workspace.
+
+use std::path::Path;
+
+use super::super::index::{FileEntry, Packages, Snapshot};
+use crate::text::Span;
+use crate::text::document::Document;
+
+/// A text among those of the workspace.
+pub(super) struct Whole<'a> {
+    pub(super) document: &'a Document,
+    pub(super) index: &'a Snapshot,
+    pub(super) packages: &'a Packages<'a>,
+    /// The file of the text, as the index has it.
+    pub(super) path: Option<&'a Path>,
+}
+
+/// A finding of such a rule.
+pub(super) struct Told {
+    pub(super) span: Span,
+    pub(super) message: String,
+}
+
+impl Whole<'_> {
+    /// The text's own definitions.
+    pub(super) fn entry(&self) -> FileEntry {
+        FileEntry::of(self.path.unwrap_or(Path::new("")).to_owned(), String::new(), self.document, false)
+    }
+
+    /// The other files that may mention a name, as the reader has it.
+    pub(super) fn others<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b FileEntry> + 'b {
+        let files = self.index.mentioning(name).map(std::convert::AsRef::as_ref);
+        files.filter(|file: &&FileEntry| Some(file.path.as_path()) != self.path)
+    }
+
+    /// Returns true if all texts of the workspace are known, and which of them this one is.
+    pub(super) fn is_known(&self) -> bool {
+        !self.index.cut && self.path.is_some()
+    }
+
+    /// Returns true if a package of the texts exports one of its own names.
+    pub(super) fn exports(&self, package: &str, name: &str) -> bool {
+        self.packages.get(package).is_some_and(|known| known.exports.contains(name))
+    }
+}
