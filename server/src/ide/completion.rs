@@ -5,11 +5,13 @@ mod files;
 mod gather;
 mod keywords;
 mod matching;
+mod package_clause;
 mod position;
 mod prefixed;
 mod rank;
 mod vocabulary;
 mod words;
+mod workspace;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -23,9 +25,11 @@ use super::described::{self, Described};
 use super::fixes::packages::{Clause, Definition, add};
 use super::name_index::{NameIndex, Package, Symbol};
 use super::partial_name::{self, PartialName};
+use super::standard_names;
 use crate::image::api::symbols::{Complete, Completions, SymbolPart};
 use crate::text::Span;
 use crate::text::datum::Form;
+use crate::text::definitions;
 use crate::text::names;
 
 /// The maximum number of completions in one answer; the client asks again as the user types.
@@ -80,7 +84,10 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
         return Some(found);
     }
     let Some(name) = partial_name::context(document, offset) else { return file_names(cursor).await };
-    let (index, current) = cursor.context.names();
+    let (mut index, current) = cursor.context.names();
+    if index.package("COMMON-LISP", None).is_none() {
+        index = standard_names::index();
+    }
     // A package that is not loaded is taken for CL-USER, which has at least the standard's names.
     let package = name.package.as_deref().and_then(|name| index.package(name, None));
     let package = package.or_else(|| index.package("COMMON-LISP-USER", None)).cloned();
@@ -119,10 +126,19 @@ fn of_name<B: Backend>(
     if name.packages {
         return prefixed::packages(typed, scope, &words);
     }
+    let form = Form::at(document, offset);
+    let workspace = cursor.context.last_texts_index();
+    if let Some(clause) = form.as_ref().and_then(|form| package_clause::at(form, name.replace.start)) {
+        let mut found = package_clause::names(&clause, typed, (scope.0, &workspace), &words);
+        if typed.starts_with(':') {
+            let others = keywords::keywords(cursor, typed, scope, &words).into_iter();
+            found.extend(others.map(|(item, score)| (item, score - 60.0)));
+        }
+        return found;
+    }
     if typed.starts_with(':') {
         return keywords::keywords(cursor, typed, scope, &words);
     }
-    let form = Form::at(document, offset);
     let wanted =
         form.as_ref().map_or(ExpectedName::Value, |form| position::wanted(form, name.replace.start, !typed.is_empty()));
     if names::prefix_length(typed) > 0 {
@@ -150,6 +166,12 @@ fn of_name<B: Backend>(
         bindings,
         defined: partial_name::toplevel_names(document),
         defined_elsewhere: others.flat_map(partial_name::toplevel_names).collect(),
+        workspace: workspace::names(
+            &workspace,
+            &cursor.uri,
+            name.package.as_deref().unwrap_or("COMMON-LISP-USER"),
+            &pattern,
+        ),
         words,
     };
     let importing = name.package.as_deref().and_then(|package| Definition::find(document, package));
@@ -215,8 +237,12 @@ fn item(candidate: Candidate, wanted: &ExpectedName) -> Item {
         None => (None, None),
     };
     if let Some((detail, operator)) = local {
-        let kind = if operator { "function" } else { "variable" };
-        return Item { label, kind: kind.into(), detail, ..Item::default() };
+        let kind = match definitions::kind_of(&detail) {
+            kind @ ("macro" | "class" | "structure" | "condition" | "type" | "constant") => kind.to_owned(),
+            _ if operator => "function".to_owned(),
+            _ => "variable".to_owned(),
+        };
+        return Item { label, kind, detail, ..Item::default() };
     }
     let Some(symbol) = described else {
         return Item { label, kind: "symbol".into(), detail: "in this text".into(), ..Item::default() };

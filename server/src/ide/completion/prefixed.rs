@@ -43,8 +43,8 @@ pub(super) fn symbols(
             let used = words.get(&lower);
             let home = symbol.home().and_then(|home| index.package(home, None));
             let described = home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol);
-            let known =
-                Known { fit, source: Source::Own, operator: None, symbol: Some(described), used, system: false };
+            let source = if target.name == "COMMON-LISP" { Source::Standard } else { Source::Own };
+            let known = Known { symbol: Some(described), used, ..Known::of(fit, source) };
             scored.push(((label, described, home.unwrap_or(target)), rank::score(&known, wanted)));
             labels.insert(lower);
         }
@@ -58,8 +58,7 @@ pub(super) fn symbols(
     let typed = Pattern::new(typed);
     for (word, used) in words.iter().filter(|(word, _)| word.starts_with(&prefix.to_lowercase())) {
         if let Some(fit) = typed.score(word).filter(|_| !labels.contains(word.as_str())) {
-            let known =
-                Known { fit, source: Source::Word, operator: None, symbol: None, used: Some(used), system: false };
+            let known = Known { used: Some(used), ..Known::of(fit, Source::Word) };
             found.push((
                 Item { label: used.written.clone(), kind: "symbol".into(), ..Item::default() },
                 rank::score(&known, wanted),

@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use super::packages::{PackageText, of_form};
+use crate::ide::name_index::letters;
 use crate::text::datum::{Form, symbol_name};
-use crate::text::definitions::{self, class_parts, kind_of};
+use crate::text::definitions::{self, class_parts, kind_of, structure_functions};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::position::{Position, PositionEncoding, to_position};
@@ -33,6 +34,11 @@ pub struct Indexed {
     pub accessors: Vec<String>,
     /// The options of a structure that name its functions: `constructor`, `conc-name`, ...
     pub structure: HashSet<String>,
+    /// The accessors of a class or condition and the functions of a structure, lower-case, each with
+    /// its [`letters`].
+    pub functions: Vec<(u64, String)>,
+    /// The [`letters`] of the key.
+    pub letters: u64,
     /// The superclasses of a class or condition, and what a structure includes, as written.
     pub supers: Vec<String>,
     /// The start of the name in UTF-8, UTF-16 and UTF-32.
@@ -113,10 +119,17 @@ impl FileEntry {
                         .map(|encoding| to_position(text, offset, encoding))
                 };
                 let parts = class_parts(&form, one.span, &one.operator);
-                let accessors = parts.slots.iter().flat_map(|slot| slot.accessors.clone()).collect();
+                let accessors: Vec<String> = parts.slots.iter().flat_map(|slot| slot.accessors.clone()).collect();
+                let made = match one.operator.as_str() {
+                    "defstruct" => structure_functions(&form, one.span),
+                    _ => accessors.clone(),
+                };
+                let functions = made.into_iter().map(|name| name.to_lowercase());
                 definitions.push(Indexed {
                     slots: parts.slots.into_iter().map(|slot| slot.name).collect(),
                     accessors,
+                    functions: functions.map(|name| (letters(&name), name)).collect(),
+                    letters: letters(&one.key),
                     structure: parts.options,
                     supers: parts.supers,
                     start: at(one.name.start),
