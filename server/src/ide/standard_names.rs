@@ -1,5 +1,6 @@
 //! The names of COMMON-LISP, known without an image: from the table of the HyperSpec's pages.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::hyperspec;
@@ -48,13 +49,17 @@ const SEVERAL: [(&str, &str); 37] = [
     ("vector", "f-c"),
 ];
 
-/// The index of an image that has nothing but COMMON-LISP and COMMON-LISP-USER, without
-/// parameters.
+/// The keyword parameters of the standard's functions (CLHS, each function's page).
+const KEYWORDS: &str = include_str!("standard_keywords.txt");
+
+/// The index of an image that has nothing but COMMON-LISP and COMMON-LISP-USER. Of parameters it
+/// has the keywords alone.
 pub fn index() -> Arc<NameIndex> {
     static INDEX: OnceLock<Arc<NameIndex>> = OnceLock::new();
     INDEX
         .get_or_init(|| {
-            let symbols = hyperspec::symbols().map(|(name, page)| line(name, page)).collect();
+            let keywords: HashMap<&str, &str> = KEYWORDS.lines().filter_map(|line| line.split_once(' ')).collect();
+            let symbols = hyperspec::symbols().map(|(name, page)| line(name, page, keywords.get(name))).collect();
             let package = |name: &str, nickname: &str, uses: &[&str], symbols: Vec<String>| IndexedPackage {
                 name: name.to_owned(),
                 nicknames: vec![nickname.to_owned()],
@@ -73,7 +78,7 @@ pub fn index() -> Arc<NameIndex> {
 }
 
 /// A symbol as the image would tell of it.
-fn line(name: &str, page: &str) -> String {
+fn line(name: &str, page: &str, keywords: Option<&&str>) -> String {
     let several = SEVERAL.iter().find(|(known, _)| *known == name).map(|(_, meanings)| *meanings);
     let meanings = several.unwrap_or(match page.as_bytes().first() {
         Some(b'f') => "f--",
@@ -84,7 +89,8 @@ fn line(name: &str, page: &str) -> String {
         Some(b'e') => "--e",
         _ => "---",
     });
-    format!("E{meanings}{}", name.to_uppercase())
+    let parameters = keywords.map(|keywords| format!("\t\t&key {keywords}")).unwrap_or_default();
+    format!("E{meanings}{}{parameters}", name.to_uppercase())
 }
 
 #[cfg(test)]
@@ -109,6 +115,12 @@ mod tests {
         ] {
             assert_eq!(kind(name), Some(expected), "{name}");
         }
+        let keywords = |name: &str| index.written(name, Some(user)).unwrap().keywords().collect::<Vec<_>>().join(" ");
+        assert_eq!(keywords("make-string"), ":element-type :initial-element");
+        assert_eq!(keywords("car"), "");
+        assert!(KEYWORDS.lines().all(|line| {
+            line.split(' ').next().is_some_and(|name| kind(name) == Some("function") || name == "pushnew")
+        }));
         assert_eq!(index.package("CL", None).unwrap().symbols.len(), 978);
         let several = hyperspec::symbols().filter(|(_, page)| page.starts_with("a_"));
         assert_eq!(several.map(|(name, _)| name).collect::<Vec<_>>(), SEVERAL.map(|(name, _)| name));

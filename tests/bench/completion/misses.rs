@@ -56,9 +56,9 @@ impl<'a> Misses<'a> {
         let top = document.scan().form_at(sample.span.start);
         let form = top.map(|top| Form::of(document, top.span));
         let local = form.as_ref().is_some_and(|form| Scopes::of(form).resolve(sample.span.start).is_some());
-        let quoted = form.as_ref().is_some_and(|form| {
-            form.path(sample.span.start).iter().any(|node| node.prefix == Prefix::Quote)
-        });
+        let quoted = form
+            .as_ref()
+            .is_some_and(|form| form.path(sample.span.start).iter().any(|node| node.prefix == Prefix::Quote));
         let kind = match sample.kind {
             "other" if local => "local variable",
             "operator" if local => "local function",

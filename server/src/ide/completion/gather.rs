@@ -37,6 +37,8 @@ pub(super) struct Sources<'a> {
     pub(super) index: &'a NameIndex,
     /// The package in force; `None`: it is unknown, or there is no image.
     pub(super) package: Option<&'a Package>,
+    /// True if the image has the package in force.
+    pub(super) loaded: bool,
     /// The local bindings, innermost first.
     pub(super) bindings: Vec<Local>,
     /// The definitions of this text, and of other open texts of its package.
@@ -80,6 +82,7 @@ pub(super) fn candidates<'a>(
             symbol: one.symbol.map(|(symbol, _)| symbol),
             used: sources.words.get(lower),
             system: false,
+            loaded: sources.loaded,
         };
         let score = rank::score(&known, wanted);
         all.push((one, score));
@@ -216,8 +219,7 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
                 let used = sources.words.get(symbol.lower());
                 let home = symbol.home().and_then(|home| sources.index.package(home, None));
                 let system = home.map_or(package.system, |home| home.system);
-                let known =
-                    Known { symbol: Some(symbol), used, system, ..Known::of(fit, Source::Elsewhere) };
+                let known = Known { symbol: Some(symbol), used, system, ..Known::of(fit, Source::Elsewhere) };
                 fitting.push((rank::score(&known, wanted), package, symbol));
             }
         }

@@ -48,12 +48,14 @@ pub(super) struct Known<'a> {
     pub(super) used: Option<&'a Used>,
     /// True if it belongs to SBCL itself.
     pub(super) system: bool,
+    /// True if the image has the package in force, and so most of its names.
+    pub(super) loaded: bool,
 }
 
 impl Known<'_> {
     /// A candidate of which nothing else is known.
     pub(super) fn of(fit: f32, source: Source) -> Self {
-        Known { fit, source, operator: None, class: false, symbol: None, used: None, system: false }
+        Known { fit, source, operator: None, class: false, symbol: None, used: None, system: false, loaded: true }
     }
 }
 
@@ -102,6 +104,7 @@ fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
     let unknown = known.symbol.is_none() && known.operator.is_none();
     match wanted {
         ExpectedName::Operator if function => 20.0,
+        ExpectedName::Operator if unknown && !known.loaded && known.used.is_some_and(|used| used.operator > 0) => 12.0,
         ExpectedName::Operator if unknown => -25.0,
         ExpectedName::Operator => -80.0,
         ExpectedName::Value if variable => 22.0,

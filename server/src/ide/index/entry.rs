@@ -1,12 +1,12 @@
 //! The part of the index about one file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use super::packages::{PackageText, of_form};
 use crate::ide::name_index::letters;
-use crate::text::datum::{Form, symbol_name};
+use crate::text::datum::{Form, Kind, Node, symbol_name};
 use crate::text::definitions::{self, class_parts, kind_of, structure_functions};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
@@ -81,19 +81,23 @@ pub struct FileEntry {
     pub definitions: Vec<Indexed>,
     /// The packages that it defines.
     pub packages: Vec<PackageText>,
+    /// The keywords in forms that define something, lower-case, with their colons, sorted.
+    pub keywords: Vec<Box<str>>,
     /// The hashes of all words, sorted.
     pub words: Vec<u64>,
     /// The digest of the text ([`digest_of`]).
     pub digest: u64,
 }
 
+/// The maximum number of keywords of a file in the index.
+const KEYWORDS: usize = 2_000;
 /// The maximum number of definitions of a file in the index.
 const DEFINITIONS: usize = 20_000;
 
 impl FileEntry {
     /// Indexes a text. Takes time by its length.
     pub fn of(path: PathBuf, uri: String, document: &Document, open: bool) -> FileEntry {
-        let (mut definitions, mut packages) = (Vec::new(), Vec::new());
+        let (mut definitions, mut packages, mut keywords) = (Vec::new(), Vec::new(), BTreeSet::new());
         let text = document.text();
         for top in document.scan().forms() {
             if stop::now() || definitions.len() >= DEFINITIONS {
@@ -109,6 +113,7 @@ impl FileEntry {
             if found.is_empty() {
                 continue;
             }
+            add_keywords(&form, &form.nodes, &mut keywords);
             let package = package_at(document, top.span.start);
             for one in found {
                 if matches!(one.operator.as_str(), "defpackage" | "define-package") {
@@ -145,7 +150,30 @@ impl FileEntry {
         }
         let open = open.then(|| document.clone());
         let string = text.to_string();
-        FileEntry { path, uri, open, definitions, packages, words: words(&string), digest: digest_of(&string) }
+        let keywords = keywords.into_iter().collect();
+        FileEntry {
+            path,
+            uri,
+            open,
+            definitions,
+            packages,
+            keywords,
+            words: words(&string),
+            digest: digest_of(&string),
+        }
+    }
+}
+
+/// Adds the keywords of some nodes.
+fn add_keywords(form: &Form, nodes: &[Node], found: &mut BTreeSet<Box<str>>) {
+    for node in nodes {
+        if node.kind == Kind::Atom && found.len() < KEYWORDS {
+            let written = form.text(node);
+            if written.starts_with(':') && written.len() > 2 && !written.contains('|') {
+                found.insert(written.to_lowercase().into());
+            }
+        }
+        add_keywords(form, &node.children, found);
     }
 }
 
