@@ -303,6 +303,9 @@ fn files_of_the_workspace_tell_what_is_not_loaded() {
         "(in-package :zoo)\n(defmethod f ((x wal‸)) 1)",
         expect![[r#"
         walrus (defstruct)
+        walrus-p (structure walrus)
+        walrus-tusks (structure walrus)
+        copy-walrus (structure walrus)
     "#]],
     );
     check(
