@@ -34,8 +34,8 @@ pub struct Indexed {
     pub accessors: Vec<String>,
     /// The options of a structure that name its functions: `constructor`, `conc-name`, ...
     pub structure: HashSet<String>,
-    /// The accessors of a class or condition and the functions of a structure, lower-case, each with
-    /// its [`letters`].
+    /// The accessors of a class or condition and the functions of a structure, lower-case, each
+    /// with its [`letters`].
     pub functions: Vec<(u64, String)>,
     /// The [`letters`] of the key.
     pub letters: u64,
