@@ -4,30 +4,29 @@
 
 #![allow(clippy::print_stderr, reason = "a table in a terminal")]
 
+mod misses;
+mod samples;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use consort::text::Span;
-use consort::text::datum::Form;
-use consort::text::definitions;
 use consort::text::document::Document;
 use consort::text::forms::package_at;
 use consort::text::position::{PositionEncoding, to_position};
-use consort::text::scanner::{Scanner, TokenKind};
-use consort::text::scopes::Scopes;
 use consort_tests::clients::{Editor, uri};
 use consort_tests::place::Place;
 use serde_json::{Value, json};
 
+use self::misses::Misses;
 use crate::in_milliseconds;
 use crate::lisp::Swank;
 use crate::report::median;
 
-/// The samples.
-const SAMPLES: usize = 2000;
 /// The characters of a name that are typed.
 const TYPED: usize = 3;
+/// The directory of Debian's systems.
+const SOURCES: &str = "/usr/share/common-lisp/source";
 /// Debian's systems that are measured. The table of usual names
 /// (server/src/ide/completion/usual.txt) comes from others.
 const SYSTEMS: [(&str, &str); 8] = [
@@ -40,13 +39,72 @@ const SYSTEMS: [(&str, &str); 8] = [
     ("usocket", "usocket"),
     ("cl-base64", "cl-base64"),
 ];
+/// Systems that the ranking was not made with, for `others`.
+const OTHERS: [(&str, &str); 8] = [
+    ("fiveam", "fiveam"),
+    ("kmrcl", "kmrcl"),
+    ("babel", "babel"),
+    ("bordeaux-threads", "bordeaux-threads"),
+    ("cl-cffi", "cffi"),
+    ("cl-fad", "cl-fad"),
+    ("md5", "md5"),
+    ("cl-split-sequence", "split-sequence"),
+];
 
-/// A name that somebody wrote.
-struct Sample {
-    file: usize,
-    span: Span,
-    name: String,
-    kind: &'static str,
+/// The knowledge that completion has besides the texts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Image {
+    /// The systems are loaded.
+    Loaded,
+    /// An image runs, with none of the systems; their files are in the workspace.
+    Unloaded,
+    /// There is no image; their files are in the workspace.
+    None,
+}
+
+/// The options of a measurement, from the words of a command line.
+pub(crate) struct Options {
+    image: Image,
+    systems: &'static [(&'static str, &'static str)],
+    samples: usize,
+    seed: u64,
+    swank: bool,
+    verbose: bool,
+    /// The text behind the top-level form is not written yet.
+    growing: bool,
+}
+
+impl Options {
+    /// Reads the options: `others`, `unloaded`, `no-image`, `growing`, `misses`, `alone` (without
+    /// Swank), `samples=N`, `seed=N`.
+    pub(crate) fn of(words: impl Iterator<Item = String>) -> Result<Options> {
+        let mut options = Options {
+            image: Image::Loaded,
+            systems: &SYSTEMS,
+            samples: 2000,
+            seed: 0,
+            swank: true,
+            verbose: false,
+            growing: false,
+        };
+        for word in words {
+            match (word.as_str(), word.split_once('=')) {
+                ("others", _) => options.systems = &OTHERS,
+                ("unloaded", _) => options.image = Image::Unloaded,
+                ("no-image", _) => options.image = Image::None,
+                ("growing", _) => options.growing = true,
+                ("misses", _) => options.verbose = true,
+                ("alone", _) => options.swank = false,
+                (_, Some(("samples", number))) => options.samples = number.parse()?,
+                (_, Some(("seed", number))) => options.seed = number.parse()?,
+                _ => anyhow::bail!(
+                    "{word:?} is no option: others, unloaded, no-image, growing, misses, alone, samples=N, seed=N"
+                ),
+            }
+        }
+        options.swank &= options.image == Image::Loaded;
+        Ok(options)
+    }
 }
 
 /// How often the name was first, in the first five and in the first twenty.
@@ -66,19 +124,38 @@ impl Found {
     }
 }
 
-/// Prints the table. With `verbose`, the samples that were not in the first five too.
-pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
-    let mut editor = Editor::open(&mut place.command(&["lsp"]), place.workspace())?;
-    let mut swank =
-        Swank::start(place.workspace()).inspect_err(|error| eprintln!("Swank's figures are left out: {error:#}")).ok();
+/// Prints the table, and where `misses` are asked for those that were not in the first five.
+pub(crate) fn table(place: &Place, options: &Options) -> Result<()> {
+    let configuration = place.workspace().join(".configuration");
+    if options.image == Image::None {
+        std::fs::create_dir_all(configuration.join("consort"))?;
+        let none = "[lisp]\ncommand = [\"/no/such/lisp\"]\n";
+        std::fs::write(configuration.join("consort/config.toml"), none)?;
+    }
+    let mut command = place.command(&["lsp"]);
+    if options.image == Image::None {
+        command.env("XDG_CONFIG_HOME", &configuration);
+    }
+    let mut editor = Editor::open(&mut command, place.workspace())?;
+    let mut swank = match options.swank {
+        true => Swank::start(place.workspace())
+            .inspect_err(|error| eprintln!("Swank's figures are left out: {error:#}"))
+            .ok(),
+        false => None,
+    };
     if let Some(swank) = &mut swank {
         swank.eval("(swank:swank-require :swank-fuzzy)")?;
     }
     let (mut files, mut seen) = (Vec::new(), Vec::new());
-    for (directory, system) in SYSTEMS {
-        let root = Path::new("/usr/share/common-lisp/source").join(directory);
+    for (directory, system) in options.systems {
+        let root = Path::new(SOURCES).join(directory);
         if !root.is_dir() {
             eprintln!("{system} is not installed: left out");
+            continue;
+        }
+        seen.push(*system);
+        if options.image != Image::Loaded {
+            files.extend(copied(&root, &place.workspace().join(directory))?);
             continue;
         }
         let loaded = editor.command("consort.loadSystem", json!({"system": system}))?;
@@ -87,7 +164,6 @@ pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
             swank.eval(&format!("(asdf:load-system {system:?})"))?;
         }
         files.extend(lisp_files(&root));
-        seen.push(system);
     }
     let texts: Vec<Document> = files
         .iter()
@@ -95,10 +171,10 @@ pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
         .collect::<Result<_>>()?;
     let mut samples = Vec::new();
     for (index, document) in texts.iter().enumerate() {
-        samples.extend(uses(index, document));
+        samples.extend(samples::uses(index, document));
     }
     let all = samples.len();
-    let samples = drawn(samples);
+    let samples = samples::drawn(samples, options.samples, options.seed);
     println!(
         "{} names of {all} in {} files of {}; {TYPED} characters typed.\n",
         samples.len(),
@@ -108,6 +184,7 @@ pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
     let mut ours: BTreeMap<&str, (usize, Found)> = BTreeMap::new();
     let (mut simple, mut fuzzy) = (ours_empty(), ours_empty());
     let mut times = Vec::new();
+    let mut misses = Misses::of(&texts);
     let mut open: Option<usize> = None;
     for sample in &samples {
         let (file, document) = (&files[sample.file], &texts[sample.file]);
@@ -116,7 +193,9 @@ pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
                 editor.close_document(&files[before])?;
             }
             editor.open_document(file, &document.text().to_string())?;
-            warm(&mut editor, file)?;
+            if options.image != Image::None {
+                warm(&mut editor, file)?;
+            }
             open = Some(sample.file);
         }
         let at = |offset: usize| {
@@ -124,12 +203,30 @@ pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
             json!({"line": position.line, "character": position.column})
         };
         let cut = sample.span.start + TYPED;
+        // What a person types next is not there yet: the tail, or all that is behind the form.
+        let end = match options.growing {
+            true => samples::end_of_form(document, sample.span.start).max(sample.span.end),
+            false => sample.span.end,
+        };
+        let mut replace = |start: usize, end: usize, text: &str| {
+            editor.change_document(file, json!([{"range": {"start": at(start), "end": at(end)}, "text": text}]))
+        };
         let tail = document.text().slice(cut..sample.span.end).to_string();
-        editor.change_document(file, json!([{"range": {"start": at(cut), "end": at(sample.span.end)}, "text": ""}]))?;
+        let behind = document.text().slice(end..).to_string();
+        if options.growing {
+            replace(end, document.text().len_chars(), "")?;
+        }
+        replace(cut, sample.span.end, "")?;
         let params = json!({"textDocument": {"uri": uri(file)}, "position": at(cut)});
         let (answer, took) = editor.client.timed_request("textDocument/completion", params)?;
         times.push(in_milliseconds(took));
-        editor.change_document(file, json!([{"range": {"start": at(cut), "end": at(cut)}, "text": tail}]))?;
+        let mut replace = |start: usize, end: usize, text: &str| {
+            editor.change_document(file, json!([{"range": {"start": at(start), "end": at(end)}, "text": text}]))
+        };
+        replace(cut, cut, &tail)?;
+        if options.growing {
+            replace(end, end, &behind)?;
+        }
         let labels: Vec<String> = answer["items"]
             .as_array()
             .into_iter()
@@ -138,9 +235,15 @@ pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
             .collect();
         let wanted = sample.name.to_lowercase();
         let place = labels.iter().position(|label| *label == wanted);
-        if verbose && place.is_none_or(|place| place > 4) {
+        misses.add(sample, place);
+        if options.verbose && place.is_none_or(|place| place > 4) {
             let line = document.text().char_to_line(cut) + 1;
-            println!("{place:?} {wanted} {}:{line} {:?}", file.display(), &labels[..labels.len().min(6)]);
+            println!(
+                "{place:?} {wanted} ({}) {}:{line} {:?}",
+                misses.class(sample),
+                file.display(),
+                &labels[..labels.len().min(6)]
+            );
         }
         let row = ours.entry(sample.kind).or_default();
         row.0 += 1;
@@ -181,6 +284,7 @@ pub(crate) fn table(place: &Place, verbose: bool) -> Result<()> {
     let mut sorted = times.clone();
     sorted.sort_by(f64::total_cmp);
     let high = sorted.get(sorted.len() * 95 / 100).copied().unwrap_or_default();
+    misses.print();
     println!("\nAn answer through LSP: median {:.2} ms, 95% within {high:.2} ms.", median(&times));
     editor.close()
 }
@@ -203,6 +307,19 @@ fn warm(editor: &mut Editor, file: &Path) -> Result<()> {
     anyhow::bail!("the index of names was not filled")
 }
 
+/// Copies the Lisp files of a system into the workspace; returns the copies.
+fn copied(root: &Path, to: &Path) -> Result<Vec<PathBuf>> {
+    lisp_files(root)
+        .into_iter()
+        .map(|file| {
+            let copy = to.join(file.strip_prefix(root)?);
+            copy.parent().map(std::fs::create_dir_all).transpose()?;
+            std::fs::copy(&file, &copy)?;
+            Ok(copy)
+        })
+        .collect()
+}
+
 fn lisp_files(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut waiting) = (Vec::new(), vec![root.to_owned()]);
     while let Some(directory) = waiting.pop() {
@@ -222,66 +339,4 @@ fn lisp_files(root: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// The names of a text of at least five characters, but for those that it defines or binds.
-fn uses(file: usize, document: &Document) -> Vec<Sample> {
-    let mut made: Vec<Span> = definitions::all(document).into_iter().map(|one| one.name).collect();
-    let mut found = Vec::new();
-    for top in document.scan().forms() {
-        let form = Form::of(document, top.span);
-        made.extend(Scopes::of(&form).bindings.into_iter().map(|one| one.span));
-    }
-    let made: std::collections::HashSet<Span> = made.into_iter().collect();
-    let text = document.text().to_string();
-    let (mut byte, mut at, mut called) = (0, 0, false);
-    for token in Scanner::new(&text) {
-        let open =
-            token.kind == TokenKind::Open || token.kind == TokenKind::Prefix && &text[token.start..token.end] == "#'";
-        let operator = std::mem::replace(&mut called, open);
-        if token.kind != TokenKind::Atom {
-            continue;
-        }
-        at += text[byte..token.start].chars().count();
-        byte = token.start;
-        let name = &text[token.start..token.end];
-        let span = Span { start: at, end: at + name.chars().count() };
-        let first = name.chars().next().unwrap_or('#');
-        if name.chars().count() < 5
-            || first == '#'
-            || first.is_ascii_digit()
-            || name.contains('|')
-            || made.contains(&span)
-        {
-            continue;
-        }
-        // Ironclad has numbers with another base than ten.
-        let hexadecimal = name.contains(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_hexdigit());
-        if hexadecimal || consort::text::names::symbol(name).is_none() {
-            continue;
-        }
-        let kind = match name.find(':') {
-            Some(0) => "keyword",
-            Some(_) => "with a prefix",
-            None if operator => "operator",
-            None => "other",
-        };
-        found.push(Sample { file, span, name: name.to_owned(), kind });
-    }
-    found
-}
-
-/// Some of the samples, the same in each run, in the order of the files.
-fn drawn(all: Vec<Sample>) -> Vec<Sample> {
-    let mut numbered: Vec<(u64, usize)> = (0..all.len())
-        .map(|index| {
-            let mut x = index as u64 + 0x9E37_79B9_7F4A_7C15;
-            x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            (x ^ (x >> 31), index)
-        })
-        .collect();
-    numbered.sort_unstable();
-    let chosen: std::collections::HashSet<usize> = numbered.into_iter().take(SAMPLES).map(|(_, index)| index).collect();
-    all.into_iter().enumerate().filter(|(index, _)| chosen.contains(index)).map(|(_, sample)| sample).collect()
 }

@@ -46,7 +46,8 @@ fn main() -> Result<()> {
     if std::env::args().nth(1).as_deref() == Some("completion") {
         // Nothing is checked beside it.
         std::fs::write(place.workspace().join("consort.toml"), "[check]\ndebounce_ms = 60000\n")?;
-        let measured = completion::table(&place, std::env::args().nth(2).is_some());
+        let measured =
+            completion::Options::of(std::env::args().skip(2)).and_then(|options| completion::table(&place, &options));
         place.clear()?;
         return measured;
     }

@@ -5,14 +5,17 @@ mod files;
 mod gather;
 mod keywords;
 mod matching;
+mod package_clause;
 mod position;
 mod prefixed;
 mod rank;
 mod vocabulary;
 mod words;
+mod workspace;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use self::gather::{Candidate, Sources};
 use self::matching::Pattern;
@@ -23,9 +26,11 @@ use super::described::{self, Described};
 use super::fixes::packages::{Clause, Definition, add};
 use super::name_index::{NameIndex, Package, Symbol};
 use super::partial_name::{self, PartialName};
+use super::standard_names;
 use crate::image::api::symbols::{Complete, Completions, SymbolPart};
 use crate::text::Span;
 use crate::text::datum::Form;
+use crate::text::definitions;
 use crate::text::names;
 
 /// The maximum number of completions in one answer; the client asks again as the user types.
@@ -80,13 +85,18 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
         return Some(found);
     }
     let Some(name) = partial_name::context(document, offset) else { return file_names(cursor).await };
-    let (index, current) = cursor.context.names();
-    // A package that is not loaded is taken for CL-USER, which has at least the standard's names.
-    let package = name.package.as_deref().and_then(|name| index.package(name, None));
-    let package = package.or_else(|| index.package("COMMON-LISP-USER", None)).cloned();
+    let (mut index, current) = cursor.context.names();
+    if index.package("COMMON-LISP", None).is_none() {
+        index = standard_names::index();
+    }
+    let known = name.package.as_deref().and_then(|name| index.package(name, None)).cloned();
+    let loaded = known.is_some();
+    let package = known.or_else(|| of_texts(cursor, &name, &index));
+    // A package that nobody knows is taken for CL-USER, which has at least the standard's names.
+    let package = package.or_else(|| index.package("COMMON-LISP-USER", None).cloned());
     let scope = (&*index, package.as_deref());
     let words = words::near(document, name.replace.start, offset);
-    let mut found = of_name(cursor, &name, scope, words);
+    let mut found = of_name(cursor, &name, scope, loaded, words);
     found.sort_by(|(a, x), (b, y)| {
         y.total_cmp(x).then_with(|| a.label.len().cmp(&b.label.len())).then_with(|| a.label.cmp(&b.label))
     });
@@ -107,26 +117,50 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     Some(Completed { typed: name.typed, replace: name.replace, items, incomplete })
 }
 
-/// The completions of a name with their scores, in any order.
+/// The package in force as a definition tells it, which the image does not have: without symbols,
+/// but with what it uses.
+fn of_texts<B: Backend>(cursor: &Cursor<B>, name: &PartialName, index: &NameIndex) -> Option<Arc<Package>> {
+    let wanted = name.package.as_deref()?;
+    let workspace = cursor.context.last_texts_index();
+    let mut defined = workspace.files.iter().flat_map(|file| &file.packages);
+    let defined = defined.find(|one| one.name == wanted || one.nicknames.iter().any(|nickname| nickname == wanted))?;
+    let real = |name: &String| index.package(name, None).map(|package| package.name.clone());
+    let uses = defined.uses.iter().filter_map(real).collect();
+    let local = defined.local.iter().filter_map(|(local, of)| Some((local.clone(), real(of)?))).collect();
+    Some(Arc::new(Package::defined(defined.name.clone(), uses, local)))
+}
+
+/// The completions of a name with their scores, in any order. `loaded`: the image has the package
+/// in force.
 fn of_name<B: Backend>(
     cursor: &Cursor<B>,
     name: &PartialName,
     scope: (&NameIndex, Option<&Package>),
+    loaded: bool,
     words: HashMap<String, Used>,
 ) -> Vec<(Item, f32)> {
     let (document, offset) = (&cursor.document, cursor.offset);
     let typed = name.typed.as_str();
+    let workspace = cursor.context.last_texts_index();
     if name.packages {
-        return prefixed::packages(typed, scope, &words);
+        return prefixed::packages(typed, scope, (&words, &workspace));
+    }
+    let form = Form::at(document, offset);
+    if let Some(clause) = form.as_ref().and_then(|form| package_clause::at(form, name.replace.start)) {
+        let mut found = package_clause::names(&clause, typed, (scope.0, &workspace), &words);
+        if typed.starts_with(':') {
+            let others = keywords::keywords(cursor, typed, scope, &words).into_iter();
+            found.extend(others.map(|(item, score)| (item, score - 60.0)));
+        }
+        return found;
     }
     if typed.starts_with(':') {
         return keywords::keywords(cursor, typed, scope, &words);
     }
-    let form = Form::at(document, offset);
     let wanted =
         form.as_ref().map_or(ExpectedName::Value, |form| position::wanted(form, name.replace.start, !typed.is_empty()));
     if names::prefix_length(typed) > 0 {
-        return prefixed::symbols(typed, scope, &words, &wanted, 2 * LIMIT);
+        return prefixed::symbols(typed, scope, (&words, &workspace), &wanted, 2 * LIMIT);
     }
     let pattern = Pattern::new(typed.trim_start_matches("#:"));
     if typed.starts_with('&') {
@@ -147,9 +181,16 @@ fn of_name<B: Backend>(
     let sources = Sources {
         index: scope.0,
         package: scope.1,
+        loaded,
         bindings,
         defined: partial_name::toplevel_names(document),
         defined_elsewhere: others.flat_map(partial_name::toplevel_names).collect(),
+        workspace: workspace::names(
+            &workspace,
+            &cursor.uri,
+            name.package.as_deref().unwrap_or("COMMON-LISP-USER"),
+            &pattern,
+        ),
         words,
     };
     let importing = name.package.as_deref().and_then(|package| Definition::find(document, package));
@@ -215,8 +256,12 @@ fn item(candidate: Candidate, wanted: &ExpectedName) -> Item {
         None => (None, None),
     };
     if let Some((detail, operator)) = local {
-        let kind = if operator { "function" } else { "variable" };
-        return Item { label, kind: kind.into(), detail, ..Item::default() };
+        let kind = match definitions::kind_of(&detail) {
+            kind @ ("macro" | "class" | "structure" | "condition" | "type" | "constant") => kind.to_owned(),
+            _ if operator => "function".to_owned(),
+            _ => "variable".to_owned(),
+        };
+        return Item { label, kind, detail, ..Item::default() };
     }
     let Some(symbol) = described else {
         return Item { label, kind: "symbol".into(), detail: "in this text".into(), ..Item::default() };

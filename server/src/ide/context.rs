@@ -41,6 +41,10 @@ pub trait Backend: Send + Sync {
     /// are.
     fn index(&self, open: Vec<OpenText>) -> impl Future<Output = Snapshot> + Send;
 
+    /// Returns the index of the workspace's texts as it was made last, which may be old or empty.
+    /// Never waits; an old one is brought up to date meanwhile.
+    fn last_index(&self, open: &[OpenText]) -> Arc<Snapshot>;
+
     /// Queries what the image knows of a name as written in `package`.
     ///
     /// # Errors
@@ -114,6 +118,11 @@ impl<B: Backend> Context<B> {
         self.backend.index(self.open.clone()).await
     }
 
+    /// Returns the index of the workspace's texts as it was made last. Never waits.
+    pub fn last_texts_index(&self) -> Arc<Snapshot> {
+        self.backend.last_index(&self.open)
+    }
+
     /// Returns the open texts.
     pub fn open(&self) -> impl Iterator<Item = &Document> {
         self.open.iter().map(|open| &open.document)
@@ -147,6 +156,10 @@ impl<B: Backend> Backend for Context<B> {
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         self.backend.index(open).await
+    }
+
+    fn last_index(&self, open: &[OpenText]) -> Arc<Snapshot> {
+        self.backend.last_index(open)
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) struct FakeImage {
     made: Vec<RecordedDefinition>,
     names: Arc<NameIndex>,
     absent: bool,
+    files: Vec<OpenText>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -68,6 +69,17 @@ impl FakeImage {
     pub(crate) fn index(mut self, packages: Value) -> FakeImage {
         let indexed = serde_json::from_value(json!({"packages": packages})).unwrap();
         self.names = Arc::new(NameIndex::default().updated(indexed));
+        self
+    }
+
+    /// Adds a file of the workspace that is not open.
+    pub(crate) fn file(mut self, name: &str, text: &str) -> FakeImage {
+        self.files.push(OpenText {
+            uri: format!("file:///no/{name}"),
+            own: false,
+            path: Some(PathBuf::from(format!("/no/{name}"))),
+            document: Document::new(text, 1),
+        });
         self
     }
 
@@ -136,6 +148,10 @@ impl Backend for FakeImage {
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         Snapshot::of_texts(&open)
+    }
+
+    fn last_index(&self, _: &[OpenText]) -> Arc<Snapshot> {
+        Arc::new(Snapshot::of_texts(&self.files))
     }
 }
 

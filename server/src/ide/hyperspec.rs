@@ -100,10 +100,14 @@ fn reader_macro(written: &str) -> Option<&'static str> {
     READER_MACROS.iter().find(|(macro_, _)| *macro_ == wanted).map(|(_, page)| *page)
 }
 
+/// The symbols of COMMON-LISP, lower-case, each with the name of its page.
+pub fn symbols() -> impl Iterator<Item = (&'static str, &'static str)> {
+    include_str!("hyperspec.txt").lines().filter_map(|line| line.split_once(' '))
+}
+
 fn symbol(written: &str) -> Option<&'static str> {
     static PAGES: OnceLock<HashMap<&'static str, &'static str>> = OnceLock::new();
-    let pages =
-        PAGES.get_or_init(|| include_str!("hyperspec.txt").lines().filter_map(|line| line.split_once(' ')).collect());
+    let pages = PAGES.get_or_init(|| symbols().collect());
     let name = written.to_lowercase();
     let name = name.strip_prefix("common-lisp:").or_else(|| name.strip_prefix("cl:")).unwrap_or(&name);
     pages.get(name).copied()
@@ -198,7 +202,7 @@ mod tests {
         }
         assert_eq!(page("no-such-name"), None);
         assert_eq!(page("~"), None);
-        assert_eq!(include_str!("hyperspec.txt").lines().count(), 978);
+        assert_eq!(symbols().count(), 978);
     }
 
     #[test]

@@ -67,6 +67,7 @@ mod restarts;
 pub mod semantic;
 pub mod signature;
 pub mod source_location;
+pub mod standard_names;
 pub mod standard_syntax;
 pub mod stops;
 pub mod structural;

@@ -195,6 +195,11 @@ impl Package {
         }
     }
 
+    /// A package of which only its definition is known: it has no symbols.
+    pub fn defined(name: String, uses: Vec<String>, local: Vec<(String, String)>) -> Package {
+        Package { name, uses, local, ..Package::default() }
+    }
+
     /// The symbol of a name as the reader has it, if it is present.
     pub fn symbol(&self, name: &str) -> Option<&Symbol> {
         let lower = name.to_lowercase();

@@ -43,6 +43,16 @@ impl Backend for Session {
         let (store, root) = (self.inner.index.clone(), self.inner.workspace.clone());
         super::requests::compute_all(move || store.refreshed(&root, open)).await
     }
+
+    fn last_index(&self, open: &[OpenText]) -> Arc<Snapshot> {
+        let (last, due) = self.inner.index.last();
+        if due {
+            let (session, open) = (self.clone(), open.to_vec());
+            // Of no request: it goes on when the one that found the index old has its answer.
+            tokio::spawn(async move { session.index(open).await });
+        }
+        last
+    }
 }
 
 impl Session {

@@ -39,6 +39,10 @@ impl Backend for AtFailure {
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         self.session.index(open).await
     }
+
+    fn last_index(&self, open: &[OpenText]) -> Arc<Snapshot> {
+        self.session.last_index(open)
+    }
 }
 
 impl Session {

@@ -10,6 +10,7 @@ use super::rank::{self, Known, Source};
 use super::words::Used;
 use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::ide::partial_name::Local;
+use crate::text::definitions::kind_of;
 
 /// The maximum number of names of other packages.
 const ELSEWHERE: usize = 40;
@@ -36,12 +37,16 @@ pub(super) struct Sources<'a> {
     pub(super) index: &'a NameIndex,
     /// The package in force; `None`: it is unknown, or there is no image.
     pub(super) package: Option<&'a Package>,
+    /// True if the image has the package in force.
+    pub(super) loaded: bool,
     /// The local bindings, innermost first.
     pub(super) bindings: Vec<Local>,
     /// The definitions of this text, and of other open texts of its package.
     pub(super) defined: Vec<Local>,
     /// See `defined`.
     pub(super) defined_elsewhere: Vec<Local>,
+    /// The definitions of the workspace's other files that fit.
+    pub(super) workspace: Vec<Local>,
     /// The names around the place.
     pub(super) words: HashMap<String, Used>,
 }
@@ -52,6 +57,7 @@ struct Found<'a> {
     fit: f32,
     source: Source,
     operator: Option<bool>,
+    class: bool,
     detail: Option<&'a str>,
     symbol: Option<(&'a Symbol, &'a Package)>,
 }
@@ -72,9 +78,11 @@ pub(super) fn candidates<'a>(
             fit: one.fit,
             source: one.source,
             operator: one.operator,
+            class: one.class,
             symbol: one.symbol.map(|(symbol, _)| symbol),
             used: sources.words.get(lower),
             system: false,
+            loaded: sources.loaded,
         };
         let score = rank::score(&known, wanted);
         all.push((one, score));
@@ -84,6 +92,10 @@ pub(super) fn candidates<'a>(
         if let Some(known) = found.remove(&*lower) {
             if one.source < known.source {
                 one.source = known.source;
+            }
+            // The image knows more of it than a text that may not be loaded.
+            if one.source == Source::Workspace {
+                (one.operator, one.class, one.detail) = (None, false, None);
             }
             one.symbol = known.symbol;
         }
@@ -125,6 +137,7 @@ fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, 
             fit,
             source,
             operator: Some(local.operator),
+            class: matches!(kind_of(&local.detail), "class" | "structure" | "condition" | "type"),
             detail: Some(&local.detail),
             symbol: None,
         });
@@ -132,6 +145,7 @@ fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, 
     sources.bindings.iter().enumerate().for_each(|(index, one)| add(one, Source::Local(index)));
     sources.defined.iter().for_each(|one| add(one, Source::File));
     sources.defined_elsewhere.iter().for_each(|one| add(one, Source::OpenText));
+    sources.workspace.iter().for_each(|one| add(one, Source::Workspace));
     for (word, used) in &sources.words {
         if word.starts_with([':', '#', '&']) {
             continue;
@@ -145,6 +159,7 @@ fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, 
             fit,
             source: Source::Word,
             operator: None,
+            class: false,
             detail: None,
             symbol: None,
         });
@@ -162,7 +177,15 @@ fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a st
                 continue;
             }
             let Some(fit) = pattern.score(symbol.lower()) else { continue };
-            let one = Found { label: None, fit, source, operator: None, detail: None, symbol: Some((symbol, package)) };
+            let one = Found {
+                label: None,
+                fit,
+                source,
+                operator: None,
+                class: false,
+                detail: None,
+                symbol: Some((symbol, package)),
+            };
             found.entry(symbol.lower()).or_insert(one);
         }
     };
@@ -196,8 +219,7 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
                 let used = sources.words.get(symbol.lower());
                 let home = symbol.home().and_then(|home| sources.index.package(home, None));
                 let system = home.map_or(package.system, |home| home.system);
-                let known =
-                    Known { fit, source: Source::Elsewhere, operator: None, symbol: Some(symbol), used, system };
+                let known = Known { symbol: Some(symbol), used, system, ..Known::of(fit, Source::Elsewhere) };
                 fitting.push((rank::score(&known, wanted), package, symbol));
             }
         }

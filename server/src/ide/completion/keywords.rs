@@ -1,7 +1,7 @@
 //! Completion of keywords: arguments of the call, initialization arguments, options of the
 //! definition, and those written near.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::matching::Pattern;
 use super::words::Used;
@@ -24,10 +24,11 @@ pub(super) fn keywords<B: Backend>(
 ) -> Vec<(Item, f32)> {
     let pattern = Pattern::new(typed);
     let mut found: Vec<(String, String, f32)> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
     let mut add = |name: String, detail: &str, more: f32| {
         let lower = name.to_lowercase();
         let Some(fit) = pattern.score(&lower) else { return };
-        if found.iter().any(|(one, ..)| one.eq_ignore_ascii_case(&name)) {
+        if !seen.insert(lower.clone()) {
             return;
         }
         // A keyword that is used near is likely to be used again, but less so in the same call.
@@ -59,6 +60,9 @@ pub(super) fn keywords<B: Backend>(
         }
         for word in words.iter().filter(|(word, _)| word.starts_with(':')).map(|(_, used)| used) {
             add(word.written.clone(), "keyword", 0.0);
+        }
+        for file in &cursor.context.last_texts_index().files {
+            file.keywords.iter().for_each(|word| add(word.to_string(), "keyword", -25.0));
         }
         let all = index.package("KEYWORD", None).into_iter().flat_map(|all| all.symbols.iter().zip(&all.letters));
         let bare = Pattern::new(typed.trim_start_matches(':'));

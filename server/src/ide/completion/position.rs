@@ -65,8 +65,13 @@ pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
         };
     }
     if in_declaration(form, &lists) {
+        let declares = |head: &str| matches!(head, "declare" | "declaim" | "proclaim");
         return match (head.as_str(), at) {
-            ("declare" | "declaim" | "proclaim", _) | (_, 0) => ExpectedName::Declaration,
+            (head, _) if declares(head) => ExpectedName::Declaration,
+            // A quality of `optimize`, or a part of a type.
+            _ if parent == "optimize" => ExpectedName::Declaration,
+            _ if !declares(&parent) => ExpectedName::Type,
+            (_, 0) => ExpectedName::Declaration,
             ("type", 1) => ExpectedName::Type,
             ("ftype", 1) => ExpectedName::Type,
             ("optimize", _) => ExpectedName::Declaration,
@@ -154,8 +159,7 @@ fn is_function_keyword(word: &str) -> bool {
 }
 
 fn in_declaration(form: &Form, lists: &[&Node]) -> bool {
-    let from = lists.len().saturating_sub(2);
-    lists[from..].iter().any(|list| matches!(form.operator(list).as_deref(), Some("declare" | "declaim" | "proclaim")))
+    lists.iter().any(|list| matches!(form.operator(list).as_deref(), Some("declare" | "declaim" | "proclaim")))
 }
 
 /// Returns true if `list` is the first list of a `defmethod`, its lambda list.
@@ -193,6 +197,9 @@ mod tests {
             ("(typep x '‸fo)", ExpectedName::Type),
             ("(declare (‸fo x))", ExpectedName::Declaration),
             ("(declare (type ‸fo x))", ExpectedName::Type),
+            ("(declare (optimize (‸fo 3)))", ExpectedName::Declaration),
+            ("(declare (type (simple-array (‸fo 8) (*)) x))", ExpectedName::Type),
+            ("(declare (type (or null ‸fo) x))", ExpectedName::Type),
             ("(declare (ignore ‸fo))", ExpectedName::Value),
             ("(handler-case (f) (‸fo () 1))", ExpectedName::Type),
             ("(with-slots (a ‸fo) x 1)", slot("x")),

@@ -8,7 +8,8 @@ use super::matching::Pattern;
 use super::position::ExpectedName;
 use super::rank::{self, Known, Source};
 use super::words::Used;
-use super::{Item, symbol_item};
+use super::{Item, symbol_item, workspace};
+use crate::ide::index::Snapshot;
 use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::text::names;
 
@@ -17,7 +18,7 @@ use crate::text::names;
 pub(super) fn symbols(
     typed: &str,
     (index, package): (&NameIndex, Option<&Package>),
-    words: &HashMap<String, Used>,
+    (words, workspace): (&HashMap<String, Used>, &Snapshot),
     wanted: &ExpectedName,
     most: usize,
 ) -> Vec<(Item, f32)> {
@@ -26,11 +27,10 @@ pub(super) fn symbols(
     let pattern = Pattern::new(name);
     let mut scored = Vec::new();
     let mut labels = HashSet::new();
-    let target = names::symbol(&format!("{prefix}x"))
-        .and_then(|symbol| symbol.package)
-        .and_then(|name| index.package(&name, package));
+    let named = names::symbol(&format!("{prefix}x")).and_then(|symbol| symbol.package);
+    let target = named.as_deref().and_then(|name| index.package(name, package));
+    let internal = prefix.ends_with("::");
     if let Some(target) = target {
-        let internal = prefix.ends_with("::");
         for (symbol, letters) in target.symbols.iter().zip(&target.letters) {
             // Behind two colons only what is at home there: what it uses has names of its own.
             let seen = if internal { symbol.home().is_none() } else { letters & EXTERNAL != 0 };
@@ -43,9 +43,10 @@ pub(super) fn symbols(
             let used = words.get(&lower);
             let home = symbol.home().and_then(|home| index.package(home, None));
             let described = home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol);
-            let known =
-                Known { fit, source: Source::Own, operator: None, symbol: Some(described), used, system: false };
-            scored.push(((label, described, home.unwrap_or(target)), rank::score(&known, wanted)));
+            let source = if target.name == "COMMON-LISP" { Source::Standard } else { Source::Own };
+            let known = Known { symbol: Some(described), used, ..Known::of(fit, source) };
+            let score = rank::score(&known, wanted) + of_prefix(used);
+            scored.push(((label, described, home.unwrap_or(target)), score));
             labels.insert(lower);
         }
     }
@@ -54,36 +55,53 @@ pub(super) fn symbols(
         (symbol_item(label, symbol, &home.name), score)
     };
     let mut found: Vec<(Item, f32)> = scored.into_iter().map(item).collect();
-    // Without an image the text says what is there.
+    // Of a package that the image does not have, the texts say what is there.
+    if let Some(named) = named.filter(|_| target.is_none()) {
+        for name in workspace::of_package(workspace, &named, !internal) {
+            let Some(fit) = pattern.score(&name) else { continue };
+            let label = format!("{prefix}{name}");
+            let used = words.get(&label.to_lowercase());
+            let known = Known { used, ..Known::of(fit, Source::Workspace) };
+            let score = rank::score(&known, wanted) + of_prefix(used);
+            labels.insert(label.to_lowercase());
+            let detail = format!("symbol of {named}");
+            found.push((Item { label, kind: "symbol".into(), detail, ..Item::default() }, score));
+        }
+    }
     let typed = Pattern::new(typed);
     for (word, used) in words.iter().filter(|(word, _)| word.starts_with(&prefix.to_lowercase())) {
         if let Some(fit) = typed.score(word).filter(|_| !labels.contains(word.as_str())) {
-            let known =
-                Known { fit, source: Source::Word, operator: None, symbol: None, used: Some(used), system: false };
+            let known = Known { used: Some(used), ..Known::of(fit, Source::Word) };
             found.push((
                 Item { label: used.written.clone(), kind: "symbol".into(), ..Item::default() },
-                rank::score(&known, wanted),
+                rank::score(&known, wanted) + of_prefix(Some(used)),
             ));
         }
     }
     found
 }
 
+/// The score of a name that is used near with the same prefix: a text uses few names of a package.
+fn of_prefix(used: Option<&Used>) -> f32 {
+    if used.is_some() { 40.0 } else { 0.0 }
+}
+
 /// Returns the packages that complete what was typed, `:` and `#:` before it kept.
 pub(super) fn packages(
     typed: &str,
     (index, current): (&NameIndex, Option<&Package>),
-    words: &HashMap<String, Used>,
+    (words, workspace): (&HashMap<String, Used>, &Snapshot),
 ) -> Vec<(Item, f32)> {
     let bare = typed.trim_start_matches(['#', ':']);
     let prefix = &typed[..typed.len() - bare.len()];
     let pattern = Pattern::new(bare);
     let mut found: Vec<(Item, f32)> = Vec::new();
+    let mut seen = HashSet::new();
     let mut add = |name: &str, meant: &str, more: f32| {
         let Some(fit) = pattern.score(&name.to_lowercase()) else { return };
         let label = format!("{prefix}{}", written(name));
         let near = words.get(&label.to_lowercase()).map_or(0.0, |used| 20.0 + 10.0 * (1.0 + used.other as f32).ln());
-        if found.iter().any(|(item, _)| item.label == label) {
+        if !seen.insert(label.clone()) {
             return;
         }
         let detail = format!("package {meant}");
@@ -96,6 +114,10 @@ pub(super) fn packages(
         let more = if package.system { -30.0 } else { 0.0 };
         add(&package.name, &package.name, more);
         package.nicknames.iter().for_each(|nickname| add(nickname, &package.name, more - 5.0));
+    }
+    for package in workspace.files.iter().flat_map(|file| &file.packages) {
+        add(&package.name, &package.name, 0.0);
+        package.nicknames.iter().for_each(|nickname| add(nickname, &package.name, -5.0));
     }
     found
 }

@@ -21,6 +21,8 @@ pub(super) enum Source {
     Used,
     /// A symbol of this package.
     Own,
+    /// Defined in a file of the workspace.
+    Workspace,
     /// Defined in another open text of this package.
     OpenText,
     /// Defined in this text.
@@ -38,12 +40,23 @@ pub(super) struct Known<'a> {
     pub(super) source: Source,
     /// For names of texts: it is called, not read.
     pub(super) operator: Option<bool>,
+    /// For names of texts: a class or type.
+    pub(super) class: bool,
     /// The symbol of the image.
     pub(super) symbol: Option<&'a Symbol>,
     /// The number of its uses around the place.
     pub(super) used: Option<&'a Used>,
     /// True if it belongs to SBCL itself.
     pub(super) system: bool,
+    /// True if the image has the package in force, and so most of its names.
+    pub(super) loaded: bool,
+}
+
+impl Known<'_> {
+    /// A candidate of which nothing else is known.
+    pub(super) fn of(fit: f32, source: Source) -> Self {
+        Known { fit, source, operator: None, class: false, symbol: None, used: None, system: false, loaded: true }
+    }
 }
 
 /// Removes all but the best `most`, and those that are as good as the last of them.
@@ -69,6 +82,7 @@ fn of_source(known: &Known) -> f32 {
         Source::Used => 12.0,
         Source::Own if known.symbol.is_some_and(|symbol| symbol.kind() == "symbol") => -12.0,
         Source::Own => 16.0,
+        Source::Workspace => 16.0,
         Source::OpenText => 18.0,
         Source::File => 24.0,
         Source::Local(inner) => 55.0 - inner.min(10) as f32,
@@ -79,7 +93,9 @@ fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
     let (function, variable, class) = known.symbol.map_or((false, false, false), |symbol| {
         (symbol.function != b'-', symbol.variable != b'-', symbol.class != b'-')
     });
+    let class = class || known.class;
     let (function, variable) = match known.operator {
+        _ if known.class => (function, variable),
         Some(true) => (true, variable),
         Some(false) => (function, true),
         None => (function, variable),
@@ -88,6 +104,7 @@ fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
     let unknown = known.symbol.is_none() && known.operator.is_none();
     match wanted {
         ExpectedName::Operator if function => 20.0,
+        ExpectedName::Operator if unknown && !known.loaded && known.used.is_some_and(|used| used.operator > 0) => 12.0,
         ExpectedName::Operator if unknown => -25.0,
         ExpectedName::Operator => -80.0,
         ExpectedName::Value if variable => 22.0,

@@ -270,6 +270,127 @@ fn keywords_are_those_that_the_call_still_accepts() {
 }
 
 #[test]
+fn files_of_the_workspace_tell_what_is_not_loaded() {
+    let workspace = || {
+        FakeImage::absent()
+            .file("p.lisp", "(defpackage :zoo (:use :cl :paws))\n(defpackage :paws (:use :cl) (:export #:wash-paw))")
+            .file(
+                "b.lisp",
+                "(in-package :zoo)\n(defstruct walrus tusks)\n(defun wash (x &key soap) x)\n(defvar *water* 1)",
+            )
+            .file("c.lisp", "(in-package :paws)\n(defun wash-paw (paw) paw)\n(defun wash-claw (claw) claw)")
+            .file("d.lisp", "(in-package :other)\n(defun waste () 1)\n(f :waxed 1)")
+    };
+    check(
+        workspace(),
+        "(in-package :zoo)\n(was‸)",
+        expect![[r#"
+        wash (defun)
+        wash-paw (defun)
+        walrus-p (structure walrus)
+        walrus-tusks (structure walrus)
+    "#]],
+    );
+    check(
+        workspace(),
+        "(in-package :zoo)\n(make-wal‸)",
+        expect![[r#"
+        make-walrus (structure walrus)
+    "#]],
+    );
+    check(
+        workspace(),
+        "(in-package :zoo)\n(defmethod f ((x wal‸)) 1)",
+        expect![[r#"
+        walrus (defstruct)
+        walrus-p (structure walrus)
+        walrus-tusks (structure walrus)
+        copy-walrus (structure walrus)
+    "#]],
+    );
+    check(
+        workspace(),
+        "(paws:was‸)",
+        expect![[r#"
+        paws:wash-paw (symbol of PAWS)
+    "#]],
+    );
+    check(
+        workspace(),
+        "(in-package :pa‸)",
+        expect![[r#"
+        :paws (package PAWS)
+    "#]],
+    );
+}
+
+#[test]
+fn the_image_describes_what_a_file_of_the_workspace_defines() {
+    check(
+        image().file("b.lisp", "(defun help (topic) topic)"),
+        "(hel‸)",
+        expect![[r#"
+        help (function, COMMON-LISP-USER)
+    "#]],
+    );
+}
+
+#[test]
+fn the_standard_is_known_without_an_image() {
+    check(
+        FakeImage::absent(),
+        "(multiple-value-b‸)",
+        expect![[r#"
+        multiple-value-bind (macro, COMMON-LISP)
+    "#]],
+    );
+    check(
+        FakeImage::absent(),
+        "(find x y :from‸)",
+        expect![[r#"
+        :from-end (keyword argument)
+    "#]],
+    );
+    check(
+        FakeImage::absent(),
+        "(defun f (x) (declare (optimize (compil‸ 0))) x)",
+        expect![[r#"
+        compilation-speed (declaration)
+        compiled-function (class, COMMON-LISP)
+        compile (function, COMMON-LISP)
+        compile-file (function, COMMON-LISP)
+    "#]],
+    );
+}
+
+#[test]
+fn names_of_a_package_complete_what_its_definition_exports_and_imports() {
+    let text = "(defpackage :alexandria (:use :cl) (:export #:fla‸ #:flatten))";
+    check(
+        image(),
+        text,
+        expect![[r#"
+        #:flatter (symbol of ALEXANDRIA)
+    "#]],
+    );
+    check(
+        image(),
+        "(defpackage :b (:use :cl) (:import-from :alexandria :fla‸))",
+        expect![[r#"
+        :flatten (exported by ALEXANDRIA)
+    "#]],
+    );
+    let workspace = FakeImage::absent().file("b.lisp", "(in-package :b)\n(defun flash () 1)");
+    check(
+        workspace,
+        "(defpackage :b (:use :cl) (:export #:fla‸))",
+        expect![[r#"
+        #:flash (symbol of B)
+    "#]],
+    );
+}
+
+#[test]
 fn required_arguments_come_along_where_a_call_begins() {
     let of = |text: &str| {
         let found = run(complete(&cursor(image(), &[("a.lisp", text)]), Path::new("/no"))).unwrap();

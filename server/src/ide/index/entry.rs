@@ -1,12 +1,13 @@
 //! The part of the index about one file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use super::packages::{PackageText, of_form};
-use crate::text::datum::{Form, symbol_name};
-use crate::text::definitions::{self, class_parts, kind_of};
+use crate::ide::name_index::letters;
+use crate::text::datum::{Form, Kind, Node, symbol_name};
+use crate::text::definitions::{self, class_parts, kind_of, structure_functions};
 use crate::text::document::Document;
 use crate::text::forms::{package_at, packages_named};
 use crate::text::position::{Position, PositionEncoding, to_position};
@@ -33,6 +34,11 @@ pub struct Indexed {
     pub accessors: Vec<String>,
     /// The options of a structure that name its functions: `constructor`, `conc-name`, ...
     pub structure: HashSet<String>,
+    /// The accessors of a class or condition and the functions of a structure, lower-case, each
+    /// with its [`letters`].
+    pub functions: Vec<(u64, String)>,
+    /// The [`letters`] of the key.
+    pub letters: u64,
     /// The superclasses of a class or condition, and what a structure includes, as written.
     pub supers: Vec<String>,
     /// The start of the name in UTF-8, UTF-16 and UTF-32.
@@ -77,19 +83,23 @@ pub struct FileEntry {
     pub packages: Vec<PackageText>,
     /// The packages that its `in-package` forms name.
     pub inside: Vec<String>,
+    /// The keywords in forms that define something, lower-case, with their colons, sorted.
+    pub keywords: Vec<Box<str>>,
     /// The hashes of all words, sorted.
     pub words: Vec<u64>,
     /// The digest of the text ([`digest_of`]).
     pub digest: u64,
 }
 
+/// The maximum number of keywords of a file in the index.
+const KEYWORDS: usize = 2_000;
 /// The maximum number of definitions of a file in the index.
 const DEFINITIONS: usize = 20_000;
 
 impl FileEntry {
     /// Indexes a text. Takes time by its length.
     pub fn of(path: PathBuf, uri: String, document: &Document, open: bool) -> FileEntry {
-        let (mut definitions, mut packages) = (Vec::new(), Vec::new());
+        let (mut definitions, mut packages, mut keywords) = (Vec::new(), Vec::new(), BTreeSet::new());
         let text = document.text();
         for top in document.scan().forms() {
             if stop::now() || definitions.len() >= DEFINITIONS {
@@ -105,6 +115,7 @@ impl FileEntry {
             if found.is_empty() {
                 continue;
             }
+            add_keywords(&form, &form.nodes, &mut keywords);
             let package = package_at(document, top.span.start);
             for one in found {
                 if matches!(one.operator.as_str(), "defpackage" | "define-package") {
@@ -115,10 +126,17 @@ impl FileEntry {
                         .map(|encoding| to_position(text, offset, encoding))
                 };
                 let parts = class_parts(&form, one.span, &one.operator);
-                let accessors = parts.slots.iter().flat_map(|slot| slot.accessors.clone()).collect();
+                let accessors: Vec<String> = parts.slots.iter().flat_map(|slot| slot.accessors.clone()).collect();
+                let made = match one.operator.as_str() {
+                    "defstruct" => structure_functions(&form, one.span),
+                    _ => accessors.clone(),
+                };
+                let functions = made.into_iter().map(|name| name.to_lowercase());
                 definitions.push(Indexed {
                     slots: parts.slots.into_iter().map(|slot| slot.name).collect(),
                     accessors,
+                    functions: functions.map(|name| (letters(&name), name)).collect(),
+                    letters: letters(&one.key),
                     structure: parts.options,
                     supers: parts.supers,
                     start: at(one.name.start),
@@ -134,6 +152,7 @@ impl FileEntry {
         }
         let open = open.then(|| document.clone());
         let string = text.to_string();
+        let keywords = keywords.into_iter().collect();
         FileEntry {
             path,
             uri,
@@ -141,9 +160,23 @@ impl FileEntry {
             definitions,
             packages,
             inside: packages_named(document),
+            keywords,
             words: words(&string),
             digest: digest_of(&string),
         }
+    }
+}
+
+/// Adds the keywords of some nodes.
+fn add_keywords(form: &Form, nodes: &[Node], found: &mut BTreeSet<Box<str>>) {
+    for node in nodes {
+        if node.kind == Kind::Atom && found.len() < KEYWORDS {
+            let written = form.text(node);
+            if written.starts_with(':') && written.len() > 2 && !written.contains('|') {
+                found.insert(written.to_lowercase().into());
+            }
+        }
+        add_keywords(form, &node.children, found);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{FileEntry, Snapshot};
 use crate::bounded_file;
@@ -23,9 +23,23 @@ const ALL: u64 = 512 << 20;
 /// The extensions of Lisp files.
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
 
+/// The age at which the last index is made anew for those who do not wait for it.
+const OLD: Duration = Duration::from_secs(10);
+
 /// The index of a workspace. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Store(Arc<Mutex<Kept>>);
+pub struct Store {
+    kept: Arc<Mutex<Kept>>,
+    last: Arc<Mutex<Last>>,
+}
+
+/// The index as it was made last.
+#[derive(Debug, Default)]
+struct Last {
+    snapshot: Arc<Snapshot>,
+    /// The time of the last [`Store::last`] that was told to make another.
+    begun: Option<Instant>,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -34,13 +48,26 @@ struct Kept {
 }
 
 impl Store {
+    /// Returns the index as it was made last, at first an empty one, and true if the caller ought
+    /// to make another. Waits for nothing.
+    pub fn last(&self) -> (Arc<Snapshot>, bool) {
+        // While an index is made, another would only wait for it.
+        let free = self.kept.try_lock().is_ok();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = free && last.begun.is_none_or(|at| at.elapsed() >= OLD);
+        if due {
+            last.begun = Some(Instant::now());
+        }
+        (last.snapshot.clone(), due)
+    }
+
     /// Brings the index up to date and returns it. Waits for the disk, and takes time by the number
     /// of files and by the length of those that have changed.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
         let (paths, cut) = lisp_files(root);
         // Only a single refresh at a time: others would read the same files. Files that a
         // refresh has read before it was ended early are kept.
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
         for (path, written, bytes) in paths {
             if stop::now() {
@@ -94,7 +121,17 @@ impl Store {
         let mut files: Vec<Arc<FileEntry>> = all.into_values().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-        Snapshot { files, root: Some(root), cut: cut || stop::ended() }
+        let snapshot = Snapshot { files, root: Some(root), cut: cut || stop::ended() };
+        if !stop::ended() {
+            let made = Arc::new(snapshot.clone());
+            let before = {
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                std::mem::replace(&mut last.snapshot, made)
+            };
+            // The last that has it frees thousands of names: here, and not under the lock.
+            drop(before);
+        }
+        snapshot
     }
 }
 

@@ -106,3 +106,20 @@ fn an_index_that_is_ended_early_is_completed_by_the_next() {
     let numbers: Vec<usize> = whole.files.iter().map(|file| file.definitions.len()).collect();
     assert_eq!((numbers, whole.cut), (vec![2_000, 2_000], false));
 }
+
+#[test]
+fn the_last_index_is_there_at_once_and_made_anew_by_one_caller() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.lisp"), "(in-package :a)\n(defstruct cat (age 0 :type t))").unwrap();
+    let store = Store::default();
+    let (empty, due) = store.last();
+    assert!(empty.files.is_empty() && due);
+    assert!(!store.last().1, "one caller makes it");
+    store.refreshed(directory.path(), Vec::new());
+    let (last, _) = store.last();
+    let entry = &last.files[0];
+    let functions: Vec<&str> = entry.definitions[0].functions.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(functions, ["make-cat", "cat-p", "copy-cat", "cat-age"]);
+    let keywords: Vec<&str> = entry.keywords.iter().map(|word| &**word).collect();
+    assert_eq!(keywords, [":type"]);
+}

@@ -1,0 +1,116 @@
+//! Names that files of the workspace define, whether they are loaded or not.
+
+use std::collections::{HashMap, HashSet};
+
+use super::matching::Pattern;
+use crate::ide::index::{PackageText, Snapshot};
+use crate::ide::partial_name::Local;
+
+/// The names that fit in the files of the workspace but for the file `own`: those of the package
+/// in force, those that it imports, and those that the packages that it uses export.
+pub(super) fn names(workspace: &Snapshot, own: &str, package: &str, pattern: &Pattern) -> Vec<Local> {
+    let seen = Seen::of(workspace, package);
+    let mut found = Vec::new();
+    for file in workspace.files.iter().filter(|file| file.uri != own) {
+        let (mut before, mut of_package) = (None, None);
+        for one in &file.definitions {
+            // Most definitions of a file are in one package.
+            if before != Some(one.package.as_deref()) {
+                before = Some(one.package.as_deref());
+                of_package = seen.package(one.package.as_deref().unwrap_or("COMMON-LISP-USER"));
+            }
+            let Some(visible) = of_package else { continue };
+            let names_something =
+                !one.key.starts_with('(') && !one.written.starts_with(['"', '#', ':']) && one.kind() != "package";
+            if names_something
+                && pattern.may_fit(one.letters)
+                && pattern.score(&one.key).is_some()
+                && visible.has(&one.key)
+            {
+                let label = one.written.rsplit(':').next().unwrap_or(&one.written).to_owned();
+                found.push(Local { label, operator: is_operator(one.kind()), detail: one.operator.clone() });
+            }
+            for (_, name) in one.functions.iter().filter(|(letters, _)| pattern.may_fit(*letters)) {
+                if pattern.score(name).is_some() && visible.has(name) {
+                    let detail = format!("{} {}", one.kind(), one.key);
+                    found.push(Local { label: name.clone(), operator: true, detail });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The names that the texts define in a package, or in one that exports them, with what they are.
+pub(super) fn of_package(workspace: &Snapshot, package: &str, exported: bool) -> HashSet<String> {
+    let texts = || workspace.files.iter().flat_map(|file| &file.packages).filter(|one| is(one, package));
+    if exported {
+        return texts().flat_map(|one| &one.exports).map(|name| name.to_lowercase()).collect();
+    }
+    let mut found = HashSet::new();
+    for one in workspace.files.iter().flat_map(|file| &file.definitions) {
+        if one.package.as_deref() == Some(package) && one.kind() != "package" {
+            if !one.key.starts_with('(') && !one.written.starts_with(['"', '#', ':']) {
+                found.insert(one.key.clone());
+            }
+            found.extend(one.functions.iter().map(|(_, name)| name.clone()));
+        }
+    }
+    found
+}
+
+fn is(package: &PackageText, name: &str) -> bool {
+    package.name == name || package.nicknames.iter().any(|nickname| nickname == name)
+}
+
+fn is_operator(kind: &str) -> bool {
+    matches!(kind, "function" | "generic function" | "method" | "macro" | "compiler macro" | "setf expander")
+}
+
+/// The packages whose names are seen in a package.
+struct Seen<'a> {
+    packages: HashMap<&'a str, Visible<'a>>,
+}
+
+/// The names of a package that are seen.
+#[derive(Clone, Copy)]
+enum Visible<'a> {
+    All,
+    Exports(&'a PackageText),
+    /// What the package with these imports takes from it.
+    Imports(&'a PackageText, &'a PackageText),
+}
+
+impl<'a> Seen<'a> {
+    fn of(workspace: &'a Snapshot, name: &'a str) -> Seen<'a> {
+        let mut packages = HashMap::from([(name, Visible::All)]);
+        let all = || workspace.files.iter().flat_map(|file| &file.packages);
+        if let Some(here) = all().find(|one| is(one, name)) {
+            for one in all().filter(|one| one.name != here.name) {
+                let named = |name: &String| is(one, name);
+                if here.uses.iter().any(named) {
+                    packages.insert(&one.name, Visible::Exports(one));
+                } else if here.imports.values().any(named) {
+                    packages.insert(&one.name, Visible::Imports(here, one));
+                }
+            }
+            packages.insert(&here.name, Visible::All);
+        }
+        Seen { packages }
+    }
+
+    fn package(&self, name: &str) -> Option<Visible<'a>> {
+        self.packages.get(name).copied()
+    }
+}
+
+impl Visible<'_> {
+    /// Returns true if a name in lower case is seen.
+    fn has(self, lower: &str) -> bool {
+        match self {
+            Visible::All => true,
+            Visible::Exports(package) => package.exports.contains(&lower.to_uppercase()),
+            Visible::Imports(here, of) => here.imports.get(&lower.to_uppercase()).is_some_and(|from| is(of, from)),
+        }
+    }
+}
