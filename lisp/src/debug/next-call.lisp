@@ -8,12 +8,14 @@
 
 (in-package :consort)
 
-(defstruct (awaited (:constructor make-awaited (name)))
+(defstruct (awaited (:constructor make-awaited (name request)))
   "The next call of NAME, which stands for DEFINITION, and METHODS if that is generic. STATE is
   :PREPARING, :WAITING, :RECORDING, :DONE, or :ENDED for the reason WHY. PLACED are the units that callers get;
   UNITS those of the log, LEFT-OUT the number of functions that were not looked at. THREAD, OUTCOME
-  and RESULTS are of the call: OUTCOME is :RETURNED, :LEFT, or :OPEN while it goes on."
+  and RESULTS are of the call: OUTCOME is :RETURNED, :LEFT, or :OPEN while it goes on. REQUEST is
+  the EVALUATION by which the wait is cancelled."
   (name nil :read-only t)
+  (request nil :type evaluation :read-only t)
   (number 0 :type index)
   (definition nil) (methods '() :type list)
   (state :preparing) (why nil)

@@ -18,11 +18,16 @@
           ((not (callable-name-p name)) (refuse "not-found" "~A is none of the program's functions" text))
           (t name))))
 
-(defun begin-awaiting (name)
+(defconstant +cancelled-seconds+ 10 "Seconds that a wait which was cancelled has to end before the next.")
+
+(defun begin-awaiting (name request)
   "The AWAITED for the next call of NAME; refuses while another call is waited for."
-  (let* ((new (make-awaited name))
-         (other (with-lock (*awaited-lock*)
-                  (or *awaited* (progn (setf (awaited-number new) (incf *calls-awaited*) *awaited* new) nil)))))
+  (let ((new (make-awaited name request)) (other nil) (until (+ (now-ms) (* 1000 +cancelled-seconds+))))
+    (loop
+      (setf other (with-lock (*awaited-lock*)
+                    (or *awaited* (progn (setf (awaited-number new) (incf *calls-awaited*) *awaited* new) nil))))
+      (unless (and other (evaluation-reason (awaited-request other)) (< (now-ms) until)) (return))
+      (sleep 1/50))                     ; it is about to end
     (when other
       (refuse "busy" "The next call of ~A is waited for already, and one call is at a time. Make that call, or cancel its recording"
               (present (awaited-name other) (user-package))))
@@ -61,9 +66,9 @@
       (setf (awaited-why awaited) (request-error-message condition))
       (send-event "progress" "id" id "message" (request-error-message condition) "done" 0 "total" :null))))
 
-(defun await-call (awaited waiting again wait timeout)
-  "Wait until AWAITED is done: :DONE, :ENDED, :CANCELLED, :LATE. AGAIN makes it ready anew. WAITING is
-  an EVALUATION by which it is cancelled. WAIT and TIMEOUT: seconds until the call, and for it."
+(defun await-call (awaited again wait timeout)
+  "Wait until AWAITED is done: :DONE, :ENDED, :CANCELLED, :LATE. AGAIN makes it ready anew. WAIT and
+  TIMEOUT: seconds until the call, and for it."
   (let ((late (+ (now-ms) (* 1000 wait))) (since nil) (world (car *world*)))
     (flet ((let-go-p () ; nobody records any more
              (or (eq (awaited-state awaited) :preparing)
@@ -83,7 +88,7 @@
                       (and (eq (awaited-state awaited) :preparing) (/= world (car *world*))))
                   (funcall again)
                   (setf world (car *world*))))))
-        (when (evaluation-reason waiting)
+        (when (evaluation-reason (awaited-request awaited))
           (unless (let-go-p) (close-awaited awaited))
           (return :cancelled))
         (sb-thread:wait-on-semaphore (awaited-wake awaited) :timeout +call-look+)))))
@@ -101,7 +106,7 @@
          (directories (directories-recorded params))
          (waiting (make-evaluation id nil)))
     (unless (can-probe-p) (refuse "bad-params" "This SBCL lacks what a recording takes"))
-    (let* ((awaited (begin-awaiting name)) (shown (present name (user-package)))
+    (let* ((awaited (begin-awaiting name waiting)) (shown (present name (user-package)))
            ;; The answer, of an error too, is given when all is as it was.
            (how (unwind-protect
                      (handler-case
@@ -110,7 +115,7 @@
                            (with-lock (*running-lock*) (push waiting *starting*))
                            (make-ready id awaited names directories)
                            (let ((*own-evaluation* nil))
-                             (await-call awaited waiting (lambda () (make-ready-again id awaited names directories)) wait timeout)))
+                             (await-call awaited (lambda () (make-ready-again id awaited names directories)) wait timeout)))
                        (request-error (condition) condition))
                   (setf (evaluation-state waiting) :ended)
                   (with-lock (*running-lock*) (setf *starting* (remove waiting *starting* :test #'eq)))

@@ -23,16 +23,13 @@ pub(crate) struct Record;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Code
     #[serde(default)]
     code: Option<String>,
-    /// Or test
     #[serde(default)]
     test: Option<String>,
-    /// Or function: next call
+    /// Function: its next call, by anyone
     #[serde(default)]
     next: Option<String>,
-    /// Of code
     #[serde(default)]
     package: Option<String>,
     /// Default: those called
@@ -51,7 +48,6 @@ pub(crate) struct Input {
     /// Expression, FILE:LINE:COLUMN, variable, condition, event
     #[serde(default)]
     of: Option<String>,
-    /// First row
     #[serde(default)]
     start: Option<u64>,
 }
@@ -105,7 +101,8 @@ impl Tool for Record {
     type Output = Facts;
 
     const NAME: &'static str = "record";
-    const DESCRIPTION: &'static str = "Record calls, values of code or test in a copy, or of a call; then query.";
+    const DESCRIPTION: &'static str =
+        "Record calls and values of code or a test in a copy, or a function's next call; then query.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
