@@ -27,7 +27,7 @@ pub(crate) struct Input {
     code: Option<String>,
     #[serde(default)]
     test: Option<String>,
-    /// Function: its next call, by anyone
+    /// A function's next call
     #[serde(default)]
     next: Option<String>,
     #[serde(default)]
@@ -101,8 +101,7 @@ impl Tool for Record {
     type Output = Facts;
 
     const NAME: &'static str = "record";
-    const DESCRIPTION: &'static str =
-        "Record calls and values of code or a test in a copy, or a function's next call; then query.";
+    const DESCRIPTION: &'static str = "Record calls, values of code or test in a copy, or of a call; then query.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
