@@ -1,6 +1,6 @@
 ;;;; The event log: the events of a program that is recorded, in the order in which they came. One
-;;;; thread is recorded at a time, in a copy of the image or in the image itself (next-call.lisp), so
-;;;; nothing here takes a lock.
+;;;; thread is recorded at a time, in a copy of the image or in the image itself (next-call.lisp),
+;;;; so nothing here takes a lock.
 ;;;;
 ;;;; An event is a call, the value of a form, a return, a non-local exit, or a condition that was
 ;;;; signalled, with the variables that were in scope. The newest events are kept, as many as count

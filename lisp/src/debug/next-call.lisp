@@ -1,10 +1,11 @@
 ;;;; The next call of a function, whoever makes it, is recorded once where it is made: in the image
 ;;;; itself, in the thread of its caller.
 ;;;;
-;;;; Functions are not replaced: callers get them through an encapsulation, as those that are traced,
-;;;; which calls the recorded one in the thread that is recorded and the plain one everywhere else. A
-;;;; method has its recorded code beside the plain one. All of it is put in place and taken out by
-;;;; the thread that waits for the call, so the caller compiles nothing and waits for no lock.
+;;;; Functions are not replaced: callers get them through an encapsulation, as those that are
+;;;; traced, which calls the recorded one in the thread that is recorded and the plain one
+;;;; everywhere else. A method has its recorded code beside the plain one. All of it is put in place
+;;;; and taken out by the thread that waits for the call, so the caller compiles nothing and waits
+;;;; for no lock.
 
 (in-package :consort)
 

@@ -1,5 +1,5 @@
-//! Recordings: copies of the image that ran a form or a test and recorded it, or have a call that was
-//! recorded in the image. They stay for a while to answer questions (docs/wire.md, `record`).
+//! Recordings: copies of the image that ran a form or a test and recorded it, or have a call that
+//! was recorded in the image. They stay for a while to answer questions (docs/wire.md, `record`).
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -150,7 +150,8 @@ fn job<P>(op: &'static str, params: P, deadline: f64, memory: u64) -> CheckJob<P
     CheckJob::of_work(op, "a recording", params, (deadline, memory))
 }
 
-/// Returns the number of a call that is about to be waited for; see [`super::Checker::expect_call`].
+/// Returns the number of a call that is about to be waited for; see
+/// [`super::Checker::expect_call`].
 pub(super) fn expect(recordings: &Arc<Recordings>, function: &str) -> ExpectedRecording {
     let (number, end) = (recordings.next_number(), CancellationToken::new());
     let one = Expected { number, function: function.to_owned(), failure: None, end: end.clone() };

@@ -74,7 +74,8 @@ impl Lines {
         open.insert(question, task.abort_handle());
     }
 
-    /// Withdraws a question, or all of them: dropping the request cancels it at the client.
+    /// Ends a question, or all of them. The client is not told; an answer that comes later counts
+    /// for nothing.
     pub(crate) fn over(&self, question: Option<u64>) {
         let mut open = self.open();
         let over: Vec<AbortHandle> = match question {

@@ -63,7 +63,8 @@ impl Session {
     /// Returns as [`Session::record`] does. Dropping the future ends the wait.
     ///
     /// # Errors
-    /// The function cannot be recorded, was not called in time, or no copy can be made of the image.
+    /// The function cannot be recorded, was not called in time, or no copy can be made of the
+    /// image.
     pub async fn record_next(
         &self,
         client: ClientId,

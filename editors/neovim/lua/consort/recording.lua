@@ -1,6 +1,6 @@
---- Recordings: the form at the cursor, or a test, runs once in a copy of the image, or the next call
---- of a function is recorded in the image; what it did is shown as rows in a float, where keys ask
---- further.
+--- Recordings: the form at the cursor, or a test, runs once in a copy of the image, or the next
+--- call of a function is recorded in the image; what it did is shown as rows in a float, where keys
+--- ask further.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
