@@ -19,14 +19,14 @@
               ((field message "answer") (setf answer (field message "answer")))
               ((field message "done") (return answer)))))))
 
-(defun begin-recording (image fields &key (session "s") (timeout *patience*))
+(defun begin-recording (image fields &key (session "s") (timeout *patience*) (op "record"))
   "Asks for a recording; returns the link, and what it first answers."
   (let* ((directory (ensure-directory (format nil "~Arecording~D/" *scratch* (incf *recordings*))))
          (name (concatenate 'string directory "s"))
          (listener (make-instance 'sb-bsd-sockets:local-socket :type :stream)))
     (sb-bsd-sockets:socket-bind listener name)
     (sb-bsd-sockets:socket-listen listener 1)
-    (let* ((id (apply #'send image "record" "session" session "timeout" timeout "deadline" (* 2 *patience*) "confine" :true
+    (let* ((id (apply #'send image op "session" session "timeout" timeout "deadline" (* 2 *patience*) "confine" :true
                       "socket" name "token" "secret" "scratch" directory "read" (vector *scratch*) "within" (vector *scratch*)
                       fields))
            (link (make-recording-link image listener directory id)))

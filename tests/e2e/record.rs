@@ -2,7 +2,7 @@
 //! what they did.
 
 use consort_tests::installation::Installation;
-use consort_tests::patience::AMPLE;
+use consort_tests::patience::{AMPLE, found, until};
 use serde_json::{Value, json};
 
 const FILE: &str = "(defpackage :shop (:use :cl))
@@ -148,6 +148,144 @@ fn an_editor_records_the_form_at_a_place() {
     let became: Vec<&str> =
         history["answer"]["rows"].as_array().expect("rows").iter().filter_map(|row| row["value"].as_str()).collect();
     assert_eq!(became, ["0", "3", "7"], "{history}");
+    drop(editor);
+    world.finish();
+}
+
+/// A server's loop: a thread of the program that prices what it is given.
+const SERVER: &str = "(progn
+  (defvar cl-user::*asked* nil)
+  (defvar cl-user::*answers* '())
+  (sb-thread:make-thread
+    (lambda ()
+      (loop until (eq cl-user::*asked* :stop)
+            do (let ((items (shiftf cl-user::*asked* nil)))
+                 (when (consp items) (push (ignore-errors (shop::total items)) cl-user::*answers*)))
+               (sleep 0.01)))
+    :name \"shop server\")
+  :started)";
+
+#[test]
+fn the_next_call_in_a_servers_thread_is_recorded_for_an_agent() {
+    let world = Installation::new();
+    let path = world.write("shop.lisp", FILE);
+    world.configure("[approval]\neval = \"allow\"\nmodify-running-code = \"allow\"\n");
+    let mut agent = world.mcp();
+    let mut call =
+        |name: &str, arguments: Value| agent.request("tools/call", json!({"name": name, "arguments": arguments}));
+    call(
+        "evaluate-lisp",
+        json!({"code": format!("(load (compile-file {:?} :output-file {:?}))", path.display().to_string(), world.path("shop.fasl").display().to_string())}),
+    );
+    call("evaluate-lisp", json!({"code": SERVER}));
+
+    let begun = call("record", json!({"next": "shop::total", "timeout": AMPLE}));
+    assert_eq!((&begun["isError"], &begun["structuredContent"]["waiting"]), (&json!(false), &json!(true)), "{begun}");
+    let number = &begun["structuredContent"]["recording"];
+    let early = call("record", json!({"recording": number}));
+    assert!(early["isError"] == true && text(&early).contains("was not made yet"), "{early}");
+    let second = call("record", json!({"next": "shop::price"}));
+    assert!(second["isError"] == true && text(&second).contains("waited for already"), "{second}");
+
+    call("evaluate-lisp", json!({"code": "(setf cl-user::*asked* '((:price 3) (:price 4)))"}));
+    let tree = found("the recording", || {
+        let answer = call("record", json!({"recording": number}));
+        (answer["isError"] == false).then_some(answer)
+    });
+    let rows = tree["structuredContent"]["rows"].as_array().cloned().unwrap_or_default();
+    let values: Vec<&str> = rows.iter().filter_map(|row| row["value"].as_str()).collect();
+    assert_eq!(values, ["=> 7", "=> 3", "=> 4"], "{tree}");
+    let when = call("record", json!({"recording": number, "query": "when", "of": "(> sum 5)"}));
+    assert_eq!(when["structuredContent"]["rows"][0]["value"], "=> 7", "{when}");
+    // It was recorded in the image: what it sold is sold.
+    let sold = call("evaluate-lisp", json!({"code": "(list shop::*sold* cl-user::*answers*)"}));
+    assert!(text(&sold).starts_with("=> (2 (7))"), "{sold}");
+
+    // A call that fails, in the same thread; and a wait that is cancelled.
+    let begun = call("record", json!({"next": "shop::total", "timeout": AMPLE}));
+    let number = &begun["structuredContent"]["recording"];
+    call("evaluate-lisp", json!({"code": "(setf cl-user::*asked* '((:price 3) (:cost 4)))"}));
+    let error = found("the recording of the error", || {
+        let answer = call("record", json!({"recording": number, "query": "error"}));
+        (answer["isError"] == false).then_some(answer)
+    });
+    assert!(text(&error).contains("SUM = 3"), "{}", text(&error));
+    let begun = call("record", json!({"next": "shop::total"}));
+    let number = &begun["structuredContent"]["recording"];
+    assert_eq!(call("record", json!({"recording": number, "query": "cancel"}))["isError"], false);
+    let gone = found("the end of the wait", || {
+        let answer = call("record", json!({"recording": number}));
+        text(&answer).contains("cancelled").then_some(answer)
+    });
+    assert_eq!(gone["isError"], true, "{gone}");
+    let refused = call("record", json!({"next": "shop::nothing"}));
+    assert!(refused["isError"] == true && text(&refused).contains("no function shop::nothing"), "{refused}");
+    // One that was cancelled keeps nobody from waiting for the next, and it leaves nothing.
+    let begun = call("record", json!({"next": "shop::total"}));
+    let number = &begun["structuredContent"]["recording"];
+    assert_eq!(call("record", json!({"recording": number, "query": "cancel"}))["isError"], false);
+    let begun = call("record", json!({"next": "shop::price"}));
+    assert_eq!(begun["isError"], false, "{begun}");
+    let number = &begun["structuredContent"]["recording"];
+    assert_eq!(call("record", json!({"recording": number, "query": "cancel"}))["isError"], false);
+    call("evaluate-lisp", json!({"code": "(setf cl-user::*asked* :stop)"}));
+    until("plain definitions", || {
+        text(&call("evaluate-lisp", json!({"code": "consort::*awaited*"}))).starts_with("=> NIL")
+    });
+    drop(agent);
+    world.finish();
+}
+
+#[test]
+fn a_person_is_asked_before_an_agent_records_a_call() {
+    let world = Installation::new();
+    let path = world.write("shop.lisp", FILE);
+    world.configure("[approval]\neval = \"allow\"\nmodify-running-code = \"deny\"\n");
+    let mut agent = world.mcp();
+    let mut call =
+        |name: &str, arguments: Value| agent.request("tools/call", json!({"name": name, "arguments": arguments}));
+    call("evaluate-lisp", json!({"code": format!("(load {:?})", path.display().to_string())}));
+    let denied = call("record", json!({"next": "shop::total"}));
+    assert_eq!(denied["isError"], true, "{denied}");
+    let plain = call("evaluate-lisp", json!({"code": "consort::*awaited*"}));
+    assert!(text(&plain).starts_with("=> NIL"), "{plain}");
+    drop(agent);
+    world.finish();
+}
+
+#[test]
+fn an_editor_records_the_next_call_or_cancels() {
+    let world = Installation::new();
+    let path = world.write("shop.lisp", FILE);
+    let mut editor = world.lsp();
+    let command = |name: &str, argument: Value| json!({"command": name, "arguments": [argument]});
+    let eval = |code: &str| command("consort.eval", json!({"code": code}));
+    let load = format!(
+        "(load (compile-file {:?} :output-file {:?}))",
+        path.display().to_string(),
+        world.path("shop.fasl").display().to_string()
+    );
+    editor.request("workspace/executeCommand", eval(&load));
+    let waits = "(let ((it consort::*awaited*)) (and it (eq (consort::awaited-state it) :waiting)))";
+
+    let id = editor
+        .begin("workspace/executeCommand", command("consort.record", json!({"call": "shop::total", "timeout": AMPLE})));
+    until("the wait", || editor.request("workspace/executeCommand", eval(waits))["values"][0] == "T");
+    editor.request("workspace/executeCommand", eval("(shop::total '((:price 3)))"));
+    let recorded = &editor.wait(id)["result"]["recording"].clone();
+    assert_eq!(recorded["outcome"]["values"], json!(["3"]), "{recorded}");
+    assert_eq!(recorded["call"]["function"], "shop::total", "{recorded}");
+    let texts: Vec<&str> =
+        recorded["answer"]["rows"].as_array().expect("rows").iter().filter_map(|row| row["text"].as_str()).collect();
+    assert_eq!(texts, ["(shop::total ((:price 3)))", "(shop::price (:price 3))"], "{recorded}");
+
+    let id = editor.begin("workspace/executeCommand", command("consort.record", json!({"call": "shop::total"})));
+    until("the second wait", || editor.request("workspace/executeCommand", eval(waits))["values"][0] == "T");
+    editor.notify("$/cancelRequest", json!({"id": id}));
+    assert!(editor.wait(id)["error"].is_object());
+    until("plain definitions", || {
+        editor.request("workspace/executeCommand", eval("consort::*awaited*"))["values"][0] == "NIL"
+    });
     drop(editor);
     world.finish();
 }

@@ -290,6 +290,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('referencesByKind', () => referencesByKind(server))
   command('profile', () => profiles.profileForm())
   command('recordForm', () => recordings.recordForm())
+  command('recordNextCall', () => recordings.recordNextCall())
   command('stepRecording', () => recordings.stepThroughLast())
   command('recordTest', (test?: vscode.TestItem) => tests.recordTest(test).catch(complain))
   command('inspect', () => inspector.ask().catch(complain))

@@ -1,5 +1,6 @@
-// Recordings: the form at the cursor runs once in a copy of the image; what it did is a list of
-// rows, of which each leads to its source, and which asks further. The debugger steps through it.
+// Recordings: the form at the cursor runs once in a copy of the image, or the next call of a
+// function is recorded in the image; what it did is a list of rows, of which each leads to its
+// source, and which asks further. The debugger steps through it.
 import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import { startDebugging } from './debug_session.js'
@@ -34,10 +35,28 @@ export class Recordings {
   async recordForm(): Promise<void> {
     const editor = lispEditor()
     if (editor === undefined) return
+    await this.record('Recording the form', { uri: editor.document.uri.toString(), position: plain(editor.selection.active) })
+  }
+
+  /** Record the next call of a function, whoever makes it. */
+  async recordNextCall(): Promise<void> {
+    const editor = lispEditor()
+    if (editor === undefined) return
+    const { document, selection } = editor
+    const word = document.getWordRangeAtPosition(selection.active)
+    const call = await vscode.window.showInputBox({
+      title: 'Record the Next Call',
+      prompt: 'The function: its next call in the image is recorded, whoever makes it',
+      value: word === undefined ? '' : document.getText(word),
+    })
+    if (call === undefined || call.trim() === '') return
+    await this.record(`Waiting for the next call of ${label(call)}`, { call, uri: document.uri.toString(), position: plain(selection.active) })
+  }
+
+  private async record(title: string, argument: object): Promise<void> {
     try {
-      const argument = { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
       const { text, recording } = await vscode.window.withProgress(
-        { location: vscode.ProgressLocation.Notification, title: 'Recording the form', cancellable: true },
+        { location: vscode.ProgressLocation.Notification, title, cancellable: true },
         (_, token) => this.server.run<RecordAnswer>('record', argument, undefined, token),
       )
       if (recording.recording === 0) throw new Error(text)

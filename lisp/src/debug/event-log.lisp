@@ -1,5 +1,6 @@
-;;;; The event log: the events of a program that is recorded, in the order in which they came. A
-;;;; copy of the image has one thread, so there is one log, and nothing here takes a lock.
+;;;; The event log: the events of a program that is recorded, in the order in which they came. One
+;;;; thread is recorded at a time, in a copy of the image or in the image itself (next-call.lisp),
+;;;; so nothing here takes a lock.
 ;;;;
 ;;;; An event is a call, the value of a form, a return, a non-local exit, or a condition that was
 ;;;; signalled, with the variables that were in scope. The newest events are kept, as many as count
@@ -36,17 +37,29 @@
   next. OUTSIDE is true from when an error came to handlers that are not the program's until it goes
   on. SIGNALLED is the condition that was signalled last, while the program runs, and SIGNALLED-AT
   its event. FAILED is the event of the error that nothing handled. FAILURES are those of the checks
-  of a test, whose values are printed as in PACKAGE."
+  of a test, whose values are printed as in PACKAGE. CLOSED: nothing more is recorded."
   (size 0 :type index :read-only t) (octets-limit 0 :type index :read-only t)
   (events (make-array (* 4 size) :initial-element 0) :type simple-vector :read-only t)
   (octets (make-array size :element-type '(unsigned-byte 32) :initial-element 0) :type (simple-array (unsigned-byte 32) (*)) :read-only t)
   (count 0 :type index) (first 0 :type index) (total 0 :type index) (counted *kept-octets* :type fixnum)
   (calls 0 :type index) (skipped 0 :type index) (outside nil)
   (signalled nil) (signalled-at nil :type (or null index)) (failed nil :type (or null index))
-  (failures '() :type list) (package nil)
+  (failures '() :type list) (package nil) (closed nil)
   (current nil :type (or null activation)))
 
-(define-global *event-log* nil "The log of the program that is recorded in this process, a copy of the image; NIL elsewhere.")
+(declaim (type (or null event-log) *event-log*))
+(defvar *event-log* nil "The log of what this thread does; NIL in threads that are not recorded.")
+
+(declaim (inline open-log))
+(defun open-log ()
+  "The log of this thread, if what it does is recorded."
+  (let ((log *event-log*))
+    (and log (not (event-log-closed log)) log)))
+
+(defun call-unrecorded (function)
+  "Call FUNCTION, which does what is none of the program's, such as a request to a stop."
+  (let ((*event-log* nil))
+    (funcall (the function function))))
 
 (declaim (inline cons-what))
 (defun cons-what (kind number)
@@ -92,7 +105,7 @@
 (defun record-before (number &rest values)
   "A recorded definition comes to the probe NUMBER, where the variables have VALUES."
   (declare (dynamic-extent values))
-  (let* ((log *event-log*) (activation (and log (event-log-current log))))
+  (let* ((log (open-log)) (activation (and log (event-log-current log))))
     (when activation
       (setf (event-log-outside log) nil
             (activation-at activation) number
@@ -111,7 +124,7 @@
 (defun record-value (number value &rest values)
   "The form of the probe NUMBER has VALUE."
   (declare (dynamic-extent values))
-  (let ((log *event-log*))
+  (let ((log (open-log)))
     (when log (note-value log number (keep value) values)))
   nil)
 
@@ -127,13 +140,13 @@
 (defun record-values (number results &rest values)
   "The form of the probe NUMBER has the values RESULTS."
   (declare (dynamic-extent values))
-  (let ((log *event-log*))
+  (let ((log (open-log)))
     (when log (note-value log number (keep-results results) values)))
   nil)
 
 (defun recording-call-p ()
   "Returns true if a call is recorded here; counts one that is not for its depth."
-  (let* ((log *event-log*) (current (and log (event-log-current log))))
+  (let* ((log (open-log)) (current (and log (event-log-current log))))
     (cond ((null current) nil)
           ((< (activation-depth current) +recorded-depth+) t)
           (t (incf (event-log-skipped log)) nil))))
@@ -165,7 +178,7 @@
          (progn (setf results (multiple-value-list (funcall function))
                       outcome :returned)
                 (values-list results))
-      (end-activation log activation outcome results))))
+      (unless (event-log-closed log) (end-activation log activation outcome results)))))
 
 ;;; Conditions
 
@@ -174,8 +187,9 @@
 (defun note-signalled (condition)
   "Record that CONDITION is signalled. Always false, as the type of *BREAK-ON-SIGNALS* that it is
   part of."
-  (let* ((log *event-log*) (activation (and log (event-log-current log))))
-    (when (and activation *signals-noted* (not (event-log-outside log)) (in-user-code-p) (not (typep condition 'sb-ext:compiler-note)))
+  (let* ((log (open-log)) (activation (and log (event-log-current log))))
+    (when (and activation *signals-noted* (not (event-log-outside log)) (or (null *evaluation*) (in-user-code-p))
+               (not (typep condition 'sb-ext:compiler-note)))
       (setf (event-log-signalled-at log)
             (record-event log :signal (or (activation-at activation) +nowhere+) activation
                           (cons (signalled-class condition) (keep condition)) (activation-variables activation))
@@ -187,8 +201,8 @@
 
 (defun call-recording (log function)
   "Call FUNCTION, which runs the program, and record what it does."
-  (setf *event-log* log)
-  (unwind-protect (let* ((*break-on-signals* '(satisfies note-signalled))
+  (unwind-protect (let* ((*event-log* log)
+                         (*break-on-signals* '(satisfies note-signalled))
                          (debugger sb-ext:*invoke-debugger-hook*)
                          ;; The function signals, and handles, errors of its own.
                          (sb-ext:*invoke-debugger-hook*
@@ -198,7 +212,7 @@
                       ;; A program that returns went on after what nothing handled.
                       (multiple-value-prog1 (record-call nil '() function)
                         (setf (event-log-failed log) nil))))
-    (setf *event-log* nil (event-log-signalled log) nil)))
+    (setf (event-log-signalled log) nil)))
 
 (defun note-unhandled (log condition)
   "Note that CONDITION came to handlers that are not the program's."

@@ -41,15 +41,18 @@
   (setf *kept-octets* (the fixnum (+ *kept-octets* octets))))
 
 (define-global *slots-of-classes* (make-hash-table :test #'eq)
-  "The labels and the slots of the classes whose instances were kept.")
+  "For each class whose instances were kept: all of its slots, as it has them, then the labels and
+  the slots that are kept.")
 
 (defun slots-kept (class)
-  "The slots of CLASS that are kept, and their labels: a cons."
-  (or (gethash class *slots-of-classes*)
-      (setf (gethash class *slots-of-classes*)
-            (let ((slots (and (sb-mop:class-finalized-p class)
-                              (loop for slot in (sb-mop:class-slots class) repeat +kept-parts+ collect slot))))
-              (cons (mapcar #'sb-mop:slot-definition-name slots) slots)))))
+  "The labels of the slots of CLASS that are kept, and the slots: a cons."
+  (let ((slots (and (sb-mop:class-finalized-p class) (sb-mop:class-slots class)))
+        (known (gethash class *slots-of-classes*)))
+    (cdr (if (and known (eq (car known) slots)) ; the class was not redefined
+             known
+             (setf (gethash class *slots-of-classes*)
+                   (let ((kept (loop for slot in slots repeat +kept-parts+ collect slot)))
+                     (list* slots (mapcar #'sb-mop:slot-definition-name kept) kept)))))))
 
 (defun picture-of-instance (object depth)
   (destructuring-bind (labels . slots) (slots-kept (class-of object))

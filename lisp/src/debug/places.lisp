@@ -115,7 +115,7 @@
                                (when (and span (same-operator-p list shape))
                                  (evaluated-span-fields known (car span) (cdr span)))))))))
 
-(define-global *file-texts* '() "(FILE WRITTEN TEXT) of the files that were read last, newest first.")
+(define-global *file-texts* '() "(FILE WRITTEN TEXT READ) of the files that were read last, newest first.")
 
 (defun text-of-file (file written)
   "The text of FILE, if it was last written at WRITTEN, in seconds of Unix; NIL when it was not, or
@@ -123,11 +123,13 @@
   (let ((now (ignore-errors (- (file-write-date (sb-ext:parse-native-namestring file)) +unix-epoch+))))
     (when (and now (or (null written) (eql now written)))
       (let ((known (find file *file-texts* :key #'first :test #'string=)))
-        (if (and known (eql (second known) now))
+        ;; Times of files are whole seconds: a text that was read within its second may be another
+        ;; now.
+        (if (and known (eql (second known) now) (> (fourth known) (1+ now)))
             (third known)
             (let ((text (ignore-errors (uiop:read-file-string (sb-ext:parse-native-namestring file) :external-format '(:utf-8 :replacement #\?)))))
               (when text
-                (setf *file-texts* (list* (list file now text) (loop for entry in *file-texts* repeat 7
+                (setf *file-texts* (list* (list file now text (floor (now-ms) 1000)) (loop for entry in *file-texts* repeat 7
                                                                      unless (string= (first entry) file) collect entry))))
               text))))))
 

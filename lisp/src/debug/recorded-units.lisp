@@ -1,5 +1,5 @@
-;;;; Recorded definitions: those that a recorded form calls, given probes that record. Compiled in a
-;;;; copy of the image only.
+;;;; Recorded definitions: those that a recorded form calls, given probes that record. In a copy of
+;;;; the image they take the place of the plain ones; in the image, see next-call.lisp.
 ;;;;
 ;;;; A recorded function is called through one that records the call, so calls in its tail position
 ;;;; are such calls no more; where calls nest deeper than +RECORDED-DEPTH+ the plain function is
@@ -21,7 +21,10 @@
          (not (special-operator-p operator))
          (not (member operator '(funcall apply))))))
 
-(define-global *recorded-units* (make-array 10 :adjustable t :fill-pointer 0) "The units that are recorded in this process, a copy of the image.")
+(defun make-recorded-units ()
+  (make-array 10 :adjustable t :fill-pointer 0))
+
+(defvar *recorded-units* (make-recorded-units) "The units of the recording that this process, a copy of the image, has; or that is prepared.")
 (defconstant +site-bits+ 12 "Bits of the number of a unit's probe; the number of the unit is above.")
 
 (defun site-of-number (number)
@@ -79,24 +82,28 @@
        (let ((at (position-if #'listp form :start 2)))
          (destructuring-bind (lambda-list &rest body) (nthcdr at form)
            (multiple-value-bind (forms preamble) (split-body body t)
-             (let ((work `(lambda () (block ,(if (consp name) (second name) name) ,@(probing-all forms :all)))))
+             (let ((block (if (consp name) (second name) name)))
                `(,@(subseq form 0 at) ,(probing-lambda-list lambda-list)
                  ,@preamble
                  (if (recording-call-p)
-                     (record-call ,unit (list ,@(parameter-variables lambda-list)) ,work)
-                     (funcall ,work))))))))))) ; two of the same: one closure could not be on the stack
+                     (record-call ,unit (list ,@(parameter-variables lambda-list))
+                                  (lambda () (block ,block ,@(probing-all forms :all))))
+                     (block ,block ,@forms))))))))))) ; the plain method: calls in tail position stay such
+
+(defun compile-recorded (unit)
+  "Compile the definition of UNIT so that it is recorded. A method is then in place already."
+  (let* ((*package* (unit-package unit))
+         (source (make-source (sb-ext:parse-native-namestring (unit-file unit)))))
+    (setf (unit-new unit)
+          (call-writing-recording-probes
+           unit
+           (lambda ()
+             (let ((form (recording-form unit)))
+               (call-replacing-in-place (lambda () (eval-in-source form (unit-start unit) source)))))))))
 
 (defun compile-recording (unit)
   "Compile the definition of UNIT so that it is recorded, and put it in the place of the plain one."
-  (let* ((*package* (unit-package unit))
-         (source (make-source (sb-ext:parse-native-namestring (unit-file unit))))
-         (new (call-writing-recording-probes
-               unit
-               (lambda ()
-                 (let ((form (recording-form unit)))
-                   (call-replacing-in-place (lambda () (eval-in-source form (unit-start unit) source)))))))
-         (plain (unit-old unit)))
-    (setf (unit-new unit) new)
+  (let ((new (compile-recorded unit)) (plain (unit-old unit)))
     (when (eq (unit-kind unit) :function)
       (exchange-function (unit-name unit)
                          (lambda (&rest arguments)
@@ -178,17 +185,18 @@
                   unit))))))
     (error () nil)))
 
-(defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t))
+(defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t) (anywhere '()) (install #'compile-recording))
   "Have the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, as far
-  as their texts are below DIRECTORIES, and within LIMIT and UNTIL, a time of NOW-MS. Their units,
-  and the number of names that were not looked at."
+  as their texts are below DIRECTORIES or they are named in ANYWHERE, and within LIMIT and UNTIL, a
+  time of NOW-MS. INSTALL puts a unit in place. Their units, and the number of names that were not
+  looked at."
   (let ((units '()) (seen (make-hash-table :test #'equal)) (queue (copy-list names)))
     (dolist (name queue) (setf (gethash name seen) t))
     (loop while (and queue (< (length units) limit) (or (null until) (< (now-ms) until)))
           do (let ((name (pop queue)))
                (dolist (definition (ignore-errors (definitions-called name)))
-                 (let ((unit (unit-of-definition definition directories)))
-                   (when (and unit (handler-case (progn (compile-recording unit) t) (error () nil)))
+                 (let ((unit (unit-of-definition definition (if (member name anywhere :test #'equal) :all directories))))
+                   (when (and unit (handler-case (progn (funcall install unit) t) (error () nil)))
                      (push unit units)
                      (when follow
                        (let ((more (remove-if (lambda (name) (gethash name seen)) (symbols-in (unit-form unit)))))

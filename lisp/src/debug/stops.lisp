@@ -143,6 +143,7 @@
 
 ;;; The wait
 
+(declaim (ftype function call-unrecorded))
 (defun serve-work (stop work call)
   "With interrupts off: serve WORK in the thread of STOP. CALL calls a function with interrupts on."
   (setf (stopped-current stop) work
@@ -155,7 +156,7 @@
     (unwind-protect
          (setf status (catch work
                         (let ((*current-work* work))
-                          (funcall (the function call) (lambda () (funcall (work-function work) work))))
+                          (funcall (the function call) (lambda () (call-unrecorded (lambda () (funcall (work-function work) work))))))
                         "done"))
       (setf (stopped-current stop) nil)
       (world-changed)

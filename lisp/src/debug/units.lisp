@@ -161,9 +161,11 @@
   "Returns true if what UNIT defines was defined anew by somebody else."
   (not (eq (current-definition unit) (if (eq (unit-state unit) :in-place) (unit-new unit) (unit-old unit)))))
 
+(declaim (ftype function end-awaited free-recorded-methods))
 (defun take-out-all ()
   "Have only plain definitions, before hot reload compares what there is."
   (sb-thread:with-mutex (*probes-lock*)
+    (end-awaited "code was reloaded")
     (mapc #'take-out *units*)))
 
 ;;; Finding
@@ -221,6 +223,7 @@
   "The unit of the PIECE of TEXT, which is FILE's, in place. *PROBES-LOCK* is held."
   (unless (can-probe-p)
     (refuse-probe "This SBCL lacks what breakpoints take"))
+  (free-recorded-methods)
   (let* ((package (package-before text pieces piece))
          (known (find-if (lambda (unit)
                            (and (one-file-p (unit-file unit) file) (eq (unit-package unit) package)

@@ -128,19 +128,25 @@
         (send-line report (object "answer" (with-own-settings () (answer-recording-query log params))) :flush t)
         (tell-done report '())))))
 
-(defun record-in-copy (params)
-  "Does the work of the copy: everything after the fork."
-  (let ((report (begin-in-copy params)) (log (make-event-log)))
+(defun keep-recording (params log function)
+  "Does the work of the copy, everything after the fork: FUNCTION gives the JSON of the Recording that
+  LOG then has."
+  (let ((report (begin-in-copy params)))
     (setf *checking* nil)               ; the compiler prints what it always does
     (multiple-value-bind (confined why) (confine-copy params report)
       (send-line report
                  (object "answer" (if confined
-                                      (recording params log)
+                                      (funcall function)
                                       (object "outcome" (unconfined-outcome why) "events" 0 "first" 0 "calls" 0 "skipped" 0
                                               "definitions" #() "left_out" 0)))
                  :flush t))
     (tell-done report '())
     (serve-recording log report)))
+
+(defun record-in-copy (params)
+  "Does the work of the copy that runs what is recorded."
+  (let ((log (make-event-log)))
+    (keep-recording params log (lambda () (recording params log)))))
 
 (define-operation "record" :thread (id params)
   (param params "code" 'string :default "")

@@ -32,7 +32,7 @@ use crate::image::api::Operation;
 use crate::image::api::contents::SourceDirectories;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
-use crate::image::api::record::{RecordParams, RecordingQuestion};
+use crate::image::api::record::{AwaitCall, RecordCallParams, RecordParams, RecordingQuestion};
 use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
 use crate::image::runtime::Phase;
@@ -47,6 +47,7 @@ pub use chain::{Chain, ChainAnswer, ChainEdit, ChainEnd};
 use copy::{Priority, Runner, Waits};
 use frozen::Failures;
 pub use job::FileLookup;
+pub use recordings::ExpectedRecording;
 use recordings::Recordings;
 pub use turn::copies_at_once;
 
@@ -179,6 +180,50 @@ impl Checker {
     /// As [`Checker::check`].
     pub async fn record(&self, params: RecordParams) -> Result<Recording, ImageError> {
         recordings::record(&self.recordings, params).await
+    }
+
+    /// Gives the recording of the next call of a function its number.
+    pub fn expect_call(&self, function: &str) -> ExpectedRecording {
+        recordings::expect(&self.recordings, function)
+    }
+
+    /// Waits for the next call of a function in the image, which is recorded there. Returns the
+    /// call's number in the image. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    /// The function cannot be recorded, was not called in time, or the image cannot be copied.
+    pub async fn await_call(
+        &self,
+        params: &AwaitCall,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Result<u64, ImageError> {
+        if self.copies() == Some(Copies::Process) {
+            let message = "The next call cannot be recorded: a copy of the image keeps a recording, and on this system, or with \
+                           `check.copies = \"process\"`, the image is not copied.";
+            return Err(ImageError::Refused { kind: "not-recordable".into(), message: message.into() });
+        }
+        Ok(self.image.run(params, None, None, progress, None).await?.call)
+    }
+
+    /// Has a confined copy keep a call that was recorded in the image, for questions. Dropping the
+    /// future kills the copy.
+    ///
+    /// # Errors
+    /// As [`Checker::check`].
+    pub async fn record_call(
+        &self,
+        params: RecordCallParams,
+        expected: &ExpectedRecording,
+    ) -> Result<Recording, ImageError> {
+        recordings::record_call(&self.recordings, params, expected).await
+    }
+
+    /// Ends a recording, or the wait for its call.
+    ///
+    /// # Errors
+    /// There is none (`stale`).
+    pub fn end_recording(&self, number: u64) -> Result<(), ImageError> {
+        recordings::end(&self.recordings, number)
     }
 
     /// Asks a recording.

@@ -1,11 +1,12 @@
-//! Recordings: copies of the image that ran a form or a test, recorded it, and stay for a while to
-//! answer questions (docs/wire.md, `record`).
+//! Recordings: copies of the image that ran a form or a test and recorded it, or have a call that
+//! was recorded in the image. They stay for a while to answer questions (docs/wire.md, `record`).
 
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
@@ -15,7 +16,7 @@ use super::copy::{Runner, Running};
 use super::evaluation::{ended, meaning};
 use super::job::CheckJob;
 use super::turn::Queue;
-use crate::image::api::record::{RecordParams, RecordingQuestion};
+use crate::image::api::record::{RecordCallParams, RecordParams, RecordingQuestion};
 use crate::image::link::lock;
 use crate::model::evaluation::EvalError;
 use crate::model::image::ImageError;
@@ -37,7 +38,63 @@ const WAITING: usize = 8;
 pub(super) struct Recordings {
     runner: Arc<Runner>,
     kept: Mutex<Vec<Kept>>,
+    /// The calls that are waited for, and the newest that did not come.
+    expected: Mutex<Vec<Expected>>,
     last: AtomicU64,
+}
+
+/// The recording of a call that was not made yet, or never.
+struct Expected {
+    number: u64,
+    function: String,
+    /// The reason why there will be no recording.
+    failure: Option<ImageError>,
+    end: CancellationToken,
+}
+
+/// The number of a recording of a call that is waited for. Dropped, nobody waits for it any more.
+pub struct ExpectedRecording {
+    recordings: Arc<Recordings>,
+    number: u64,
+    end: CancellationToken,
+}
+
+impl std::fmt::Debug for ExpectedRecording {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ExpectedRecording").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl ExpectedRecording {
+    /// Returns the number by which the recording can be asked.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Resolves when somebody cancels it.
+    pub async fn cancelled(&self) {
+        self.end.cancelled().await;
+    }
+
+    /// Notes why there will be no recording, for whoever asks.
+    pub fn fail(&self, error: ImageError) {
+        let mut expected = lock(&self.recordings.expected);
+        if let Some(one) = expected.iter_mut().find(|one| one.number == self.number) {
+            one.failure = Some(error);
+        }
+        let failed = expected.iter().filter(|one| one.failure.is_some()).count();
+        if failed > RECORDINGS
+            && let Some(oldest) = expected.iter().position(|one| one.failure.is_some())
+        {
+            expected.remove(oldest);
+        }
+    }
+}
+
+impl Drop for ExpectedRecording {
+    fn drop(&mut self) {
+        lock(&self.recordings.expected).retain(|one| one.number != self.number || one.failure.is_some());
+    }
 }
 
 /// A recording that is kept.
@@ -66,34 +123,66 @@ fn gone(number: u64) -> ImageError {
 impl Recordings {
     /// Creates the state of an image without recordings.
     pub(super) fn new(runner: Arc<Runner>) -> Recordings {
-        Recordings { runner, kept: Mutex::default(), last: AtomicU64::new(0) }
+        Recordings { runner, kept: Mutex::default(), expected: Mutex::default(), last: AtomicU64::new(0) }
+    }
+
+    fn next_number(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn remove(&self, number: u64) {
         lock(&self.kept).retain(|kept| kept.number != number);
     }
 
-    /// Returns the number and the questions of a new recording; the oldest makes room.
-    fn add(&self, error: Option<EvalError>) -> (u64, mpsc::Receiver<Ask>, CancellationToken) {
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+    /// Returns the questions of a new recording; the oldest makes room.
+    fn add(&self, number: u64, error: Option<EvalError>) -> (mpsc::Receiver<Ask>, CancellationToken) {
         let (asks, asked) = mpsc::channel(WAITING);
         let end = CancellationToken::new();
         let mut kept = lock(&self.kept);
         kept.push(Kept { number, error, asks, end: end.clone() });
         let excess = kept.len().saturating_sub(RECORDINGS);
         kept.drain(..excess).for_each(|oldest| oldest.end.cancel());
-        (number, asked, end)
+        (asked, end)
     }
 }
 
-fn job<P>(params: P, deadline: f64, memory: u64) -> CheckJob<P> {
-    CheckJob::of_work("record", "a recording", params, (deadline, memory))
+fn job<P>(op: &'static str, params: P, deadline: f64, memory: u64) -> CheckJob<P> {
+    CheckJob::of_work(op, "a recording", params, (deadline, memory))
+}
+
+/// Returns the number of a call that is about to be waited for; see
+/// [`super::Checker::expect_call`].
+pub(super) fn expect(recordings: &Arc<Recordings>, function: &str) -> ExpectedRecording {
+    let (number, end) = (recordings.next_number(), CancellationToken::new());
+    let one = Expected { number, function: function.to_owned(), failure: None, end: end.clone() };
+    lock(&recordings.expected).push(one);
+    ExpectedRecording { recordings: recordings.clone(), number, end }
 }
 
 /// Runs `record`; see [`super::Checker::record`].
 pub(super) async fn record(recordings: &Arc<Recordings>, params: RecordParams) -> Result<Recording, ImageError> {
-    let (seconds, memory) = (params.timeout, params.memory);
-    let job_of_copy = job(params.clone(), params.within_seconds, memory);
+    let (seconds, within, memory) = (params.timeout, params.within_seconds, params.memory);
+    keep(recordings, job("record", params, within, memory), seconds, None).await
+}
+
+/// Runs `record-call`; see [`super::Checker::record_call`].
+pub(super) async fn record_call(
+    recordings: &Arc<Recordings>,
+    params: RecordCallParams,
+    expected: &ExpectedRecording,
+) -> Result<Recording, ImageError> {
+    let (seconds, within, memory) = (params.timeout, params.within_seconds, params.memory);
+    keep(recordings, job("record-call", params, within, memory), seconds, Some(expected.number)).await
+}
+
+/// Makes a copy and keeps it, by `number` if it has one already.
+async fn keep<P: Serialize>(
+    recordings: &Arc<Recordings>,
+    job_of_copy: CheckJob<P>,
+    seconds: f64,
+    number: Option<u64>,
+) -> Result<Recording, ImageError> {
+    let memory = job_of_copy.memory;
     let (output, running) = recordings.runner.run_on(&job_of_copy, Queue::Work).await?;
     let lost = |outcome| Recording {
         number: 0,
@@ -105,6 +194,7 @@ pub(super) async fn record(recordings: &Arc<Recordings>, params: RecordParams) -
         failed_checks: 0,
         definitions: Vec::new(),
         left_out: 0,
+        call: None,
     };
     let stopped = output.stopped.is_some();
     let mut recording: Recording = match meaning(output, seconds) {
@@ -115,7 +205,8 @@ pub(super) async fn record(recordings: &Arc<Recordings>, params: RecordParams) -
         return Ok(lost(ended("COPY-LOST", "The copy of the image that recorded was lost.".into())));
     };
     running.forked.release();
-    let (number, asked, end) = recordings.add(recording.outcome.error.clone());
+    let number = number.unwrap_or_else(|| recordings.next_number());
+    let (asked, end) = recordings.add(number, recording.outcome.error.clone());
     recording.number = number;
     let kept = {
         let recordings = recordings.clone();
@@ -158,7 +249,7 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<Ask>, memory: u64
 async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option<Result<Value, ImageError>> {
     line.push(b'\n');
     timeout(ACCEPT, running.answers.write_all(&line)).await.ok()?.ok()?;
-    let job = job((), ANSWER, memory);
+    let job = job("record", (), ANSWER, memory);
     let findings = job.findings().trusted();
     let within = job.within().ok()?;
     let output =
@@ -182,6 +273,9 @@ pub(super) async fn ask<Q: RecordingQuestion>(
         |error| ImageError::Unavailable(format!("The recording gave an answer that means nothing: {error}"));
     let question = serde_json::to_vec(question).map_err(meaningless)?;
     let asks = lock(&recordings.kept).iter().find(|kept| kept.number == number).map(|kept| kept.asks.clone());
+    if asks.is_none() {
+        not_yet(recordings, number)?;
+    }
     let (reply, answer) = oneshot::channel();
     asks.ok_or_else(|| gone(number))?.send(Ask { question, reply }).await.map_err(|_| gone(number))?;
     let answer = answer.await.map_err(|_| gone(number))??;
@@ -189,6 +283,29 @@ pub(super) async fn ask<Q: RecordingQuestion>(
         Some(message) => Err(ImageError::Refused { kind: "no-answer".into(), message: message.into() }),
         None => serde_json::from_value(answer).map_err(meaningless),
     }
+}
+
+/// Fails where the recording is of a call that is waited for, or that never came.
+fn not_yet(recordings: &Recordings, number: u64) -> Result<(), ImageError> {
+    let expected = lock(&recordings.expected);
+    let Some(one) = expected.iter().find(|one| one.number == number) else { return Ok(()) };
+    Err(one.failure.clone().unwrap_or_else(|| {
+        let function = crate::shown::line(&one.function);
+        let message = format!(
+            "Recording {number} is of the next call of {function}, which was not made yet: make it, and ask again."
+        );
+        ImageError::Refused { kind: "waiting".into(), message }
+    }))
+}
+
+/// Ends a recording, or the wait for its call; see [`super::Checker::end_recording`].
+pub(super) fn end(recordings: &Recordings, number: u64) -> Result<(), ImageError> {
+    let kept = lock(&recordings.kept).iter().find(|kept| kept.number == number).map(|kept| kept.end.clone());
+    let waiting = || {
+        let expected = lock(&recordings.expected);
+        expected.iter().find(|one| one.number == number && one.failure.is_none()).map(|one| one.end.clone())
+    };
+    kept.or_else(waiting).map(|end| end.cancel()).ok_or_else(|| gone(number))
 }
 
 /// Returns the error that a recording ended with; see [`super::Checker::recorded_error`].

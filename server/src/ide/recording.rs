@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use super::evaluate::{self, Evaluation};
 use crate::image::api::record::RecordingQuery;
 use crate::model::evaluation::EvalStatus;
-use crate::model::recording::{RecordedRow, Recording, RecordingAnswer};
+use crate::model::recording::{LiveCall, RecordedRow, Recording, RecordingAnswer};
 use crate::shown::line;
 
+/// The type of the error of a call that was left by a non-local exit, without an error.
+const LEFT: &str = "NON-LOCAL-EXIT";
 /// Rows of an answer.
 const ROWS: u64 = 50;
 /// Names of definitions that are shown.
@@ -40,6 +42,8 @@ pub enum Kind {
     Event,
     /// The form by which the value of an event, or that of a failed check, first came to be.
     Origin,
+    /// None: the recording, or the wait for its call, is ended.
+    Cancel,
 }
 
 /// A question to a recording, as it is written.
@@ -62,8 +66,9 @@ pub struct Question {
 /// Returns the question that the outcome of a recording suggests: the error, where the value of a
 /// failed check came from, or the calls.
 pub fn first_question(recording: &Recording) -> RecordingQuery {
+    let left = recording.outcome.error.as_ref().is_some_and(|error| error.kind == LEFT);
     let query = match recording.outcome.status {
-        EvalStatus::Error => "error",
+        EvalStatus::Error if !left => "error",
         _ if recording.failed_checks > 0 => "origin",
         _ => "tree",
     };
@@ -88,6 +93,7 @@ impl Question {
         query.query = match self.query {
             Kind::Tree => "tree",
             Kind::Error => "error",
+            Kind::Cancel => return Err("`cancel` is no question: it ends a recording.".into()),
             Kind::Values => {
                 let of = needed("the text of an expression, or FILE:LINE or FILE:LINE:COLUMN")?;
                 match place(&of) {
@@ -153,16 +159,19 @@ fn place(of: &str) -> Option<(Option<PathBuf>, u32, Option<u32>)> {
 /// Returns a recording with its first answer as text and as data; the third is true if the form
 /// failed.
 pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) -> (String, Value, bool) {
-    let Recording { number, outcome, events, first, calls, skipped, definitions, left_out, .. } = recording;
+    let Recording { number, outcome, events, first, calls, skipped, definitions, left_out, call, .. } = recording;
     let evaluation = Evaluation::from(outcome);
     let mut text = evaluate::render(&evaluation);
     if number == 0 {
         text += "\n; Nothing was recorded.";
     } else {
-        let _ = write!(
-            text,
-            "\n; Recording {number}, of a run in a copy (the image is as it was): {events} events, {calls} calls."
-        );
+        let of = match &call {
+            Some(LiveCall { function, thread }) => {
+                format!("a call of {} in the image, in the thread {}", line(function), line(thread))
+            }
+            None => "a run in a copy (the image is as it was)".into(),
+        };
+        let _ = write!(text, "\n; Recording {number}, of {of}: {events} events, {calls} calls.");
         if first > 0 {
             let _ = write!(text, " Those before event {first} are not kept.");
         }
@@ -175,7 +184,7 @@ pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) 
     let failed = !evaluation.is_ok();
     let facts = json!({
         "recording": number, "outcome": evaluation, "events": events, "first": first, "calls": calls, "skipped": skipped,
-        "definitions": definitions, "leftOut": left_out, "answer": look,
+        "definitions": definitions, "leftOut": left_out, "answer": look, "call": call,
     });
     (text, facts, failed)
 }

@@ -11,6 +11,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, ServiceError};
 use serde_json::{Value, json};
 
+use super::input::shows_forms;
 use crate::session::approval::{Answer, ApprovalRequest, Class, Grant, Question, Subject, Verdict};
 use crate::session::{ClientId, Session};
 
@@ -53,9 +54,7 @@ impl Asker {
         state: Option<String>,
         responses: Option<InputResponses>,
     ) -> Asker {
-        let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-        // An empty capability means forms (MCP 2025-11-25, "Elicitation: Capabilities").
-        let forms = elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none());
+        let forms = context.client_capabilities().is_some_and(|capabilities| shows_forms(&capabilities));
         let version = context.protocol_version();
         let retries = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         let way = match (forms, retries) {

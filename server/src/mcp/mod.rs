@@ -14,6 +14,7 @@ mod calls;
 mod consent;
 mod framing;
 mod http_listener;
+mod input;
 mod kept;
 mod lines;
 mod own_stops;

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Arrived, Calls};
 use super::consent::Asker;
+use super::input::Lines;
 use super::kept::Kept;
 use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
@@ -70,6 +71,7 @@ pub(crate) struct Client {
     notices: Arc<Mutex<Notices>>,
     kept: Arc<Mutex<Kept>>,
     own: Arc<OwnStops>,
+    lines: Arc<Lines>,
     lane: Lane,
     calls: Arc<Calls>,
 }
@@ -96,14 +98,19 @@ impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
         let notices = Arc::new(Mutex::new(Notices { others: session.last_of_others(), ..Notices::default() }));
-        let shared = notices.clone();
+        let lines = Arc::new(Lines::default());
+        let (shared, asked, of) = (notices.clone(), lines.clone(), session.clone());
         // Ends when the session forgets the client.
         tokio::spawn(async move {
             while let Some(feedback) = feedback.recv().await {
-                if let Feedback::Message { text, .. } = feedback {
-                    lock(&shared).add(text);
+                match feedback {
+                    Feedback::Message { text, .. } => lock(&shared).add(text),
+                    Feedback::Input(wanted) => asked.ask(&of, &wanted),
+                    Feedback::InputOver { question } => asked.over(question),
+                    _ => {}
                 }
             }
+            asked.over(None);
         });
         let calls = Arc::new(Calls::new(session.clone(), id));
         Client {
@@ -112,6 +119,7 @@ impl Client {
             notices,
             kept: Arc::default(),
             own: Arc::default(),
+            lines,
             lane: Lane::default(),
             calls,
         }
@@ -240,6 +248,10 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         self.session.rename(self.own().id, full_name(&request.client_info));
+        // Over HTTP a request of the server's may find no stream to its client.
+        if self.stateless.is_none() {
+            self.own().lines.greet(&request, &context.peer, (&self.session, self.own().id));
+        }
         let result = self.negotiate_initialize(&request);
         context.peer.set_peer_info(request);
         result

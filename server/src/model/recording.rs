@@ -1,5 +1,5 @@
-//! A recording of what a form or a test did in a copy of the image, and the answers to questions
-//! about it.
+//! A recording of what a form or a test did in a copy of the image, or a call in the image itself,
+//! and the answers to questions about it.
 
 use std::path::PathBuf;
 
@@ -36,6 +36,18 @@ pub struct Recording {
     /// The number of functions that were not looked at, for their number or for time.
     #[serde(default)]
     pub left_out: u64,
+    /// The call in the image that was recorded; `None`: something ran in a copy.
+    #[serde(default)]
+    pub call: Option<LiveCall>,
+}
+
+/// A call that was recorded in the image.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveCall {
+    /// The function's name.
+    pub function: String,
+    /// The name of the thread that made it.
+    pub thread: String,
 }
 
 /// A row of an answer: a call, a value, a variable, a condition.

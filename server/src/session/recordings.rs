@@ -1,18 +1,20 @@
 //! Recordings, for front ends: a form or a test runs once in a confined copy of the image, which
-//! records it and answers questions.
+//! records it and answers questions; or the next call of a function is recorded in the image.
 
 use std::path::PathBuf;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::event::{Event, Start};
 use super::in_copy::Limits;
 use super::jobs::{Jobs, Kind};
 use super::{ClientId, SentJob, Session, calls, settle_kept};
+use crate::checker::ExpectedRecording;
 use crate::ide::recording::{Question, first_question};
-use crate::image::api::record::{RecordParams, RecordingQuery, RecordingQuestion};
+use crate::image::api::record::{AwaitCall, RecordCallParams, RecordParams, RecordingQuery, RecordingQuestion};
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalError;
-use crate::model::image::ImageError;
+use crate::model::image::{ImageError, Progress};
 use crate::model::recording::{Recording, RecordingAnswer};
 
 pub use crate::image::api::replay::{
@@ -21,6 +23,10 @@ pub use crate::image::api::replay::{
 
 /// Seconds of processor time that a copy has for questions.
 const QUESTIONS: f64 = 600.0;
+/// Seconds for which the next call of a function is waited for.
+const WAIT: f64 = 600.0;
+/// Seconds that a copy has to keep a recorded call.
+const KEEP: f64 = 20.0;
 
 /// The code to record.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +45,115 @@ pub struct RecordRequest {
     pub timeout: Option<f64>,
 }
 
+/// The next call to record.
+#[derive(Debug, Clone, Default)]
+pub struct NextCall {
+    /// The function's name.
+    pub function: String,
+    /// The package in which names are read; `None`: CL-USER.
+    pub package: Option<String>,
+    /// The functions to record besides; empty: those of the workspace that are called.
+    pub functions: Vec<String>,
+    /// Seconds that the call is recorded for at most.
+    pub timeout: Option<f64>,
+}
+
 impl Session {
+    /// Waits for the next call of a function in the image, whoever makes it, and records it there.
+    /// Returns as [`Session::record`] does. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    /// The function cannot be recorded, was not called in time, or no copy can be made of the
+    /// image.
+    pub async fn record_next(
+        &self,
+        client: ClientId,
+        next: NextCall,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Result<(Recording, RecordingAnswer), ImageError> {
+        let expected = self.inner.checker.expect_call(&next.function);
+        self.record_expected(client, next, progress, &expected).await
+    }
+
+    async fn record_expected(
+        &self,
+        client: ClientId,
+        next: NextCall,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+        expected: &ExpectedRecording,
+    ) -> Result<(Recording, RecordingAnswer), ImageError> {
+        let config = self.settings(client).await;
+        let wanted = next.timeout.unwrap_or(config.eval_timeout.as_secs_f64());
+        let Limits { timeout, memory, .. } = Limits::of(&config, wanted);
+        let within = vec![self.workspace().to_owned()];
+        let what = format!("waiting for the next call of {}", crate::shown::line(&next.function));
+        let (reply, answer) = oneshot::channel();
+        let checker = self.inner.checker.clone();
+        let start = Start(Box::new(move |jobs: &mut Jobs, job, session: String, _| {
+            let NextCall { function, package, functions, .. } = next;
+            let call = AwaitCall { function, package, functions, within, wait: WAIT, timeout };
+            jobs.start_stoppable(job, reply, async move {
+                let call = checker.await_call(&call, progress).await?;
+                Ok((session, call))
+            });
+        }));
+        let event = Event::Run { client, what, kind: Kind::Other, start };
+        let (session, call) = tokio::select! {
+            called = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }) => called?,
+            () = expected.cancelled() => {
+                let message = "The recording was cancelled.".into();
+                return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+            }
+        };
+        let params = RecordCallParams {
+            session,
+            call,
+            timeout,
+            deadline: KEEP + QUESTIONS,
+            // Whatever the settings say of checks: questions run code.
+            confine: true,
+            within_seconds: KEEP,
+            memory,
+        };
+        let recording = self.inner.checker.record_call(params, expected).await?;
+        self.look_first(recording).await
+    }
+
+    /// Begins to wait for the next call of a function. Returns the number of its recording when the
+    /// wait has begun. It ends with the call, with the client, or when the recording is ended.
+    ///
+    /// # Errors
+    /// As [`Session::record_next`], if the wait cannot begin.
+    pub async fn record_next_later(&self, client: ClientId, next: NextCall) -> Result<u64, ImageError> {
+        let expected = self.inner.checker.expect_call(&next.function);
+        let number = expected.number();
+        let (progress, mut steps) = mpsc::unbounded_channel();
+        let (refused, refusal) = oneshot::channel();
+        let session = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = session.record_expected(client, next, Some(progress), &expected).await {
+                tracing::info!(%error, "the next call of a function was not recorded");
+                // Whoever asked for it waits for this, or asks the recording later.
+                if let Err(error) = refused.send(error) {
+                    expected.fail(error);
+                }
+            }
+        });
+        tokio::select! {
+            biased;
+            Some(_) = steps.recv() => Ok(number),
+            error = refusal => error.map_or(Ok(number), Err),
+        }
+    }
+
+    /// Ends a recording, or the wait for its call.
+    ///
+    /// # Errors
+    /// There is none (`stale`).
+    pub fn end_recording(&self, number: u64) -> Result<(), ImageError> {
+        self.inner.checker.end_recording(number)
+    }
+
     /// Records a form or a test. Returns the recording, and the answer to the question that its
     /// outcome suggests, if it is kept. Dropping the future ends it.
     ///
@@ -84,6 +198,10 @@ impl Session {
         }));
         let event = Event::Run { client, what, kind: Kind::Other, start };
         let recording = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }).await?;
+        self.look_first(recording).await
+    }
+
+    async fn look_first(&self, recording: Recording) -> Result<(Recording, RecordingAnswer), ImageError> {
         if recording.number == 0 {
             return Ok((recording, RecordingAnswer::default()));
         }

@@ -9,6 +9,7 @@ mod frozen;
 mod loading;
 mod own_stops;
 mod people;
+mod reading;
 mod reloading;
 mod shown;
 mod stops;

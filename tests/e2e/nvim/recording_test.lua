@@ -103,6 +103,41 @@ T.it('of a form that fails, the error is shown, with its variables', function()
   T.eq(nil, (float()))
 end)
 
+--- Whether the image waits for a call, asked until it is as WANTED.
+local function waits(wanted)
+  local answer
+  T.wait('the wait for a call: ' .. tostring(wanted), function()
+    if answer == nil then
+      answer = false
+      require('consort.client').execute('eval', { code = '(let ((it consort::*awaited*)) (and it (eq (consort::awaited-state it) :waiting)))' }, function(result) answer = result.values[1] end)
+    end
+    if answer == false then return false end
+    if (answer == 'T') == wanted then return true end
+    answer = nil
+    return false
+  end, function() return said end)
+end
+
+T.it('the next call of a function in the image is recorded', function()
+  to(4)
+  vim.cmd('Consort record next fixture::half')
+  waits(true)
+  require('consort.client').execute('eval', { code = '(fixture::half 8)' })
+  shows('(fixture::half 8) => 4')
+  T.eq(true, text():find('in the image, in the thread', 1, true) ~= nil, text())
+  press('q')
+end)
+
+T.it('the wait for a call is cancelled', function()
+  to(4)
+  vim.api.nvim_win_set_cursor(0, { 4, 8 })
+  vim.cmd('Consort record next') -- the name at the cursor
+  waits(true)
+  vim.cmd('Consort record cancel')
+  waits(false)
+  T.eq(nil, (float()))
+end)
+
 for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
 T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
 T.run({ 'consort', 'stop' }, { cwd = workspace })

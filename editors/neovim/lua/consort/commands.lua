@@ -99,7 +99,11 @@ M.table = {
   traced = { about = 'the calls of what is traced, as a tree', run = lazy('traced', 'open') },
   untrace = { about = 'trace a function no longer', run = function(rest) require('consort.views').trace(false, rest) end },
   inspect = { about = 'inspect the value of code, or the result in this line', run = function(rest) require('consort.inspect').open(rest) end },
-  record = { about = 'record the form, or a test by its name, and ask what it did', run = of_name('recording', 'record') },
+  record = {
+    about = 'record the form, a test by its name, or the next call of a function: next, cancel',
+    choices = { 'next', 'cancel' },
+    run = of_name('recording', 'record'),
+  },
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
   load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },

@@ -1,5 +1,6 @@
---- Recordings: the form at the cursor, or a test, runs once in a copy of the image; what it did is
---- shown as rows in a float, where keys ask further.
+--- Recordings: the form at the cursor, or a test, runs once in a copy of the image, or the next
+--- call of a function is recorded in the image; what it did is shown as rows in a float, where keys
+--- ask further.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -96,16 +97,40 @@ local function show(recorded, answer, head, title)
   })
 end
 
---- Record the form at the cursor, or the test of a name.
----@param test? string
-function M.record(test)
+local waiting ---@type fun()? ends the wait for a call
+
+--- End the wait for the next call of a function.
+local function cancel()
+  if not waiting then return client_of.say('no call is waited for') end
+  waiting()
+  waiting = nil
+  client_of.say('the call is not waited for any more')
+end
+
+--- Record the form at the cursor, the test of a name, or, with `next`, the next call of a function.
+---@param what? string
+function M.record(what)
+  if what == 'cancel' then return cancel() end
   local client = client_of.need()
   if not client then return end
   local buf = vim.api.nvim_get_current_buf()
   local place = client_of.place(client)
-  local argument = test and test ~= '' and { test = test } or { uri = place.uri, position = place.position }
-  client_of.say('recording ...')
-  client_of.execute('record', argument, function(result)
+  local call = what and (what == 'next' and vim.fn.expand('<cword>') or what:match('^next%s+(%S.*)$'))
+  if call == '' then return client_of.say('there is no name at the cursor') end
+  if call and waiting then return client_of.say('a call is waited for already; `:Consort record cancel` ends that') end
+  local argument = call and { call = call, uri = place.uri, position = place.position }
+    or what and what ~= '' and { test = what }
+    or { uri = place.uri, position = place.position }
+  client_of.say(call and ('waiting for the next call of %s; `:Consort record cancel` ends it'):format(call) or 'recording ...')
+  local options = call and {
+    on_error = function(error)
+      if not waiting then return end -- it was cancelled here
+      waiting = nil
+      client_of.failed(error)
+    end,
+  }
+  local ends = client_of.execute('record', argument, function(result)
+    if call then waiting = nil end
     vim.api.nvim_echo({ { '' } }, false, {})
     local recording = result.recording
     local outcome = recording.outcome or {}
@@ -113,11 +138,16 @@ function M.record(test)
     if recording.recording == 0 then return float.open(result.text, { title = 'Not recorded', hint = 'q closes' }) end
     local head = {
       failure or '⇒ ' .. table.concat(outcome.values or {}, ', '),
-      ('%d events, %d calls; the image is as it was'):format(recording.events, recording.calls),
+      ('%d events, %d calls; %s'):format(
+        recording.events,
+        recording.calls,
+        type(recording.call) == 'table' and ('in the image, in the thread %s'):format(recording.call.thread) or 'the image is as it was'
+      ),
       '',
     }
     show({ number = recording.recording, buf = buf, event = failure and recording.answer.event or nil }, recording.answer, head, ('Recording %d'):format(recording.recording))
-  end)
+  end, options)
+  if call then waiting = ends end
 end
 
 return M

@@ -1,11 +1,12 @@
-//! `record`: a form or a test that runs once in a confined copy of the image and is recorded, and
-//! the questions to the recording.
+//! `record`: a form or a test that runs once in a confined copy of the image and is recorded;
+//! `await-call`, `record-call`: the next call of a function; and the questions to the recording.
 
 use std::path::PathBuf;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
+use super::Operation;
 use crate::model::recording::RecordingAnswer;
 
 /// `record`, as the session sends it.
@@ -35,6 +36,57 @@ pub struct RecordParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
     /// Seconds after which the copy itself leaves the code.
+    pub timeout: f64,
+    /// Seconds of processor time that the copy may take in all, questions included.
+    pub deadline: f64,
+    /// True if the copy is confined.
+    pub confine: bool,
+    /// Seconds after which the host ends the copy if there is no answer.
+    #[serde(skip)]
+    pub within_seconds: f64,
+    /// Bytes of private memory for the copy.
+    #[serde(skip)]
+    pub memory: u64,
+}
+
+/// `await-call`: waits for the next call of a function in the image, which is recorded there.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct AwaitCall {
+    /// The name of the function.
+    pub function: String,
+    /// The package in which names are read; `None`: CL-USER.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The functions to record besides; empty: those of `within` that are called.
+    pub functions: Vec<String>,
+    /// Directories whose definitions are recorded.
+    pub within: Vec<PathBuf>,
+    /// Seconds to wait for the call.
+    pub wait: f64,
+    /// Seconds after which a call that has not returned is recorded no longer.
+    pub timeout: f64,
+}
+
+impl Operation for AwaitCall {
+    const NAME: &'static str = "await-call";
+    type Answer = AwaitedCall;
+}
+
+/// The answer to `await-call`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct AwaitedCall {
+    /// The number by which `record-call` gets it.
+    pub call: u64,
+}
+
+/// `record-call`: has a copy of the image keep a call that was recorded.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RecordCallParams {
+    /// The session whose package the copy starts with.
+    pub session: String,
+    /// The number of the call.
+    pub call: u64,
+    /// The seconds that the call had.
     pub timeout: f64,
     /// Seconds of processor time that the copy may take in all, questions included.
     pub deadline: f64,

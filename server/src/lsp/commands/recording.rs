@@ -3,6 +3,7 @@
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, seconds};
@@ -10,11 +11,11 @@ use crate::ide::recording::{Kind, Question, answered, recorded};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::path_of_uri;
-use crate::session::recordings::RecordRequest;
+use crate::session::recordings::{NextCall, RecordRequest};
 use crate::text::forms::toplevel_form;
 use crate::text::position::{PositionEncoding, to_position};
 
-/// Records a form or a test.
+/// Records a form, a test, or the next call of a function.
 pub(super) struct Record;
 
 /// The argument of `consort.record`.
@@ -25,6 +26,8 @@ pub(super) struct Argument {
     code: Option<String>,
     /// The name of a test, instead of code.
     test: Option<String>,
+    /// The name of a function whose next call in the image is recorded, instead of code.
+    call: Option<String>,
     package: Option<String>,
     uri: Option<Url>,
     position: Option<Position>,
@@ -37,12 +40,22 @@ pub(super) struct Argument {
 impl Command for Record {
     type Argument = Argument;
     const NAME: &'static str = "consort.record";
-    const EXPECTS: &'static str = r#"[{"code": "..." or "test": "...", "package"?: "...", "functions"?: ["..."], "timeout"?: seconds}] or, for the top-level form at a place, "uri" and "position" instead of "code""#;
+    const EXPECTS: &'static str = r#"[{"code": "..." or "test": "..." or "call": "...", "package"?: "...", "functions"?: ["..."], "timeout"?: seconds}] or, for the top-level form at a place, "uri" and "position" instead of "code""#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
-        let bar = connection.bars.begin(token, false, "Recording", true);
-        let Argument { code, test, package, uri, position, functions, timeout } = argument;
+        let Argument { code, test, call, package, uri, position, functions, timeout } = argument;
         let timeout = seconds(Record::NAME, timeout)?;
+        if let Some(function) = call {
+            if code.is_some() || test.is_some() || function.trim().is_empty() {
+                return Err(Error::invalid_params(format!("Its `arguments` are {}.", Record::EXPECTS)));
+            }
+            let package = match (package, uri, position) {
+                (None, Some(uri), Some(position)) => at_place(connection, &uri, position).await?.package,
+                (package, ..) => package,
+            };
+            return next_call(connection, NextCall { function, package, functions, timeout }, token).await;
+        }
+        let bar = connection.bars.begin(token, false, "Recording", true);
         let request = match (code, test, uri, position) {
             (code, None, Some(uri), Some(position)) => {
                 let place = at_place(connection, &uri, position).await?;
@@ -74,6 +87,18 @@ impl Command for Record {
         let (text, facts, _) = recorded(recording, &look, session.workspace());
         Ok(json!({"text": text, "recording": facts}))
     }
+}
+
+/// Records the next call of a function. The wait can be cancelled.
+async fn next_call(connection: &Connection, next: NextCall, token: Option<ProgressToken>) -> Result<Value> {
+    let title = format!("Recording the next call of {}", crate::shown::line(&next.function));
+    let bar = connection.bars.begin(token, connection.negotiated().progress, &title, true);
+    let session = &connection.session;
+    let (progress, steps) = mpsc::unbounded_channel();
+    let answer = session.record_next(connection.client, next, Some(progress));
+    let (recording, look) = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
+    let (text, facts, _) = recorded(recording, &look, session.workspace());
+    Ok(json!({"text": text, "recording": facts}))
 }
 
 /// Asks a recording.

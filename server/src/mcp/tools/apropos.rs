@@ -33,7 +33,7 @@ impl Tool for Apropos {
 
     const NAME: &'static str = "apropos";
     const DESCRIPTION: &'static str = "Symbols of loaded code by a part of their names, with kind, lambda list and summary; \
-an empty pattern and a package: all that it has.";
+an empty pattern with a package: all it has.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Found> {

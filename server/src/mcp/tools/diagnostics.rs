@@ -110,7 +110,7 @@ impl Tool for Diagnostics {
     type Output = Found;
 
     const NAME: &'static str = "diagnostics";
-    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use it \
+    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use \
 after editing.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

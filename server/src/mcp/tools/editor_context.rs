@@ -51,7 +51,7 @@ impl Tool for EditorContext {
 
     const NAME: &'static str = "editor-context";
     const DESCRIPTION: &'static str =
-        "What the user has open (and what is unsaved), where they are, the selection and the lines in view.";
+        "What the user has open (and unsaved), where they are, the selection and the lines in view.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;
 

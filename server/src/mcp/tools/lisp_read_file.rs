@@ -62,7 +62,7 @@ impl Tool for LispReadFile {
     type Output = Output;
 
     const NAME: &'static str = "lisp-read-file";
-    const DESCRIPTION: &'static str = "Read a Lisp file, or an editor's unsaved text of it: its top-level forms in a line each, those you \
+    const DESCRIPTION: &'static str = "Read a Lisp file, or its unsaved text: its top-level forms in a line each, those you \
 name in full, with the names that lisp-edit-form takes.";
     const LIMITS: crate::mcp::answer::Limits =
         crate::mcp::answer::Limits { text: 100_000, data: usize::MAX, ..crate::mcp::answer::Limits::DEFAULT };

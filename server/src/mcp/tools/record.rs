@@ -1,5 +1,5 @@
 //! `record`: code or a test runs once in a confined copy of the image, which records it and answers
-//! questions.
+//! questions; or the next call of a function in the image is recorded.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +10,8 @@ use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::recording::{Kind, Question, answered, recorded};
 use crate::model::error_kind::ErrorKind;
 use crate::session::approval::{Class, Subject};
-use crate::session::recordings::RecordRequest;
+use crate::session::recordings::{NextCall, RecordRequest};
+use crate::shown::line;
 
 /// The default deadline of a call, in seconds.
 const DEADLINE: f64 = 30.0;
@@ -22,13 +23,13 @@ pub(crate) struct Record;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Code
     #[serde(default)]
     code: Option<String>,
-    /// Or test
     #[serde(default)]
     test: Option<String>,
-    /// Of code
+    /// A function's next call
+    #[serde(default)]
+    next: Option<String>,
     #[serde(default)]
     package: Option<String>,
     /// Default: those called
@@ -44,10 +45,9 @@ pub(crate) struct Input {
     /// Default: tree
     #[serde(default)]
     query: Option<Kind>,
-    /// Expression or FILE:LINE:COLUMN; variable; condition; event
+    /// Expression, FILE:LINE:COLUMN, variable, condition, event
     #[serde(default)]
     of: Option<String>,
-    /// First row
     #[serde(default)]
     start: Option<u64>,
 }
@@ -56,7 +56,9 @@ pub(crate) struct Input {
 #[derive(Debug)]
 enum Meaning {
     Run(RecordRequest),
+    Next(NextCall),
     Ask(u64, Question),
+    Cancel(u64),
 }
 
 impl Input {
@@ -64,33 +66,33 @@ impl Input {
         let bad = |why: &str| {
             Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for record: {why}.") })
         };
-        let Input { code, test, package, functions, timeout, recording, query, of, start } = self;
+        let Input { code, test, next, package, functions, timeout, recording, query, of, start } = self;
         let functions = functions.unwrap_or_default();
         if let Some(number) = recording {
-            if code.is_some() || test.is_some() {
-                return bad("give `recording` for a query, or `code` or `test` for a new recording, not both");
+            if code.is_some() || test.is_some() || next.is_some() {
+                return bad("give `recording` for a query, or `code`, `test` or `next` for a new recording, not both");
             }
             let query = query.unwrap_or_default();
+            if query == Kind::Cancel {
+                return Ok(Meaning::Cancel(number));
+            }
             let function = functions.into_iter().next();
             return Ok(Meaning::Ask(number, Question { query, of, function, event: None, start }));
         }
         if query.is_some() || of.is_some() || start.is_some() {
             return bad("a query needs `recording`, the number that a new recording gave");
         }
-        let request = |code: String, test| RecordRequest {
-            code,
-            test,
-            package,
-            functions,
-            place: None,
-            timeout: Some(timeout.unwrap_or(DEADLINE)),
+        let timeout = Some(timeout.unwrap_or(DEADLINE));
+        let (code, test) = match (code, test, next) {
+            (Some(code), None, None) => (code, None),
+            (None, Some(test), None) => (String::new(), Some(test)),
+            (None, None, Some(function)) => {
+                return Ok(Meaning::Next(NextCall { function, package, functions, timeout }));
+            }
+            (None, None, None) => return bad("give `code`, `test` or `next` to record, or `recording` for a query"),
+            _ => return bad("give one of `code`, `test` and `next`"),
         };
-        match (code, test) {
-            (Some(code), None) => Ok(Meaning::Run(request(code, None))),
-            (None, Some(test)) => Ok(Meaning::Run(request(String::new(), Some(test)))),
-            (None, None) => bad("give `code` or `test` to record, or `recording` for a query"),
-            (Some(_), Some(_)) => bad("give `code` or `test`, not both"),
-        }
+        Ok(Meaning::Run(RecordRequest { code, test, package, functions, place: None, timeout }))
     }
 }
 
@@ -99,10 +101,17 @@ impl Tool for Record {
     type Output = Facts;
 
     const NAME: &'static str = "record";
-    const DESCRIPTION: &'static str = "Record calls and values of code or a test in a copy; then query.";
+    const DESCRIPTION: &'static str = "Record calls, values of code or test in a copy, or of a call; then query.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+        if let (Some(function), None) = (&input.next, input.recording) {
+            let what = format!(
+                "Record the next call of {}, whoever makes it: it and the functions that it calls are compiled with probes, until it was made",
+                line(function)
+            );
+            return Ok(Some((Class::ModifyRunningCode, Subject { what, ..Subject::default() })));
+        }
         let code = match (&input.code, &input.test, input.query) {
             (Some(code), ..) => Some(code.clone()),
             (None, Some(_), _) => None,
@@ -130,6 +139,27 @@ impl Tool for Record {
                     Err(error) => Failure::of(error, package.as_deref()).into(),
                 }
             }
+            Ok(Meaning::Next(next)) => {
+                let (function, package) = (line(&next.function), next.package.clone());
+                let begun = session.record_next_later(call.client, next);
+                match call.progress.during(begun, None).await {
+                    Ok(number) => {
+                        let text = format!(
+                            "Recording {number} waits for the next call of {function}, for ten minutes. When it was made, query the recording; the query `cancel` ends the wait."
+                        );
+                        let facts = serde_json::json!({"recording": number, "waiting": true});
+                        Reply::new(text, Facts::new(facts), false)
+                    }
+                    Err(error) => Failure::of(error, package.as_deref()).into(),
+                }
+            }
+            Ok(Meaning::Cancel(number)) => match session.end_recording(number) {
+                Ok(()) => {
+                    let facts = serde_json::json!({"recording": number, "ended": true});
+                    Reply::new(format!("Recording {number} was ended."), Facts::new(facts), false)
+                }
+                Err(error) => Failure::of(error, None).into(),
+            },
             Ok(Meaning::Ask(number, question)) => {
                 let asked = async { session.ask_recording(number, &session.recording_query(&question)?).await };
                 match asked.await {
@@ -160,9 +190,13 @@ mod tests {
         assert!(matches!(meaning(json!({"code": "(f)"})).unwrap(), Meaning::Run(_)));
         assert!(matches!(meaning(json!({"test": "t"})).unwrap(), Meaning::Run(_)));
         assert!(matches!(meaning(json!({"recording": 2})).unwrap(), Meaning::Ask(2, _)));
+        assert!(matches!(meaning(json!({"next": "f"})).unwrap(), Meaning::Next(_)));
+        assert!(matches!(meaning(json!({"recording": 2, "query": "cancel"})).unwrap(), Meaning::Cancel(2)));
         for (arguments, why) in [
-            (json!({}), "give `code` or `test`"),
-            (json!({"code": "1", "test": "t"}), "not both"),
+            (json!({}), "give `code`, `test` or `next`"),
+            (json!({"code": "1", "test": "t"}), "give one of"),
+            (json!({"code": "1", "next": "f"}), "give one of"),
+            (json!({"next": "f", "recording": 1}), "not both"),
             (json!({"code": "1", "recording": 1}), "not both"),
             (json!({"query": "tree"}), "needs `recording`"),
         ] {

@@ -1,0 +1,234 @@
+;;;; The next call of a function, whoever makes it, is recorded once where it is made: in the image
+;;;; itself, in the thread of its caller.
+;;;;
+;;;; Functions are not replaced: callers get them through an encapsulation, as those that are
+;;;; traced, which calls the recorded one in the thread that is recorded and the plain one
+;;;; everywhere else. A method has its recorded code beside the plain one. All of it is put in place
+;;;; and taken out by the thread that waits for the call, so the caller compiles nothing and waits
+;;;; for no lock.
+
+(in-package :consort)
+
+(defstruct (awaited (:constructor make-awaited (name request)))
+  "The next call of NAME, which stands for DEFINITION, and METHODS if that is generic. STATE is
+  :PREPARING, :WAITING, :RECORDING, :DONE, or :ENDED for the reason WHY. PLACED are the units that callers get;
+  UNITS those of the log, LEFT-OUT the number of functions that were not looked at. THREAD, OUTCOME
+  and RESULTS are of the call: OUTCOME is :RETURNED, :LEFT, or :OPEN while it goes on. REQUEST is
+  the EVALUATION by which the wait is cancelled."
+  (name nil :read-only t)
+  (request nil :type evaluation :read-only t)
+  (number 0 :type index)
+  (definition nil) (methods '() :type list)
+  (state :preparing) (why nil)
+  (placed '() :type list) (generic nil)
+  (units (make-recorded-units) :type vector) (recorded '() :type list) (left-out 0 :type index)
+  (log nil :type (or null event-log))
+  (thread "" :type string) (outcome :open :type (member :open :returned :left)) (results nil)
+  (wake (sb-thread:make-semaphore :name "consort recorded call") :type sb-thread:semaphore :read-only t))
+
+(define-global *awaited* nil "The call that is waited for, an AWAITED, or NIL.")
+(define-global *called* nil "The recorded call that no copy of the image keeps yet, an AWAITED that is :DONE, or NIL.")
+
+(defconstant +recorded-share+ 16 "The part of the heap that the values of a call may take, as a divisor.")
+
+;;; The call
+
+(defun claim-call (awaited log)
+  "Returns true if the call that is about to be made is the one to record in LOG, for which the code
+  that asks was compiled."
+  (and (eq (awaited-state awaited) :waiting)
+       (eq (awaited-log awaited) log)
+       (not *in-copy*)
+       (not *attempt*)
+       (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :recording))
+       (or (eq (awaited-log awaited) log)
+           (progn (setf (awaited-state awaited) :waiting) nil))))
+
+(defun call-noting-signals (function)
+  "Call FUNCTION so that the conditions which it signals are noted. What the program has for
+  *BREAK-ON-SIGNALS* stays in force, and a value that it gives it stays."
+  (let* ((own *break-on-signals*)
+         (ours (if own `(or (satisfies note-signalled) ,own) '(satisfies note-signalled)))
+         (after ours))
+    (unwind-protect
+         (let ((*break-on-signals* ours))
+           (unwind-protect (funcall (the function function))
+             (setf after *break-on-signals*)))
+      (unless (eq after ours) (setf *break-on-signals* after)))))
+
+(defun record-awaited (awaited function)
+  "Call FUNCTION, which makes the call that is waited for, and record it in this thread."
+  (let* ((log (awaited-log awaited)) (*event-log* log) (outcome :left) (results '()))
+    (setf (awaited-thread awaited) (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed"))
+    (unwind-protect
+         (handler-bind ((serious-condition (lambda (condition) (note-unhandled log condition))))
+           (setf results (multiple-value-list (call-noting-signals (lambda () (record-call nil '() function))))
+                 outcome :returned)
+           (values-list results))
+      (unless (event-log-closed log)
+        (setf (awaited-outcome awaited) outcome)
+        (when (eq outcome :returned)
+          (setf (event-log-failed log) nil ; the program went on
+                (awaited-results awaited) (keep-results results)))
+        (setf (event-log-closed log) t
+              (event-log-signalled log) nil
+              (awaited-state awaited) :done)
+        (sb-thread:signal-semaphore (awaited-wake awaited))))))
+
+;;; In place
+
+(defun place-function (awaited unit)
+  "Have callers of UNIT's function get it by way of the recorder."
+  (compile-recorded unit)
+  (let ((new (unit-new unit)) (old (unit-old unit)) (log (awaited-log awaited)) (entry (equal (unit-name unit) (awaited-name awaited))))
+    (declare (type function new))
+    (push unit (awaited-placed awaited))
+    (encapsulate (unit-name unit) 'consort-record
+                 (lambda (plain &rest arguments)
+                   (declare (type function plain))
+                   (flet ((recorded () (record-call unit arguments (lambda () (apply new arguments)))))
+                     (cond ((not (eq plain old)) (apply plain arguments)) ; it was defined anew, or has breakpoints
+                           ((recording-call-p) (recorded))
+                           ((and entry (claim-call awaited log)) (record-awaited awaited #'recorded))
+                           (t (apply plain arguments))))))))
+
+(defun place-method (awaited unit)
+  "Put UNIT's method with recorded code beside its plain one in the place of the plain method."
+  (push unit (awaited-placed awaited))
+  (compile-recorded unit))
+
+(defun place-recorded (awaited unit)
+  "Have callers get what UNIT defines by way of the recorder."
+  (when (find (unit-old unit) *units* :key #'unit-new)
+    (refuse-probe "~S has breakpoints" (unit-name unit)))
+  (ecase (unit-kind unit)
+    (:function (place-function awaited unit))
+    (:method (place-method awaited unit))))
+
+(defun place-generic (awaited)
+  "Have the generic function of AWAITED look for the call that is waited for. Its methods record
+  themselves."
+  (setf (awaited-generic awaited) t)
+  (let ((log (awaited-log awaited)))
+    (encapsulate (awaited-name awaited) 'consort-record
+                 (lambda (plain &rest arguments)
+                   (declare (type function plain))
+                   (if (and (null (open-log)) (claim-call awaited log))
+                       (record-awaited awaited (lambda () (apply plain arguments)))
+                       (apply plain arguments))))))
+
+(defun remove-recorder (name)
+  (handler-case (unencapsulate name 'consort-record)
+    (error () nil)))                    ; it is no function any more
+
+(defun take-out-recorded (unit)
+  "Have callers get the plain definition of UNIT."
+  (ecase (unit-kind unit)
+    (:function (remove-recorder (unit-name unit)))
+    (:method
+     (let ((current (current-definition unit)))
+       (when (and current (not (eq current (unit-old unit)))
+                  (or (eq current (unit-new unit))
+                      ;; It was put in place, and the thread that did it was ended.
+                      (find unit (function-constants (fast-method-function (sb-mop:method-function current))))))
+         (put-definition unit (unit-old unit)))))))
+
+(defun take-out-awaited (awaited)
+  "Take out all that AWAITED has in place. *PROBES-LOCK* is held."
+  (when (shiftf (awaited-generic awaited) nil) (remove-recorder (awaited-name awaited)))
+  (mapc #'take-out-recorded (shiftf (awaited-placed awaited) '()))
+  (world-changed))
+
+(defun free-recorded-methods ()
+  "Have plain methods, before breakpoints are set in one: a method has one replacement at a time.
+  *PROBES-LOCK* is held."
+  (let ((awaited *awaited*))
+    (when awaited
+      (let ((methods (remove :method (awaited-placed awaited) :key #'unit-kind :test-not #'eq)))
+        (mapc #'take-out-recorded methods)
+        (setf (awaited-placed awaited) (set-difference (awaited-placed awaited) methods))))))
+
+(defun end-awaited (why)
+  "Wait for no call any more, because of WHY. *PROBES-LOCK* is held."
+  (let ((awaited *awaited*))
+    (when awaited
+      (take-out-awaited awaited)
+      (when (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :ended))
+        (setf (awaited-why awaited) why)
+        (unless *in-copy* (sb-thread:signal-semaphore (awaited-wake awaited)))))))
+
+;;; From the request to the call
+
+(defun current-methods (definition)
+  (and (typep definition 'generic-function) (sb-mop:generic-function-methods definition)))
+
+(defun awaited-stale-p (awaited)
+  "Returns true if the function was defined anew since it was made ready."
+  (let ((definition (and (fboundp (awaited-name awaited)) (fdefinition (awaited-name awaited)))))
+    (not (and (eq definition (awaited-definition awaited))
+              (or (not (typep definition 'generic-function))
+                  (subsetp (sb-mop:generic-function-methods definition) (awaited-methods awaited)))))))
+
+(defun prepare-awaited (awaited names directories seconds)
+  "Make the function of AWAITED ready, and those that it calls below DIRECTORIES, or those of NAMES.
+  *PROBES-LOCK* is held."
+  (let* ((name (awaited-name awaited)) (own (list* name names)))
+    (unless (or (eq (awaited-state awaited) :preparing)
+                (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :preparing)))
+      (return-from prepare-awaited nil)) ; it was called meanwhile
+    (take-out-awaited awaited)
+    (unless (fboundp name) (refuse-probe "There is no function ~S any more" name))
+    (clrhash *slots-of-classes*)
+    (setf (awaited-definition awaited) (fdefinition name)
+          (awaited-units awaited) (make-recorded-units)
+          (awaited-log awaited) (make-event-log +events-kept+ (min +octets-kept+ (floor (sb-ext:dynamic-space-size) +recorded-share+))))
+    (let ((*recorded-units* (awaited-units awaited)))
+      (setf (values (awaited-recorded awaited) (awaited-left-out awaited))
+            (record-definitions own directories
+                                :anywhere own :follow (null names) :until (+ (now-ms) (* 1000 seconds))
+                                :install (lambda (unit) (place-recorded awaited unit)))))
+    (unless (find name (awaited-recorded awaited) :key #'unit-name :test #'equal)
+      (refuse-probe "The text that ~S was made from is not known, or its file has another one now, or it has breakpoints. Save and load its file" name))
+    (when (typep (awaited-definition awaited) 'generic-function) (place-generic awaited))
+    (setf (awaited-methods awaited) (copy-list (current-methods (awaited-definition awaited)))
+          (awaited-why awaited) nil
+          (awaited-state awaited) :waiting)))
+
+(defun close-awaited (awaited)
+  "End the recording of a call that has not returned yet. The thread goes on, unrecorded."
+  (setf (event-log-closed (awaited-log awaited)) t
+        (awaited-state awaited) :done))
+
+;;; What came of it
+
+(defun outcome-of-call (awaited timeout)
+  "The JSON of EvalOutcome of the call that AWAITED has recorded."
+  (let* ((evaluation (make-evaluation 0 nil))
+         (log (awaited-log awaited))
+         (failed (and (event-log-failed log) (event-at log (event-log-failed log))))
+         (results (awaited-results awaited)))
+    (flet ((ended (kind control &rest arguments)
+             (setf (evaluation-error evaluation) (error-facts kind (apply #'format nil control arguments)))
+             (outcome evaluation :error :package (package-of-settings (copy-of-settings)))))
+      (cond ((eq (awaited-outcome awaited) :returned)
+             (outcome evaluation :ok :package (package-of-settings (copy-of-settings))
+                                     :values (mapcar (lambda (value) (clipped (kept-text value (user-package)) 0))
+                                                     (if (several-p results) (several-values results) (list results)))))
+            ((eq (awaited-outcome awaited) :open)
+             (ended "TIMEOUT" "The call had not returned after ~A, when its recording was ended. It goes on." (seconds-text timeout)))
+            (failed
+             (ended "ERROR" "The call was left by an error that it did not handle: ~A" (kept-text (cdr (event-kept failed)) (user-package))))
+            (t (ended "NON-LOCAL-EXIT" "The call did not return: it was left by a THROW, a RETURN-FROM, a restart, or the end of its thread."))))))
+
+(defun recording-of-call (awaited timeout)
+  "The JSON of the Recording that AWAITED has."
+  (let ((log (awaited-log awaited)))
+    ;; A thread that was not done may have been about to forget its oldest event.
+    (when (and (eq (awaited-outcome awaited) :open)
+               (= (- (event-log-count log) (event-log-first log)) (event-log-size log)))
+      (incf (event-log-first log)))
+    (object "outcome" (outcome-of-call awaited timeout)
+            "call" (object "function" (present (awaited-name awaited) (user-package)) "thread" (awaited-thread awaited))
+            "events" (event-log-count log) "first" (event-log-first log) "calls" (max 0 (1- (event-log-calls log)))
+            "skipped" (event-log-skipped log) "failed_checks" 0
+            "definitions" (map 'vector #'unit-words (awaited-recorded awaited)) "left_out" (awaited-left-out awaited))))

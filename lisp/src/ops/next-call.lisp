@@ -1,0 +1,146 @@
+;;;; `await-call`, `record-call`: the next call of a function is waited for and recorded; a copy of
+;;;; the image then keeps the recording, as those of `record`.
+
+(in-package :consort)
+
+(defconstant +call-look+ 1/4 "Seconds after which it is looked whether the function was defined anew, or the request cancelled.")
+(defconstant +called-seconds+ 60 "Seconds for which a recorded call waits for the copy that is to keep it.")
+(define-global *awaited-lock* (sb-thread:make-mutex :name "consort awaited call") "Held while *AWAITED* is set.")
+(define-global *calls-awaited* 0 "How many calls were waited for: the number of the last one.")
+
+(defun function-to-await (params)
+  "The name of the function that PARAMS are about."
+  (let* ((text (param params "function" 'string))
+         (name (ignore-errors (parse-function-name text *package*))))
+    (cond ((or (null name) (not (fboundp name))) (refuse "not-found" "There is no function ~A in the image" text))
+          ((and (symbolp name) (or (macro-function name) (special-operator-p name)))
+           (refuse "not-found" "~A is no function: calls of macros and special operators are not recorded" text))
+          ((not (callable-name-p name)) (refuse "not-found" "~A is none of the program's functions" text))
+          (t name))))
+
+(defconstant +cancelled-seconds+ 10 "Seconds that a wait which was cancelled has to end before the next.")
+
+(defun begin-awaiting (name request)
+  "The AWAITED for the next call of NAME; refuses while another call is waited for."
+  (let ((new (make-awaited name request)) (other nil) (until (+ (now-ms) (* 1000 +cancelled-seconds+))))
+    (loop
+      (setf other (with-lock (*awaited-lock*)
+                    (or *awaited* (progn (setf (awaited-number new) (incf *calls-awaited*) *awaited* new) nil))))
+      (unless (and other (evaluation-reason (awaited-request other)) (< (now-ms) until)) (return))
+      (sleep 1/50))                     ; it is about to end
+    (when other
+      (refuse "busy" "The next call of ~A is waited for already, and one call is at a time. Make that call, or cancel its recording"
+              (present (awaited-name other) (user-package))))
+    new))
+
+(defun stop-awaiting (awaited)
+  "Have plain definitions again, and wait for no call."
+  (sb-thread:with-mutex (*probes-lock*)
+    (take-out-awaited awaited)
+    (with-lock (*awaited-lock*) (setf *awaited* nil)))
+  (clrhash *slots-of-classes*))
+
+(defun make-ready (id awaited names directories)
+  "Compile what AWAITED takes, as an evaluation of request ID."
+  (let ((refused nil))
+    (multiple-value-bind (how outcome)
+        (let ((*setting-breakpoints* t))
+          (evaluate-alone id (lambda ()
+                               (handler-case
+                                   (sb-thread:with-mutex (*probes-lock*)
+                                     (prepare-awaited awaited names directories +definitions-seconds+))
+                                 (refusal (condition) (setf refused (refusal-why condition)))))))
+      (cond (refused (refuse "not-recordable" "The next call of ~A cannot be recorded. ~A" (present (awaited-name awaited) (user-package)) refused))
+            ((eq how :stopped) (refuse "interrupted" "The recording was cancelled"))
+            ((not (eq how :ok))
+             (refuse "not-recordable" "The functions to record could not be compiled: ~A" (field (field outcome "error") "message" "the work was ended")))
+            (t (send-event "progress" "id" id "message" (format nil "waiting for the next call of ~A" (present (awaited-name awaited) (user-package)))
+                                      "done" 0 "total" :null))))))
+
+(defun make-ready-again (id awaited names directories)
+  "MAKE-READY after a definition changed. Where it cannot be recorded now, as in the middle of a load,
+  that is told and it is tried again later."
+  (handler-case (make-ready id awaited names directories)
+    (request-error (condition)
+      (unless (string= (request-error-kind condition) "not-recordable") (error condition))
+      (setf (awaited-why awaited) (request-error-message condition))
+      (send-event "progress" "id" id "message" (request-error-message condition) "done" 0 "total" :null))))
+
+(defun await-call (awaited again wait timeout)
+  "Wait until AWAITED is done: :DONE, :ENDED, :CANCELLED, :LATE. AGAIN makes it ready anew. WAIT and
+  TIMEOUT: seconds until the call, and for it."
+  (let ((late (+ (now-ms) (* 1000 wait))) (since nil) (world (car *world*)))
+    (flet ((let-go-p () ; nobody records any more
+             (or (eq (awaited-state awaited) :preparing)
+                 (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :ended)))))
+      (loop
+        (case (awaited-state awaited)
+          (:done (return :done))
+          (:ended (return :ended))
+          (:recording
+           (unless since (setf since (now-ms)))
+           (when (> (now-ms) (+ since (* 1000 timeout)))
+             (close-awaited awaited)
+             (return :done)))
+          (t
+           (cond ((> (now-ms) late) (when (let-go-p) (return :late)))
+                 ((or (awaited-stale-p awaited)
+                      (and (eq (awaited-state awaited) :preparing) (/= world (car *world*))))
+                  (funcall again)
+                  (setf world (car *world*))))))
+        (when (evaluation-reason (awaited-request awaited))
+          (unless (let-go-p) (close-awaited awaited))
+          (return :cancelled))
+        (sb-thread:wait-on-semaphore (awaited-wake awaited) :timeout +call-look+)))))
+
+(defun forget-called (awaited)
+  (when (eq *called* awaited) (setf *called* nil)))
+
+(define-operation "await-call" :thread (id params)
+  (let* ((wait (param params "wait" '(real (0)))) (timeout (param params "timeout" '(real (0))))
+         (*package* (let ((name (param params "package" 'string :default nil)))
+                      (if name (find-package-named name) (user-package))))
+         (name (function-to-await params))
+         (names (handler-case (names-given params)
+                  (simple-error (condition) (refuse "not-found" "~A" condition))))
+         (directories (directories-recorded params))
+         (waiting (make-evaluation id nil)))
+    (unless (can-probe-p) (refuse "bad-params" "This SBCL lacks what a recording takes"))
+    (let* ((awaited (begin-awaiting name waiting)) (shown (present name (user-package)))
+           ;; The answer, of an error too, is given when all is as it was.
+           (how (unwind-protect
+                     (handler-case
+                         (progn
+                           ;; It is found before this thread's own, which ends earlier.
+                           (with-lock (*running-lock*) (push waiting *starting*))
+                           (make-ready id awaited names directories)
+                           (let ((*own-evaluation* nil))
+                             (await-call awaited (lambda () (make-ready-again id awaited names directories)) wait timeout)))
+                       (request-error (condition) condition))
+                  (setf (evaluation-state waiting) :ended)
+                  (with-lock (*running-lock*) (setf *starting* (remove waiting *starting* :test #'eq)))
+                  (stop-awaiting awaited))))
+      (case how
+        (:done (setf *called* awaited)
+         (schedule *deadlines* +called-seconds+ (lambda () (forget-called awaited)))
+         (object "call" (awaited-number awaited)))
+        (:ended (refuse "interrupted" "The next call of ~A is not waited for any more: ~A. Ask again" shown (awaited-why awaited)))
+        (:late (refuse "timeout" "~A was not called within ~A, and is not waited for any more~@[ (~A)~]" shown (seconds-text wait) (awaited-why awaited)))
+        (:cancelled (refuse "interrupted" "The recording was cancelled"))
+        (t (error how))))))
+
+(defun keep-call-in-copy (params)
+  "Does the work of the copy that keeps a recorded call."
+  (let ((called *called*))
+    (setf *recorded-units* (awaited-units called)
+          *slots-of-classes* (make-hash-table :test #'eq))
+    (take-out-all)
+    (keep-recording params (awaited-log called) (lambda () (recording-of-call called (field params "timeout"))))))
+
+(define-operation "record-call" :thread (id params)
+  (param params "timeout" '(real (0)))
+  (check-check-params params)
+  (let ((called *called*) (number (param params "call" '(integer 1))))
+    (unless (and called (= (awaited-number called) number))
+      (refuse "stale" "The recorded call is not kept any more. Ask for the next one again"))
+    (answer-from-copy id params 'keep-call-in-copy)))
