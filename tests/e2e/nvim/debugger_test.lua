@@ -125,6 +125,15 @@ T.it('<CR> opens a frame to its locals and folds it', function()
   T.wait('the fold', function() return not text():find('Y = (21 42)', 1, true) end, text)
   press('<Tab>')
   line_comes('X = 21')
+  -- As when the stop is told of once more.
+  on('X = 21')
+  local win = debugger()
+  local buf, row = vim.api.nvim_win_get_buf(win), vim.api.nvim_win_get_cursor(win)[1]
+  local before = vim.api.nvim_buf_get_changedtick(buf)
+  vim.cmd('Consort debugger')
+  T.wait('the frames again', function() return vim.api.nvim_buf_get_changedtick(buf) > before end, text)
+  T.eq(true, text():find('X = 21', 1, true) ~= nil, text())
+  T.eq(row, vim.api.nvim_win_get_cursor(win)[1])
 end)
 
 T.it('v shows the form of the frame', function()

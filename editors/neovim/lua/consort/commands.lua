@@ -100,7 +100,7 @@ M.table = {
   untrace = { about = 'trace a function no longer', run = function(rest) require('consort.views').trace(false, rest) end },
   inspect = { about = 'inspect the value of code, or the result in this line', run = function(rest) require('consort.inspect').open(rest) end },
   record = {
-    about = 'record the form, a test by its name, or the next call of a function: next, cancel',
+    about = 'record the form, a test by its name, or the next call: next NAME, cancel',
     choices = { 'next', 'cancel' },
     run = of_name('recording', 'record'),
   },

@@ -22,6 +22,7 @@ local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r 
 ---@field adapter consort.Adapter
 ---@field thread integer
 ---@field serial integer tells this stop from an earlier one of the same thread
+---@field shown? integer the serial of the stop that the buffer shows
 ---@field text string
 ---@field restarts? table[]
 ---@field frames? table[]
@@ -333,9 +334,12 @@ local function show(stop)
     stop.restarts = answer.restarts
     stop.adapter:ask('stackTrace', { threadId = stop.thread, startFrame = 0, levels = LEVELS }, function(found)
       if not current() then return end
-      stop.frames, stop.open = found.stackFrames, {}
+      -- The event and the notification of a stop both come: frames stay open, the cursor where it is.
+      local again = stop.shown == at and stop.buf ~= nil
+      stop.frames, stop.open, stop.shown = found.stackFrames, again and stop.open or {}, at
       local win = window(stop)
       render(stop)
+      if again then return end
       for row, line in ipairs(stop.lines) do
         if line.frame then
           vim.api.nvim_win_set_cursor(win, { row, 0 })
