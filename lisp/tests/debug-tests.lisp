@@ -491,3 +491,13 @@
       (is string= "NIL" (outcome-text image (debug-id image "(setf *break-on-signals* nil)")))
       (break-on)
       (is string= "(:ODD 8)" (outcome-text image (debug-id image "(handled 8)"))))))
+
+(deftest a-pause-before-the-program-runs-is-kept
+  (with-image (image)
+    (is equal "T" (first-value image "(let ((evaluation (consort::make-evaluation 99 nil)) (before (length (consort::timer-queue-timers consort::*deadlines*))))
+                                        (setf (consort::evaluation-thread evaluation) sb-thread:*current-thread*)
+                                        (consort::pause-here evaluation 3)
+                                        (prog1 (loop repeat 1000
+                                                     thereis (> (length (consort::timer-queue-timers consort::*deadlines*)) before)
+                                                     do (sleep 0.01))
+                                          (setf (consort::evaluation-state evaluation) :ended)))"))))

@@ -300,20 +300,25 @@
 (defconstant +pause-tries+ 20 "How often a pause looks for frames of the program before it stops without them.")
 
 (defun pause-here (evaluation tries)
-  "Stop where this thread is, if it is in EVALUATION and runs. To be called as an interruption.
-  Between two instructions of a call the stack cannot be read: then the thread goes on, and is
-  interrupted again in a moment, up to TRIES times."
-  (when (and (eq (evaluation-state evaluation) :running)
-             (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
-             (null (evaluation-stop evaluation)))
-    (let ((stack (user-stack)))
-      (if (and (plusp tries) (null (first stack)))
-          (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation (1- tries))))
-          (with-interrupts
-            (with-simple-restart (continue "Go on.")
-              (when (eq (wait-at nil "pause" :stack stack) :abort)
-                (setf (evaluation-reason evaluation) :cancel)
-                (stop-here evaluation))))))))
+  "Stop where this thread is, if it is in EVALUATION. To be called as an interruption. Before the
+  program runs, the thread goes on, and is interrupted again in a moment; likewise between two
+  instructions of a call, where the stack cannot be read, up to TRIES times."
+  (flet ((again (tries)
+           (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation tries)))))
+    (when (and (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
+               (null (evaluation-stop evaluation)))
+      (case (evaluation-state evaluation)
+        (:ended)
+        (:running
+         (let ((stack (user-stack)))
+           (if (and (plusp tries) (null (first stack)))
+               (again (1- tries))
+               (with-interrupts
+                 (with-simple-restart (continue "Go on.")
+                   (when (eq (wait-at nil "pause" :stack stack) :abort)
+                     (setf (evaluation-reason evaluation) :cancel)
+                     (stop-here evaluation)))))))
+        (t (again tries))))))
 
 (defun pause-evaluation (evaluation &optional (tries +pause-tries+))
   "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its
