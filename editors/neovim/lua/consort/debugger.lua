@@ -334,7 +334,7 @@ local function show(stop)
     stop.restarts = answer.restarts
     stop.adapter:ask('stackTrace', { threadId = stop.thread, startFrame = 0, levels = LEVELS }, function(found)
       if not current() then return end
-      -- The event and the notification of a stop both come: frames stay open, the cursor where it is.
+      -- A stop comes as an event and as a notification: what is open stays so, and the cursor.
       local again = stop.shown == at and stop.buf ~= nil
       stop.frames, stop.open, stop.shown = found.stackFrames, again and stop.open or {}, at
       local win = window(stop)
