@@ -20,6 +20,11 @@
                                        (coerce *runtime-locks* 'list))
                                 'simple-vector)))
 
+(defun own-lock-p (lock)
+  "Returns true if LOCK is one of this program's own, which are held for moments."
+  (let ((name (sb-thread:mutex-name lock)))
+    (and (stringp name) (eql 0 (search "consort" name)))))
+
 (define-global *table-variables* '() "SBCL's own variables whose values are tables or vectors with tables in them.")
 
 (defun tables-of (value)
@@ -50,10 +55,7 @@
   runtime's: some are held while the compiler's lock is waited for."
   (note-table-variables)
   (add-runtime-locks (locks-of-tables))
-  (add-runtime-locks (remove-if (lambda (lock)
-                                  (let ((name (sb-thread:mutex-name lock)))
-                                    (and (stringp name) (eql 0 (search "consort" name)))))
-                                (every-lock))))
+  (add-runtime-locks (remove-if #'own-lock-p (every-lock))))
 
 (defun note-locks-of-process ()
   "Add the locks that SBCL makes anew when a core is saved or a process starts from it, such as the
@@ -64,17 +66,28 @@
                              (and (internal-p 'thread-session-lock) (list (thread-session-lock thread-session)))
                              (locks-of-tables))))
 
+(declaim (inline held-by-another-p))
+(defun held-by-another-p (lock self)
+  "Returns true if a thread other than SELF holds LOCK, and not one that waits in a stop. What a
+  stopped thread holds it held while it called user code, which may find what the lock guards as it
+  is."
+  (and (lock-held-p lock)
+       (let ((owner (sb-thread:mutex-owner lock)))
+         (not (or (eq owner self) (and owner (thread-waiting-p owner)))))))
+
 (defun held-runtime-lock ()
-  "A lock of the runtime that another thread holds, and not one that waits in a stop; NIL when there
-  is none. What a stopped thread holds it held while it called user code, which may find what the
-  lock guards as it is."
+  "A lock of the runtime for which a fork has to wait now; NIL when there is none. Conses nothing."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
-          when (and (lock-held-p lock)
-                    (let ((owner (sb-thread:mutex-owner lock)))
-                      (not (or (eq owner self) (and owner (thread-waiting-p owner))))))
-            return lock)))
+          when (held-by-another-p lock self) return lock)))
+
+(defun held-runtime-locks ()
+  "All locks of the runtime for which a fork has to wait now, without our own unless there is no
+  other: a lock that stays held is not to be hidden by one that is held for a moment."
+  (let* ((self sb-thread:*current-thread*)
+         (held (remove-if-not (lambda (lock) (held-by-another-p lock self)) (coerce *runtime-locks* 'list))))
+    (or (remove-if #'own-lock-p held) held)))
 
 (defun free-locks-of-stopped ()
   "In a copy: free the runtime's locks that threads held which waited in a stop, and which the copy

@@ -42,12 +42,16 @@
                           (error () nil)))))
            (sb-thread:list-all-threads)))
 
+(defconstant +obstacles-told+ 3 "The obstacles to a copy that a message names.")
+
 (defun obstacle ()
-  "Describes the obstacle to a copy of the image now; NIL when nothing does any more."
-  (let ((thread (thread-without-collector))
-        (lock (held-runtime-lock)))
-    (cond (thread (format nil "~A keeps the collector off" (thread-words thread)))
-          (lock (holding-words lock)))))
+  "Describes the obstacles to a copy of the image now; NIL when there are none any more. A thread
+  that waits for a lock may itself hold another: only both tell who is in the way."
+  (let* ((thread (thread-without-collector))
+         (all (remove-duplicates (append (and thread (list (format nil "~A keeps the collector off" (thread-words thread))))
+                                         (mapcar #'holding-words (held-runtime-locks)))
+                                 :test #'string= :from-end t)))
+    (and all (format nil "~{~A~^; ~}" (subseq all 0 (min +obstacles-told+ (length all)))))))
 
 (defun c-variables (names)
   "The addresses of those C variables of the runtime that it has. Never called with the world
@@ -175,7 +179,7 @@
                   (return (unwind-protect (funcall function)
                             (sb-thread:release-mutex world-lock))))
                  ((> (get-internal-real-time) end)
-                  (error 'copy-busy :obstacle (holding-words world-lock))))))
+                  (error 'copy-busy :obstacle (or (obstacle) (holding-words world-lock)))))))
 
 (defun be-copy (function call parent)
   "In a process that is to be a copy of PARENT's, with interrupts off: cut its ties, call FUNCTION

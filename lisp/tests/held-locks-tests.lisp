@@ -112,11 +112,28 @@
                                                 (consort::copy-busy (c) (consort::copy-busy-obstacle c))))")
              (hold-in image (format nil "(sb-thread::with-recursive-lock (~A) (hold))" lock))
              (let ((obstacle (first-value image "(copy)")))
-               (is-when lock equal t (text-contains name obstacle))
-               (is-when lock equal t (text-contains "the holder" obstacle)))
+               (is-when (list lock obstacle) equal t (text-contains name obstacle))
+               (is-when (list lock obstacle) equal t (text-contains "the holder" obstacle)))
              (release-in image)
              (evaluated image "(sb-thread:join-thread *holder* :default nil)")
              (is-when lock equal "0" (first-value image "(copy)")))))
+
+(deftest the-lock-that-stays-held-is-told
+  ;; One of ours, which is held for a moment, hides no other.
+  (with-image (image)
+    (evaluated image "(progn (defvar *ours* (sb-thread:make-mutex :name \"consort something\"))
+                             (defvar *theirs* (sb-thread:make-mutex :name \"theirs\"))
+                             (defvar *others* (sb-thread:make-mutex :name \"others\"))
+                             (consort::add-runtime-locks (list *ours* *theirs* *others*)))")
+    (hold-in image "(sb-thread:with-mutex (*ours*) (sb-thread:with-mutex (*theirs*) (sb-thread:with-mutex (*others*) (hold))))")
+    (let ((obstacle (first-value image "(consort::obstacle)")))
+      (ok (text-contains "the holder" obstacle))
+      (ok (text-contains "theirs" obstacle))
+      (ok (text-contains "others" obstacle))
+      (ok (not (text-contains "consort" obstacle))))
+    (release-in image)
+    (evaluated image "(sb-thread:join-thread *holder* :default nil)")
+    (is equal "NIL" (first-value image "(consort::obstacle)"))))
 
 (deftest every-lock-of-the-runtime-is-known
   ;; Others are ours, or belong to one thread, stream or semaphore.
