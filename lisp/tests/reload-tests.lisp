@@ -278,37 +278,57 @@
     (sb-posix:utimes path second second)
     path))
 
+(defun test-edits-of-the-same-second (image system)
+  "Edits files of SYSTEM, which is a new one, and loads it in every way."
+  (labels ((write-source (name text)
+             (write-in-the-same-second (format nil "~A/~A" system name) text))
+           (write-system (&rest files)
+             (write-source (concatenate 'string system ".asd")
+                           (format nil "(asdf:defsystem ~S :serial t :components (~{(:file ~S)~}))" system files)))
+           (act (operation)
+             (outcome-of image operation "system" system "asd_files" (list (format nil "~A~A/~:*~A.asd" *scratch* system)) "force" :false))
+           (loaded (outcome)
+             (map 'list #'file-namestring (path outcome "report" "files"))))
+    (write-system "macro" "code")
+    (write-source "macro.lisp" "(defmacro second-macro () :old)")
+    (write-source "code.lisp" "(defun second-code () (second-macro))")
+    (ok (reloaded-p (act "reload-system")))
+    (is equal '() (loaded (act "reload-system")))
+    ;; Files that depend on it are compiled again, too.
+    (write-source "macro.lisp" "(defmacro second-macro () :new)")
+    (is equal '("macro.lisp" "code.lisp") (loaded (act "reload-system")))
+    (is equal ":NEW" (first-value image "(second-code)"))
+    (is equal '() (loaded (act "reload-system")))
+    (write-source "code.lisp" "(defun second-code () (list (second-macro)))")
+    (act "load-system")
+    (is equal "(:NEW)" (first-value image "(second-code)"))
+    ;; By the user's own call.
+    (write-source "code.lisp" "(defun second-code () (vector (second-macro)))")
+    (is equal "#(:NEW)" (first-value image (format nil "(progn (asdf:load-system ~S) (second-code))" system)))
+    ;; A file that did not compile is compiled again.
+    (write-source "code.lisp" "(defun second-code () (")
+    (is eq :false (path (act "reload-system") "reloaded"))
+    (is eq :false (path (act "reload-system") "reloaded"))
+    (write-source "more.lisp" "(defun second-more () :more)")
+    (write-source "code.lisp" "(defun second-code () (vector (second-macro)))")
+    (write-system "macro" "code" "more")
+    (ok (reloaded-p (act "reload-system")))
+    (is equal ":MORE" (first-value image "(second-more)"))))
+
 (deftest reload-edits-of-the-same-second
   (with-image (image)
-    (let ((files (list (write-in-the-same-second "second/second.asd" "(asdf:defsystem \"second\" :serial t :components ((:file \"macro\") (:file \"code\")))"))))
-      (flet ((act (operation)
-               (outcome-of image operation "system" "second" "asd_files" files "force" :false))
-             (loaded (outcome)
-               (map 'list #'file-namestring (path outcome "report" "files"))))
-        (write-in-the-same-second "second/macro.lisp" "(defmacro second-macro () :old)")
-        (write-in-the-same-second "second/code.lisp" "(defun second-code () (second-macro))")
-        (ok (reloaded-p (act "reload-system")))
-        (is equal '() (loaded (act "reload-system")))
-        ;; Files that depend on it are compiled again, too.
-        (write-in-the-same-second "second/macro.lisp" "(defmacro second-macro () :new)")
-        (is equal '("macro.lisp" "code.lisp") (loaded (act "reload-system")))
-        (is equal ":NEW" (first-value image "(second-code)"))
-        (is equal '() (loaded (act "reload-system")))
-        (write-in-the-same-second "second/code.lisp" "(defun second-code () (list (second-macro)))")
-        (act "load-system")
-        (is equal "(:NEW)" (first-value image "(second-code)"))
-        ;; By the user's own call.
-        (write-in-the-same-second "second/code.lisp" "(defun second-code () (vector (second-macro)))")
-        (is equal "#(:NEW)" (first-value image "(progn (asdf:load-system \"second\") (second-code))"))
-        ;; A file that did not compile is compiled again.
-        (write-in-the-same-second "second/code.lisp" "(defun second-code () (")
-        (is eq :false (path (act "reload-system") "reloaded"))
-        (is eq :false (path (act "reload-system") "reloaded"))
-        (write-in-the-same-second "second/more.lisp" "(defun second-more () :more)")
-        (write-in-the-same-second "second/code.lisp" "(defun second-code () (vector (second-macro)))")
-        (write-in-the-same-second "second/second.asd" "(asdf:defsystem \"second\" :serial t :components ((:file \"macro\") (:file \"code\") (:file \"more\")))")
-        (ok (reloaded-p (act "reload-system")))
-        (is equal ":MORE" (first-value image "(second-more)"))))))
+    (test-edits-of-the-same-second image "second")))
+
+(deftest reload-beside-a-library-with-methods-of-asdf
+  ;; A method on the same classes as one of ours would take its place.
+  (with-image (image)
+    (dolist (classes '("asdf:perform :around ((operation asdf:load-op) (component asdf:cl-source-file))"
+                       "asdf:perform :around ((operation asdf:compile-op) (component asdf:cl-source-file))"
+                       "asdf:perform :around ((operation asdf:define-op) (component asdf:system))"
+                       "asdf:operation-done-p :around ((operation asdf:compile-op) (component asdf:cl-source-file))"
+                       "asdf:operation-done-p :around ((operation asdf:define-op) (component asdf:system))"))
+      (evaluated image (format nil "(defmethod ~A (call-next-method))" classes)))
+    (test-edits-of-the-same-second image "beside-a-library")))
 
 (deftest reload-removes-no-method-that-is-replaced
   (with-image (image)

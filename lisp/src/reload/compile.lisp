@@ -93,13 +93,16 @@
     (when *load-again*
       (funcall load))))
 
-(defmethod asdf:perform :around ((operation asdf:load-op) (component asdf:cl-source-file))
+;;; Libraries have methods on LOAD-OP, COMPILE-OP and CL-SOURCE-FILE: asdf-flv, which Debian's FiveAM
+;;; loads, has these two. A method of ours on the same classes would be replaced by theirs.
+
+(defmethod asdf:perform :around ((operation asdf/lisp-action:basic-load-op) (component asdf:cl-source-file))
   (check-allowed (asdf:component-pathname component))
   (if *compiling*
       (call-loading (lambda () (call-next-method)))
       (call-next-method)))
 
-(defmethod asdf:perform :around ((operation asdf:compile-op) (component asdf:cl-source-file))
+(defmethod asdf:perform :around ((operation asdf/lisp-action:basic-compile-op) (component asdf:cl-source-file))
   (let ((pathname (asdf:component-pathname component)))
     (check-allowed pathname)
     (call-recording-content pathname (lambda () (call-next-method)))))

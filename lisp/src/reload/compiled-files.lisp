@@ -57,11 +57,14 @@
   (let* ((name (native-true-name pathname)) (state (and name (gethash name *compiled-files*))))
     (and state (not (same-content-p name state)))))
 
-(defmethod asdf:perform :around ((operation asdf:define-op) (system asdf:system))
+;;; On classes above those that a library would name, whose methods would replace ours
+;;; (compile.lisp).
+
+(defmethod asdf:perform :around ((operation asdf:define-op) (system asdf:parent-component))
   (call-recording-content (asdf:system-source-file system) (lambda () (call-next-method))))
 
-(defmethod asdf:operation-done-p :around ((operation asdf:compile-op) (component asdf:cl-source-file))
+(defmethod asdf:operation-done-p :around ((operation asdf/lisp-action:basic-compile-op) (component asdf:cl-source-file))
   (and (not (changed-content-p (asdf:component-pathname component))) (call-next-method)))
 
-(defmethod asdf:operation-done-p :around ((operation asdf:define-op) (system asdf:system))
+(defmethod asdf:operation-done-p :around ((operation asdf:define-op) (system asdf:parent-component))
   (and (not (changed-content-p (asdf:system-source-file system))) (call-next-method)))
