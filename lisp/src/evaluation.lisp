@@ -88,8 +88,7 @@
           (stop (evaluation-stop evaluation))
           (question (evaluation-question evaluation)))
       (when thread
-        (handler-case (sb-thread:interrupt-thread thread (lambda () (stop-here evaluation)))
-          (sb-thread:interrupt-thread-error () nil)))
+        (interrupt-outside-foreign-code thread (lambda () (stop-here evaluation))))
       (when stop ; where interruptions wait
         (wake-stop stop))
       (when question ; where they may be off

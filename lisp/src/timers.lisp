@@ -21,21 +21,24 @@
 (define-global *flushes* (make-timer-queue "consort flushes") "The timers that send streamed output.
   They may wait for the host.")
 
+(defun start-timers (queue)
+  "Start the thread of QUEUE, unless it has one."
+  (unless (timer-queue-thread queue)
+    (when (with-lock ((timer-queue-lock queue))
+            (unless (timer-queue-thread queue)
+              (setf (timer-queue-thread queue) t)))
+      (start-thread-soon (timer-queue-name queue) #'run-timers queue))))
+
 (defun schedule (queue seconds function)
   "Have FUNCTION called in SECONDS, by the thread of QUEUE; a timer for CANCEL."
   (let* ((timer (make-timer (+ (get-internal-real-time) (ceiling (* seconds internal-time-units-per-second))) function))
          (at (timer-at timer))
-         (start nil)
          (earlier nil))
     (with-lock ((timer-queue-lock queue))
       (setf (timer-queue-timers queue)
             (merge 'list (list timer) (timer-queue-timers queue) #'< :key #'timer-at)
-            earlier (or (null (timer-queue-wakes queue)) (< at (timer-queue-wakes queue))))
-      (unless (timer-queue-thread queue)
-        (setf (timer-queue-thread queue) t
-              start t)))
-    (when start
-      (start-thread-soon (timer-queue-name queue) #'run-timers queue))
+            earlier (or (null (timer-queue-wakes queue)) (< at (timer-queue-wakes queue)))))
+    (start-timers queue)
     (when earlier
       (sb-thread:signal-semaphore (timer-queue-changed queue)))
     timer))

@@ -221,6 +221,26 @@ More.\" (* x y)) (defvar *rate* 1)")
       (is eq :false (path (found "X" "NO-SUCH-PACKAGE") "known_package")))
     (is equal "NIL" (first-value image "(values (find-symbol \"SHARED-NAME\" :names-b))"))))
 
+(deftest interruptions-leave-no-lock-of-foreign-code
+  ;; malloc holds a lock for what is too large for a thread's own cache.
+  (with-image (image)
+    (evaluated image "(defun allocate () (let ((blocks (loop repeat 8 collect (sb-alien:make-alien (sb-alien:unsigned 8) (+ 5000 (random 90000))))))
+                                           (mapc #'sb-alien:free-alien blocks) t))")
+    (evaluated image "(allocate)")
+    (dotimes (i 25)
+      (let ((id (eval-id image "(loop (allocate))")))
+        (eventually (plusp (length (path (call image "status") "result" "running"))))
+        (ok (path (call image "interrupt" "target" id) "result" "found"))
+        (is equal "interrupted" (path (answer image id) "result" "status"))
+        ;; In the same thread.
+        (is equal "T" (first-value image "(allocate)"))))
+    ;; Foreign code that waits for the system is left.
+    (let ((id (eval-id image "(sb-alien:alien-funcall (sb-alien:extern-alien \"read\" (function sb-alien:long sb-alien:int (* t) sb-alien:unsigned-long))
+                                                    (sb-posix:pipe) (sb-alien:make-alien (sb-alien:unsigned 8)) 1)")))
+      (eventually (plusp (length (path (call image "status") "result" "running"))))
+      (call image "interrupt" "target" id)
+      (is equal "interrupted" (path (answer image id) "result" "status")))))
+
 (deftest world-changes-with-the-image
   (with-image (image)
     (flet ((world () (path-if-any (call image "world") "result" "world")))

@@ -134,12 +134,11 @@
 (defun end-work (stop work status)
   "Have the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in
   it. The stop stays."
-  (handler-case
-      (sb-thread:interrupt-thread (stopped-thread stop)
-                                  (lambda ()
-                                    (when (and (eq *current-work* work) (eq (stopped-current stop) work) (eq *current-stop* stop))
-                                      (throw work status))))
-    (sb-thread:interrupt-thread-error () nil)))
+  (interrupt-outside-foreign-code
+   (stopped-thread stop)
+   (lambda ()
+     (when (and (eq *current-work* work) (eq (stopped-current stop) work) (eq *current-stop* stop))
+       (throw work status)))))
 
 ;;; The wait
 
@@ -323,5 +322,4 @@
 (defun pause-evaluation (evaluation &optional (tries +pause-tries+))
   "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its
   stack can be read."
-  (handler-case (sb-thread:interrupt-thread (evaluation-thread evaluation) (lambda () (pause-here evaluation tries)))
-    (sb-thread:interrupt-thread-error () nil)))
+  (interrupt-outside-foreign-code (evaluation-thread evaluation) (lambda () (pause-here evaluation tries))))

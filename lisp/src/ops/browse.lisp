@@ -77,7 +77,7 @@
     (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
 
 (defun stop-thread (number how)
-  "Call HOW with the thread of that NUMBER; what evaluates there is stopped instead, and what is not
+  "Have the thread of that NUMBER call HOW; what evaluates there is stopped instead, and what is not
   the user's is refused."
   (let* ((thread (cdr (assoc number *thread-numbers*)))
          (evaluation (and thread (evaluation-in thread))))
@@ -86,16 +86,14 @@
           (evaluation (stop-evaluation evaluation :cancel))
           ((thread-waiting-p thread) (sb-thread:terminate-thread thread)) ; it takes no interruption
           ((own-thread-p thread) (refuse "bad-params" "The thread ~A is not yours to end" (sb-thread:thread-name thread)))
-          (t (handler-case (funcall how thread)
-               (sb-thread:interrupt-thread-error () (refuse "not-found" "There is no thread ~D any more" number)))))
+          ((not (interrupt-outside-foreign-code thread how)) (refuse "not-found" "There is no thread ~D any more" number)))
     (object "name" (if (stringp (sb-thread:thread-name thread)) (sb-thread:thread-name thread) "unnamed"))))
 
 (define-operation "interrupt-thread" :thread (id params)
   "As Ctrl-C in a terminal: the thread gets the condition INTERACTIVE-INTERRUPT, and ends with a
   report of where it was unless it handles it. One that waits in a stop ends."
   (stop-thread (param params "number" '(integer 1))
-               (lambda (thread)
-                 (sb-thread:interrupt-thread thread (lambda () (with-interrupts (error interactive-interrupt)))))))
+               (lambda () (with-interrupts (error interactive-interrupt)))))
 
 (define-operation "kill-thread" :thread (id params)
-  (stop-thread (param params "number" '(integer 1)) #'sb-thread:terminate-thread))
+  (stop-thread (param params "number" '(integer 1)) (lambda () (sb-thread:terminate-thread sb-thread:*current-thread*))))

@@ -86,14 +86,14 @@
 (defun frames-of-thread (thread)
   "The frames of THREAD that matter, as the JSON of each; refuses when it does not answer in time."
   (let ((done (sb-thread:make-semaphore)) (frames '()))
-    (handler-case
-        (sb-thread:interrupt-thread thread (lambda ()
-                                             (setf frames (or (current-calls)
-                                                              ;; Nothing of a program's: all there
-                                                              ;; is.
-                                                              (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
-                                             (sb-thread:signal-semaphore done)))
-      (sb-thread:interrupt-thread-error () (refuse "not-found" "The thread has ended")))
+    ;; To read the stack may allocate with malloc, as the thread may be doing.
+    (unless (interrupt-outside-foreign-code thread
+                                            (lambda ()
+                                              (setf frames (or (current-calls)
+                                                               ;; Nothing of a program's: all there is.
+                                                               (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
+                                              (sb-thread:signal-semaphore done)))
+      (refuse "not-found" "The thread has ended"))
     (unless (sb-thread:wait-on-semaphore done :timeout +stack-time+)
       (refuse "busy" "The thread does not let itself be interrupted now, so nobody can tell where it is. Try again."))
     (mapcar #'frame-object frames)))

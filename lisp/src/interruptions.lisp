@@ -1,0 +1,61 @@
+;;;; Interruptions that unwind the stack of another thread. One that came in foreign code would
+;;;; leave what that code was doing half done: a thread that is thrown out of the C library's malloc
+;;;; leaves a lock held, and the next one to allocate waits for ever. SBCL itself allocates with
+;;;; malloc, when it reads its own debug information.
+
+(in-package :consort)
+
+(defconstant +foreign-pause+ 0.005d0 "Seconds until an interruption that came in foreign code is sent again.")
+(defconstant +foreign-tries+ 200 "How often one is sent again while foreign code computes: code that computes longer than that second is left.")
+(defconstant +wait-tries+ 4 "The same, one after the other, while foreign code waits for the system, and may do so for ever.")
+
+(defstruct (interruption (:constructor make-interruption (thread function)))
+  "THREAD is to call FUNCTION. STATE is :SENT until it has come, :LATE when it has not come in time,
+  :FOREIGN when it is to be sent again, :OVER in the end."
+  (thread nil :type sb-thread:thread :read-only t)
+  (function nil :type function :read-only t)
+  (state :sent :type symbol)
+  (tries 0 :type fixnum)
+  (waits 0 :type fixnum))
+
+(defun send-interruption (interruption)
+  "Send INTERRUPTION to its thread; NIL when that has ended."
+  (setf (interruption-state interruption) :sent)
+  (handler-case
+      (progn (sb-thread:interrupt-thread (interruption-thread interruption) (lambda () (receive-interruption interruption)))
+             (look-again-at interruption)
+             t)
+    (sb-thread:interrupt-thread-error () nil)))
+
+(defun receive-interruption (interruption)
+  "In the thread of INTERRUPTION: do what it is for, or have it sent again. As a rule its sender does
+  that, and not this thread, which may be preempted for the one that it wakes: the next interruption
+  would come before this one has returned, and SBCL bears eight at once."
+  (let ((place (interrupted-place)))
+    (cond ((or (eq place :lisp)
+               (>= (interruption-tries interruption) +foreign-tries+)
+               (>= (interruption-waits interruption) +wait-tries+))
+           (setf (interruption-state interruption) :over)
+           (funcall (interruption-function interruption)))
+          (t
+           (incf (interruption-tries interruption))
+           (setf (interruption-waits interruption) (if (eq place :wait) (1+ (interruption-waits interruption)) 0))
+           (when (eq :late (sb-ext:compare-and-swap (interruption-state interruption) :sent :foreign))
+             (setf (interruption-state interruption) :foreign)
+             (look-again-at interruption))))))
+
+(defun look-again-at (interruption)
+  "Look after INTERRUPTION in a moment."
+  (schedule *deadlines* +foreign-pause+ (lambda () (look-after-interruption interruption))))
+
+(defun look-after-interruption (interruption)
+  "Send INTERRUPTION again if it came in foreign code. One that has not come yet is left to its
+  thread."
+  (when (eq :foreign (sb-ext:compare-and-swap (interruption-state interruption) :sent :late))
+    (send-interruption interruption)))
+
+(defun interrupt-outside-foreign-code (thread function)
+  "Have THREAD call FUNCTION, which may unwind its stack, as soon as it is not in foreign code, or
+  when that does not end. Waits for nothing; NIL when THREAD has ended."
+  (start-timers *deadlines*) ; to start its thread is no work for an interruption in foreign code
+  (send-interruption (make-interruption thread function)))
