@@ -11,22 +11,23 @@
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::text::stop::{self, Stop};
+use crate::text::thread_time::ThreadTime;
 
 /// The number of steps, and of computations, that one client has at a time.
 const SHARE: usize = 2;
 /// The number of threads on which handlers run, and of concurrent computations: for some clients
 /// that have all that they may.
 const THREADS: usize = 8 * SHARE;
-/// The longest time for a computation on a text, and for all steps of a request that only reads. A
-/// build that is not optimized computes several times as long, and tests run beside others.
-pub const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 10 });
+/// The longest time for a computation on a text, and for all steps of a request that only reads: the
+/// processor time of its thread. A build that is not optimized computes several times as long.
+pub const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 80 } else { 10 });
 
 static TURNS: Semaphore = Semaphore::const_new(THREADS);
 
@@ -138,12 +139,12 @@ async fn limited_steps<F: Future>(longest: Duration, handler: F) -> Result<F::Ou
         if stop.is_asked() {
             return Poll::Pending; // whoever asked drops this future
         }
-        let (began, deadline) = (Instant::now(), Instant::now() + left);
+        let (began, deadline) = (ThreadTime::now(), ThreadTime::after(left));
         let step = stop::whole(&stop.at(Some(deadline)), || handler.as_mut().poll(context));
         left = left.saturating_sub(began.elapsed());
         match step {
             Some(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            None if Instant::now() >= deadline => Poll::Ready(Err(TooLong)),
+            None if ThreadTime::now() >= deadline => Poll::Ready(Err(TooLong)),
             None | Some(Poll::Pending) => Poll::Pending,
         }
     })
@@ -264,7 +265,7 @@ async fn whole_within<T: Send + 'static>(
     // The time begins with the turn.
     let stop = Stop::of_the_whole();
     let asked = stop.clone();
-    let computed = on_a_thread(stop, move || stop::whole(&asked.at(Some(Instant::now() + longest)), work));
+    let computed = on_a_thread(stop, move || stop::whole(&asked.at(Some(ThreadTime::after(longest))), work));
     computed.await.ok_or(TooLong)
 }
 
@@ -284,7 +285,7 @@ async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T 
     let stop = Stop::new(None);
     let asked = stop.clone();
     on_a_thread(stop, move || {
-        let limited = asked.at(Some(Instant::now() + longest));
+        let limited = asked.at(Some(ThreadTime::after(longest)));
         let value = stop::within(&limited, work);
         Computed { value, ended: limited.is_asked() }
     })

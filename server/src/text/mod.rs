@@ -17,6 +17,7 @@ pub mod position;
 pub mod scanner;
 pub mod scopes;
 pub mod stop;
+pub mod thread_time;
 mod top_form;
 pub mod toplevel;
 pub mod tree;

@@ -8,22 +8,23 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
-/// When a computation is to end.
+use super::thread_time::ThreadTime;
+
+/// When a computation is to end. Its deadline is in the processor time of the thread that computes.
 #[derive(Debug, Clone)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
     /// The deadline was found to have passed. Not shared with other deadlines of the same stop: a
     /// computation within another must not end that.
     late: Arc<AtomicBool>,
-    deadline: Option<Instant>,
+    deadline: Option<ThreadTime>,
     whole: bool,
 }
 
 impl Stop {
     /// At `deadline`, or when [`Stop::ask`] is called.
-    pub fn new(deadline: Option<Instant>) -> Stop {
+    pub fn new(deadline: Option<ThreadTime>) -> Stop {
         Stop { asked: Arc::default(), late: Arc::default(), deadline, whole: false }
     }
 
@@ -33,7 +34,7 @@ impl Stop {
     }
 
     /// The same end, at `deadline` if that comes before.
-    pub fn at(&self, deadline: Option<Instant>) -> Stop {
+    pub fn at(&self, deadline: Option<ThreadTime>) -> Stop {
         Stop { deadline, late: Arc::default(), ..self.clone() }
     }
 
@@ -118,7 +119,7 @@ fn asked() -> Option<bool> {
     CURRENT.with(|current| {
         let current = current.borrow();
         let stop = current.as_ref()?;
-        if stop.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if stop.deadline.is_some_and(|deadline| ThreadTime::now() >= deadline) {
             stop.late.store(true, Ordering::Relaxed);
         }
         stop.is_asked().then_some(stop.whole)
@@ -139,7 +140,7 @@ mod tests {
         let asked = Stop::new(None);
         asked.ask();
         assert!(counted(&asked) < 1_000_000);
-        let late = Stop::new(Some(Instant::now()));
+        let late = Stop::new(Some(ThreadTime::now()));
         assert!(counted(&late) < 1_000_000 && late.is_asked());
         assert_eq!((0..100_000).take_while(|_| !now()).count(), 100_000, "nothing is left of it");
     }
@@ -148,7 +149,7 @@ mod tests {
     fn a_deadline_within_a_computation_does_not_end_it() {
         let outer = Stop::of_the_whole();
         let done = whole(&outer, || {
-            let late = outer.at(Some(Instant::now()));
+            let late = outer.at(Some(ThreadTime::now()));
             assert!(
                 whole(&late, || loop {
                     point();
@@ -167,12 +168,12 @@ mod tests {
         let endless = || loop {
             point();
         };
-        let late = Stop::of_the_whole().at(Some(Instant::now()));
+        let late = Stop::of_the_whole().at(Some(ThreadTime::now()));
         assert!(whole(&late, endless).is_none());
         assert!(whole(&late, || ()).is_none(), "what others returned early is not used");
         assert_eq!(whole(&Stop::of_the_whole(), || (0..1_000).inspect(|_| point()).count()), Some(1_000));
         // Others are not left.
-        within(&Stop::new(Some(Instant::now())), || (0..1_000).for_each(|_| point()));
+        within(&Stop::new(Some(ThreadTime::now())), || (0..1_000).for_each(|_| point()));
         assert!(std::panic::catch_unwind(|| whole(&Stop::of_the_whole(), || resume_unwind(Box::new(())))).is_err());
     }
 }
