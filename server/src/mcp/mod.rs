@@ -12,6 +12,7 @@ mod answer;
 mod arguments;
 mod calls;
 mod consent;
+mod elicitation;
 mod framing;
 mod http_listener;
 mod input;

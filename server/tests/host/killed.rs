@@ -225,3 +225,42 @@ fn checks_that_cannot_be_made_are_said_and_made_when_they_can() {
         fixture.status().is_some_and(|status| !status["notes"].to_string().contains("Documents are not checked now"))
     });
 }
+
+#[test]
+fn a_question_of_a_killed_host_is_taken_back_and_its_answer_never_answers_the_next_host() {
+    let fixture = Fixture::new();
+    let mut agent = Process::start(fixture.command(&["mcp"]));
+    agent.request("initialize", agent_params(json!({"elicitation": {}})));
+    agent.send(&json!({"method": "notifications/initialized"}));
+    let reads = agent.ask_eval("(read-line)");
+    let old = agent.told("elicitation/create");
+    let host = fixture.host_pid();
+    kill(host);
+    wait_until_gone(host);
+    let back = agent.told("notifications/cancelled");
+    assert_eq!(back["params"]["requestId"], old["id"], "{back}");
+    assert_eq!(agent.answer(reads)["result"]["isError"], true);
+
+    let line = |id: &Value, text: &str| json!({"id": id, "result": {"action": "accept", "content": {"text": text}}});
+    let reads = agent.ask_eval("(read-line)");
+    let new = agent.told("elicitation/create");
+    assert_ne!(new["id"], old["id"]);
+    agent.send(&line(&old["id"], "for the host that is gone"));
+    agent.send(&line(&new["id"], "for this one"));
+    let answer = agent.answer(reads);
+    assert_eq!(answer["result"]["structuredContent"]["values"], json!(["\"for this one\"", "NIL"]), "{answer}");
+}
+
+#[test]
+fn a_question_of_an_evaluation_that_was_cancelled_is_taken_back() {
+    let fixture = Fixture::new();
+    let mut agent = Process::start(fixture.command(&["mcp"]));
+    agent.request("initialize", agent_params(json!({"elicitation": {}})));
+    agent.send(&json!({"method": "notifications/initialized"}));
+    let reads = agent.ask_eval("(read-line)");
+    let asked = agent.told("elicitation/create");
+    agent.send(&json!({"method": "notifications/cancelled", "params": {"requestId": reads}}));
+    let back = agent.told("notifications/cancelled");
+    assert_eq!(back["params"]["requestId"], asked["id"], "{back}");
+    assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
+}
