@@ -1,5 +1,5 @@
-// Tables, differences, descriptions and definitions of inspected values as text. Imports no `vscode`, so that it is tested
-// without.
+// Tables, differences, descriptions and definitions of inspected values as text. Imports no
+// `vscode`, so that it is tested without.
 import { columns, label, oneLine, visible } from './format.js'
 import type { Comparison, Described, ValueDefinition, ValueDefinitions, ValueTable } from './lsp_ext.js'
 

@@ -26,8 +26,8 @@ fn program(process: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
-/// Returns the start of a process, in ticks since the system's. `None`: there is no such process, or
-/// the system does not tell.
+/// Returns the start of a process, in ticks since the system's. `None`: there is no such process,
+/// or the system does not tell.
 pub(super) fn started(process: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
     // proc_pid_stat(5): the name, in parentheses, may contain anything; the start is field 22.

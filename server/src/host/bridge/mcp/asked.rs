@@ -1,8 +1,8 @@
 //! The host's own requests to the client (`elicitation/create`), which the client has not answered.
 //!
-//! Each host counts its ids from zero, and the client outlives hosts. So a request gets an id of the
-//! bridge, which no other connection uses, and an answer is passed on only to the connection that
-//! asked. A form left open from a killed host never answers a question of the next one.
+//! Each host counts its ids from zero, and the client outlives hosts. So a request gets an id of
+//! the bridge, which no other connection uses, and an answer is passed on only to the connection
+//! that asked. A form left open from a killed host never answers a question of the next one.
 
 use std::collections::HashMap;
 
