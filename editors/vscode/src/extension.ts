@@ -301,6 +301,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('inspectSet', (row?: Inspecting) => inspector.set(row).catch(complain))
   command('inspectEval', (row?: Inspecting) => inspector.evaluate(row).catch(complain))
   command('inspectTable', (row?: Inspecting) => inspector.table(row).catch(complain))
+  command('inspectDefinition', (row?: Inspecting) => inspector.definition(row).catch(complain))
+  command('inspectDescribe', (row?: Inspecting) => inspector.describe(row).catch(complain))
   command('inspectCompare', (row?: Inspecting) => inspector.compare(row).catch(complain))
   command('inspectCopy', (row?: Inspecting) => inspector.copy(row).catch(complain))
   command('failures', (failure?: unknown) => failures(server, failure).catch(complain))

@@ -1,7 +1,7 @@
-// Tables and differences of inspected values as text. Imports no `vscode`, so that it is tested
-// without.
-import { columns, oneLine, visible } from './format.js'
-import type { Comparison, ValueTable } from './lsp_ext.js'
+// Tables, differences, descriptions and definitions of inspected values as text. Imports no
+// `vscode`, so that it is tested without.
+import { columns, label, oneLine, visible } from './format.js'
+import type { Comparison, Described, ValueDefinition, ValueDefinitions, ValueTable } from './lsp_ext.js'
 
 /** The widest cell of a table, in columns. */
 const CELL = 40
@@ -32,4 +32,18 @@ export function comparisonText(one: string, other: string, { differences, partia
     ...(lines.length === 0 ? ['They have the same parts.'] : lines),
     ...(partial ? ['', 'The values are too large to be compared whole: there may be more.'] : []),
   ].join('\n')
+}
+
+/** What `describe` printed, as a document. */
+export function descriptionText({ text, error }: Described): string {
+  const printed = text.split('\n').map((line) => visible(line)).join('\n').trimEnd()
+  return error === null ? printed : `${printed}\n; It did not end: ${visible(error)}`.trimStart()
+}
+
+/** The definitions of a value, to choose one of. */
+export function definitionItems({ definitions }: ValueDefinitions): { label: string; description: string; definition: ValueDefinition }[] {
+  return definitions.map((definition) => {
+    const file = decodeURIComponent(definition.uri.slice(definition.uri.lastIndexOf('/') + 1))
+    return { label: label(`${definition.kind} ${definition.name}`), description: label(`${file}:${definition.range.start.line + 1}`), definition }
+  })
 }

@@ -4,8 +4,8 @@ import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import type { Documents } from './documents.js'
 import { label } from './format.js'
-import { comparisonText, tableText } from './inspected.js'
-import type { Comparison, EvalResult, Inspected, InspectedValue, ValueTable } from './lsp_ext.js'
+import { comparisonText, definitionItems, descriptionText, tableText } from './inspected.js'
+import type { Comparison, Described, EvalResult, Inspected, InspectedValue, ValueDefinitions, ValueTable } from './lsp_ext.js'
 import { complain, isLisp, type Server } from './server.js'
 import { Tree } from './trees.js'
 
@@ -147,6 +147,24 @@ export class Inspector extends Tree<Inspecting> {
     const node = this.meant(given)
     const table = await this.server.run<ValueTable>('inspectTable', { reference: node.value.reference, count: ROWS })
     await this.documents.open('inspector/table.txt', `${tableText(node.name, table)}\n`, { language: 'plaintext' })
+  }
+
+  /** Go to where the value is defined: an instance, to its class. */
+  async definition(given?: Inspecting): Promise<void> {
+    const node = this.meant(given)
+    const items = definitionItems(await this.server.run<ValueDefinitions>('inspectDefinition', { reference: node.value.reference }))
+    if (items.length === 0) throw new Error(`${label(node.name)} is from no file that can be read.`)
+    const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick(items, { title: `Definitions of ${label(node.name)}` })
+    if (chosen === undefined) return
+    const { uri, range } = chosen.definition
+    const at = new vscode.Position(range.start.line, range.start.character)
+    await vscode.window.showTextDocument(vscode.Uri.parse(uri), { selection: new vscode.Range(at, at) })
+  }
+
+  async describe(given?: Inspecting): Promise<void> {
+    const node = this.meant(given)
+    const described = await this.server.run<Described>('inspectDescribe', { reference: node.value.reference })
+    await this.documents.open('inspector/description.txt', `${descriptionText(described)}\n`, { language: 'plaintext' })
   }
 
   /** The first value is marked, the second is compared with it. */

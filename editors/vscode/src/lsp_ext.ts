@@ -133,7 +133,7 @@ export interface Structure {
  */
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
-  'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'disassemble', 'describe', 'hyperspec', 'apropos', 'callTemplate', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
+  'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'inspectDefinition', 'inspectDescribe', 'disassemble', 'describe', 'hyperspec', 'apropos', 'callTemplate', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'recompileCallers', 'moveDestinations', 'moveDefinition', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
@@ -246,6 +246,22 @@ export interface Inspected {
   note: string | null
   total: number
   parts: { label: string; key?: InspectedValue | null; value: InspectedValue; missing: boolean }[]
+}
+/** A definition of a value, of `consort.inspectDefinition`. */
+export interface ValueDefinition {
+  kind: string
+  name: string
+  uri: string
+  range: { start: { line: number; character: number }; end: { line: number; character: number } }
+}
+/** The answer of `consort.inspectDefinition`. */
+export interface ValueDefinitions {
+  definitions: ValueDefinition[]
+}
+/** The answer of `consort.inspectDescribe`. */
+export interface Described {
+  text: string
+  error: string | null
 }
 /** The answer of `consort.inspectTable`. */
 export interface ValueTable {

@@ -12,12 +12,13 @@
       (format nil "~A: ~:[~;~:*~A => ~]~A" label (and key (shown key)) (shown value)))))
 
 (defun print-parts (object &optional (input *standard-input*) (output *standard-output*))
-  "Prints OBJECT, its kind, and its first parts to OUTPUT."
+  "Prints OBJECT, its kind, where it is defined, and its first parts to OUTPUT."
   (declare (ignore input))
   (multiple-value-bind (kind total parts note) (parts-of object 0 +printed-parts+)
     (with-standard-io-syntax
       (format output "~&~A~%  ~A~@[, ~A~]~@[, ~D part~:P~]~%" (present object (user-package) :case :upcase)
               kind note (and (plusp total) total))
+      (format output "~@[  defined: ~A~%~]" (defined-text object))
       (format output "~{  ~A~%~}" (mapcar #'part-line parts))
       (when (> total (length parts))
         (format output "  ... ~D more: inspect a part of it, such as (subseq list 100)~%" (- total (length parts)))))))

@@ -6,6 +6,7 @@
 //!         lock        held (flock) by the host while it lives
 //!         host.sock   0600
 //!         host.json   [`HostFile`]
+//!         breakpoints.json   0600, those of agents, for the next host if this one is killed
 //!         documents   held (flock, shared) by editors' bridges
 //!         work/       the image's: sockets and scratch directories of checks
 //! ```
@@ -149,6 +150,11 @@ impl RuntimeDir {
     /// Returns the path of the file that editors' bridges hold while they may have documents.
     pub(super) fn documents(&self) -> PathBuf {
         self.dir.join("documents")
+    }
+
+    /// Returns the path of the record of agents' breakpoints.
+    pub fn breakpoints(&self) -> PathBuf {
+        self.dir.join("breakpoints.json")
     }
 
     /// Reads the host file of a host that runs or was killed.
@@ -325,7 +331,16 @@ impl RuntimeDir {
         if let Err(error) = self.clear_work() {
             tracing::warn!(%error, "not all of what checks left could be removed");
         }
-        for name in ["host.sock", "host.json", "host.json.new", "documents", "lock", "start"] {
+        for name in [
+            "host.sock",
+            "host.json",
+            "host.json.new",
+            "breakpoints.json",
+            "breakpoints.json.new",
+            "documents",
+            "lock",
+            "start",
+        ] {
             let _ = std::fs::remove_file(self.dir.join(name));
         }
         let _ = std::fs::remove_dir(&self.dir);

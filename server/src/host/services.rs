@@ -22,7 +22,7 @@ use crate::dap;
 use crate::image::{Image, programs};
 use crate::lsp;
 use crate::mcp;
-use crate::mcp::HttpServer;
+use crate::mcp::{BridgeKey, HttpServer, KeptStops};
 use crate::session::{OpenFolders, Session};
 
 /// The time limit for the image's end. The image is asked to end, and killed if it does not,
@@ -34,6 +34,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(10);
 pub struct SharedImage {
     session: Session,
     image: Image,
+    breakpoints: Arc<KeptStops>,
     http: CancellationToken,
 }
 
@@ -47,7 +48,9 @@ impl SharedImage {
         if let Some(retired) = reopening::retire(runtime) {
             session.wait_for_documents(retired.released());
         }
-        SharedImage { session, image, http: CancellationToken::new() }
+        let lives = |bridge: &BridgeKey| peer_process::started(bridge.process) == Some(bridge.started);
+        let breakpoints = KeptStops::open(runtime.breakpoints(), lives);
+        SharedImage { session, image, breakpoints, http: CancellationToken::new() }
     }
 
     /// Opens the HTTP server beside the socket; it closes with the host. The token is in the
@@ -97,10 +100,15 @@ impl Services for SharedImage {
                 let (read, write) = connection.stream.into_split();
                 Box::pin(dap::serve(session, read, write, dap::ABANDONED))
             }
-            Protocol::Mcp => Box::pin(async move {
-                let session = in_folder(session, connection.hello.folder).await;
-                mcp::serve_socket(session, connection.stream).await;
-            }),
+            Protocol::Mcp => {
+                let record = self.breakpoints.clone();
+                Box::pin(async move {
+                    let session = in_folder(session, connection.hello.folder).await;
+                    let key = |process| Some(BridgeKey { process, started: peer_process::started(process)? });
+                    let bridge = connection.process.and_then(key).map(|key| (record, key));
+                    mcp::serve_bridge(session, connection.stream, bridge).await;
+                })
+            }
             Protocol::Control => Box::pin(control::serve(session, connection, lifetime)),
         }
     }
@@ -115,6 +123,12 @@ impl Services for SharedImage {
         if restored {
             // Running checks have lost their files.
             self.session.files_changed();
+            let record = self.breakpoints.clone();
+            tokio::task::spawn_blocking(move || {
+                if let Err(error) = record.write() {
+                    tracing::warn!(%error, "agents' breakpoints are not on record: they go with this host if it is killed");
+                }
+            });
         }
     }
 
@@ -129,6 +143,9 @@ impl Services for SharedImage {
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             self.http.cancel();
+            let record = self.breakpoints.clone();
+            // Fails when the runtime ends, and all writes with it.
+            let _ = tokio::task::spawn_blocking(move || record.close()).await;
             if crate::steady::timeout(CLOSE_WAIT, self.image.shutdown()).await.is_err() {
                 tracing::error!(
                     "the image did not end within {} s; it ends with its link to this process",

@@ -83,4 +83,5 @@ pub mod type_hierarchy;
 pub mod types;
 pub mod undefine;
 pub mod undefined_variables;
+pub mod value_definition;
 pub mod workspace_symbols;

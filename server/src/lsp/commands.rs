@@ -11,6 +11,7 @@ mod eval;
 mod forms;
 mod image;
 mod inspect;
+mod inspect_definition;
 mod load_system;
 mod macroexpand;
 mod move_definition;
@@ -109,6 +110,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<inspect::Compare>(),
         entry::<inspect::Evaluate>(),
         entry::<inspect::Set>(),
+        entry::<inspect_definition::Definition>(),
+        entry::<inspect_definition::Describe>(),
         entry::<names::Disassemble>(),
         entry::<names::Describe>(),
         entry::<names::Hyperspec>(),
@@ -132,7 +135,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
 });
 
 /// The commands that run code, which an interrupt ends also before their work is a job.
-static RUN_CODE: [&str; 22] = [
+static RUN_CODE: [&str; 23] = [
     eval::Eval::NAME,
     load_system::LoadSystem::NAME,
     forms::EvalForm::NAME,
@@ -155,6 +158,7 @@ static RUN_CODE: [&str; 22] = [
     undefine::Undefine::NAME,
     inspect::Evaluate::NAME,
     inspect::Set::NAME,
+    inspect_definition::Describe::NAME,
 ];
 
 fn entry<T: Command + 'static>() -> Entry {

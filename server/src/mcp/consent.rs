@@ -11,6 +11,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, ServiceError};
 use serde_json::{Value, json};
 
+use super::elicitation::elicit;
 use super::input::shows_forms;
 use crate::session::approval::{Answer, ApprovalRequest, Class, Grant, Question, Subject, Verdict};
 use crate::session::{ClientId, Session};
@@ -114,7 +115,7 @@ impl Asker {
         match &self.way {
             AskingMethod::None => Ok(session.settle(question, Answer::Cannot).await),
             AskingMethod::Elicitation(peer) => {
-                let asked = peer.create_elicitation_with_timeout(form(&question), Some(question.deadline));
+                let asked = elicit(peer, form(&question), Some(question.deadline));
                 let answer = match asked.await {
                     Ok(result) => meaning(&result),
                     Err(ServiceError::Timeout { .. }) => Answer::Late,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, InitializeRequestParams,
-    RequestId,
+    RequestId, ServerNotification,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -342,6 +342,13 @@ fn id_value(id: Option<Id>) -> Value {
     }
 }
 
+/// Returns true for a notification that a later one makes good. One that takes a question back is
+/// none.
+fn may_be_lost(item: &TxJsonRpcMessage<RoleServer>) -> bool {
+    let TxJsonRpcMessage::<RoleServer>::Notification(notification) = item else { return false };
+    !matches!(notification.notification, ServerNotification::CancelledNotification(_))
+}
+
 /// Writes queued messages until the queue closes or the client stops reading.
 async fn write_all<W>(
     mut write: W,
@@ -376,13 +383,12 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleServer> for Ndjson<R> 
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let is_notification = matches!(item, TxJsonRpcMessage::<RoleServer>::Notification(_));
-        let result = if is_notification && self.shared.unread.load(Ordering::Relaxed) > self.limits.unread_notifications
-        {
-            Ok(())
-        } else {
-            self.write(&item)
-        };
+        let result =
+            if may_be_lost(&item) && self.shared.unread.load(Ordering::Relaxed) > self.limits.unread_notifications {
+                Ok(())
+            } else {
+                self.write(&item)
+            };
         match &item {
             TxJsonRpcMessage::<RoleServer>::Response(response) => self.answered(&response.id),
             TxJsonRpcMessage::<RoleServer>::Error(error) => {

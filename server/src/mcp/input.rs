@@ -13,6 +13,7 @@ use rmcp::service::{Peer, ServiceError};
 use serde_json::json;
 use tokio::task::AbortHandle;
 
+use super::elicitation::elicit;
 use crate::model::input::{InputAnswer, InputWanted};
 use crate::session::{ClientId, Session};
 use crate::shown;
@@ -59,7 +60,7 @@ impl Lines {
         let mut open = self.open();
         let task = tokio::spawn(async move {
             // Like a person's own code, it waits for as long as it takes: its deadline is held.
-            let answer = match peer.create_elicitation_with_timeout(form, None).await {
+            let answer = match elicit(&peer, form, None).await {
                 Ok(result) => meaning(&result),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                     InputAnswer::End("the agent's client has left".into())
@@ -74,8 +75,8 @@ impl Lines {
         open.insert(question, task.abort_handle());
     }
 
-    /// Ends a question, or all of them. The client is not told; an answer that comes later counts
-    /// for nothing.
+    /// Ends a question, or all of them. The client is told; an answer that comes later counts for
+    /// nothing.
     pub(crate) fn over(&self, question: Option<u64>) {
         let mut open = self.open();
         let over: Vec<AbortHandle> = match question {

@@ -12,10 +12,12 @@ mod answer;
 mod arguments;
 mod calls;
 mod consent;
+mod elicitation;
 mod framing;
 mod http_listener;
 mod input;
 mod kept;
+mod kept_stops;
 mod lines;
 mod own_stops;
 mod progress;
@@ -25,6 +27,7 @@ mod server;
 mod tools;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use rmcp::ServerHandler as _;
 use rmcp::model::{ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion};
@@ -36,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 use crate::session::Session;
 
 pub use http::{HttpError, HttpServer, serve_http};
+pub use kept_stops::{BridgeKey, KeptStops};
 
 /// Serves one client until it disconnects. When `read` ends, calls in progress may finish (a
 /// script may pipe its requests in and read on). Prefer [`serve_socket`], which also detects that
@@ -45,17 +49,22 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    serve_until(session, read, write, std::future::pending()).await;
+    serve_until(session, None, read, write, std::future::pending()).await;
 }
 
 /// Serves one client on a socket until it disconnects. Calls in progress are interrupted when the
 /// other end is closed.
 pub async fn serve_socket(session: Session, stream: UnixStream) {
+    serve_bridge(session, stream, None).await;
+}
+
+/// [`serve_socket`] for a bridge, whose agent's breakpoints are on record.
+pub async fn serve_bridge(session: Session, stream: UnixStream, bridge: Option<(Arc<KeptStops>, BridgeKey)>) {
     let watch = stream.into_std().and_then(|std| Ok((std.try_clone()?, std)));
     match watch.and_then(|(copy, std)| Ok((UnixStream::from_std(copy)?, UnixStream::from_std(std)?))) {
         Ok((copy, stream)) => {
             let (read, write) = stream.into_split();
-            serve_until(session, read, write, closed(copy)).await;
+            serve_until(session, bridge, read, write, closed(copy)).await;
         }
         Err(error) => tracing::warn!(%error, "an MCP client could not be served"),
     }
@@ -79,15 +88,20 @@ async fn closed(socket: UnixStream) {
     }
 }
 
-async fn serve_until<R, W>(session: Session, read: R, write: W, hang_up: impl Future<Output = ()> + Send + 'static)
-where
+async fn serve_until<R, W>(
+    session: Session,
+    bridge: Option<(Arc<KeptStops>, BridgeKey)>,
+    read: R,
+    write: W,
+    hang_up: impl Future<Output = ()> + Send + 'static,
+) where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let gone = CancellationToken::new();
     // The end of this function, also by a panic or an abort, ends the calls in progress.
     let _guard = gone.clone().drop_guard();
-    let handler = server::Handler::for_connection(session, gone.clone());
+    let handler = server::Handler::for_connection(session, gone.clone(), bridge);
     let transport = framing::Ndjson::new(read, write, framing::Limits::default(), gone, hang_up);
     let transport = transport.noting(handler.calls());
     match rmcp::serve_server(handler, transport).await {

@@ -3,19 +3,23 @@
 //! answered when it stops again or ends.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::kept_stops::{Keeper, KeptFiles, KeptPoint};
 use super::progress::Reporter;
 use crate::model::evaluation::EvalOutcome;
-use crate::model::image::{ImageError, OutputChunk};
+use crate::model::image::{ImageError, ImageState, OutputChunk};
+use crate::session::approval::Class;
 use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};
 use crate::session::{ClientId, EvalRequest, Frontend, Session};
+use crate::shown::line;
 
 /// The time that a stop waits for its agent before its evaluation is aborted.
 const PARKED: Duration = Duration::from_secs(300);
@@ -36,6 +40,12 @@ struct State {
     files: BTreeMap<PathBuf, Vec<Point>>,
     last: u64,
     waiting: Option<Waiting>,
+    /// The record that outlives the host; agents over HTTP have none.
+    keeper: Option<Keeper>,
+    /// What the record had of an earlier connection, until the agent's first call.
+    kept: KeptFiles,
+    /// Puts what was kept in force once the image runs.
+    restoring: Option<Task>,
 }
 
 impl State {
@@ -108,6 +118,78 @@ impl OwnStops {
         }
     }
 
+    /// Has the breakpoints recorded from now on. `kept`: those of the bridge's earlier connection.
+    pub(crate) fn keep_with(&self, keeper: Keeper, kept: KeptFiles) {
+        let mut state = self.lock();
+        state.keeper = Some(keeper);
+        state.kept = kept;
+    }
+
+    /// Records the breakpoints for the next host.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub(crate) async fn record(&self) -> io::Result<()> {
+        let (keeper, files) = {
+            let state = self.lock();
+            let Some(keeper) = state.keeper.clone() else { return Ok(()) };
+            let point = |point: &Point| Some(KeptPoint { line: point.line?, condition: point.condition.clone() });
+            let of = |points: &Vec<Point>| points.iter().filter_map(point).collect();
+            (keeper, state.files.iter().map(|(file, points)| (file.clone(), of(points))).collect())
+        };
+        keeper.keep(files).await
+    }
+
+    /// Takes the breakpoints over that the record had of an earlier connection, but for those that
+    /// the person's settings deny now. Returns what the agent is told; `None`: there are none.
+    pub(crate) async fn take_over(self: &Arc<Self>, session: &Session, client: ClientId) -> Option<String> {
+        let kept = std::mem::take(&mut self.lock().kept);
+        if kept.is_empty() {
+            return None;
+        }
+        let no_points = session.denies(Class::ModifyRunningCode).await;
+        let no_conditions = session.denies(Class::Eval).await;
+        let denied = |point: &KeptPoint| no_points || (no_conditions && point.condition.is_some());
+        let (mut told, mut refused) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        for (file, points) in kept {
+            let (out, stay): (Vec<KeptPoint>, Vec<KeptPoint>) = points.into_iter().partition(denied);
+            let of = |points: &[KeptPoint]| named(session.workspace(), &file, points);
+            refused.extend(of(&out));
+            told.extend(of(&stay));
+            let point =
+                |point: KeptPoint| Point { line: Some(point.line), condition: point.condition, ..Point::default() };
+            if !stay.is_empty() && !self.lock().files.contains_key(&file) {
+                self.replace(&file, stay.into_iter().map(point).collect());
+                files.push(file);
+            }
+        }
+        if let Err(error) = self.record().await {
+            tracing::warn!(%error, "an agent's breakpoints were taken over, and are not on record");
+        }
+        if !files.is_empty() {
+            let restoring = Task(tokio::spawn(restore(Arc::downgrade(self), session.clone(), client, files)));
+            self.lock().restoring = Some(restoring);
+        }
+        let mut notice = String::new();
+        if !told.is_empty() {
+            notice = format!(
+                "Your breakpoints were kept when the connection to the Consort host ended: {}. In a new image they act once \
+                 the definitions are loaded again.",
+                told.join("; ")
+            );
+        }
+        if !refused.is_empty() {
+            let key = if no_points { Class::ModifyRunningCode } else { Class::Eval }.key();
+            notice += if notice.is_empty() { "" } else { " " };
+            notice += &format!(
+                "Breakpoints of yours were dropped, for approval.{key} is \"deny\" now: {}.",
+                refused.join("; ")
+            );
+        }
+        Some(notice)
+    }
+
     /// Puts the breakpoints in a file in force, in the text that an editor has open, else the
     /// file's.
     ///
@@ -174,7 +256,33 @@ impl OwnStops {
     fn end(&self) -> Vec<PathBuf> {
         let mut state = self.lock();
         state.waiting = None;
+        state.restoring = None;
+        if let Some(keeper) = state.keeper.take() {
+            keeper.forget();
+        }
         std::mem::take(&mut state.files).into_keys().collect()
+    }
+}
+
+/// Names breakpoints in a file; nothing if there are none.
+fn named(workspace: &Path, file: &Path, points: &[KeptPoint]) -> Option<String> {
+    let lines: Vec<String> = points.iter().map(|point| point.line.to_string()).collect();
+    let file = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
+    (!lines.is_empty()).then(|| format!("{}, line {}", line(&file), lines.join(", ")))
+}
+
+/// Puts the breakpoints in files in force once the image runs.
+async fn restore(own: Weak<OwnStops>, session: Session, client: ClientId, files: Vec<PathBuf>) {
+    let mut image = session.watch_image();
+    if image.wait_for(|state| matches!(state, ImageState::Ready { .. })).await.is_err() {
+        // The host leaves.
+        return;
+    }
+    for file in files {
+        let Some(own) = own.upgrade() else { return };
+        if let Err(error) = own.put_in_force(&session, client, &file).await {
+            tracing::info!(%error, "an agent's breakpoints were not set again");
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use super::calls::{Arrived, Calls};
 use super::consent::Asker;
 use super::input::Lines;
 use super::kept::Kept;
+use super::kept_stops::{BridgeKey, KeptStops};
 use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
 use super::tools::{self, Call};
@@ -86,6 +87,8 @@ struct Notices {
     told_until: Option<Instant>,
     /// The last of other users' definitions that the client knows of.
     others: u64,
+    /// Breakpoints that were kept. An answer about the loss of the image does not repeat it.
+    taken_over: Option<String>,
 }
 
 /// The maximum number of notices kept for a client that sends no calls.
@@ -154,7 +157,7 @@ impl Notices {
             self.told_until = Some(Instant::now() + REPEATS);
             self.kept.clear();
         }
-        self.kept.drain(..).collect()
+        self.taken_over.take().into_iter().chain(self.kept.drain(..)).collect()
     }
 }
 
@@ -198,8 +201,17 @@ impl Drop for Handler {
 
 impl Handler {
     /// Creates the handler of a socket connection; `consort status` lists it from now on.
-    pub(crate) fn for_connection(session: Session, gone: CancellationToken) -> Handler {
-        let client = OnceLock::from(Arc::new(Client::attach(&session, "MCP client")));
+    pub(crate) fn for_connection(
+        session: Session,
+        gone: CancellationToken,
+        bridge: Option<(Arc<KeptStops>, BridgeKey)>,
+    ) -> Handler {
+        let client = Client::attach(&session, "MCP client");
+        if let Some((record, bridge)) = bridge {
+            let (keeper, kept) = record.connect(bridge);
+            client.own.keep_with(keeper, kept);
+        }
+        let client = OnceLock::from(Arc::new(client));
         Handler { session, client, stateless: None, gone, subscriptions: Mutex::default() }
     }
 
@@ -413,6 +425,9 @@ impl ServerHandler for Handler {
         {
             // Without a handshake each request names its client.
             self.session.rename(client.id, full_name(&info));
+        }
+        if let Some(notice) = client.own.take_over(&self.session, client.id).await {
+            lock(&client.notices).taken_over = Some(notice);
         }
         let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
         // Without a session, HTTP has no connection: clients of the same name cannot be

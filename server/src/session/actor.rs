@@ -282,6 +282,10 @@ impl Actor {
                 // The caller may have gone.
                 let _ = reply.send(self.would_ask(client, class, tool));
             }
+            Event::Denies { class, reply } => {
+                // The caller may have gone.
+                let _ = reply.send(self.denies(class));
+            }
             Event::Settle { request, answer, reply } => {
                 self.approvals.settle(&mut self.jobs, request, answer, reply);
             }

@@ -50,6 +50,13 @@ impl Session {
         async { answer.await.unwrap_or(false) }
     }
 
+    /// Returns true if the rules deny a class, whoever asks.
+    pub fn denies(&self, class: Class) -> impl Future<Output = bool> + Send + use<> {
+        let answer = self.ask(|reply| Event::Denies { class, reply });
+        // A session that ends allows nothing.
+        async { answer.await.unwrap_or(true) }
+    }
+
     /// Handles the answer to a question from the person behind an agent's client.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
         let settled = question.take().map(|request| self.ask(|reply| Event::Settle { request, answer, reply }));

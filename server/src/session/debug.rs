@@ -16,7 +16,7 @@ pub use crate::image::api::debug::{
     DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, Inspect, InspectSet, Local, Part, Place,
     Restart, Stop, Value,
 };
-pub use crate::image::api::inspector::{InspectCompare, InspectEval, InspectTable};
+pub use crate::image::api::inspector::{InspectCompare, InspectDescribe, InspectEval, InspectTable};
 pub use crate::image::{BreakpointsChanged, StopEvent};
 use crate::model::image::{ImageError, ImageState};
 

@@ -227,6 +227,10 @@ pub(super) enum Event {
         tool: &'static str,
         reply: oneshot::Sender<bool>,
     },
+    Denies {
+        class: Class,
+        reply: oneshot::Sender<bool>,
+    },
     Settle {
         request: Box<ApprovalRequest>,
         answer: Answer,

@@ -225,3 +225,110 @@ fn checks_that_cannot_be_made_are_said_and_made_when_they_can() {
         fixture.status().is_some_and(|status| !status["notes"].to_string().contains("Documents are not checked now"))
     });
 }
+
+#[test]
+fn a_question_of_a_killed_host_is_taken_back_and_its_answer_never_answers_the_next_host() {
+    let fixture = Fixture::new();
+    let mut agent = Process::start(fixture.command(&["mcp"]));
+    agent.request("initialize", agent_params(json!({"elicitation": {}})));
+    agent.send(&json!({"method": "notifications/initialized"}));
+    let reads = agent.ask_eval("(read-line)");
+    let old = agent.told("elicitation/create");
+    let host = fixture.host_pid();
+    kill(host);
+    wait_until_gone(host);
+    let back = agent.told("notifications/cancelled");
+    assert_eq!(back["params"]["requestId"], old["id"], "{back}");
+    assert_eq!(agent.answer(reads)["result"]["isError"], true);
+
+    let line = |id: &Value, text: &str| json!({"id": id, "result": {"action": "accept", "content": {"text": text}}});
+    let reads = agent.ask_eval("(read-line)");
+    let new = agent.told("elicitation/create");
+    assert_ne!(new["id"], old["id"]);
+    agent.send(&line(&old["id"], "for the host that is gone"));
+    agent.send(&line(&new["id"], "for this one"));
+    let answer = agent.answer(reads);
+    assert_eq!(answer["result"]["structuredContent"]["values"], json!(["\"for this one\"", "NIL"]), "{answer}");
+}
+
+#[test]
+fn a_question_of_an_evaluation_that_was_cancelled_is_taken_back() {
+    let fixture = Fixture::new();
+    let mut agent = Process::start(fixture.command(&["mcp"]));
+    agent.request("initialize", agent_params(json!({"elicitation": {}})));
+    agent.send(&json!({"method": "notifications/initialized"}));
+    let reads = agent.ask_eval("(read-line)");
+    let asked = agent.told("elicitation/create");
+    agent.send(&json!({"method": "notifications/cancelled", "params": {"requestId": reads}}));
+    let back = agent.told("notifications/cancelled");
+    assert_eq!(back["params"]["requestId"], asked["id"], "{back}");
+    assert_eq!(agent.eval("(+ 40 2)"), "=> 42");
+}
+
+/// Sets the person's rule for breakpoints, for hosts that start from now on.
+fn rule(fixture: &Fixture, rule: &str) {
+    let settings = format!("[approval]\nmodify-running-code = \"{rule}\"\n");
+    fixture.file("home/consort/config.toml", &settings);
+}
+
+/// An agent that may set breakpoints without a question, and has one in `shop.lisp`, line 2.
+fn agent_with_a_breakpoint(fixture: &Fixture) -> Process {
+    rule(fixture, "allow");
+    fixture.file("shop.lisp", "(defun price (net)\n  (+ net 1))\n");
+    let mut command = fixture.command(&["mcp"]);
+    command.env("XDG_CONFIG_HOME", fixture.workspace().join("home"));
+    let mut agent = Process::start(command);
+    agent.request("initialize", agent_params(json!({})));
+    agent.send(&json!({"method": "notifications/initialized"}));
+    assert!(agent.eval("(load \"shop.lisp\")").starts_with("=> T"));
+    let set = json!({"name": "set-breakpoints", "arguments": {"file": "shop.lisp", "lines": [2]}});
+    let set = agent.request("tools/call", set);
+    assert_eq!(set["result"]["content"][0]["text"], "shop.lisp:2: set", "{set}");
+    agent
+}
+
+/// The answer of the next host; the bridge may notice the end of the old one only at a first call.
+fn eval_in_the_next(agent: &mut Process, code: &str) -> String {
+    let answer = agent.eval(code);
+    if answer.starts_with("The Consort host ended") { agent.eval(code) } else { answer }
+}
+
+#[test]
+fn breakpoints_of_an_agent_outlive_a_killed_host() {
+    let fixture = Fixture::new();
+    let mut agent = agent_with_a_breakpoint(&fixture);
+    let record = fixture.place().breakpoints();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&record).expect("a record").permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    // The record is there again when the directory was removed and made again.
+    let base = fixture.place().path().parent().map(Path::to_owned).expect("a parent");
+    std::fs::remove_dir_all(base).expect("removed");
+    crate::support::wait_until("the record is written again", || record.exists());
+
+    let host = fixture.host_pid();
+    kill(host);
+    wait_until_gone(host);
+    let loaded = eval_in_the_next(&mut agent, "(load \"shop.lisp\")");
+    let kept = "Your breakpoints were kept when the connection to the Consort host ended: shop.lisp, line 2.";
+    assert!(loaded.contains(kept), "{loaded}");
+    let stopped = agent.eval("(cl-user::price 1)");
+    assert!(stopped.starts_with("[STOPPED] Stop ") && !stopped.contains("were kept"), "{stopped}");
+    let (code, said) = agent.finish();
+    assert_eq!(code, Some(0), "{said}");
+    crate::support::wait_until("the record of the agent that left is gone", || !record.exists());
+}
+
+#[test]
+fn breakpoints_that_the_settings_deny_by_now_are_dropped() {
+    let fixture = Fixture::new();
+    let mut agent = agent_with_a_breakpoint(&fixture);
+    let host = fixture.host_pid();
+    kill(host);
+    wait_until_gone(host);
+    rule(&fixture, "deny");
+    let loaded = eval_in_the_next(&mut agent, "(load \"shop.lisp\")");
+    let dropped =
+        "Breakpoints of yours were dropped, for approval.modify-running-code is \"deny\" now: shop.lisp, line 2.";
+    assert!(loaded.contains(dropped) && !loaded.contains("were kept"), "{loaded}");
+    assert_eq!(agent.eval("(cl-user::price 1)"), "=> 2");
+}

@@ -17,6 +17,8 @@ local workspace, file = T.workspace({
   '(list :long (loop for i below 250 collect i))',
   '',
   '(outer 3)',
+  '(defclass good () ((name :initform "a")))',
+  '(defmethod describe-object ((good good) stream) (format stream "a good thing~%"))',
 })
 
 local said, last = T.notifications()
@@ -70,7 +72,7 @@ end
 vim.lsp.enable('consort')
 vim.cmd.edit(file)
 T.wait('the client', function() return require('consort.client').of() end)
-for _, row in ipairs({ 1, 2, 4, 5, 6, 7, 9 }) do
+for _, row in ipairs({ 1, 2, 4, 5, 6, 7, 9, 12, 13 }) do
   to(row)
   vim.cmd('Consort eval top')
   T.wait('the value of line ' .. row, function() return value_in(row) end, function() return said end)
@@ -124,6 +126,26 @@ T.it('two values are compared', function()
   top()
   press('m')
   floats('1 › 1', '  - "b"', '  + "c"')
+end)
+
+T.it('a value is described, and its definition gone to', function()
+  to(4)
+  vim.cmd("Consort inspect (list (make-instance 'good) #'inner 'price)")
+  shows('0  #<GOOD>')
+  vim.fn.search('^0 ')
+  press('v')
+  floats('a good thing')
+  press('d')
+  T.wait('the class', function() return vim.api.nvim_get_current_buf() == vim.fn.bufnr(file) and vim.fn.line('.') == 12 end, function() return { vim.fn.line('.'), said } end)
+  vim.api.nvim_set_current_win(select(2, lines_of('consort-inspector')))
+  vim.fn.search('^1 ')
+  press('d')
+  T.wait('the function', function() return vim.api.nvim_get_current_buf() == vim.fn.bufnr(file) and vim.fn.line('.') == 6 end, function() return { vim.fn.line('.'), said } end)
+  -- A list is from no file.
+  vim.api.nvim_set_current_win(select(2, lines_of('consort-inspector')))
+  top()
+  press('d')
+  T.wait('that there is none', function() return (last() or ''):find('from no file', 1, true) end, function() return said end)
 end)
 
 T.it('what fails is said', function()

@@ -147,6 +147,41 @@ function Values:compare(one, other)
   end, { buf = self.buf })
 end
 
+--- Go to where a value is defined, in a window beside the inspector's; asks which one is meant.
+---@param at consort.Inspected
+function Values:definition(at)
+  local client = client_of.need()
+  if not client then return end
+  client_of.execute('inspectDefinition', { reference = at.reference.reference }, function(answer)
+    local found = answer.definitions
+    if #found == 0 then return client_of.say(('%s is from no file that can be read'):format(shown.line(at.name))) end
+    local function go(one)
+      if not one then return end
+      local beside = vim.fn.bufwinid(self.buf)
+      if beside ~= -1 then
+        vim.api.nvim_set_current_win(beside)
+      else
+        vim.cmd('aboveleft split')
+      end
+      vim.lsp.util.show_document({ uri = one.uri, range = one.range }, client.offset_encoding, { focus = true })
+    end
+    if #found == 1 then return go(found[1]) end
+    local function named(one) return shown.line(('%s %s'):format(one.kind, one.name)) end
+    vim.ui.select(found, { prompt = 'Definition', format_item = named }, go)
+  end, { buf = self.buf })
+end
+
+--- Show what DESCRIBE prints of a value.
+---@param at consort.Inspected
+function Values:describe(at)
+  client_of.execute('inspectDescribe', { reference = at.reference.reference }, function(answer)
+    if type(answer.error) == 'string' and answer.text == '' then return client_of.fail(answer.error) end
+    local lines = shown.lines(answer.text)
+    if type(answer.error) == 'string' then table.insert(lines, shown.line('; It did not end: ' .. answer.error)) end
+    float.open(lines, { title = 'Description', hint = 'q closes' })
+  end, { buf = self.buf })
+end
+
 --- Show a value of the image in the inspector's buffer.
 ---@param buf integer whose language client is asked
 function M.show(buf, name, text, reference)

@@ -7,7 +7,7 @@ local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
 local HINT = '<CR> goes into the part · u goes back · s sets the part · g reads anew · q closes'
 -- What only values of the image itself have, and not those of a stop.
-local MORE = ' · e evaluates · t table · m compares'
+local MORE = ' · e evaluates · t table · m compares · d definition · v describes'
 
 ---@class consort.Inspected
 ---@field name string
@@ -160,6 +160,11 @@ function M.open(adapter, name, value, reference)
       end)
     end)
     map('m', 'mark the value, and compare with the marked one', function() if_it_can('compare', compare) end)
+    for key, one in pairs({ d = { 'definition', 'go to the definition' }, v = { 'describe', 'describe the value' } }) do
+      map(key, one[2], function()
+        if_it_can(one[1], function() inspector.adapter[one[1]](inspector.adapter, meant()) end)
+      end)
+    end
     map('g', 'read anew', function() read(function(parts) inspector.parts = parts end) end)
     map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
   end

@@ -4,6 +4,7 @@
 //! ends, every unanswered request is answered with an error. The client's next message starts
 //! another host, which gets the client's `initialize` again.
 
+mod asked;
 mod roots;
 
 use std::collections::HashSet;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use self::asked::Asked;
 use super::lines::{self, Line, Lines};
 use super::pending::{Peek, Pending};
 use crate::fault::{self, Call};
@@ -50,6 +52,8 @@ struct Link {
     number: u64,
     connected: bool,
     pending: Pending,
+    /// The host's requests to the client.
+    asked: Asked,
     /// Requests that the bridge answered for the host: the host's own answers are dropped.
     answered: HashSet<String>,
     /// The time of the last message in either direction.
@@ -126,6 +130,15 @@ impl Bridge {
             // The answer arrived after the time limit.
             return Ok(());
         }
+        let answer = match peek.answer() {
+            // An answer to a host that is gone starts no other.
+            Some(id) => match self.shared.lock().asked.up(id, line) {
+                Some(answer) => Some(answer),
+                None => return Ok(()),
+            },
+            None => None,
+        };
+        let line = answer.as_deref().unwrap_or(line);
         let connected = self.shared.lock().connected;
         if !connected && let Err(message) = self.connect() {
             return self.refuse(&peek, &message);
@@ -337,7 +350,8 @@ fn copy_down(
         if late {
             continue;
         }
-        if write_line(stdout, &line).is_err() {
+        let changed = shared.lock().asked.down(number, &line);
+        if write_line(stdout, changed.as_deref().unwrap_or(&line)).is_err() {
             // The client does not read any more, so all pending work is useless; closing the
             // connection interrupts it.
             std::process::exit(0);
@@ -348,6 +362,10 @@ fn copy_down(
     }
     let why = if is_host() { CUT.into() } else { lost() };
     let mut link = shared.lock();
+    for withdrawn in link.asked.withdraw(number, "the connection to the Consort host ended") {
+        // Fails when the client has left.
+        let _ = write_line(stdout, &withdrawn);
+    }
     if link.number != number {
         return;
     }

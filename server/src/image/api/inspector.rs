@@ -1,10 +1,12 @@
 //! The inspector beside `inspect` itself: values as tables, two values compared, code evaluated on
-//! a value.
+//! a value, where one is defined, and its description.
 
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
 use super::debug::{Done, Value, operation};
+use super::symbols::Definition;
+use crate::model::evaluation::EvalOutcome;
 
 operation!(
     /// `inspect-table`.
@@ -41,6 +43,34 @@ operation!(
     "inspect-eval",
     Done
 );
+
+operation!(
+    /// `inspect-definition`.
+    InspectDefinition {
+        /// The value's reference.
+        reference: u64,
+    },
+    "inspect-definition",
+    Definitions
+);
+operation!(
+    /// `inspect-describe`: the description is printed to standard output.
+    InspectDescribe {
+        /// The value's reference.
+        reference: u64,
+    },
+    "inspect-describe",
+    EvalOutcome
+);
+
+/// The definitions of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Definitions {
+    /// Those that are from files, the value's own first.
+    pub definitions: Vec<Definition>,
+    /// The image's `*features*`, upper-case.
+    pub features: Vec<String>,
+}
 
 /// A value as a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams, ElicitationSchema,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, ServerHandler};
@@ -14,10 +14,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::mcp::elicitation::elicit;
 use crate::patience::soon;
 
 /// Answers `echo` with a text of the requested length; `forever` ends only when its client
-/// disconnects or cancels.
+/// disconnects or cancels; `ask` answers with what a form was answered.
 struct Server {
     gone: CancellationToken,
     stopped: Arc<Notify>,
@@ -49,6 +50,18 @@ impl ServerHandler for Server {
                 () = self.gone.cancelled() => {}
             }
             self.stopped.notify_one();
+        }
+        if request.name == "ask" {
+            let form = ElicitRequestParams::FormElicitationParams {
+                meta: None,
+                message: "Line?".into(),
+                requested_schema: ElicitationSchema::new(Default::default()),
+            };
+            let answer = tokio::select! {
+                answer = elicit(&context.peer, form, None) => format!("{:?}", answer.unwrap().action),
+                () = context.ct.cancelled() => "cancelled".to_owned(),
+            };
+            return Ok(CallToolResult::success(vec![ContentBlock::text(answer)]).into());
         }
         let length = request.arguments.as_ref().and_then(|arguments| arguments["length"].as_u64()).unwrap_or(1);
         let text = "x".repeat(usize::try_from(length).unwrap());
@@ -275,4 +288,51 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
         assert!(read.next_line().await.unwrap().is_some());
     }
     flood.await.unwrap();
+}
+
+/// Cancels the call with this id.
+fn cancel(id: i64) -> String {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string()
+}
+
+#[tokio::test]
+async fn a_form_of_a_call_that_was_cancelled_is_taken_back_and_a_late_answer_is_dropped() {
+    let mut client = Client::started().await;
+    client.request(1, "tools/call", json!({"name": "ask"})).await;
+    let first = client.answer().await;
+    assert_eq!(first["method"], "elicitation/create", "{first}");
+    client.line(&cancel(1)).await;
+    let told = client.answer().await;
+    assert_eq!((&told["method"], &told["params"]["requestId"]), (&json!("notifications/cancelled"), &first["id"]));
+
+    client.request(2, "tools/call", json!({"name": "ask"})).await;
+    let second = client.answer().await;
+    for (question, action) in [(&first, "accept"), (&second, "decline")] {
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": action}});
+        client.line(&answer.to_string()).await;
+    }
+    let answer = client.answer().await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Decline", "{answer}");
+    // A form that was answered is not taken back.
+    client.is_alive().await;
+}
+
+#[tokio::test]
+async fn a_form_is_taken_back_also_at_a_client_that_reads_late() {
+    let mut client = Client::started_with(Limits { unread_notifications: 0, ..Limits::default() }).await;
+    client.request(1, "tools/call", json!({"name": "ask"})).await;
+    let question = client.answer().await;
+    // More than the pipe holds waits to be read.
+    client.request(2, "tools/call", json!({"name": "echo", "arguments": {"length": 3 * PIPE}})).await;
+    client.line(&cancel(1)).await;
+    client.request(3, "tools/call", json!({"name": "echo"})).await;
+    while client.calls.load(Ordering::Relaxed) < 3 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    let told = [client.answer().await, client.answer().await, client.answer().await];
+    let back = told.iter().find(|message| message["method"] == "notifications/cancelled");
+    assert_eq!(back.map(|back| &back["params"]["requestId"]), Some(&question["id"]));
 }

@@ -86,6 +86,10 @@ impl Tool for SetBreakpoints {
         if lines.is_empty() {
             text = format!("There are no breakpoints of yours in {} now.", line(&file));
         }
+        if let Err(error) = call.own.record().await {
+            let why = line(&error.to_string());
+            let _ = write!(text, "\nNot on record, so they go with the host if it is killed: {why}.");
+        }
         let failed = !set.is_empty() && set.iter().all(|one| !one.verified);
         Reply::new(text.trim_end().into(), Facts::new(json!({"breakpoints": facts})), failed)
     }

@@ -23,6 +23,11 @@ impl Actor {
         self.setting(class).0 == Setting::Ask && !self.approvals.is_granted(client, class, tool)
     }
 
+    /// Returns true if the rules deny a class, whoever asks.
+    pub(super) fn denies(&self, class: Class) -> bool {
+        self.setting(class).0 == Setting::Deny
+    }
+
     pub(super) fn permit(
         &mut self,
         mut request: Box<ApprovalRequest>,

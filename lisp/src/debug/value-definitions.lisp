@@ -1,0 +1,121 @@
+;;;; Where a value is defined: a function, method, package or class itself, a symbol by its
+;;;; definitions, an instance by its class. Runs no code of the user's.
+
+(in-package :consort)
+
+(defconstant +value-methods+ 50 "Methods of a generic function that are told with it.")
+
+(defun class-definitions (class)
+  "The JSON of the definition of CLASS; empty for one that is from no file, as built-in ones are."
+  (let ((name (class-name class)))
+    (when (and (symbolp name) name (eq (find-class name nil) class) (not (typep class 'built-in-class)))
+      (loop for (kind words) in '((:class "class") (:structure "structure") (:condition "condition"))
+            append (loop for source in (sources-named name kind)
+                         append (definition words (printed-name name (user-package)) source))))))
+
+(defun function-text (function)
+  "The name of FUNCTION; of a local one that of the function it is in."
+  (let* ((name (ignore-errors (nth-value 2 (function-lambda-expression function))))
+         (in (and (consp name) (ignore-errors (member :in name)))))
+    (present (if in (second in) name) (user-package))))
+
+(defun function-definitions (function)
+  "The JSON of the definition of FUNCTION, which may be a closure; of a generic function also its
+  methods."
+  (let* ((generic (typep function 'generic-function))
+         (name (and generic (sb-mop:generic-function-name function)))
+         (shown (if generic (present name (user-package)) (function-text function))))
+    (append (handler-case (definition (if generic "generic function" "function") shown (sb-introspect:find-definition-source function))
+              (error () '()))
+            (and generic
+                 (ignore-errors (eq function (fdefinition name)))
+                 (values (definitions-of-methods name (user-package) +value-methods+))))))
+
+(defun method-definitions (method)
+  "The JSON of the definition of METHOD."
+  (handler-case (definition "method" (method-name-text method (user-package)) (sb-introspect:find-definition-source method)
+                  "specializers" (specializer-texts method (user-package))
+                  "qualifiers" (mapcar (lambda (one) (present one (user-package))) (method-qualifiers method)))
+    (error () '())))
+
+(defun value-definitions (object)
+  "The JSON of the definitions of OBJECT that are from files; empty when there are none."
+  (if (obsolete-p object)
+      (class-definitions (class-of object))
+      (typecase object
+        (symbol (values (definitions-of object (user-package) +value-methods+)))
+        (package (definitions-of-package object))
+        (method (method-definitions object))
+        (function (function-definitions object))
+        (class (class-definitions object))
+        (t (class-definitions (class-of object))))))
+
+;;; For people who read text
+
+(defconstant +source-limit+ 4000000 "Characters of a file in which a line is looked for.")
+
+(defun file-text (file)
+  "The characters of FILE, at most so many."
+  (with-open-file (stream file :external-format '(:utf-8 :replacement #\?))
+    (let* ((text (make-string (min (file-length stream) +source-limit+)))
+           (end (read-sequence text stream)))
+      (subseq text 0 end))))
+
+(defun skip-to-form (stream)
+  "Leaves STREAM before what is neither blank nor a comment."
+  (loop for next = (peek-char t stream nil nil)
+        for start = (file-position stream)
+        while next
+        do (cond ((char= next #\;) (read-line stream nil))
+                 ((and (char= next #\#) (read-char stream) (eql (peek-char nil stream nil) #\|))
+                  (loop with depth = 1
+                        initially (read-char stream)
+                        for one = (read-char stream)
+                        until (zerop depth)
+                        do (cond ((and (char= one #\|) (eql (peek-char nil stream) #\#)) (read-char stream) (decf depth))
+                                 ((and (char= one #\#) (eql (peek-char nil stream) #\|)) (read-char stream) (incf depth)))
+                        until (zerop depth)))
+                 (t (file-position stream start) (return)))))
+
+(defun offset-of-form (text number)
+  "The offset in TEXT of the top-level form NUMBER, from 0. Nothing is interned or evaluated."
+  (with-standard-io-syntax
+    (let ((*read-suppress* t) (*read-eval* nil) (*features* (setting *image-settings* '*features*)))
+      (with-input-from-string (stream text)
+        (loop repeat number do (read stream))
+        (skip-to-form stream)
+        (file-position stream)))))
+
+(defun names-p (text offset name)
+  "Returns true if TEXT has NAME, as DEFINITION gives it, soon after OFFSET."
+  (let* ((end (or (and (plusp (length name)) (position #\Space name :start 1)) (length name)))
+         (bare (string-trim "()" (subseq name (1+ (or (position #\: name :from-end t :end end) -1)) end))))
+    (search bare text :start2 offset :end2 (min (length text) (+ offset 200)) :test #'char-equal)))
+
+(defun line-of (definition file)
+  "The line, from 1, of DEFINITION in FILE; NIL when it is not there any more."
+  (let ((offset (field definition "offset")) (form (field definition "form")))
+    (handler-case
+        (let* ((text (file-text file))
+               (offset (cond ((integerp offset) offset) ((integerp form) (offset-of-form text form)))))
+          (and offset
+               (<= offset (length text))
+               (names-p text offset (field definition "name"))
+               (1+ (count #\Newline text :end offset))))
+      (error () nil))))
+
+(defun first-from-file (object)
+  "The first of OBJECT's definitions whose file is there, or NIL."
+  (find-if (lambda (one) (ignore-errors (probe-file (sb-ext:parse-native-namestring (field one "file")))))
+           (value-definitions object)))
+
+(defun defined-text (object)
+  "Where OBJECT is defined, `class good, /w/shop.lisp:12`; NIL when that is no file that is there, or
+  SBCL itself. The line is left out where the file has another definition there by now."
+  (let* ((defined (if (and (not (obsolete-p object)) (typep object '(or function method class package symbol)))
+                      object
+                      (class-of object)))
+         (found (and (not (part-of-core-p defined)) (first-from-file object))))
+    (when found
+      (format nil "~A ~A, ~A~@[:~D~]" (field found "kind") (field found "name") (field found "file")
+              (line-of found (sb-ext:parse-native-namestring (field found "file")))))))

@@ -1,0 +1,16 @@
+;;;; `inspect-definition`, `inspect-describe`: where a value that was shown is defined, and what
+;;;; DESCRIBE prints of it.
+
+(in-package :consort)
+
+(define-operation "inspect-definition" :query (id params)
+  (let ((reference (referenced params "reference")))
+    (reading-references (list reference)
+                        (lambda (stop)
+                          (declare (ignore stop))
+                          (object "definitions" (coerce (value-definitions (value-of-reference reference)) 'vector)
+                                  "features" (feature-names))))))
+
+(define-operation "inspect-describe" :thread (id params)
+  (let ((object (value-of-reference (referenced params "reference"))))
+    (nth-value 1 (evaluate-alone id (lambda () (describe object) (values))))))

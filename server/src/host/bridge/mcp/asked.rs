@@ -1,0 +1,134 @@
+//! The host's own requests to the client (`elicitation/create`), which the client has not answered.
+//!
+//! Each host counts its ids from zero, and the client outlives hosts. So a request gets an id of
+//! the bridge, which no other connection uses, and an answer is passed on only to the connection
+//! that asked. A form left open from a killed host never answers a question of the next one.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::host::bridge::pending::Peek;
+
+/// The unanswered requests: the id that the client knows, the number of the connection, and the id
+/// that the host knows.
+#[derive(Debug, Default)]
+pub(super) struct Asked(HashMap<String, (u64, Value)>);
+
+impl Asked {
+    /// The line for the client that stands for a line of the host on a connection. `None`: the line
+    /// itself.
+    pub(super) fn down(&mut self, number: u64, line: &[u8]) -> Option<Vec<u8>> {
+        let peek = Peek::of(line)?;
+        if let Some((id, _)) = peek.request() {
+            let known = known(number, id);
+            self.0.insert(known.clone(), (number, id.clone()));
+            return changed(line, |message| message["id"] = known.into());
+        }
+        if peek.method.as_deref() != Some("notifications/cancelled") {
+            return None;
+        }
+        changed(line, |message| {
+            let id = &mut message["params"]["requestId"];
+            let known = known(number, id);
+            if self.0.remove(&known).is_some() {
+                *id = known.into();
+            }
+        })
+    }
+
+    /// The line for the host that stands for the client's answer. `None`: nobody waits for it.
+    pub(super) fn up(&mut self, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
+        let (_, own) = self.0.remove(id.as_str()?)?;
+        changed(line, |message| message["id"] = own)
+    }
+
+    /// Takes the requests of a connection that ended, and returns the notifications that take them
+    /// back at the client.
+    pub(super) fn withdraw(&mut self, number: u64, why: &str) -> Vec<Vec<u8>> {
+        let of_it: Vec<String> = self.0.extract_if(|_, (asked, _)| *asked == number).map(|(known, _)| known).collect();
+        let notification = |id| {
+            let params = json!({"requestId": id, "reason": why});
+            format!("{}\n", json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
+        };
+        of_it.into_iter().map(|id| notification(id).into_bytes()).collect()
+    }
+}
+
+/// The id that the client knows.
+fn known(number: u64, id: &Value) -> String {
+    format!("{number}-{id}")
+}
+
+fn changed(line: &[u8], change: impl FnOnce(&mut Value)) -> Option<Vec<u8>> {
+    let mut message: Value = serde_json::from_slice(line).ok()?;
+    change(&mut message);
+    Some(format!("{message}\n").into_bytes())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn line(message: Value) -> Vec<u8> {
+        format!("{message}\n").into_bytes()
+    }
+
+    fn read(line: &[u8]) -> Value {
+        assert!(line.ends_with(b"\n"));
+        serde_json::from_slice(line).unwrap()
+    }
+
+    fn question() -> Vec<u8> {
+        line(json!({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {"message": "Line?"}}))
+    }
+
+    fn answer(id: &Value) -> Vec<u8> {
+        line(json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept"}}))
+    }
+
+    #[test]
+    fn an_answer_goes_to_the_host_that_asked_and_to_no_other() {
+        let mut asked = Asked::default();
+        let first = read(&asked.down(1, &question()).unwrap());
+        assert_eq!(first["params"]["message"], "Line?");
+        let taken_back = asked.withdraw(1, "it ended");
+        assert_eq!(taken_back.len(), 1);
+        let taken_back = read(&taken_back[0]);
+        assert_eq!(taken_back["method"], "notifications/cancelled");
+        assert_eq!(taken_back["params"], json!({"requestId": first["id"], "reason": "it ended"}));
+
+        let second = read(&asked.down(2, &question()).unwrap());
+        assert_ne!(first["id"], second["id"]);
+        assert_eq!(asked.up(&first["id"], &answer(&first["id"])), None, "the question of the host that is gone");
+        assert_eq!(asked.up(&json!(0), &answer(&json!(0))), None, "an id that the client was never told");
+        let passed = asked.up(&second["id"], &answer(&second["id"])).unwrap();
+        assert_eq!(read(&passed), json!({"jsonrpc": "2.0", "id": 0, "result": {"action": "accept"}}));
+        assert_eq!(asked.up(&second["id"], &answer(&second["id"])), None, "a second answer");
+        assert_eq!(asked.withdraw(2, "it ended"), Vec::<Vec<u8>>::new());
+    }
+
+    #[test]
+    fn a_question_that_the_host_takes_back_is_named_as_the_client_knows_it() {
+        let mut asked = Asked::default();
+        let told = read(&asked.down(1, &question()).unwrap());
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0, "reason": "r"}});
+        let passed = read(&asked.down(1, &line(cancelled)).unwrap());
+        assert_eq!(passed["params"], json!({"requestId": told["id"], "reason": "r"}));
+        assert_eq!(asked.up(&told["id"], &answer(&told["id"])), None);
+    }
+
+    #[test]
+    fn other_lines_stay_as_they_are() {
+        let mut asked = Asked::default();
+        for other in [
+            line(json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
+            line(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}})),
+            b"no JSON\n".to_vec(),
+        ] {
+            assert_eq!(asked.down(1, &other), None);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The record of the breakpoints that agents have set, from which a host has those that a killed
+//! one had. An agent is known by its bridge, which outlives hosts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounded_file;
+use crate::fault::{self, Call};
+
+/// The limit of the file, in bytes.
+const LIMIT: usize = 1 << 20;
+
+/// A bridge: a process, and when it started. Another process that gets the id later has another
+/// start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BridgeKey {
+    /// The process id.
+    pub process: u32,
+    /// The start of the process, in the system's ticks.
+    pub started: u64,
+}
+
+/// A breakpoint as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptPoint {
+    pub(crate) line: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) condition: Option<String>,
+}
+
+/// The breakpoints of one agent, by their files.
+pub(crate) type KeptFiles = BTreeMap<PathBuf, Vec<KeptPoint>>;
+
+/// A bridge's breakpoints as the file has them.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    bridge: BridgeKey,
+    files: KeptFiles,
+}
+
+/// What is known of one bridge.
+#[derive(Debug, Default)]
+struct Known {
+    /// The last connection of the bridge.
+    generation: u64,
+    files: KeptFiles,
+}
+
+#[derive(Debug, Default)]
+struct Bridges {
+    known: HashMap<BridgeKey, Known>,
+    /// The number of connections so far.
+    connections: u64,
+}
+
+/// The record, of all agents of a host.
+#[derive(Debug)]
+pub struct KeptStops {
+    path: PathBuf,
+    bridges: Mutex<Bridges>,
+    /// Held while the file is written; true once the host leaves, and writes no more.
+    closed: Mutex<bool>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl KeptStops {
+    /// Reads what a killed host left in the file, of the bridges that live. Blocks.
+    pub fn open(path: PathBuf, lives: impl Fn(&BridgeKey) -> bool) -> Arc<KeptStops> {
+        let read = match bounded_file::read(&path, LIMIT as u64) {
+            Ok(bytes) => serde_json::from_slice::<Vec<Record>>(&bytes).map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        };
+        let records = read.unwrap_or_else(|error| {
+            tracing::warn!(%error, path = %path.display(), "the record of agents' breakpoints cannot be read; they are not set again");
+            Vec::new()
+        });
+        let living = records.into_iter().filter(|record| lives(&record.bridge));
+        let known = living.map(|record| (record.bridge, Known { generation: 0, files: record.files })).collect();
+        let bridges = Mutex::new(Bridges { known, connections: 0 });
+        Arc::new(KeptStops { path, bridges, closed: Mutex::new(false) })
+    }
+
+    /// Writes the file: all of it or nothing. Without breakpoints there is none. Blocks.
+    ///
+    /// # Errors
+    /// An I/O error; the file is then as it was.
+    pub fn write(&self) -> io::Result<()> {
+        let closed = lock(&self.closed);
+        if *closed {
+            return Ok(());
+        }
+        let bytes = {
+            let bridges = lock(&self.bridges);
+            let with = bridges.known.iter().filter(|(_, known)| !known.files.is_empty());
+            let records: Vec<Record> =
+                with.map(|(bridge, known)| Record { bridge: *bridge, files: known.files.clone() }).collect();
+            if records.is_empty() { None } else { Some(serde_json::to_vec(&records)?) }
+        };
+        let Some(bytes) = bytes else {
+            return match std::fs::remove_file(&self.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        };
+        if bytes.len() > LIMIT {
+            let message = format!("the breakpoints of all agents take more than {LIMIT} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        let new = self.path.with_extension("json.new");
+        fault::point(Call::Write)?;
+        let mut file = File::options().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&bytes)?;
+        std::fs::rename(&new, &self.path)
+    }
+
+    /// Has nothing written any more: the host leaves, and removes the file. Blocks.
+    pub fn close(&self) {
+        *lock(&self.closed) = true;
+    }
+
+    /// Begins a connection of a bridge. Returns its part of the record, and the breakpoints that
+    /// the bridge's agent had.
+    pub(crate) fn connect(self: &Arc<Self>, bridge: BridgeKey) -> (Keeper, KeptFiles) {
+        let mut bridges = lock(&self.bridges);
+        bridges.connections += 1;
+        let generation = bridges.connections;
+        let known = bridges.known.entry(bridge).or_default();
+        known.generation = generation;
+        (Keeper { record: self.clone(), bridge, generation }, known.files.clone())
+    }
+}
+
+/// The part of the record that is of one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Keeper {
+    record: Arc<KeptStops>,
+    bridge: BridgeKey,
+    generation: u64,
+}
+
+impl Keeper {
+    /// Records the agent's breakpoints.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) async fn keep(&self, files: KeptFiles) -> io::Result<()> {
+        match lock(&self.record.bridges).known.get_mut(&self.bridge) {
+            Some(known) if known.generation == self.generation => known.files = files,
+            // A newer connection of the bridge has it.
+            _ => return Ok(()),
+        }
+        let record = self.record.clone();
+        tokio::task::spawn_blocking(move || record.write()).await.map_err(io::Error::other)?
+    }
+
+    /// Drops the agent's breakpoints from the record, unless a newer connection of the bridge has
+    /// them.
+    pub(crate) fn forget(&self) {
+        let files = {
+            let mut bridges = lock(&self.record.bridges);
+            if bridges.known.get(&self.bridge).is_none_or(|known| known.generation != self.generation) {
+                return;
+            }
+            bridges.known.remove(&self.bridge).unwrap_or_default().files
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if files.is_empty() {
+            return;
+        }
+        let record = self.record.clone();
+        runtime.spawn_blocking(move || {
+            if let Err(error) = record.write() {
+                tracing::warn!(%error, "the breakpoints of an agent that left are still on record");
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::*;
+    use crate::patience;
+
+    const BRIDGE: BridgeKey = BridgeKey { process: 7, started: 70 };
+    const OTHER: BridgeKey = BridgeKey { process: 7, started: 71 };
+
+    fn files(line: usize) -> KeptFiles {
+        KeptFiles::from([("/w/a.lisp".into(), vec![KeptPoint { line, condition: Some("(> x 1)".into()) }])])
+    }
+
+    fn opened(dir: &Path) -> Arc<KeptStops> {
+        KeptStops::open(dir.join("breakpoints.json"), |_| true)
+    }
+
+    #[tokio::test]
+    async fn the_next_host_has_the_breakpoints_of_each_bridge_that_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("breakpoints.json");
+        let record = opened(dir.path());
+        let (one, had) = record.connect(BRIDGE);
+        assert_eq!(had, KeptFiles::new());
+        let (other, _) = record.connect(OTHER);
+        one.keep(files(5)).await.unwrap();
+        other.keep(files(6)).await.unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the temporary file became it");
+
+        assert_eq!(opened(dir.path()).connect(BRIDGE).1, files(5));
+        let next = KeptStops::open(file.clone(), |bridge| *bridge == OTHER);
+        assert_eq!((next.connect(BRIDGE).1, next.connect(OTHER).1), (KeptFiles::new(), files(6)));
+
+        // The directory was removed and made again.
+        std::fs::remove_file(&file).unwrap();
+        record.write().unwrap();
+        assert_eq!(opened(dir.path()).connect(OTHER).1, files(6));
+        std::fs::write(&file, "{").unwrap();
+        assert_eq!(opened(dir.path()).connect(OTHER).1, KeptFiles::new());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_is_forgotten_and_an_older_connection_takes_nothing_from_a_newer() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = opened(dir.path());
+        let (older, _) = record.connect(BRIDGE);
+        older.keep(files(5)).await.unwrap();
+        let (newer, had) = record.connect(BRIDGE);
+        assert_eq!(had, files(5));
+        older.forget();
+        older.keep(KeptFiles::new()).await.unwrap();
+        assert_eq!(opened(dir.path()).connect(BRIDGE).1, files(5));
+        newer.forget();
+        let file = dir.path().join("breakpoints.json");
+        let gone = tokio::task::spawn_blocking(move || patience::until("the file is removed", || !file.exists()));
+        gone.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_host_that_leaves_writes_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = opened(dir.path());
+        let (one, _) = record.connect(BRIDGE);
+        record.close();
+        one.keep(files(5)).await.unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_written_is_told_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = KeptStops::open(dir.path().join("missing/breakpoints.json"), |_| true);
+        let (one, _) = record.connect(BRIDGE);
+        assert_eq!(one.keep(files(5)).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
