@@ -8,7 +8,7 @@ export class Steps {
   passed = 0
   skipped = 0
   failures = []
-  flaky = []
+  flaky = 0
   begun = Date.now()
 
   /** ONLY, a pattern: the steps whose names match. */
@@ -20,7 +20,10 @@ export class Steps {
   step = async (name, run, needs) => {
     if (this.only !== undefined && !this.only.test(name)) return
     // After three failures something is wrong that the rest would only say again, slowly.
-    if (this.failures.length >= 3) return void this.failures.push(name)
+    if (this.failures.length >= 3) {
+      this.failures.push(name)
+      return void console.log(`FAILED ${name}\n  not run after three failures`)
+    }
     try {
       await this.attempt(name, run, needs)
     } catch (error) {
@@ -28,7 +31,7 @@ export class Steps {
       try {
         await this.anew()
         await this.attempt(name, run, needs)
-        this.flaky.push(name)
+        this.flaky++
       } catch (error) {
         this.failures.push(name)
         await this.told('FAILED', name, error)
@@ -72,9 +75,9 @@ export class Steps {
 
   /** The closing lines; whether all is well. */
   finish() {
-    for (const name of this.failures) console.log(`FAILED ${name}`)
-    if (this.flaky.length > 0) console.log(`flaky, passed when tried again (${this.flaky.length}): ${this.flaky.join('; ')}`)
-    console.log(`${this.passed} passed, ${this.failures.length} failed${this.skipped > 0 ? `, ${this.skipped} skipped` : ''}`)
+    if (this.failures.length > 0) console.log(`failed: ${this.failures.join('; ')}`)
+    const more = Object.entries({ skipped: this.skipped, flaky: this.flaky }).filter(([, count]) => count > 0)
+    console.log([`${this.passed} passed`, `${this.failures.length} failed`, ...more.map(([word, count]) => `${count} ${word}`)].join(', '))
     return this.failures.length === 0 && this.passed > 0
   }
 }
