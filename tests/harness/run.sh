@@ -323,6 +323,39 @@ test at dist/test/x.test.mjs:1:2
       at y
 END
 }
+steps_in_vs_code_begin_with_the_same_files_and_are_told_as_they_are_counted() {
+    local node=${CONSORT_TEST_CACHE:?}/vscode/node/current/bin/node place=$scratch/steps
+    [ -x "$node" ] || { echo "run scripts/test-tools vscode first"; return 1; }
+    mkdir -p "$place/telegraph/directory"
+    echo one >"$place/telegraph/file"
+    echo two >"$place/telegraph/directory/file"
+    cp -r "$place/telegraph" "$place/original"
+    cat >"$place/run.mjs" <<'END'
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+const [root, place] = process.argv.slice(2)
+const { Steps } = await import(`${root}/tests/e2e/vscode/steps.mjs`)
+const nothing = async () => undefined
+const steps = new Steps({ clear: nothing, ready: nothing, folder: nothing, described: async () => 'seen', shot: nothing }, place, '')
+const file = (name) => `${place}/telegraph/${name}`
+let tries = 0
+await steps.step('a step, that is late', async () => {
+  writeFileSync(file('added'), '')
+  writeFileSync(file('file'), 'other')
+  rmSync(file('directory/file'))
+  if (++tries === 1) throw new Error('waited in vain')
+})
+await steps.step('a step: it fails', async () => {
+  assert.ok(!existsSync(file('added')))
+  assert.equal(readFileSync(file('file'), 'utf8'), 'one\n')
+  assert.equal(readFileSync(file('directory/file'), 'utf8'), 'two\n')
+  throw new Error('as it should')
+})
+steps.finish()
+END
+    ONLY='' CONSORT_BIN=$(type -P true) "$node" "$place/run.mjs" "$root" "$place" | gives steps 'FAILED a step: it fails: Error: as it should' \
+        'flaky a step, that is late: Error: waited in vain' && [ "$(count "$scratch/steps.log")" = '1 1 0 1' ] || { cat "$scratch/steps.log"; return 1; }
+}
 the_end_of_a_run_is_short_and_has_all_stages() {
     local i
     for i in $(seq 100); do printf 'FAILED test-%d\n  why %d\n' "$i" "$i"; done >"$scratch/many.log"

@@ -1,7 +1,7 @@
-// Runs steps, each from a clean window, and counts. One that fails is tried once more from a clean
-// editor, image and workspace, and is then told as flaky.
+// Runs steps, each from a clean window and the workspace as it was at first, and counts. One that
+// fails is tried once more from a clean editor, image and workspace, and is then told as flaky.
 import { execFileSync } from 'node:child_process'
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 export class Steps {
@@ -35,11 +35,14 @@ export class Steps {
       } catch (error) {
         this.failures.push(name)
         await this.told('FAILED', name, error)
+        // The next step begins with nothing of this one.
+        await this.anew().catch((error) => console.log(error.stack))
       }
     }
   }
 
   async attempt(name, run, needs) {
+    this.restore()
     await this.workbench.clear()
     await this.workbench.ready()
     if (needs !== undefined && !(await this.workbench.state()).consort.offered.includes(`consort.${needs}`)) {
@@ -62,6 +65,21 @@ export class Steps {
     const picture = `failure-${name.replace(/[^\w]+/g, '-').slice(0, 50)}${what === 'AGAIN' ? '-first' : ''}`
     await this.workbench.shot(picture).then(() => console.log(`the window: tests/out/vscode/${picture}.png`), () => undefined)
     console.log(`alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/vscode/run.sh '${name.replace(/[^\w ,-]/g, '.')}'`)
+  }
+
+  /** The files of the workspace as they were at first; those that a step has added are removed. */
+  restore(within = '') {
+    const [workspace, original] = [join(this.place, 'telegraph', within), join(this.place, 'original', within)]
+    const files = readdirSync(original, { withFileTypes: true })
+    for (const name of readdirSync(workspace))
+      if (!files.some((file) => file.name === name)) rmSync(join(workspace, name), { recursive: true, force: true })
+    for (const entry of files) {
+      const [file, first] = [join(workspace, entry.name), join(original, entry.name)]
+      // A file that is written is checked, also when its text is the same.
+      if (!existsSync(file)) cpSync(first, file, { recursive: true })
+      else if (entry.isDirectory()) this.restore(join(within, entry.name))
+      else if (!readFileSync(file).equals(readFileSync(first))) cpSync(first, file)
+    }
   }
 
   /** The workspace as it was at first, another image, and the window loaded anew. */
