@@ -30,7 +30,8 @@ export default async function ({ workbench, page, place, step }) {
       await workbench.quickInput().filter({ hasText: 'Its name' }).waitFor()
       await input.fill('Greeter')
       await workbench.quickInput().filter({ hasText: 'Lower-case letters' }).waitFor()
-      await workbench.entered('Its name', 'greeter')
+      await input.fill('greeter')
+      await workbench.enter('greeter')
       await workbench.until('the question where', async () => /Where shall greeter be made/.test(await workbench.quickInput().textContent()))
       // The dialog reads directories meanwhile, and then writes its own place into the box.
       const make = workbench.quickInput().locator('a.monaco-button', { hasText: 'Make It Here' })
