@@ -215,6 +215,30 @@
       (ok (listed outcome "stale" "method (COMMON-LISP-USER::GF (INTEGER)) expanded COMMON-LISP-USER::TWICE"))
       (is = 3 (length (path outcome "report" "stale"))))))
 
+(deftest reload-beside-methods-of-systems
+  (with-image (image)
+    ;; asdf-flv, which FiveAM loads, has the first two.
+    (prepare image "(defmethod asdf:perform :around ((operation asdf:load-op) (file asdf:cl-source-file)) (call-next-method))
+(defmethod asdf:perform :around ((operation asdf:compile-op) (file asdf:cl-source-file)) (call-next-method))
+(defmethod asdf:operation-done-p :around ((operation asdf:compile-op) (file asdf:cl-source-file)) (call-next-method))")
+    (let ((files (list (write-file "second/second-sys.asd" "(asdf:defsystem \"second-sys\" :components ((:file \"one\")))"))))
+      (flet ((write-one (value)
+               (write-file "second/one.lisp" (format nil "(defun cl-user::of-one () ~D)" value)))
+             (value-after (operation)
+               ;; As if the source was written in the second in which it was compiled.
+               (prepare image "(let* ((component (asdf:find-component \"second-sys\" '(\"one\")))
+                                      (compiled (first (asdf:output-files 'asdf:compile-op component)))
+                                      (date (- (file-write-date compiled) (encode-universal-time 0 0 0 1 1 1970 0))))
+                                 (sb-posix:utimes (asdf:component-pathname component) date date))")
+               (call image operation "system" "second-sys" "asd_files" files "force" :false)
+               (first-value image "(of-one)")))
+        (write-one 1)
+        (is eq :true (path (call image "load-system" "system" "second-sys" "asd_files" files "force" :false) "result" "loaded"))
+        (write-one 2)
+        (is equal "2" (value-after "load-system"))
+        (write-one 3)
+        (is equal "3" (value-after "reload-system"))))))
+
 (deftest reload-stale-values
   (with-image (image)
     (compile-string image "(defconstant +limit+ 5) (defparameter *table* (make-hash-table)) (defparameter *finder* (lambda (x) x)) (defparameter *words* \"abc\")

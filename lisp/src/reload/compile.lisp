@@ -93,16 +93,23 @@
     (when *load-again*
       (funcall load))))
 
-(defmethod asdf:perform :around ((operation asdf:load-op) (component asdf:cl-source-file))
-  (check-allowed (asdf:component-pathname component))
-  (if *compiling*
-      (call-loading (lambda () (call-next-method)))
-      (call-next-method)))
+;; Not on LOAD-OP, COMPILE-OP and CL-SOURCE-FILE: systems have methods on these, such as asdf-flv,
+;; which FiveAM loads, and one of the same classes takes the place of ours.
+(defmethod asdf:perform :around ((operation asdf/lisp-action:basic-load-op) (component asdf:source-file))
+  (cond ((not (and (typep operation 'asdf:load-op) (typep component 'asdf:cl-source-file)))
+         (call-next-method))
+        (t
+         (check-allowed (asdf:component-pathname component))
+         (if *compiling*
+             (call-loading (lambda () (call-next-method)))
+             (call-next-method)))))
 
-(defmethod asdf:perform :around ((operation asdf:compile-op) (component asdf:cl-source-file))
-  (let ((pathname (asdf:component-pathname component)))
-    (check-allowed pathname)
-    (call-recording-content pathname (lambda () (call-next-method)))))
+(defmethod asdf:perform :around ((operation asdf/lisp-action:basic-compile-op) (component asdf:source-file))
+  (if (and (typep operation 'asdf:compile-op) (typep component 'asdf:cl-source-file))
+      (let ((pathname (asdf:component-pathname component)))
+        (check-allowed pathname)
+        (call-recording-content pathname (lambda () (call-next-method))))
+      (call-next-method)))
 
 (defun settle-reload (condition)
   "A definition that cannot stand beside the old one takes its place: a structure of another layout,

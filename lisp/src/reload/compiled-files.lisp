@@ -60,8 +60,12 @@
 (defmethod asdf:perform :around ((operation asdf:define-op) (system asdf:system))
   (call-recording-content (asdf:system-source-file system) (lambda () (call-next-method))))
 
-(defmethod asdf:operation-done-p :around ((operation asdf:compile-op) (component asdf:cl-source-file))
-  (and (not (changed-content-p (asdf:component-pathname component))) (call-next-method)))
+;; Not on COMPILE-OP and CL-SOURCE-FILE: see the methods of PERFORM in compile.lisp.
+(defmethod asdf:operation-done-p :around ((operation asdf/lisp-action:basic-compile-op) (component asdf:source-file))
+  (and (not (and (typep operation 'asdf:compile-op)
+                 (typep component 'asdf:cl-source-file)
+                 (changed-content-p (asdf:component-pathname component))))
+       (call-next-method)))
 
 (defmethod asdf:operation-done-p :around ((operation asdf:define-op) (system asdf:system))
   (and (not (changed-content-p (asdf:system-source-file system))) (call-next-method)))
