@@ -209,8 +209,8 @@ class Terminal implements vscode.Pseudoterminal {
         heard.dispose()
         resolve()
       }
-      // A question that nothing was printed for has the prompt of the one before. And characters that
-      // could mislead are written otherwise in the question than in the output.
+      // A question that nothing was printed for has the prompt of the one before. And characters
+      // that could mislead are written otherwise in the question than in the output.
       const timer = setTimeout(end, endsWithPrompt(this.tail, prompt) ? SAME_PROMPT : PROMPT)
       const heard = this.printed.event(() => there() && end())
     })
