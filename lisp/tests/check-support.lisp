@@ -136,7 +136,7 @@
 (defun count-failure (what)
   (incf *failures*)
   (when *test* (pushnew *test* *failed-tests* :test #'string=))
-  (format t "~&FAILED~@[ ~A~]: ~A~%" *test* what))
+  (format t "~&FAILED~:[: ~*~; ~A~%  ~]~A~%" *test* *test* what))
 
 (defun finish-tests (title &key skipped)
   "Tells how it went and ends with the exit code: 77 when nothing failed and the tests were

@@ -189,6 +189,185 @@ END
     telling "$scratch/log" | grep -q 'waited in vain for the moon'
 }
 
+# gives LOG LINE...: what is read from standard input as a stage's log has these verdicts.
+gives() {
+    local log=$scratch/$1.log
+    shift
+    cat >"$log"
+    printf '%s\n' "$@" | diff - <(verdicts "$log")
+}
+failures_and_flaky_steps_are_named_with_a_reason() {
+    gives rust 'FAILED a::b: waited in vain for the moon' 'FAILED c: Error: no such file' 'FAILED d: assertion `left == right` failed' \
+        'FAILED -p consort-tests --test crashed: process didn'"'"'t exit successfully: `x` (signal: 11, SIGSEGV)' <<'END' || return
+running 3 tests
+..
+failures:
+
+---- a::b stdout ----
+some output
+thread 'a::b' (4711) panicked at x.rs:1:
+waited in vain for the moon
+note: run with `RUST_BACKTRACE=1`
+
+---- c stdout ----
+Error: no such file
+
+---- d stdout ----
+
+thread 'd' panicked at y.rs:2:3:
+assertion `left == right` failed
+  left: 1
+
+failures:
+    a::b
+    c
+    d
+
+test result: FAILED. 0 passed; 3 failed; 0 ignored
+error: test failed, to rerun pass `-p consort-tests --test faults`
+running 1 test
+error: test failed, to rerun pass `-p consort-tests --test crashed`
+
+Caused by:
+  process didn't exit successfully: `x` (signal: 11, SIGSEGV)
+error: 2 targets failed:
+    `-p consort-tests --test faults`
+END
+    gives lisp 'FAILED stops-in-a-loop: (= 1 2) is false' 'FAILED a circular dependency: told "x": not y' 'FAILED the part plan ended with code 1.' <<'END' || return
+FAILED stops-in-a-loop
+  (= 1 2) is false
+FAILED a circular dependency
+  told "x": not y
+plan: 1 failed
+FAILED: the part plan ended with code 1.
+1 passed, 2 failed
+END
+    gives pytest 'FAILED test_documents.py::test_late: TimeoutError: no answer' 'FAILED test_rename.py::test_name' <<'END' || return
+E   TimeoutError: no answer
+=========================== short test summary info ============================
+FAILED test_documents.py::test_late - TimeoutError: no answer
+FAILED test_rename.py::test_name
+========================= 2 failed, 3 passed in 1.00s ==========================
+END
+    gives mcp 'FAILED python-v1 a_copy_is_made: AssertionError: 1 is not 2' 'FAILED typescript-v1 names: Error: closed' <<'END' || return
+ok      python-v1 another
+FAILED  python-v1 a_copy_is_made
+  + Exception Group Traceback (most recent call last):
+  |   File "x.py", line 1, in run
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "y.py", line 2, in f
+    |     raise AssertionError
+    | AssertionError: 1 is not 2
+    +------------------------------------
+FAILED  typescript-v1 names
+Error: closed
+    at file:///x.mjs:1:2
+alone: tests/e2e/mcp/run.sh python-v1 'a_copy_is_made'
+1 passed, 2 failed
+END
+    gives nvim 'FAILED a value is shown: lsp_test.lua:12: waited 120 s in vain for it' 'FAILED two windows are read: TimeoutError: nothing came' \
+        'flaky one window is read: AssertionError' <<'END' || return
+ok   another
+FAIL a value is shown
+lsp_test.lua:12: waited 120 s in vain for it
+stack traceback:
+1 passed, 1 failed
+AGAIN one window is read
+Traceback (most recent call last):
+  File "person.py", line 1, in attempt
+AssertionError
+alone: tests/e2e/nvim/run.sh person one_window
+ok   one window is read
+AGAIN two windows are read
+Traceback (most recent call last):
+AssertionError: no
+FAIL two windows are read
+Traceback (most recent call last):
+TimeoutError: nothing came
+1 flaky
+1 passed, 1 failed
+END
+    gives vscode 'FAILED a form: it fails: AssertionError [ERR_ASSERTION]: Expected values to be equal: 2 !== 1' 'FAILED a list' \
+        'FAILED the last one: not run after three failures' 'flaky a value, at its line: Error: waited 120 s in vain for it' <<'END' || return
+   1.0 s  ok      another
+   2.0 s  AGAIN   a value, at its line
+Error: waited 120 s in vain for it
+    at Workbench.until
+alone: tests/e2e/vscode/run.sh 'a value'
+   3.0 s  ok      a value, at its line
+   4.0 s  AGAIN   a form: it fails
+Error: once
+   5.0 s  FAILED  a form: it fails
+AssertionError [ERR_ASSERTION]: Expected values to be equal:
+
+2 !== 1
+
+FAILED a form: it fails
+FAILED a list
+FAILED the last one
+  not run after three failures
+2 passed, 3 failed, 1 flaky
+END
+    [ "$(count "$scratch/vscode.log")" = '2 3 0 1' ] && [ "$(count "$scratch/nvim.log")" = '1 1 0 1' ] || { count "$scratch/vscode.log"; count "$scratch/nvim.log"; return 1; }
+    gives unit 'FAILED a line is read: TypeError: x is not a function' <<'END'
+✖ a line is read (1.2ms)
+ℹ fail 1
+
+✖ failing tests:
+
+test at dist/test/x.test.mjs:1:2
+✖ a line is read (1.2ms)
+  TypeError: x is not a function
+      at y
+END
+}
+steps_in_vs_code_begin_with_the_same_files_and_are_told_as_they_are_counted() {
+    local node=${CONSORT_TEST_CACHE:?}/vscode/node/current/bin/node place=$scratch/steps
+    [ -x "$node" ] || { echo "run scripts/test-tools vscode first"; return 1; }
+    mkdir -p "$place/telegraph/directory"
+    echo one >"$place/telegraph/file"
+    echo two >"$place/telegraph/directory/file"
+    cp -r "$place/telegraph" "$place/original"
+    cat >"$place/run.mjs" <<'END'
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+const [root, place] = process.argv.slice(2)
+const { Steps } = await import(`${root}/tests/e2e/vscode/steps.mjs`)
+const nothing = async () => undefined
+const steps = new Steps({ clear: nothing, ready: nothing, folder: nothing, described: async () => 'seen', shot: nothing }, place, '')
+const file = (name) => `${place}/telegraph/${name}`
+let tries = 0
+await steps.step('a step, that is late', async () => {
+  writeFileSync(file('added'), '')
+  writeFileSync(file('file'), 'other')
+  rmSync(file('directory/file'))
+  if (++tries === 1) throw new Error('waited in vain')
+})
+await steps.step('a step: it fails', async () => {
+  assert.ok(!existsSync(file('added')))
+  assert.equal(readFileSync(file('file'), 'utf8'), 'one\n')
+  assert.equal(readFileSync(file('directory/file'), 'utf8'), 'two\n')
+  throw new Error('as it should')
+})
+steps.finish()
+END
+    ONLY='' CONSORT_BIN=$(type -P true) "$node" "$place/run.mjs" "$root" "$place" | gives steps 'FAILED a step: it fails: Error: as it should' \
+        'flaky a step, that is late: Error: waited in vain' && [ "$(count "$scratch/steps.log")" = '1 1 0 1' ] || { cat "$scratch/steps.log"; return 1; }
+}
+the_end_of_a_run_is_short_and_has_all_stages() {
+    local i
+    for i in $(seq 100); do printf 'FAILED test-%d\n  why %d\n' "$i" "$i"; done >"$scratch/many.log"
+    printf '   1.0 s  AGAIN   a step\nError: late\n   2.0 s  ok      a step\n1 passed, 0 failed, 1 flaky\n' >"$scratch/few.log"
+    printf 'error[E0425]: cannot find value\n  --> x.rs:1:2\n' >"$scratch/build.log"
+    closing "$scratch" >"$scratch/closing"
+    [ ! -s "$scratch/closing" ] || return
+    closing "$scratch" many build few >"$scratch/closing"
+    [ "$(wc -l <"$scratch/closing")" -le 42 ] && grep -q 'many: FAILED test-1: why 1' "$scratch/closing" && grep -q 'many: and .* more' "$scratch/closing" &&
+        grep -q 'build: FAILED error\[E0425\]: cannot find value' "$scratch/closing" && grep -q 'few: flaky a step: Error: late' "$scratch/closing" || { cat "$scratch/closing"; return 1; }
+}
+
 hangs() { end_silent "$1" "$2" 1; grep -q HUNG "$2"; }
 a_stage_that_says_nothing_is_ended_and_told() {
     local group status
@@ -209,7 +388,7 @@ a_stage_that_says_nothing_is_ended_and_told() {
     [ "$status" != 0 ] && grep -q 'sleep 7006' "$scratch/hung.log" && telling "$scratch/hung.log" | grep -q HUNG || { cat "$scratch/hung.log"; return 1; }
 }
 
-for name in $(declare -F | awk '{ print $3 }' | grep -vxE 'leaks|expect|comes|gone|ended|hangs|tree|count|telling|alone|seconds_silent|end_silent' | grep -E -- "${1:-}"); do
+for name in $(declare -F | awk '{ print $3 }' | grep -vxE 'leaks|expect|comes|gone|ended|hangs|tree|count|telling|alone|verdicts|closing|gives|seconds_silent|end_silent' | grep -E -- "${1:-}"); do
     if "$name" >"$scratch/told" 2>&1; then
         printf '   ok   %s\n' "$name"
         passed=$((passed + 1))

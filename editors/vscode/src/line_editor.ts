@@ -349,6 +349,15 @@ export class LineEditor {
 
 const wide = (c: string): boolean => /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}]/u.test(c)
 
+/**
+ * True if the last line of what was printed that is not blank ends with the prompt, which is one
+ * line: the output that a question needs is there.
+ */
+export function endsWithPrompt(printed: string, prompt: string): boolean {
+  const wanted = prompt.trim()
+  return wanted === '' || printed.trimEnd().endsWith(wanted)
+}
+
 export const crlf = (text: string): string => text.replace(/\r?\n/g, '\r\n')
 
 /**

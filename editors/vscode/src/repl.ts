@@ -1,7 +1,7 @@
 // The REPL: a terminal on the editor's own session.
 import * as vscode from 'vscode'
 import type { CallTemplate, Completions, EvalResult, InputLine, InputWanted, LispError, Output } from './lsp_ext.js'
-import { crlf, LineEditor } from './line_editor.js'
+import { crlf, endsWithPrompt, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
 import { backtraceLines } from './frames.js'
 import { complete } from './reader.js'
@@ -9,6 +9,14 @@ import { describe, isLisp, type Server } from './server.js'
 import { FUNCTIONS, OPERATORS } from '../syntaxes/names.mjs'
 
 const HISTORY = 'consort.replHistory'
+/** The characters of output that a prompt is looked for in: more than a question shows. */
+const TAIL = 1000
+/**
+ * How long the output of a prompt is waited for, in milliseconds; and that of one that was printed
+ * before.
+ */
+const PROMPT = 5000
+const SAME_PROMPT = 300
 const color = (code: number, text: string): string => `\x1b[${code}m${text}\x1b[0m`
 
 /** A package's shortest usual name. */
@@ -29,6 +37,9 @@ class Terminal implements vscode.Pseudoterminal {
   private asked = false
   /** The output since the last line break. */
   private partial = ''
+  /** The last characters of the output, and of those the ones since a line was read. */
+  private tail = ''
+  private fresh = ''
   private readonly printed = new vscode.EventEmitter<void>()
   /** The error that was shown last. */
   error: LispError | undefined
@@ -135,12 +146,14 @@ class Terminal implements vscode.Pseudoterminal {
     void this.memory.update(HISTORY, this.editor.past.slice(-500))
     let streamed = ''
     this.running = new vscode.CancellationTokenSource()
-    this.partial = ''
+    this.partial = this.tail = this.fresh = ''
     this.asked = false
     try {
       const result = await this.server.run<EvalResult>('eval', { code: text, captureTime: true }, (output: Output) => {
         streamed += output.text
         this.partial = (this.partial + output.text).split('\n').at(-1) ?? ''
+        this.tail = (this.tail + output.text).slice(-TAIL)
+        this.fresh = (this.fresh + output.text).slice(-TAIL)
         this.printed.fire()
         this.write(output.stream === 'stderr' ? color(31, crlf(output.text)) : crlf(output.text))
       })
@@ -166,7 +179,7 @@ class Terminal implements vscode.Pseudoterminal {
     this.asked = true
     return new Promise((resolve) => {
       const give = (answer: InputLine): void => {
-        this.partial = ''
+        this.partial = this.fresh = ''
         withdrawn.dispose()
         resolve(answer)
       }
@@ -189,15 +202,16 @@ class Terminal implements vscode.Pseudoterminal {
    */
   private untilPrinted(prompt: string): Promise<void> {
     return new Promise((resolve) => {
-      const there = (): boolean => prompt.trim() === '' || this.partial.trimEnd().endsWith(prompt.trimEnd())
+      const there = (): boolean => endsWithPrompt(this.fresh, prompt)
       if (there()) return resolve()
       const end = (): void => {
         clearTimeout(timer)
         heard.dispose()
         resolve()
       }
-      // The prompt may be a line that has ended.
-      const timer = setTimeout(end, 300)
+      // A question that nothing was printed for has the prompt of the one before. And characters
+      // that could mislead are written otherwise in the question than in the output.
+      const timer = setTimeout(end, endsWithPrompt(this.tail, prompt) ? SAME_PROMPT : PROMPT)
       const heard = this.printed.event(() => there() && end())
     })
   }

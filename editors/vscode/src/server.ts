@@ -82,6 +82,8 @@ export class Server implements vscode.Disposable {
   private running = 0
   /** The number of evaluations that have ended, whatever their outcome. */
   finished = 0
+  /** The settings that the server was told last. */
+  told: Readonly<Record<string, Record<string, unknown>>> = {}
   private readonly listeners = new Map<string | number, (output: Output) => void>()
   private readonly changed = new vscode.EventEmitter<void>()
   /** The image's state, busy or not, or what is announced has changed. */
@@ -237,7 +239,7 @@ export class Server implements vscode.Disposable {
       documentSelector: SELECTOR,
       diagnosticCollectionName: 'consort',
       outputChannel: this.log,
-      initializationOptions: { ...this.settings(), approve: true, input: true, stops: true, diagnostics: 'push' },
+      initializationOptions: { ...(this.told = this.settings()), approve: true, input: true, stops: true, diagnostics: 'push' },
       initializationFailedHandler: () => false,
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
@@ -272,7 +274,7 @@ export class Server implements vscode.Disposable {
           configuration: async (params, token, next) => {
             const answers = await next(params, token)
             if (!Array.isArray(answers)) return answers
-            return answers.map((answer: unknown, index) => (params.items[index]?.section === 'consort' ? this.settings() : answer))
+            return answers.map((answer: unknown, index) => (params.items[index]?.section === 'consort' ? (this.told = this.settings()) : answer))
           },
         },
       },

@@ -19,6 +19,8 @@ export interface State {
    * menus.
    */
   offered: readonly string[]
+  /** The settings that the server was told last. */
+  settings: Readonly<Record<string, Record<string, unknown>>>
   /** Tests are under way. */
   testing: boolean
   /** The open Lisp documents: their versions, and the last ones that were sent to the server. */
@@ -37,6 +39,7 @@ export function registerState(server: Server, testing: () => boolean): vscode.Di
     busy: server.busy,
     finished: server.finished,
     offered: server.offered,
+    settings: server.told,
     testing: testing(),
     documents: vscode.workspace.textDocuments
       .filter(isLisp)

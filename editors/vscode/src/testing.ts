@@ -15,7 +15,10 @@ export class Tests implements vscode.Disposable {
   private readonly failed = new Set<string>()
   /** The systems whose tests were run. */
   private readonly ran = new Set<string>()
-  private running = false
+  /** The number of runs under way. */
+  private running = 0
+  /** The systems with a file that was saved while tests ran. */
+  private readonly changed = new Set<string>()
   private readonly subscriptions: vscode.Disposable[]
 
   constructor(
@@ -31,7 +34,7 @@ export class Tests implements vscode.Disposable {
     this.update()
   }
   get isRunning(): boolean {
-    return this.running
+    return this.running > 0
   }
   dispose(): void {
     this.controller?.dispose()
@@ -94,21 +97,28 @@ export class Tests implements vscode.Disposable {
 
   /**
    * A file was saved: the tests that were run before of the systems that are defined beside it or
-   * above it run again.
+   * above it run again; those of a run that is under way are run once more when it has ended.
    */
   private async saved(file: vscode.Uri): Promise<void> {
     const controller = this.controller
-    if (controller === undefined || this.running) return
+    if (controller === undefined) return
     const near: vscode.TestItem[] = []
     controller.items.forEach((item) => {
       if (this.ran.has(item.id) && item.uri !== undefined && file.path.startsWith(item.uri.path.replace(/[^/]*$/, ''))) near.push(item)
     })
-    if (near.length > 0) await this.run(controller, new vscode.TestRunRequest(near), new vscode.CancellationTokenSource().token)
+    for (const { id } of near) this.changed.add(id)
+    if (!this.isRunning) await this.runChanged(controller)
+  }
+
+  private async runChanged(controller: vscode.TestController): Promise<void> {
+    const systems = [...this.changed].flatMap((id) => controller.items.get(id) ?? [])
+    this.changed.clear()
+    if (systems.length > 0) await this.run(controller, new vscode.TestRunRequest(systems), new vscode.CancellationTokenSource().token)
   }
 
   private async run(controller: vscode.TestController, request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
     const run = controller.createTestRun(request)
-    this.running = true
+    this.running++
     const asked: vscode.TestItem[] = []
     if (request.include !== undefined) asked.push(...request.include)
     else controller.items.forEach((item) => asked.push(item))
@@ -134,7 +144,8 @@ export class Tests implements vscode.Disposable {
       }
     }
     run.end()
-    this.running = false
+    this.running--
+    if (!this.isRunning) await this.runChanged(controller)
   }
 
   private record(controller: vscode.TestController, run: vscode.TestRun, system: vscode.TestItem, outcome: TestOutcome): void {

@@ -1,7 +1,7 @@
 // The line editor, before a small terminal that understands what it writes.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { indentation, LineEditor } from '../src/line_editor.js'
+import { endsWithPrompt, indentation, LineEditor } from '../src/line_editor.js'
 import { complete } from '../src/reader.js'
 
 class Screen {
@@ -194,6 +194,14 @@ test('running code reads a line: what is typed is no form, and is not in the his
   assert.equal(answers.filter((one) => one === undefined).length, 2)
   assert.deepEqual(submitted, ['(read-line)'])
   assert.deepEqual(editor.past, ['(read-line)'])
+})
+
+test('a question waits for the output of its prompt, also of a line that has ended', () => {
+  assert.ok(endsWithPrompt('', ' '))
+  assert.ok(endsWithPrompt('a\nYour name? ', 'Your name? '))
+  assert.ok(endsWithPrompt('Your name?\n\n', 'Your name?'))
+  assert.ok(!endsWithPrompt('', 'Your name? '))
+  assert.ok(!endsWithPrompt('Your na', 'Your name? '))
 })
 
 test('Ctrl-C interrupts the code that reads, whatever was typed', () => {

@@ -745,13 +745,14 @@ def it_is_readable_on_a_light_background(person):
     see.command("set background=dark")
 
 
-def attempt(person, run):
-    """Whether the step passes; if not, why, with the screen, and how it is run alone."""
+def attempt(person, run, word):
+    """Whether the step passes; if not, the word with its name, why, with the screen, and how it is
+    run alone."""
     try:
         run(person)
         return True
     except Exception:
-        print("failed:", run.__name__.replace("_", " "))
+        print(word, run.__name__.replace("_", " "))
         traceback.print_exc(file=sys.stdout)
         if person.screen.running():
             person.screen.keep("failed-" + run.__name__)
@@ -765,7 +766,7 @@ def main():
     # Also when the run is ended from outside, terminal, editor and host are.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     only = re.compile(os.environ.get("ONLY", ""))
-    person, passed, failed, flaky = Person(nvim, place, out), 0, 0, []
+    person, passed, failed, flaky = Person(nvim, place, out), 0, 0, 0
     try:
         with person.agent:
             begun = False
@@ -775,17 +776,18 @@ def main():
                 if not begun:
                     person.ready()
                     begun = True
-                good = attempt(person, run)
+                good = attempt(person, run, "AGAIN")
                 if not good:
                     person.agent.anew()
                     person.anew()
-                    if good := attempt(person, run):
-                        flaky.append(run.__name__)
+                    if good := attempt(person, run, "FAIL"):
+                        flaky += 1
                     else:  # the next step begins with nothing of this one
                         person.agent.anew()
                         person.anew()
                 passed, failed = passed + good, failed + (not good)
-                print("ok  " if good else "FAIL", run.__name__.replace("_", " "), flush=True)
+                if good:
+                    print("ok  ", run.__name__.replace("_", " "), flush=True)
     finally:
         if person.screen.running():
             person.screen.press("Escape")
@@ -793,7 +795,7 @@ def main():
         person.screen.end()
         person.consort("stop")
     if flaky:
-        print(f"flaky, passed when tried again ({len(flaky)}): {', '.join(flaky)}")
+        print(f"{flaky} flaky")
     print(f"{passed} passed, {failed} failed")
     sys.exit(0 if passed and not failed else 1)
 

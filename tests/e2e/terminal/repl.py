@@ -296,15 +296,17 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
 
 
 def attempt(person, run, started):
-    """Whether the step passes; if not, why, with the screen."""
+    """Whether the step passes, which is printed; if not, also why, with the screen."""
     try:
         if started:
             person.start()
         run(person)
         if started:
             person.leave()
+        print("ok  ", run.__name__.replace("_", " "), flush=True)
         return True
     except Exception:
+        print("FAIL", run.__name__.replace("_", " "))
         traceback.print_exc(file=sys.stdout)
         if person.screen.running():
             person.screen.keep("failed-" + run.__name__)
@@ -325,7 +327,6 @@ def main():
                 continue
             good = attempt(person, run, run in STEPS)
             passed, failed = passed + good, failed + (not good)
-            print("ok  " if good else "FAIL", run.__name__.replace("_", " "), flush=True)
     finally:
         person.end()
         person.consort("stop")

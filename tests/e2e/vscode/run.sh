@@ -24,7 +24,8 @@ finish() {
   # The server has a process group of its own: extension host, terminals and language server are in
   # it.
   if [ -n "$group" ]; then kill -- "-$group" 2>/dev/null || true; wait "$group" 2>/dev/null || true; fi
-  (cd "$place/telegraph" && "$CONSORT_BIN" stop >/dev/null 2>&1) || true
+  # The second one is of the window without a folder.
+  for workspace in "$place/telegraph" "$place"; do (cd "$workspace" && "$CONSORT_BIN" stop >/dev/null 2>&1) || true; done
   # Files that VS Code and Chromium leave where the session keeps its sockets.
   rm -rf "$XDG_RUNTIME_DIR"/vscode-*.sock "$XDG_RUNTIME_DIR"/dconf
   e2e_leave
@@ -57,6 +58,7 @@ for extension in "$vsix" "$place/probe.vsix"; do
 done
 
 export CONSORT_PROBE=$place/probe.json
+cd "$place"
 setsid "$node" "$code/out/node/entry.js" "${common[@]}" --auth none --bind-addr 127.0.0.1:0 --disable-telemetry \
   --disable-update-check --disable-getting-started-override >"$out/code-server.log" 2>&1 9>&- &
 group=$!

@@ -1,14 +1,14 @@
-// Runs steps, each from a clean window, and counts. One that fails is tried once more from a clean
-// editor, image and workspace, and is then told as flaky.
+// Runs steps, each from a clean window and the workspace as it was at first, and counts. One that
+// fails is tried once more from a clean editor, image and workspace, and is then told as flaky.
 import { execFileSync } from 'node:child_process'
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 export class Steps {
   passed = 0
   skipped = 0
   failures = []
-  flaky = []
+  flaky = 0
   begun = Date.now()
 
   /** ONLY, a pattern: the steps whose names match. */
@@ -20,7 +20,10 @@ export class Steps {
   step = async (name, run, needs) => {
     if (this.only !== undefined && !this.only.test(name)) return
     // After three failures something is wrong that the rest would only say again, slowly.
-    if (this.failures.length >= 3) return void this.failures.push(name)
+    if (this.failures.length >= 3) {
+      this.failures.push(name)
+      return void console.log(`FAILED ${name}\n  not run after three failures`)
+    }
     try {
       await this.attempt(name, run, needs)
     } catch (error) {
@@ -28,15 +31,18 @@ export class Steps {
       try {
         await this.anew()
         await this.attempt(name, run, needs)
-        this.flaky.push(name)
+        this.flaky++
       } catch (error) {
         this.failures.push(name)
         await this.told('FAILED', name, error)
+        // The next step begins with nothing of this one.
+        await this.anew().catch((error) => console.log(error.stack))
       }
     }
   }
 
   async attempt(name, run, needs) {
+    this.restore()
     await this.workbench.clear()
     await this.workbench.ready()
     if (needs !== undefined && !(await this.workbench.state()).consort.offered.includes(`consort.${needs}`)) {
@@ -61,6 +67,21 @@ export class Steps {
     console.log(`alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/vscode/run.sh '${name.replace(/[^\w ,-]/g, '.')}'`)
   }
 
+  /** The files of the workspace as they were at first; those that a step has added are removed. */
+  restore(within = '') {
+    const [workspace, original] = [join(this.place, 'telegraph', within), join(this.place, 'original', within)]
+    const files = readdirSync(original, { withFileTypes: true })
+    for (const name of readdirSync(workspace))
+      if (!files.some((file) => file.name === name)) rmSync(join(workspace, name), { recursive: true, force: true })
+    for (const entry of files) {
+      const [file, first] = [join(workspace, entry.name), join(original, entry.name)]
+      // A file that is written is checked, also when its text is the same.
+      if (!existsSync(file)) cpSync(first, file, { recursive: true })
+      else if (entry.isDirectory()) this.restore(join(within, entry.name))
+      else if (!readFileSync(file).equals(readFileSync(first))) cpSync(first, file)
+    }
+  }
+
   /** The workspace as it was at first, another image, and the window loaded anew. */
   async anew() {
     const workspace = join(this.place, 'telegraph')
@@ -72,9 +93,9 @@ export class Steps {
 
   /** The closing lines; whether all is well. */
   finish() {
-    for (const name of this.failures) console.log(`FAILED ${name}`)
-    if (this.flaky.length > 0) console.log(`flaky, passed when tried again (${this.flaky.length}): ${this.flaky.join('; ')}`)
-    console.log(`${this.passed} passed, ${this.failures.length} failed${this.skipped > 0 ? `, ${this.skipped} skipped` : ''}`)
+    if (this.failures.length > 0) console.log(`failed: ${this.failures.join('; ')}`)
+    const more = Object.entries({ skipped: this.skipped, flaky: this.flaky }).filter(([, count]) => count > 0)
+    console.log([`${this.passed} passed`, `${this.failures.length} failed`, ...more.map(([word, count]) => `${count} ${word}`)].join(', '))
     return this.failures.length === 0 && this.passed > 0
   }
 }

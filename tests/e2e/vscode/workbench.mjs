@@ -21,6 +21,9 @@ const ATTEMPT = PATIENCE / 40
 /** For a click in a loop that makes it again. */
 export const once = { timeout: ATTEMPT }
 
+/** The settings that steps change, as settings.mjs has them. */
+const SETTINGS = [['consort', 'debug.on_error', 'report'], ['consort', 'keys', undefined]]
+
 // The name under which VS Code's own service worker serves files to webviews: nothing of it leaves
 // the browser.
 const WEBVIEW = '.vscode-resource.vscode-cdn.net'
@@ -77,6 +80,10 @@ export class Workbench {
   soon(condition) {
     return this.until('', condition, ATTEMPT).then(() => true, () => false)
   }
+  /** The same where another try would take back what the first one does, when that is late. */
+  late(condition) {
+    return this.until('', condition, PATIENCE / 4).then(() => true, () => false)
+  }
   state() {
     return this.probe.state()
   }
@@ -87,14 +94,28 @@ export class Workbench {
       return state !== undefined && condition(state)
     })
   }
-  /** Until Lisp answers, nothing is evaluated, and the server has all texts as they are. */
+  /**
+   * Until Lisp answers, nothing is evaluated, and the server has all texts and the settings as they
+   * are.
+   */
   async ready() {
     // VS Code looks for the files that activate the extension for seven seconds, and on a busy
     // machine in vain: any of its commands does it then.
     if ((await this.state())?.consort === undefined) await this.probe.execute('consort.editor.refresh')
-    await this.knows('Lisp to be ready', ({ consort }) =>
+    await this.knows('Lisp to be ready', ({ consort, onError }) =>
       consort?.started && ['ready', 'idle'].includes(consort.condition.state) && !consort.busy && !consort.testing && consort.offered.length > 0 &&
-      consort.documents.every(({ version, sent }) => version === sent))
+      consort.documents.every(({ version, sent }) => version === sent) && consort.settings.debug?.on_error === onError)
+  }
+  /**
+   * Click what comes and goes until that has its effect: a notification or a list may be drawn anew
+   * between the press and the release of the mouse.
+   */
+  clicked(what, element, effect) {
+    return this.until(what, async () => {
+      if (await effect()) return true
+      await element.click(once)
+      return this.soon(effect)
+    })
   }
   /** Do what makes the extension run something, and wait until that has ended. */
   async ran(what, action) {
@@ -146,16 +167,25 @@ export class Workbench {
     await this.page.locator('.explorer-folders-view').waitFor()
     await this.knows('the extension host of this window', ({ pid }) => pid !== before)
   }
-  /** No editor, terminal, list or notification, the dark theme, and the mouse over nothing. */
+  /** Evaluations stop at errors, and the server knows it. */
+  async stopsAtErrors() {
+    await this.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'stop' })
+    await this.ready()
+  }
+  /**
+   * No editor, terminal, list, session or notification, the settings and the theme as at first, and
+   * the mouse over nothing.
+   */
   async clear() {
     await this.page.mouse.move(640, 795)
     await this.theme(true)
+    for (const [section, key, value] of SETTINGS) await this.probe.ask('set', { section, key, value })
     await this.until('an empty window', async () => {
       if ((await this.quickInput().isVisible())) await this.page.keyboard.press('Escape')
       await this.probe.ask('clear')
-      const { tabs, terminals, documents } = await this.state()
+      const { tabs, terminals, documents, debugging, breakpoints } = await this.state()
       const shown = await this.page.locator('.notification-toast, .part.panel:visible .pane-body, .editor-instance').count()
-      return tabs.length === 0 && terminals.length === 0 && documents.every(({ dirty }) => !dirty) && shown === 0
+      return tabs.length === 0 && terminals.length === 0 && !debugging && breakpoints === 0 && documents.every(({ dirty }) => !dirty) && shown === 0
     })
   }
   shot(name) {
@@ -234,6 +264,8 @@ export class Workbench {
     await this.until(`the cursor at the end of ${text}`, async () => {
       // Closes everything that hangs over the line.
       await this.page.keyboard.press('Escape')
+      // The line may be out of sight, where the text was scrolled.
+      if (await this.hasFocus(name)) await this.page.keyboard.press('Control+Home')
       await line.click({ position: { x: 60, y: 8 }, timeout: ATTEMPT })
       await this.page.keyboard.press('End')
       return this.soon(async () => {
@@ -266,6 +298,7 @@ export class Workbench {
       return this.soon(async () => (await this.state()).active?.text === wanted)
     })
     await this.page.keyboard.press('Control+End')
+    await this.knows('the cursor at the end of scratch.lisp', ({ active }) => active?.selection.active.line === wanted.split('\n').length - 1)
   }
   /** The texts behind the lines, of all decorations. */
   inline(name) {
@@ -368,6 +401,42 @@ export class Workbench {
     await this.enter(label)
   }
 
+  // Notifications.
+
+  /** The notifications with these words, also those that have gone by: they are kept in a list. */
+  notice(words) {
+    return this.page.locator('.notification-list-item', { hasText: words })
+  }
+  /** Until a notification with these words is seen. One that is not answered goes after a time. */
+  told(words) {
+    return this.until(`the notification ${words}`, async () => {
+      if (await this.notice(words).first().isVisible()) return true
+      if (await this.soon(() => this.notice(words).first().isVisible())) return true
+      await this.probe.execute('notifications.showList')
+      return false
+    })
+  }
+  /** Press a button of a notification until that has its effect: by default, that it goes. */
+  async press(words, label, effect = async () => (await this.notice(words).count()) === 0) {
+    const button = this.notice(words).first().locator('a.monaco-button', { hasText: label }).first()
+    let pressed = false
+    await this.told(words)
+    await this.until(`${label} of ${words}`, async () => {
+      if (pressed && (await effect())) return true
+      if (!(await button.isVisible())) await this.probe.execute('notifications.showList')
+      await button.click(once)
+      pressed = true
+      return this.soon(effect)
+    })
+  }
+  /** Enter a text into the input box with this title or prompt. */
+  async entered(title, text) {
+    const input = this.quickInput().locator('input').first()
+    await this.quickInput().filter({ hasText: title }).waitFor()
+    await input.fill(text)
+    await this.enter(text)
+  }
+
   // Other parts of the window.
 
   status() {
@@ -378,7 +447,7 @@ export class Workbench {
     await this.until(`${view}`, async () => {
       if (await this.page.locator(view).first().isVisible()) return true
       await this.page.keyboard.press(key)
-      return this.soon(() => this.page.locator(view).first().isVisible())
+      return this.late(() => this.page.locator(view).first().isVisible())
     })
   }
   /** The REPL, with the focus and a prompt. */

@@ -2,7 +2,7 @@
 // know, which a picture shows later or not at all. $CONSORT_PROBE names the file that gets its port
 // and its process.
 const http = require('node:http')
-const { renameSync, writeFileSync } = require('node:fs')
+const { existsSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
 const vscode = require('vscode')
 
 const place = (document) => document && { uri: document.uri.toString(), version: document.version, dirty: document.isDirty, text: document.getText() }
@@ -24,25 +24,42 @@ async function state() {
     documents: vscode.workspace.textDocuments.filter(({ uri }) => ['file', 'consort', 'untitled'].includes(uri.scheme)).map(place),
     tabs: vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.map(({ label }) => label)),
     terminals: vscode.window.terminals.map(({ name }) => name),
+    debugging: vscode.debug.activeDebugSession !== undefined,
+    breakpoints: vscode.debug.breakpoints.length,
+    onError: vscode.workspace.getConfiguration('consort').inspect('debug.on_error')?.globalValue,
     diagnostics: vscode.languages.getDiagnostics().flatMap(([uri, found]) => found.map(({ message }) => ({ uri: uri.toString(), message }))),
   }
 }
 
+/** True if a document is not as its file is. */
+function differs({ isDirty, uri, getText }) {
+  if (isDirty || uri.scheme !== 'file' || !existsSync(uri.fsPath)) return isDirty
+  return getText() !== readFileSync(uri.fsPath, 'utf8')
+}
+
 const calls = {
   state,
+  /** At its first line. */
   async open({ path }) {
     const document = await vscode.workspace.openTextDocument(vscode.Uri.file(path))
-    await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.One, preview: false })
+    const editor = await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.One, preview: false, selection: new vscode.Range(0, 0, 0, 0) })
+    editor.revealRange(new vscode.Range(0, 0, 0, 0), vscode.TextEditorRevealType.AtTop)
   },
   async execute({ command, args }) {
     return (await vscode.commands.executeCommand(command, ...args)) ?? null
   },
   async set({ section, key, value }) {
-    await vscode.workspace.getConfiguration(section).update(key, value, vscode.ConfigurationTarget.Global)
+    const settings = vscode.workspace.getConfiguration(section)
+    if (settings.inspect(key)?.globalValue !== value) await settings.update(key, value, vscode.ConfigurationTarget.Global)
   },
-  /** No editor, terminal or unsaved text is left. */
+  /**
+   * No editor, terminal, session, breakpoint or unsaved text is left, and no text that its file has
+   * not.
+   */
   async clear() {
-    for (const document of vscode.workspace.textDocuments.filter(({ isDirty }) => isDirty)) {
+    if (vscode.debug.activeDebugSession !== undefined) await vscode.debug.stopDebugging()
+    vscode.debug.removeBreakpoints(vscode.debug.breakpoints)
+    for (const document of vscode.workspace.textDocuments.filter(differs)) {
       await vscode.window.showTextDocument(document)
       await vscode.commands.executeCommand('workbench.action.files.revert')
     }

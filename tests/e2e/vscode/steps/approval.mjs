@@ -21,10 +21,7 @@ export default async function ({ workbench, page, place, step, loaded }) {
        * An answer by the link with these words. The notification counts down, and is drawn anew
        * meanwhile.
        */
-      const answer = async (words) => {
-        await notice.locator('a', { hasText: words }).click()
-        await notice.waitFor({ state: 'detached' })
-      }
+      const answer = (words) => workbench.clicked(`the answer ${words}`, notice.locator('a', { hasText: words }), async () => (await notice.count()) === 0)
       // In an object: what is awaited here is the question, not its answer.
       const begin = async (value) => {
         const answered = replace(value)
@@ -44,26 +41,15 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await answer(/^Allow$/)
       assert.notEqual((await first.answered).isError, true)
       await pace(':FAST')
-      // What was allowed is said, with the way back; where that has gone by, it is among the
-      // notifications that were.
-      const undo = page.locator('.notification-list-item', { hasText: 'CL-USER::PACE replaced' }).locator('a.monaco-button', { hasText: 'Undo' }).first()
-      await workbench.ran('the undo', () => workbench.until('the way back', async () => {
-        if (!(await undo.isVisible())) await workbench.command('Notifications: Show Notifications')
-        await undo.click({ timeout: 5000 })
-        return true
-      }))
+      // What was allowed is said, with the way back.
+      await workbench.ran('the undo', () => workbench.press('CL-USER::PACE replaced', 'Undo'))
       await pace(':SLOW')
       const second = await begin(':faster')
       await answer(/^Allow$/)
       assert.notEqual((await second.answered).isError, true)
       await pace(':FASTER')
       // Into the file, where the old definition stands; it can be undone.
-      const write = page.locator('.notification-list-item', { hasText: 'CL-USER::PACE replaced' }).locator('a.monaco-button', { hasText: 'Write to file' }).first()
-      await workbench.until('the way into the file', async () => {
-        if (!(await write.isVisible())) await workbench.command('Notifications: Show Notifications')
-        await write.click({ timeout: 5000 })
-        return true
-      })
+      await workbench.press('CL-USER::PACE replaced', 'Write to file')
       await workbench.until('the definition in the file', async () => /\(defun pace \(\)\s+"From the agent\."\s+:faster\)/.test(await workbench.text('scratch.lisp')))
       await workbench.file('scratch.lisp')
       await page.keyboard.press('Control+z')
@@ -87,13 +73,14 @@ export default async function ({ workbench, page, place, step, loaded }) {
     try {
       await agent.call('evaluate-lisp', { code: '(defun pace () :slow)', package: 'CL-USER' })
       await workbench.file('scratch.lisp')
+      const beginning = JSON.stringify(await workbench.top('scratch.lisp'))
       for (let i = 0; i < 3; i++) await page.keyboard.press('PageDown')
       // Scrolling is smooth, and takes a moment.
       let before
       await workbench.until('the text to rest', async () => {
         const last = JSON.stringify(before)
         before = await workbench.top('scratch.lisp')
-        return JSON.stringify(before) === last
+        return JSON.stringify(before) === last && last !== beginning
       })
       const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
       const answered = agent.call('code_replace_function', { function: 'cl-user::pace', new_code: '(defun pace () :other)', package: 'CL-USER' })
@@ -101,11 +88,15 @@ export default async function ({ workbench, page, place, step, loaded }) {
       answered.catch(() => undefined)
       await notice.waitFor()
       await page.locator('.monaco-diff-editor').first().waitFor()
-      assert.deepEqual(await workbench.top('scratch.lisp'), before, 'while the question stands there')
-      await notice.locator('a', { hasText: /^Deny$/ }).click()
+      const stays = (when) => workbench.until(`the text where it was ${when}`, async () => {
+        assert.deepEqual(await workbench.top('scratch.lisp'), before)
+        return true
+      })
+      await stays('while the question stands there')
+      await workbench.clicked('the answer', notice.locator('a', { hasText: /^Deny$/ }), async () => (await notice.count()) === 0)
       assert.equal((await answered).isError, true)
       await page.locator('.monaco-diff-editor').first().waitFor({ state: 'detached' })
-      assert.deepEqual(await workbench.top('scratch.lisp'), before, 'after the answer')
+      await stays('after the answer')
     } finally {
       await agent.end()
     }

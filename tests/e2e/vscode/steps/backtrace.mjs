@@ -44,8 +44,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.until('the source', async () => {
       const { x, y, height } = await frame.boundingBox(once)
       await page.keyboard.down('Control')
-      await page.mouse.click(x + 20, y + height / 2)
-      await page.keyboard.up('Control')
+      await page.mouse.click(x + 20, y + height / 2).finally(() => page.keyboard.up('Control'))
       return workbench.soon(async () => {
         const { active } = await workbench.state()
         return active?.uri.endsWith('/bill.lisp') && active.selection.active.line === 8

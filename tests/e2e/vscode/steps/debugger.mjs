@@ -9,7 +9,7 @@ const CODE = `(defun half (x)
 (half 84)`
 
 export default async function ({ workbench, page, step }) {
-  const stop = page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: no' })
+  const stop = workbench.notice('SIMPLE-ERROR: no ').first()
   const frames = page.locator('.debug-call-stack .stack-frame')
   const chord = async (key) => {
     await page.keyboard.press('Control+Alt+l')
@@ -18,21 +18,24 @@ export default async function ({ workbench, page, step }) {
 
   /** The text of the debug console, which the first session of a window opens and no later one. */
   const console = async () => {
-    if (!(await page.locator('.repl').isVisible())) await workbench.probe.execute('workbench.debug.action.toggleRepl')
+    if (!(await page.locator('.repl').isVisible())) await workbench.probe.execute('workbench.panel.repl.view.focus')
     return page.locator('.repl .monaco-list-rows').innerText(once)
   }
   const over = () => workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
+  /** A step that stops at errors; each begins with the settings as at first. */
+  const stopping = (name, run) => step(name, async () => {
+    await workbench.stopsAtErrors()
+    await run()
+  })
 
-  await workbench.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'stop' })
-
-  await step('a form that fails stops in the debugger, and goes on by a restart', async () => {
+  await stopping('a form that fails stops in the debugger, and goes on by a restart', async () => {
     await workbench.scratch(CODE)
     await page.keyboard.press('Control+a')
     await workbench.knows('all of the text to be selected', ({ active }) => active?.selection.start.line === 0 && active.selection.end.line === 3)
     await chord('g')
     // The text is as it was evaluated, and nothing in it is a link, an icon or a variable of VS
     // Code's.
-    await stop.waitFor()
+    await workbench.told('SIMPLE-ERROR: no ')
     assert.match(await stop.locator('.notification-list-item-message').innerText(), /no \$\{file\} in \[it\]\\u\{28\}command:x\) 84/)
     assert.equal(await stop.locator('.notification-list-item-message a').count(), 0)
     await stop.locator('.monaco-button', { hasText: '0: GO-ON' }).waitFor()
@@ -45,11 +48,13 @@ export default async function ({ workbench, page, step }) {
     const row = workbench.quickInput().locator('.monaco-list-row', { hasText: '0: GO-ON' })
     await workbench.until('the restarts', async () => {
       await chord('Shift+G')
-      return workbench.soon(() => row.isVisible())
+      if (await workbench.soon(() => row.isVisible())) return true
+      await page.keyboard.press('Escape')
+      return false
     })
     assert.match(await row.innerText(), /Go on \$\\u\{28\}check\)\./)
     await workbench.picture('16-restarts-dark')
-    await page.keyboard.press('0')
+    await workbench.quickInput().locator('input').first().press('0')
     await workbench.until('the value in the debug console', async () => {
       const text = await console()
       return text.includes('went on') && /^42$/m.test(text)
@@ -57,13 +62,12 @@ export default async function ({ workbench, page, step }) {
     await over()
   })
 
-  await step('a restart of the notification asks for its argument', async () => {
+  await stopping('a restart of the notification asks for its argument', async () => {
     await workbench.scratch('(restart-case (error "No value.")\n  (use-other (value) :report "Use another." :interactive (lambda () (list 1)) (list :other value)))')
     await page.keyboard.press('ArrowUp')
     await chord('g')
-    const button = page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: No value.' }).locator('.monaco-button', { hasText: '0: USE-OTHER' })
     const input = workbench.quickInput().locator('input').first()
-    await button.click()
+    await workbench.press('SIMPLE-ERROR: No value.', '0: USE-OTHER')
     await input.waitFor()
     // Half a form is not taken.
     await input.fill('(* 6 ')
@@ -75,30 +79,29 @@ export default async function ({ workbench, page, step }) {
     await over()
   })
 
-  await step('an evaluation that fails stops: the debugger attaches, and leaves when it goes on', async () => {
+  await stopping('an evaluation that fails stops: the debugger attaches, and leaves when it goes on', async () => {
     await workbench.scratch('(restart-case (error "No launch.") (go-on () :report "Go on." (list :went :on)))')
     await page.keyboard.press('Alt+Enter')
-    const button = page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: No launch.' }).locator('.monaco-button', { hasText: '0: GO-ON' })
-    await button.waitFor()
+    await workbench.told('SIMPLE-ERROR: No launch.')
     await page.locator('.debug-toolbar').waitFor()
-    await button.click()
+    await workbench.press('SIMPLE-ERROR: No launch.', '0: GO-ON')
     await over()
     await workbench.shows('scratch.lisp', ':WENT')
   })
 
-  await step('a thread that a form started stops under its name, and goes on by a restart', async () => {
+  await stopping('a thread that a form started stops under its name, and goes on by a restart', async () => {
     const failing = '(restart-case (error "No thread.") (go-on () :report "Go on." (list :went :on)))'
     await workbench.scratch(`(progn (sb-thread:make-thread (lambda () ${failing}) :name "worker") :started)`)
     await page.keyboard.press('Alt+Enter')
-    const told = page.locator('.notification-toast', { hasText: 'SIMPLE-ERROR: No thread. (in the thread worker)' })
-    await told.waitFor()
+    const told = 'SIMPLE-ERROR: No thread. (in the thread worker)'
+    await workbench.told(told)
     await workbench.shows('scratch.lisp', ':STARTED')
     await page.locator('.debug-toolbar').waitFor()
-    await told.locator('.monaco-button', { hasText: '0: GO-ON' }).click()
+    await workbench.press(told, '0: GO-ON')
     await over()
   })
 
-  await step('F5 evaluates the form at the cursor without a launch.json', async () => {
+  await stopping('F5 evaluates the form at the cursor without a launch.json', async () => {
     await workbench.scratch('(+ 40 1)\n\n(list :f5 (* 6 7))\n')
     await page.keyboard.press('ArrowUp')
     await workbench.knows('the cursor in the form', ({ active }) => active?.selection.active.line === 2)
@@ -107,13 +110,11 @@ export default async function ({ workbench, page, step }) {
     await over()
   })
 
-  await step('a breakpoint stops the program, a step shows what the form gave, and the program goes on', async () => {
-    // An attempt before may have left some.
-    await workbench.probe.execute('workbench.action.debug.stop')
-    await workbench.probe.execute('workbench.debug.viewlet.action.removeAllBreakpoints')
+  await stopping('a breakpoint stops the program, a step shows what the form gave, and the program goes on', async () => {
     await workbench.scratch('(defun triple (x)\n  (let ((y (* 3 x)))\n    (list y (1+ y))))\n\n(triple 14)\n')
     await workbench.evaluate('scratch.lisp', '(list y (1+ y))', 'TRIPLE')
     await page.keyboard.press('F9')
+    await workbench.knows('the breakpoint', ({ breakpoints }) => breakpoints === 1)
     await workbench.cursor('scratch.lisp', '(triple 14)')
     await page.keyboard.press('F5')
     await workbench.until('the call stack', async () => {
@@ -132,8 +133,5 @@ export default async function ({ workbench, page, step }) {
     await page.keyboard.press('F5')
     await workbench.until('the value in the debug console', async () => (await console()).includes('(42 43)'))
     await over()
-    await workbench.probe.execute('workbench.debug.viewlet.action.removeAllBreakpoints')
   })
-
-  await workbench.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'report' })
 }

@@ -11,7 +11,7 @@ const ERROR = 'SIMPLE-ERROR: no third of 84'
 export default async function ({ workbench, page, step }) {
   const frames = page.locator('.debug-call-stack .stack-frame')
   const console = async () => {
-    if (!(await page.locator('.repl').isVisible())) await workbench.probe.execute('workbench.debug.action.toggleRepl')
+    if (!(await page.locator('.repl').isVisible())) await workbench.probe.execute('workbench.panel.repl.view.focus')
     return page.locator('.repl .monaco-list-rows').innerText(once)
   }
 
@@ -32,9 +32,8 @@ export default async function ({ workbench, page, step }) {
     const variable = page.locator('.debug-variables .monaco-list-row', { hasText: /X.*84/ })
     await variable.waitFor()
     await workbench.both('19-frozen-failure', () => variable.waitFor())
-    const button = page.locator('.notification-toast', { hasText: 'no third of 84' }).locator('.monaco-button', { hasText: '0: USE-INSTEAD' })
-    await button.click()
     const input = workbench.quickInput().locator('input').first()
+    await workbench.press('no third of 84', '0: USE-INSTEAD', () => input.isVisible())
     await input.waitFor()
     await input.fill('84')
     await workbench.enter('84')

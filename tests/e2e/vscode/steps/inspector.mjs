@@ -4,15 +4,9 @@ import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step }) {
   const row = (words) => page.locator('.pane-body .monaco-list-row', { hasText: words }).first()
-  const typed = async (title, text) => {
-    const input = workbench.quickInput().locator('input').first()
-    await workbench.quickInput().filter({ hasText: title }).waitFor()
-    await input.fill(text)
-    await workbench.enter(text)
-  }
   const inspect = async (code) => {
     await workbench.command('Consort: Inspect…')
-    await typed('Inspect', code)
+    await workbench.entered('Inspect', code)
   }
 
   await step('a value is inspected part by part, as a table, and beside another', async () => {
@@ -49,11 +43,11 @@ export default async function ({ workbench, page, step }) {
   }, 'tracedCalls')
 
   await step('a breakpoint stops an evaluation without a session, and values stand at the lines', async () => {
-    await workbench.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'stop' })
-    await workbench.probe.execute('workbench.debug.viewlet.action.removeAllBreakpoints')
+    await workbench.stopsAtErrors()
     await workbench.scratch('(defun quadruple (x)\n  (let ((y (* 4 x)))\n    (list y (1+ y))))\n\n(quadruple 14)\n')
     await workbench.evaluate('scratch.lisp', '(list y (1+ y))', 'QUADRUPLE')
     await page.keyboard.press('F9')
+    await workbench.knows('the breakpoint', ({ breakpoints }) => breakpoints === 1)
     await workbench.cursor('scratch.lisp', '(quadruple 14)')
     await page.keyboard.press('Alt+Enter')
     await page.locator('.debug-toolbar').waitFor()
@@ -67,7 +61,6 @@ export default async function ({ workbench, page, step }) {
     await workbench.probe.execute('workbench.debug.viewlet.action.removeAllBreakpoints')
     await workbench.probe.execute('workbench.action.debug.stop')
     await workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
-    await workbench.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'report' })
   })
 
   await step('a failed test is recorded, and opens where the wrong value first appears', async () => {
@@ -75,6 +68,9 @@ export default async function ({ workbench, page, step }) {
       await workbench.command('Consort: Test a System')
       await workbench.choose('shop/tests')
     })
+    // The extension knows the outcomes, and not only that the tests have ended.
+    await workbench.ready()
+    await page.locator('.result-summary', { hasText: '1/2' }).first().waitFor()
     await workbench.command('Consort: Record a Test')
     // The one that failed is the first.
     await workbench.choose('many-copies')
@@ -85,7 +81,6 @@ export default async function ({ workbench, page, step }) {
     })
     await page.locator('.pane-header', { hasText: 'Where the wrong value first appears' }).first().waitFor()
     await workbench.picture('20-wrong-value-dark')
-    await page.locator('.debug-toolbar .action-label[aria-label^="Disconnect"]').click()
-    await workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
+    await workbench.clicked('the end of the session', page.locator('.debug-toolbar .action-label[aria-label^="Disconnect"]'), async () => !(await page.locator('.debug-toolbar').isVisible()))
   }, 'record')
 }

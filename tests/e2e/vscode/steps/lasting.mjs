@@ -10,7 +10,7 @@ export default async function ({ workbench, page, step, status, loaded }) {
     await workbench.until('the systems', async () => {
       if (await systems.isVisible()) return true
       await page.locator('.activitybar a[aria-label="Common Lisp"], .activitybar [aria-label^="Common Lisp"]').first().click(once)
-      return workbench.soon(() => systems.isVisible())
+      return workbench.late(() => systems.isVisible())
     })
     await workbench.ran('loading telegraph', async () => {
       const button = systems.locator('a[aria-label*="Load a System"]')

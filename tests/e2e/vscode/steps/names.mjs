@@ -55,6 +55,7 @@ export default async function ({ workbench, page, step, loaded }) {
 
   await step('who calls a function is told by the call hierarchy', async () => {
     await workbench.scratch("(defun double (x) (* 2 x))\n\n(defun four (x)\n  (funcall #'double\n           x))")
+    await workbench.ready()
     await workbench.cursor('scratch.lisp', 'funcall')
     await workbench.command('Calls: Show Call Hierarchy')
     const row = page.locator('.part.sidebar .monaco-list-row', { hasText: 'four' }).first()

@@ -11,7 +11,9 @@ export default async function ({ workbench, page, step }) {
     await view.locator('td a', { hasText: 'BURN' }).first().waitFor()
     await view.locator('.d3-flame-graph-label', { hasText: 'BURN' }).first().waitFor()
     await workbench.both('7-profile')
-    await view.locator('td a', { hasText: 'BURN' }).first().click()
-    await workbench.at('scratch.lisp', 1)
+    await workbench.clicked('the source', view.locator('td a', { hasText: 'BURN' }).first(), async () => {
+      const { active } = await workbench.state()
+      return active?.uri.endsWith('/scratch.lisp') && active.selection.active.line === 0
+    })
   }, 'profileForm')
 }

@@ -13,8 +13,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.cursor('scratch.lisp', /^\(tripled-twice\s7\)/)
     await workbench.command('Consort: Record the Form')
     await workbench.choose('Values of an expression')
-    await workbench.quickInput().locator('input').fill('(* 3 n)')
-    await workbench.page.keyboard.press('Enter')
+    await workbench.entered('The expression as it is written', '(* 3 n)')
     await workbench.choose('(* 3 n) => 21')
     await workbench.at('scratch.lisp', 2)
   }, 'record')
@@ -44,7 +43,6 @@ export default async function ({ workbench, page, step }) {
     const variable = page.locator('.debug-variables .monaco-list-row', { hasText: /n.*7/i }).first()
     await variable.waitFor()
     await workbench.both('17-recording-debugger', () => variable.waitFor())
-    await button('Disconnect').click()
-    await workbench.until('the end of the session', async () => !(await page.locator('.debug-toolbar').isVisible()))
+    await workbench.clicked('the end of the session', button('Disconnect'), async () => !(await page.locator('.debug-toolbar').isVisible()))
   }, 'record')
 }

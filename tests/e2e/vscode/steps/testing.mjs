@@ -1,12 +1,11 @@
 // The test explorer on the server's own run of tests: a failure at its line, run again when the
 // file is saved.
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, place, step }) {
-  const file = join(place, 'telegraph', 'shop-tests.lisp')
   const failure = () => workbench.editor('shop-tests.lisp').locator('.test-error-content-widget', { hasText: '180 != 190' })
   const row = () => page.locator('.test-explorer .monaco-list-row', { hasText: /many-copies/i }).first()
   /** The tests are run by the command; afterwards the file has the focus. */
@@ -29,7 +28,7 @@ export default async function ({ workbench, page, place, step }) {
     if (await row().isVisible()) return true
     const system = page.locator('.test-explorer .monaco-list-row', { hasText: 'shop/tests' }).first()
     if ((await system.getAttribute('aria-expanded', once)) !== 'true') await system.locator('.monaco-tl-twistie').click(once)
-    return workbench.soon(() => row().isVisible())
+    return workbench.late(() => row().isVisible())
   })
 
   await step('tests are run, and the failure stands at its line', async () => {
@@ -46,19 +45,38 @@ export default async function ({ workbench, page, place, step }) {
   }, 'runTests')
 
   await step('tests are run again when a file is saved, where that is wanted', async () => {
-    const original = readFileSync(file)
-    try {
-      await run()
-      await workbench.cursor('shop-tests.lisp', '(= 190')
+    await run()
+    await workbench.cursor('shop-tests.lisp', '(= 190')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('Shift+End')
+    await workbench.paste('shop-tests.lisp', '(is (= 180 (shop:price 20 10))))')
+    await workbench.until('the new text', async () => /\n\s+\(is \(= 180 \(shop:price 20 10\)\)\)\)/.test(await workbench.text('shop-tests.lisp')))
+    await workbench.ran('the tests', () => workbench.save('shop-tests.lisp'))
+    await row().locator('[class*="testing-passed"]').first().waitFor()
+    await workbench.until('the failure to go', async () => (await failure().count()) === 0)
+  }, 'runTests')
+
+  await step('a file that is saved while its tests run is tested once more', async () => {
+    const go = join(place, 'go-on')
+    rmSync(go, { force: true })
+    const write = async (form) => {
+      await workbench.file('shop-tests.lisp')
+      await workbench.cursor('shop-tests.lisp', 'shop:price 20 10')
       await page.keyboard.press('Home')
       await page.keyboard.press('Shift+End')
-      await workbench.paste('shop-tests.lisp', '(is (= 180 (shop:price 20 10))))')
-      await workbench.until('the new text', async () => /\n\s+\(is \(= 180 \(shop:price 20 10\)\)\)\)/.test(await workbench.text('shop-tests.lisp')))
-      await workbench.ran('the tests', () => workbench.save('shop-tests.lisp'))
-      await row().locator('[class*="testing-passed"]').first().waitFor()
-      await workbench.until('the failure to go', async () => (await failure().count()) === 0)
-    } finally {
-      writeFileSync(file, original)
+      await workbench.paste('shop-tests.lisp', form)
+      await workbench.until('the new text', async () => (await workbench.text('shop-tests.lisp')).includes(form))
+      await workbench.save('shop-tests.lisp')
     }
+    await run()
+    try {
+      await write(`(loop until (probe-file "${go}") do (sleep 0.05)) (is (= 190 (shop:price 20 10))))`)
+      await workbench.knows('the tests to run', ({ consort }) => consort.testing)
+      await write('(is (= 180 (shop:price 20 10))))')
+      await workbench.knows('the tests to run still', ({ consort }) => consort.testing)
+    } finally {
+      writeFileSync(go, '')
+    }
+    await row().locator('[class*="testing-passed"]').first().waitFor()
   }, 'runTests')
 }

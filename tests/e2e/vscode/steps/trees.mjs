@@ -8,7 +8,7 @@ export default async function ({ workbench, page, step, loaded }) {
   const set = (expanded) => (name) => workbench.until(`${name} to be ${expanded === 'true' ? 'open' : 'closed'}`, async () => {
     if ((await pane(name).getAttribute('aria-expanded')) === expanded) return true
     await pane(name).click(once)
-    return workbench.soon(async () => (await pane(name).getAttribute('aria-expanded')) === expanded)
+    return workbench.late(async () => (await pane(name).getAttribute('aria-expanded')) === expanded)
   })
   const open = set('true')
   const close = set('false')
@@ -28,7 +28,7 @@ export default async function ({ workbench, page, step, loaded }) {
     await workbench.until('the symbols', async () => {
       if ((await rows(/^\*code\*/).count()) > 0) return true
       await row(/^telegraph\s*\d+ exported/).click(once)
-      return workbench.soon(async () => (await rows(/^\*code\*/).count()) > 0)
+      return workbench.late(async () => (await rows(/^\*code\*/).count()) > 0)
     })
     let pressed = 0
     await workbench.until('ENCODE to come into view', async () => {
@@ -39,8 +39,10 @@ export default async function ({ workbench, page, step, loaded }) {
     await row('a worker').waitFor()
     await page.mouse.move(640, 795)
     await workbench.both('5-side-bar')
-    await row(/^encode\s*function/).click()
-    await workbench.at('code.lisp', 14)
+    await workbench.clicked('the source of ENCODE', row(/^encode\s*function/), async () => {
+      const { active } = await workbench.state()
+      return active?.uri.endsWith('/code.lisp') && active.selection.active.line === 13
+    })
     const worker = row('a worker')
     const button = worker.locator('a[aria-label*="End a Thread"]')
     await workbench.until('the thread to end', async () => {

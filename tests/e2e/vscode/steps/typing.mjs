@@ -14,7 +14,6 @@ export default async function ({ workbench, page, step }) {
   const keys = async (...pressed) => {
     for (const key of pressed) await page.keyboard.press(key)
   }
-  const button = (words) => page.locator('.notification-toast a.monaco-button', { hasText: words }).first()
 
   await step('what is typed stands where Lisp has it, at the first keystroke', async () => {
     await empty()
@@ -53,9 +52,9 @@ export default async function ({ workbench, page, step }) {
     await workbench.ready()
     await workbench.cursor('scratch.lisp', '  42)')
     await keys('Alt+Enter')
-    await button('Evaluate the Whole File').waitFor()
+    await workbench.told('BUTTONS')
     await workbench.picture('15-package-dark')
-    await workbench.ran('the evaluation of the file', () => button('Evaluate the Whole File').click(once))
+    await workbench.ran('the evaluation of the file', () => workbench.press('BUTTONS', 'Evaluate the Whole File'))
     await workbench.shows('scratch.lisp', 'ANSWER')
     await page.keyboard.press('Control+End')
     await page.keyboard.type('\n\n(warn "careful")')
