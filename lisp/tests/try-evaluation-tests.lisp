@@ -44,5 +44,12 @@
     (dolist (code '("(ignore-errors (open \"/tmp/made\" :direction :output))" "(sb-ext:run-program \"/bin/true\" '())"
                     "(handler-case (sb-posix:kill (sb-posix:getppid) 0) (error () nil))"))
       (is-when code equal t (plusp (length (field (tried-in-copy image code) "refusals")))))
+    ;; A file that our own look at a value's definition may not read is no refusal of the code's.
+    (let ((file (write-file "home/.ssh/hidden.lisp" "(defclass hidden-class () ()) (defvar *hidden* (make-instance 'hidden-class))")))
+      (evaluated image (format nil "(load ~S)" file))
+      (let ((tried (tried-in-copy image "(inspect cl-user::*hidden*)")))
+        (is equalp #() (field tried "refusals"))
+        (ok (text-contains "defined: class" (path tried "stdout" "text"))))
+      (delete-file file))
     (is equal "timeout" (field (tried-in-copy image "(loop)" "timeout" 1) "status"))
     (is equal "(0 3)" (first-value image "(list shop::*count* (gethash \"tea\" shop::*prices*))"))))

@@ -96,22 +96,26 @@
   "The line, from 1, of DEFINITION in FILE; NIL when it is not there any more."
   (let ((offset (field definition "offset")) (form (field definition "form")))
     (handler-case
-        (let* ((text (file-text file))
-               (offset (cond ((integerp offset) offset) ((integerp form) (offset-of-form text form)))))
-          (and offset
-               (<= offset (length text))
-               (names-p text offset (field definition "name"))
-               (1+ (count #\Newline text :end offset))))
+        ;; Not with the user's *BREAK-ON-SIGNALS*: an evaluation that is tried in a copy, which may
+        ;; not read the file, would count that as a refusal of its own.
+        (with-own-settings ()
+          (let* ((text (file-text file))
+                 (offset (cond ((integerp offset) offset) ((integerp form) (offset-of-form text form)))))
+            (and offset
+                 (<= offset (length text))
+                 (names-p text offset (field definition "name"))
+                 (1+ (count #\Newline text :end offset)))))
       (error () nil))))
 
 (defun first-from-file (object)
   "The first of OBJECT's definitions whose file is there, or NIL."
-  (find-if (lambda (one) (ignore-errors (probe-file (sb-ext:parse-native-namestring (field one "file")))))
+  (find-if (lambda (one) (with-own-settings () (ignore-errors (probe-file (sb-ext:parse-native-namestring (field one "file"))))))
            (value-definitions object)))
 
 (defun defined-text (object)
   "Where OBJECT is defined, `class good, /w/shop.lisp:12`; NIL when that is no file that is there, or
-  SBCL itself. The line is left out where the file has another definition there by now."
+  SBCL itself. The line is left out where the file has another definition there by now, or may not
+  be read."
   (let* ((defined (if (and (not (obsolete-p object)) (typep object '(or function method class package symbol)))
                       object
                       (class-of object)))
