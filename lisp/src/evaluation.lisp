@@ -6,7 +6,8 @@
   "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or
   :ENDED; it is :RUNNING exactly while the catch tag, the evaluation itself, is in force and
   interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is
-  how much of the heap was in use in that last case. DEBUG: it stops where it would fail
+  how much of the heap was in use in that last case. INTERRUPTION is what was last sent to THREAD to
+  stop it. DEBUG: it stops where it would fail
   (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends it all. DEADLINE
   is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it
   asks for input, as the request has it, or NIL; QUESTION is the line that it waits for
@@ -18,6 +19,7 @@
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
+  (interruption nil :type (or null interruption))
   (started (get-internal-real-time))
   (state nil)
   (reason nil)
@@ -88,7 +90,9 @@
           (stop (evaluation-stop evaluation))
           (question (evaluation-question evaluation)))
       (when thread
-        (interrupt-outside-foreign-code thread (lambda () (stop-here evaluation))))
+        (unless (let ((before (evaluation-interruption evaluation))) (and before (interruption-under-way-p before)))
+          (setf (evaluation-interruption evaluation)
+                (interrupt-outside-foreign-code thread (lambda () (stop-here evaluation))))))
       (when stop ; where interruptions wait
         (wake-stop stop))
       (when question ; where they may be off

@@ -6,17 +6,28 @@
 (in-package :consort)
 
 (defconstant +foreign-pause+ 0.005d0 "Seconds until an interruption that came in foreign code is sent again.")
-(defconstant +foreign-tries+ 200 "How often one is sent again while foreign code computes: code that computes longer than that second is left.")
-(defconstant +wait-tries+ 4 "The same, one after the other, while foreign code waits for the system, and may do so for ever.")
+(defconstant +foreign-time+ 1 "Seconds for which that is done while foreign code computes; then the code is left all the same.")
+(defconstant +wait-tries+ 4
+  "How often, one after the other, that is done while foreign code waits for the system, and may do so for ever.")
 
 (defstruct (interruption (:constructor make-interruption (thread function)))
   "THREAD is to call FUNCTION. STATE is :SENT until it has come, :LATE when it has not come in time,
   :FOREIGN when it is to be sent again, :OVER in the end."
   (thread nil :type sb-thread:thread :read-only t)
   (function nil :type function :read-only t)
+  (began (get-internal-real-time) :type (unsigned-byte 62) :read-only t)
   (state :sent :type symbol)
-  (tries 0 :type fixnum)
   (waits 0 :type fixnum))
+
+(defun interruption-age (interruption)
+  "The seconds since INTERRUPTION was first sent."
+  (/ (- (get-internal-real-time) (interruption-began interruption)) internal-time-units-per-second))
+
+(defun interruption-under-way-p (interruption)
+  "Returns true if INTERRUPTION is still to be received, and is not so old that it may be lost: a
+  thread that serves people in a stop drops what comes meanwhile."
+  (and (not (eq (interruption-state interruption) :over))
+       (< (interruption-age interruption) (* 2 +foreign-time+))))
 
 (defun send-interruption (interruption)
   "Send INTERRUPTION to its thread; NIL when that has ended."
@@ -33,12 +44,11 @@
   would come before this one has returned, and SBCL bears eight at once."
   (let ((place (interrupted-place)))
     (cond ((or (eq place :lisp)
-               (>= (interruption-tries interruption) +foreign-tries+)
+               (>= (interruption-age interruption) +foreign-time+)
                (>= (interruption-waits interruption) +wait-tries+))
            (setf (interruption-state interruption) :over)
            (funcall (interruption-function interruption)))
           (t
-           (incf (interruption-tries interruption))
            (setf (interruption-waits interruption) (if (eq place :wait) (1+ (interruption-waits interruption)) 0))
            (when (eq :late (sb-ext:compare-and-swap (interruption-state interruption) :sent :foreign))
              (setf (interruption-state interruption) :foreign)
@@ -56,6 +66,7 @@
 
 (defun interrupt-outside-foreign-code (thread function)
   "Have THREAD call FUNCTION, which may unwind its stack, as soon as it is not in foreign code, or
-  when that does not end. Waits for nothing; NIL when THREAD has ended."
+  when that does not end. Waits for nothing. Returns the interruption; NIL when THREAD has ended."
   (start-timers *deadlines*) ; to start its thread is no work for an interruption in foreign code
-  (send-interruption (make-interruption thread function)))
+  (let ((interruption (make-interruption thread function)))
+    (and (send-interruption interruption) interruption)))

@@ -133,7 +133,7 @@
       (ok (not (text-contains "consort" obstacle))))
     (release-in image)
     (evaluated image "(sb-thread:join-thread *holder* :default nil)")
-    (is equal "NIL" (first-value image "(consort::obstacle)"))))
+    (ok (eventually (equal "NIL" (first-value image "(consort::obstacle)"))))))
 
 (deftest every-lock-of-the-runtime-is-known
   ;; Others are ours, or belong to one thread, stream or semaphore.

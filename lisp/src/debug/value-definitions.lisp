@@ -55,7 +55,9 @@
 (defconstant +source-limit+ 4000000 "Characters of a file in which a line is looked for.")
 
 (defun file-text (file)
-  "The characters of FILE, at most so many."
+  "The characters of FILE, at most so many; NIL when it is no file, but a pipe on which to wait."
+  (unless (= (logand sb-posix:s-ifmt (sb-posix:stat-mode (sb-posix:stat (sb-ext:native-namestring file)))) sb-posix:s-ifreg)
+    (return-from file-text nil))
   (with-open-file (stream file :external-format '(:utf-8 :replacement #\?))
     (let* ((text (make-string (min (file-length stream) +source-limit+)))
            (end (read-sequence text stream)))
@@ -100,12 +102,13 @@
         ;; not read the file, would count that as a refusal of its own.
         (with-own-settings ()
           (let* ((text (file-text file))
-                 (offset (cond ((integerp offset) offset) ((integerp form) (offset-of-form text form)))))
+                 (offset (cond ((null text) nil) ((integerp offset) offset) ((integerp form) (offset-of-form text form)))))
             (and offset
                  (<= offset (length text))
                  (names-p text offset (field definition "name"))
                  (1+ (count #\Newline text :end offset)))))
-      (error () nil))))
+      ;; Also of a text nested so deeply that its reader has no room.
+      (serious-condition () nil))))
 
 (defun first-from-file (object)
   "The first of OBJECT's definitions whose file is there, or NIL."

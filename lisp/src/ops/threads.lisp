@@ -86,14 +86,13 @@
 (defun frames-of-thread (thread)
   "The frames of THREAD that matter, as the JSON of each; refuses when it does not answer in time."
   (let ((done (sb-thread:make-semaphore)) (frames '()))
-    ;; To read the stack may allocate with malloc, as the thread may be doing.
-    (unless (interrupt-outside-foreign-code thread
-                                            (lambda ()
-                                              (setf frames (or (current-calls)
-                                                               ;; Nothing of a program's: all there is.
-                                                               (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
-                                              (sb-thread:signal-semaphore done)))
-      (refuse "not-found" "The thread has ended"))
+    (flet ((look ()
+             ;; Nothing of a program's: all there is.
+             (setf frames (or (current-calls) (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
+             (sb-thread:signal-semaphore done)))
+      ;; To read the stack may allocate with malloc, as the thread may be doing.
+      (unless (interrupt-outside-foreign-code thread #'look)
+        (refuse "not-found" "The thread has ended")))
     (unless (sb-thread:wait-on-semaphore done :timeout +stack-time+)
       (refuse "busy" "The thread does not let itself be interrupted now, so nobody can tell where it is. Try again."))
     (mapcar #'frame-object frames)))

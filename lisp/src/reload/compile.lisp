@@ -93,8 +93,8 @@
     (when *load-again*
       (funcall load))))
 
-;;; Libraries have methods on LOAD-OP, COMPILE-OP and CL-SOURCE-FILE: asdf-flv, which Debian's FiveAM
-;;; loads, has these two. A method of ours on the same classes would be replaced by theirs.
+;;; Libraries have methods on LOAD-OP, COMPILE-OP and CL-SOURCE-FILE: asdf-flv, which Debian's
+;;; FiveAM loads, has these two. A method of ours on the same classes would be replaced by theirs.
 
 (defmethod asdf:perform :around ((operation asdf/lisp-action:basic-load-op) (component asdf:cl-source-file))
   (check-allowed (asdf:component-pathname component))
