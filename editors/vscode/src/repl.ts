@@ -210,8 +210,9 @@ class Terminal implements vscode.Pseudoterminal {
         resolve()
       }
       // A question that nothing was printed for has the prompt of the one before. And characters
-      // that could mislead are written otherwise in the question than in the output.
-      const timer = setTimeout(end, endsWithPrompt(this.tail, prompt) ? SAME_PROMPT : PROMPT)
+      // that could mislead are written otherwise in the question, as \u{...}, than in the output.
+      const soon = prompt.includes('\\u{') || endsWithPrompt(this.tail, prompt)
+      const timer = setTimeout(end, soon ? SAME_PROMPT : PROMPT)
       const heard = this.printed.event(() => there() && end())
     })
   }

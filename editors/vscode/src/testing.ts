@@ -7,6 +7,8 @@ import type { Recordings } from './recordings.js'
 import { complain, isLisp, type Server } from './server.js'
 import { workspaceSystems } from './trees.js'
 
+const runsOnSave = (): boolean => vscode.workspace.getConfiguration('consort').get<boolean>('tests.runOnSave', false)
+
 export class Tests implements vscode.Disposable {
   private controller: vscode.TestController | undefined
   /** The tests' whole names, by the ids of their rows. */
@@ -28,7 +30,7 @@ export class Tests implements vscode.Disposable {
     this.subscriptions = [
       server.onChange(() => this.update()),
       vscode.workspace.onDidSaveTextDocument((document) => {
-        if (isLisp(document) && vscode.workspace.getConfiguration('consort').get<boolean>('tests.runOnSave', false)) void this.saved(document.uri)
+        if (isLisp(document) && runsOnSave()) void this.saved(document.uri)
       }),
     ]
     this.update()
@@ -113,12 +115,34 @@ export class Tests implements vscode.Disposable {
   private async runChanged(controller: vscode.TestController): Promise<void> {
     const systems = [...this.changed].flatMap((id) => controller.items.get(id) ?? [])
     this.changed.clear()
-    if (systems.length > 0) await this.run(controller, new vscode.TestRunRequest(systems), new vscode.CancellationTokenSource().token)
+    if (systems.length > 0 && runsOnSave()) await this.run(controller, new vscode.TestRunRequest(systems), new vscode.CancellationTokenSource().token)
   }
 
-  private async run(controller: vscode.TestController, request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
+  private async run(controller: vscode.TestController, request: vscode.TestRunRequest, asked: vscode.CancellationToken): Promise<void> {
     const run = controller.createTestRun(request)
     this.running++
+    // A run that nobody asked for by a row is stopped by its own token.
+    const stop = new vscode.CancellationTokenSource()
+    const stops = [asked, run.token].map((token) => token.onCancellationRequested(() => stop.cancel()))
+    if (asked.isCancellationRequested) stop.cancel()
+    try {
+      await this.runTests(controller, request, run, stop.token)
+    } finally {
+      run.end()
+      for (const one of stops) one.dispose()
+      this.running--
+    }
+    // Whoever stops tests that hang does not want them begun anew.
+    if (stop.token.isCancellationRequested) this.changed.clear()
+    if (!this.isRunning) await this.runChanged(controller)
+  }
+
+  private async runTests(
+    controller: vscode.TestController,
+    request: vscode.TestRunRequest,
+    run: vscode.TestRun,
+    token: vscode.CancellationToken,
+  ): Promise<void> {
     const asked: vscode.TestItem[] = []
     if (request.include !== undefined) asked.push(...request.include)
     else controller.items.forEach((item) => asked.push(item))
@@ -143,9 +167,6 @@ export class Tests implements vscode.Disposable {
         run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)))
       }
     }
-    run.end()
-    this.running--
-    if (!this.isRunning) await this.runChanged(controller)
   }
 
   private record(controller: vscode.TestController, run: vscode.TestRun, system: vscode.TestItem, outcome: TestOutcome): void {
