@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::text::stop::{self, Stop};
-use crate::text::thread_time::ThreadTime;
+use crate::text::thread_time::Limit;
 
 /// The number of steps, and of computations, that one client has at a time.
 const SHARE: usize = 2;
@@ -139,12 +139,12 @@ async fn limited_steps<F: Future>(longest: Duration, handler: F) -> Result<F::Ou
         if stop.is_asked() {
             return Poll::Pending; // whoever asked drops this future
         }
-        let (began, deadline) = (ThreadTime::now(), ThreadTime::after(left));
+        let deadline = Limit::after(left);
         let step = stop::whole(&stop.at(Some(deadline)), || handler.as_mut().poll(context));
-        left = left.saturating_sub(began.elapsed());
+        left = left.saturating_sub(deadline.used());
         match step {
             Some(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            None if ThreadTime::now() >= deadline => Poll::Ready(Err(TooLong)),
+            None if deadline.is_over() => Poll::Ready(Err(TooLong)),
             None | Some(Poll::Pending) => Poll::Pending,
         }
     })
@@ -265,7 +265,7 @@ async fn whole_within<T: Send + 'static>(
     // The time begins with the turn.
     let stop = Stop::of_the_whole();
     let asked = stop.clone();
-    let computed = on_a_thread(stop, move || stop::whole(&asked.at(Some(ThreadTime::after(longest))), work));
+    let computed = on_a_thread(stop, move || stop::whole(&asked.at(Some(Limit::after(longest))), work));
     computed.await.ok_or(TooLong)
 }
 
@@ -285,7 +285,7 @@ async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T 
     let stop = Stop::new(None);
     let asked = stop.clone();
     on_a_thread(stop, move || {
-        let limited = asked.at(Some(ThreadTime::after(longest)));
+        let limited = asked.at(Some(Limit::after(longest)));
         let value = stop::within(&limited, work);
         Computed { value, ended: limited.is_asked() }
     })

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::thread_time::ThreadTime;
+use super::thread_time::Limit;
 
 /// When a computation is to end. Its deadline is in the processor time of the thread that computes.
 #[derive(Debug, Clone)]
@@ -18,13 +18,13 @@ pub struct Stop {
     /// The deadline was found to have passed. Not shared with other deadlines of the same stop: a
     /// computation within another must not end that.
     late: Arc<AtomicBool>,
-    deadline: Option<ThreadTime>,
+    deadline: Option<Limit>,
     whole: bool,
 }
 
 impl Stop {
     /// At `deadline`, or when [`Stop::ask`] is called.
-    pub fn new(deadline: Option<ThreadTime>) -> Stop {
+    pub fn new(deadline: Option<Limit>) -> Stop {
         Stop { asked: Arc::default(), late: Arc::default(), deadline, whole: false }
     }
 
@@ -34,7 +34,7 @@ impl Stop {
     }
 
     /// The same end, at `deadline` if that comes before.
-    pub fn at(&self, deadline: Option<ThreadTime>) -> Stop {
+    pub fn at(&self, deadline: Option<Limit>) -> Stop {
         Stop { deadline, late: Arc::default(), ..self.clone() }
     }
 
@@ -119,7 +119,7 @@ fn asked() -> Option<bool> {
     CURRENT.with(|current| {
         let current = current.borrow();
         let stop = current.as_ref()?;
-        if stop.deadline.is_some_and(|deadline| ThreadTime::now() >= deadline) {
+        if stop.deadline.is_some_and(|deadline| deadline.is_over()) {
             stop.late.store(true, Ordering::Relaxed);
         }
         stop.is_asked().then_some(stop.whole)
@@ -128,6 +128,8 @@ fn asked() -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn counted(stop: &Stop) -> usize {
@@ -140,7 +142,7 @@ mod tests {
         let asked = Stop::new(None);
         asked.ask();
         assert!(counted(&asked) < 1_000_000);
-        let late = Stop::new(Some(ThreadTime::now()));
+        let late = Stop::new(Some(Limit::after(Duration::ZERO)));
         assert!(counted(&late) < 1_000_000 && late.is_asked());
         assert_eq!((0..100_000).take_while(|_| !now()).count(), 100_000, "nothing is left of it");
     }
@@ -149,7 +151,7 @@ mod tests {
     fn a_deadline_within_a_computation_does_not_end_it() {
         let outer = Stop::of_the_whole();
         let done = whole(&outer, || {
-            let late = outer.at(Some(ThreadTime::now()));
+            let late = outer.at(Some(Limit::after(Duration::ZERO)));
             assert!(
                 whole(&late, || loop {
                     point();
@@ -168,12 +170,12 @@ mod tests {
         let endless = || loop {
             point();
         };
-        let late = Stop::of_the_whole().at(Some(ThreadTime::now()));
+        let late = Stop::of_the_whole().at(Some(Limit::after(Duration::ZERO)));
         assert!(whole(&late, endless).is_none());
         assert!(whole(&late, || ()).is_none(), "what others returned early is not used");
         assert_eq!(whole(&Stop::of_the_whole(), || (0..1_000).inspect(|_| point()).count()), Some(1_000));
         // Others are not left.
-        within(&Stop::new(Some(ThreadTime::now())), || (0..1_000).for_each(|_| point()));
+        within(&Stop::new(Some(Limit::after(Duration::ZERO))), || (0..1_000).for_each(|_| point()));
         assert!(std::panic::catch_unwind(|| whole(&Stop::of_the_whole(), || resume_unwind(Box::new(())))).is_err());
     }
 }

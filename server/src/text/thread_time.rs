@@ -1,29 +1,39 @@
-//! Processor time of a thread: the measure of the limits for computations. On a busy machine a
-//! thread waits for a processor, and that time is not the computation's.
+//! Limits of computations, in processor time of their thread. On a busy machine a thread waits for a
+//! processor, and that time is not the computation's.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment in the processor time of the thread that computes. It says nothing to other threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ThreadTime(Duration);
+/// This thread's processor time so far.
+fn used() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
 
-impl ThreadTime {
-    /// This thread's processor time so far.
-    pub fn now() -> ThreadTime {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        ThreadTime(Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0)))
-    }
+/// The end of a computation's time. It says nothing to threads other than the one that made it.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    began: Duration,
+    time: Duration,
+    /// No thread computes for longer than the clock goes, and the clock is cheaper to ask.
+    not_before: Option<Instant>,
+}
 
+impl Limit {
     /// The moment when this thread has computed for `time` from now on.
-    pub fn after(time: Duration) -> ThreadTime {
-        ThreadTime(ThreadTime::now().0.saturating_add(time))
+    pub fn after(time: Duration) -> Limit {
+        Limit { began: used(), time, not_before: Instant::now().checked_add(time) }
     }
 
-    /// The processor time that this thread has had since this moment.
-    pub fn elapsed(self) -> Duration {
-        ThreadTime::now().0.saturating_sub(self.0)
+    /// Returns true if the time has been used.
+    pub fn is_over(&self) -> bool {
+        self.not_before.is_some_and(|moment| Instant::now() >= moment) && self.used() >= self.time
+    }
+
+    /// The processor time since the limit was made.
+    pub fn used(&self) -> Duration {
+        used().saturating_sub(self.began)
     }
 }
 
@@ -33,16 +43,18 @@ mod tests {
 
     #[test]
     fn only_what_this_thread_computes_counts() {
-        let began = ThreadTime::now();
-        // Another thread computes for a second meanwhile, and this one waits.
+        let limit = Limit::after(Duration::from_millis(100));
+        // Another thread computes for longer meanwhile, and this one waits.
         let other = std::thread::spawn(|| {
-            let end = ThreadTime::after(Duration::from_secs(1));
-            while ThreadTime::now() < end {}
+            let limit = Limit::after(Duration::from_millis(300));
+            while !limit.is_over() {}
+            limit.used()
         });
-        assert!(other.join().is_ok());
-        assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
-        let end = ThreadTime::after(Duration::from_millis(10));
-        while ThreadTime::now() < end {}
-        assert!(began.elapsed() >= Duration::from_millis(10));
+        assert!(other.join().is_ok_and(|used| used >= Duration::from_millis(300)));
+        assert!(!limit.is_over(), "{:?}", limit.used());
+        while !limit.is_over() {}
+        assert!(limit.used() >= Duration::from_millis(100));
+        assert!(!Limit::after(Duration::MAX).is_over());
+        assert!(Limit::after(Duration::ZERO).is_over());
     }
 }

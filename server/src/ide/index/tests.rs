@@ -4,7 +4,7 @@ use super::*;
 use crate::ide::texts::OpenText;
 use crate::text::document::Document;
 use crate::text::stop::{self, Stop};
-use crate::text::thread_time::ThreadTime;
+use crate::text::thread_time::Limit;
 
 fn open(files: &[(&str, &str)]) -> Vec<OpenText> {
     let one = |(name, text): &(&str, &str)| OpenText {
@@ -96,10 +96,10 @@ fn an_index_that_is_ended_early_is_completed_by_the_next() {
         document: Document::new(&many, 1),
     };
     let store = Store::default();
-    let ended = Stop::new(Some(ThreadTime::now()));
+    let ended = Stop::new(Some(Limit::after(std::time::Duration::ZERO)));
     let cut = stop::within(&ended, || store.refreshed(&root, vec![open()]));
     assert!(cut.cut && cut.files.is_empty());
-    let ended = Stop::of_the_whole().at(Some(ThreadTime::now()));
+    let ended = Stop::of_the_whole().at(Some(Limit::after(std::time::Duration::ZERO)));
     assert!(stop::whole(&ended, || store.refreshed(&root, vec![open()])).is_none());
     let whole = store.refreshed(&root, vec![open()]);
     let numbers: Vec<usize> = whole.files.iter().map(|file| file.definitions.len()).collect();
