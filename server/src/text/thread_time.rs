@@ -1,5 +1,5 @@
-//! Limits of computations, in processor time of their thread. On a busy machine a thread waits for a
-//! processor, and that time is not the computation's.
+//! Limits of computations, in processor time of their thread. On a busy machine a thread waits for
+//! a processor, and that time is not the computation's.
 
 use std::time::{Duration, Instant};
 
