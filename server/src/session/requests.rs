@@ -25,8 +25,8 @@ const SHARE: usize = 2;
 /// The number of threads on which handlers run, and of concurrent computations: for some clients
 /// that have all that they may.
 const THREADS: usize = 8 * SHARE;
-/// The longest time for a computation on a text, and for all steps of a request that only reads: the
-/// processor time of its thread. A build that is not optimized computes several times as long.
+/// The longest time for a computation on a text, and for all steps of a request that only reads:
+/// the processor time of its thread. A build that is not optimized computes several times as long.
 pub const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 80 } else { 10 });
 
 static TURNS: Semaphore = Semaphore::const_new(THREADS);
