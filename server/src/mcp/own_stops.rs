@@ -24,6 +24,9 @@ use crate::shown::line;
 /// The time that a stop waits for its agent before its evaluation is aborted.
 const PARKED: Duration = Duration::from_secs(300);
 
+/// The number of files that a notice names.
+const NAMED: usize = 20;
+
 /// What came of an evaluation that may stop.
 #[derive(Debug)]
 pub(crate) enum NextEvent {
@@ -111,7 +114,7 @@ impl OwnStops {
     }
 
     /// Replaces the breakpoints in a file by points without numbers.
-    pub(crate) fn replace(&self, file: &Path, mut points: Vec<Point>) {
+    fn replace(&self, file: &Path, mut points: Vec<Point>) {
         let mut state = self.lock();
         for point in &mut points {
             state.last += 1;
@@ -122,6 +125,20 @@ impl OwnStops {
         } else {
             state.files.insert(file.to_owned(), points);
         }
+    }
+
+    /// Replaces the breakpoints in a file, records them, and puts them in force. The first result is
+    /// that of the record.
+    pub(crate) async fn set(
+        &self,
+        (session, client): (&Session, ClientId),
+        file: &Path,
+        points: Vec<Point>,
+    ) -> (io::Result<()>, Result<Breakpoints, ImageError>) {
+        self.replace(file, points);
+        // Also those that are not in force yet are put in force later.
+        let recorded = self.record().await;
+        (recorded, self.put_in_force(session, client, file).await)
     }
 
     /// Has the breakpoints recorded from now on. `kept`: those of the bridge's earlier connection.
@@ -196,7 +213,7 @@ impl OwnStops {
             notices.push(format!(
                 "Your breakpoints were kept when the connection to the Consort host ended: {}. In a new image they act once \
                  the definitions are loaded again.",
-                told.join("; ")
+                listed(&told)
             ));
         }
         if !refused.is_empty() {
@@ -205,7 +222,7 @@ impl OwnStops {
                 "Breakpoints of yours were dropped, for approval.{} is \"{}\" now: {}.",
                 class.key(),
                 found.name(),
-                refused.join("; ")
+                listed(&refused)
             ));
         }
         self.lock().notice = (!notices.is_empty()).then(|| notices.join(" "));
@@ -279,11 +296,21 @@ impl OwnStops {
         let mut state = self.lock();
         state.waiting = None;
         state.restoring = None;
-        if let Some(keeper) = state.keeper.take() {
+        // A connection that ended before its first call leaves the record to the bridge's next.
+        if let Some(keeper) = state.keeper.take().filter(|_| state.kept.is_empty()) {
             keeper.forget();
         }
         std::mem::take(&mut state.files).into_keys().collect()
     }
+}
+
+/// Joins the names of the breakpoints in files, the first files only.
+fn listed(files: &[String]) -> String {
+    let mut list = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    if files.len() > NAMED {
+        list += &format!("; and in {} more files", files.len() - NAMED);
+    }
+    list
 }
 
 /// Names breakpoints in a file; nothing if there are none.

@@ -16,12 +16,13 @@ use crate::session::ClientInfo;
 
 const BRIDGE: BridgeKey = BridgeKey { process: 7, started: 70 };
 
-/// A session whose image does not run, and an agent's breakpoints there.
+/// A session whose image cannot run, and an agent's breakpoints there.
 struct Host {
     place: tempfile::TempDir,
     session: Session,
     client: ClientId,
     own: Arc<OwnStops>,
+    shared: Arc<KeptStops>,
 }
 
 impl Host {
@@ -29,15 +30,17 @@ impl Host {
     async fn with(kept: KeptFiles) -> Host {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().to_owned();
-        let config = Config::default();
+        let mut config = Config::default();
+        config.lisp.command = vec!["/nonexistent/lisp".into()];
         let (image, events) = Image::prepare_with_cache(config.lisp.clone(), &path, path.clone(), path.clone());
         let session = Session::start(config, path, image, events);
         let (client, _) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
-        let host = Host { place, session, client, own: Arc::default() };
+        let shared = KeptStops::open(place.path().join("breakpoints.json"), |_| true);
+        let host = Host { place, session, client, own: Arc::default(), shared };
         if !kept.is_empty() {
-            host.record().connect(BRIDGE).0.keep(kept).await.unwrap();
+            host.shared.connect(BRIDGE).0.keep(kept).await.unwrap();
         }
-        let (keeper, kept) = host.record().connect(BRIDGE);
+        let (keeper, kept) = host.shared.connect(BRIDGE);
         host.own.keep_with(keeper, kept);
         host
     }
@@ -128,4 +131,38 @@ async fn calls_at_the_same_time_wait_and_one_tells_of_the_files_that_were_put_ba
     other.own.replace(Path::new("/w/a.lisp"), vec![Point { line: Some(9), ..Point::default() }]);
     assert_eq!(other.take_over().await, None, "the file has newer breakpoints");
     assert_eq!(other.lines("/w/a.lisp"), [9]);
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_before_its_first_call_leaves_the_record() {
+    let host = Host::with(kept()).await;
+    assert_eq!(host.own.end(), Vec::<PathBuf>::new());
+    // The bridge repeats its handshake.
+    let (keeper, again) = host.shared.connect(BRIDGE);
+    assert_eq!(again, kept());
+    host.own.keep_with(keeper, again);
+    host.take_over().await.unwrap();
+    host.own.end();
+    assert_eq!(host.shared.connect(BRIDGE).1, KeptFiles::new(), "an agent that leaves has none");
+}
+
+#[tokio::test]
+async fn breakpoints_that_are_not_in_force_yet_are_on_record() {
+    let host = Host::with(KeptFiles::new()).await;
+    let points = vec![Point { line: Some(2), ..Point::default() }];
+    let (recorded, set) = host.own.set((&host.session, host.client), Path::new("/w/a.lisp"), points).await;
+    recorded.unwrap();
+    assert!(set.is_err(), "the image cannot run");
+    let on_record = host.record().connect(BRIDGE).1;
+    assert_eq!(on_record, KeptFiles::from([("/w/a.lisp".into(), vec![KeptPoint { line: 2, condition: None }])]));
+}
+
+#[tokio::test]
+async fn the_notice_names_a_limited_number_of_files() {
+    let file = |number| (PathBuf::from(format!("/w/{number:02}.lisp")), vec![KeptPoint { line: 1, condition: None }]);
+    let host = Host::with((0..NAMED + 2).map(file).collect()).await;
+    let notice = host.take_over().await.unwrap();
+    assert!(notice.contains("/w/19.lisp, line 1; and in 2 more files. In a new image"), "{notice}");
+    assert!(!notice.contains("/w/20.lisp"), "{notice}");
+    assert_eq!(host.lines("/w/21.lisp"), [1]);
 }
