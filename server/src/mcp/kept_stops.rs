@@ -93,8 +93,8 @@ impl KeptStops {
         Arc::new(KeptStops { path, lives, bridges, closed: Mutex::new(false) })
     }
 
-    /// Writes the file, of the bridges that live: all of it or nothing. Without breakpoints there is
-    /// none. Blocks.
+    /// Writes the file, of the bridges that live: all of it or nothing. Without breakpoints there
+    /// is none. Blocks.
     ///
     /// # Errors
     /// An I/O error; the file is then as it was.

@@ -127,8 +127,8 @@ impl OwnStops {
         }
     }
 
-    /// Replaces the breakpoints in a file, records them, and puts them in force. The first result is
-    /// that of the record.
+    /// Replaces the breakpoints in a file, records them, and puts them in force. The first result
+    /// is that of the record.
     pub(crate) async fn set(
         &self,
         (session, client): (&Session, ClientId),

@@ -65,8 +65,8 @@ struct Link {
 }
 
 impl Link {
-    /// The line for the present host that stands for the client's answer. `None`: it did not ask, or
-    /// has ended.
+    /// The line for the present host that stands for the client's answer. `None`: it did not ask,
+    /// or has ended.
     fn answer(&mut self, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
         if self.connected { self.asked.up(self.number, id, line) } else { None }
     }
