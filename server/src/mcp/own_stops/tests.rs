@@ -9,8 +9,7 @@ use std::task::Poll;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::config::{Config, Source};
-use crate::image::Image;
+use crate::config::Source;
 use crate::mcp::kept_stops::{BridgeKey, KeptStops};
 use crate::session::ClientInfo;
 
@@ -29,11 +28,7 @@ impl Host {
     /// The next host of an agent that had these breakpoints.
     async fn with(kept: KeptFiles) -> Host {
         let place = tempfile::tempdir().unwrap();
-        let path = place.path().to_owned();
-        let mut config = Config::default();
-        config.lisp.command = vec!["/nonexistent/lisp".into()];
-        let (image, events) = Image::prepare_with_cache(config.lisp.clone(), &path, path.clone(), path.clone());
-        let session = Session::start(config, path, image, events);
+        let session = Session::without_image(place.path());
         let (client, _) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
         let shared = KeptStops::open(place.path().join("breakpoints.json"), |_| true);
         let host = Host { place, session, client, own: Arc::default(), shared };
