@@ -169,6 +169,16 @@ impl Session {
         (client, receiver)
     }
 
+    /// Starts a session, for tests, whose image cannot be started.
+    #[cfg(test)]
+    pub(crate) fn without_image(place: &Path) -> Session {
+        let mut config = Config::default();
+        config.lisp.command = vec!["/nonexistent/lisp".into()];
+        let place = place.to_owned();
+        let (image, events) = Image::prepare_with_cache(config.lisp.clone(), &place, place.clone(), place.clone());
+        Session::start(config, place, image, events)
+    }
+
     /// Sets a client's name after it connected (initialize).
     pub fn rename(&self, client: ClientId, name: String) {
         self.send(Event::Rename { client, name: crate::shown::line(&name) });

@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::bounded_file;
 use crate::fault::{self, Call};
 
-/// The limit of the file, in bytes.
-const LIMIT: usize = 1 << 20;
+/// The limit of one agent's part of the file, in bytes.
+const PART: usize = 64 << 10;
+/// The limit of the file, in bytes: more agents than a host has.
+const LIMIT: usize = 256 * PART;
 
 /// A bridge: a process, and when it started. Another process that gets the id later has another
 /// start.
@@ -63,6 +65,7 @@ struct Bridges {
 #[derive(Debug)]
 pub struct KeptStops {
     path: PathBuf,
+    lives: fn(&BridgeKey) -> bool,
     bridges: Mutex<Bridges>,
     /// Held while the file is written; true once the host leaves, and writes no more.
     closed: Mutex<bool>,
@@ -74,7 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl KeptStops {
     /// Reads what a killed host left in the file, of the bridges that live. Blocks.
-    pub fn open(path: PathBuf, lives: impl Fn(&BridgeKey) -> bool) -> Arc<KeptStops> {
+    pub fn open(path: PathBuf, lives: fn(&BridgeKey) -> bool) -> Arc<KeptStops> {
         let read = match bounded_file::read(&path, LIMIT as u64) {
             Ok(bytes) => serde_json::from_slice::<Vec<Record>>(&bytes).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -87,10 +90,11 @@ impl KeptStops {
         let living = records.into_iter().filter(|record| lives(&record.bridge));
         let known = living.map(|record| (record.bridge, Known { generation: 0, files: record.files })).collect();
         let bridges = Mutex::new(Bridges { known, connections: 0 });
-        Arc::new(KeptStops { path, bridges, closed: Mutex::new(false) })
+        Arc::new(KeptStops { path, lives, bridges, closed: Mutex::new(false) })
     }
 
-    /// Writes the file: all of it or nothing. Without breakpoints there is none. Blocks.
+    /// Writes the file, of the bridges that live: all of it or nothing. Without breakpoints there
+    /// is none. Blocks.
     ///
     /// # Errors
     /// An I/O error; the file is then as it was.
@@ -99,8 +103,13 @@ impl KeptStops {
         if *closed {
             return Ok(());
         }
+        let bridges: Vec<BridgeKey> = lock(&self.bridges).known.keys().copied().collect();
+        let ended: Vec<BridgeKey> = bridges.into_iter().filter(|bridge| !(self.lives)(bridge)).collect();
         let bytes = {
-            let bridges = lock(&self.bridges);
+            let mut bridges = lock(&self.bridges);
+            for bridge in ended {
+                bridges.known.remove(&bridge);
+            }
             let with = bridges.known.iter().filter(|(_, known)| !known.files.is_empty());
             let records: Vec<Record> =
                 with.map(|(bridge, known)| Record { bridge: *bridge, files: known.files.clone() }).collect();
@@ -152,8 +161,17 @@ impl Keeper {
     /// Records the agent's breakpoints.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The breakpoints are too many, and the record stays as it was; or the file cannot be written.
     pub(crate) async fn keep(&self, files: KeptFiles) -> io::Result<()> {
+        let part = Record { bridge: self.bridge, files };
+        if serde_json::to_vec(&part)?.len() > PART {
+            let message = format!(
+                "with their paths and conditions, the breakpoints of an agent may take {PART} bytes, and these take more; the \
+                 earlier ones stay on record"
+            );
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        let files = part.files;
         match lock(&self.record.bridges).known.get_mut(&self.bridge) {
             Some(known) if known.generation == self.generation => known.files = files,
             // A newer connection of the bridge has it.
@@ -191,6 +209,7 @@ impl Keeper {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use crate::patience;
@@ -246,6 +265,36 @@ mod tests {
         let file = dir.path().join("breakpoints.json");
         let gone = tokio::task::spawn_blocking(move || patience::until("the file is removed", || !file.exists()));
         gone.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_agent_with_too_many_breakpoints_is_told_and_costs_the_others_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = opened(dir.path());
+        let (one, _) = record.connect(BRIDGE);
+        let (other, _) = record.connect(OTHER);
+        one.keep(files(5)).await.unwrap();
+        let condition = Some("x".repeat(PART));
+        let long = KeptFiles::from([("/w/b.lisp".into(), vec![KeptPoint { line: 1, condition }])]);
+        let error = one.keep(long).await.unwrap_err();
+        assert!(error.to_string().contains("may take 65536 bytes"), "{error}");
+        other.keep(files(6)).await.unwrap();
+        let next = opened(dir.path());
+        assert_eq!((next.connect(BRIDGE).1, next.connect(OTHER).1), (files(5), files(6)));
+    }
+
+    #[tokio::test]
+    async fn bridges_that_ended_are_left_out_when_the_file_is_written() {
+        static ENDED: AtomicBool = AtomicBool::new(false);
+        let dir = tempfile::tempdir().unwrap();
+        let lives = |bridge: &BridgeKey| *bridge == OTHER || !ENDED.load(Ordering::SeqCst);
+        let record = KeptStops::open(dir.path().join("breakpoints.json"), lives);
+        record.connect(BRIDGE).0.keep(files(5)).await.unwrap();
+        assert_eq!(opened(dir.path()).connect(BRIDGE).1, files(5));
+        ENDED.store(true, Ordering::SeqCst);
+        record.connect(OTHER).0.keep(files(6)).await.unwrap();
+        let next = opened(dir.path());
+        assert_eq!((next.connect(BRIDGE).1, next.connect(OTHER).1), (KeptFiles::new(), files(6)));
     }
 
     #[tokio::test]

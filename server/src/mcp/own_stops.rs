@@ -16,13 +16,16 @@ use super::kept_stops::{Keeper, KeptFiles, KeptPoint};
 use super::progress::Reporter;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState, OutputChunk};
-use crate::session::approval::Class;
+use crate::session::approval::{Class, Setting};
 use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};
 use crate::session::{ClientId, EvalRequest, Frontend, Session};
 use crate::shown::line;
 
 /// The time that a stop waits for its agent before its evaluation is aborted.
 const PARKED: Duration = Duration::from_secs(300);
+
+/// The number of files that a notice names.
+const NAMED: usize = 20;
 
 /// What came of an evaluation that may stop.
 #[derive(Debug)]
@@ -33,7 +36,11 @@ pub(crate) enum NextEvent {
 
 /// The breakpoints of an agent, and the evaluation that waits.
 #[derive(Debug, Default)]
-pub(crate) struct OwnStops(Mutex<State>);
+pub(crate) struct OwnStops {
+    state: Mutex<State>,
+    /// Held while kept breakpoints are taken over, so that calls at the same time wait.
+    taking_over: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -44,6 +51,8 @@ struct State {
     keeper: Option<Keeper>,
     /// What the record had of an earlier connection, until the agent's first call.
     kept: KeptFiles,
+    /// Tells the agent of what was taken over; a cancelled call leaves it to the next.
+    notice: Option<String>,
     /// Puts what was kept in force once the image runs.
     restoring: Option<Task>,
 }
@@ -86,7 +95,7 @@ impl Drop for Task {
 
 impl OwnStops {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if an evaluation that begins now may stop. An agent has one stop of its own at
@@ -105,7 +114,7 @@ impl OwnStops {
     }
 
     /// Replaces the breakpoints in a file by points without numbers.
-    pub(crate) fn replace(&self, file: &Path, mut points: Vec<Point>) {
+    fn replace(&self, file: &Path, mut points: Vec<Point>) {
         let mut state = self.lock();
         for point in &mut points {
             state.last += 1;
@@ -116,6 +125,20 @@ impl OwnStops {
         } else {
             state.files.insert(file.to_owned(), points);
         }
+    }
+
+    /// Replaces the breakpoints in a file, records them, and puts them in force. The first result
+    /// is that of the record.
+    pub(crate) async fn set(
+        &self,
+        (session, client): (&Session, ClientId),
+        file: &Path,
+        points: Vec<Point>,
+    ) -> (io::Result<()>, Result<Breakpoints, ImageError>) {
+        self.replace(file, points);
+        // Also those that are not in force yet are put in force later.
+        let recorded = self.record().await;
+        (recorded, self.put_in_force(session, client, file).await)
     }
 
     /// Has the breakpoints recorded from now on. `kept`: those of the bridge's earlier connection.
@@ -141,53 +164,69 @@ impl OwnStops {
     }
 
     /// Takes the breakpoints over that the record had of an earlier connection, but for those that
-    /// the person's settings deny now. Returns what the agent is told; `None`: there are none.
+    /// the person's settings refuse now. Returns what the agent is told; `None`: there are none.
+    /// Dropped before its end, it leaves what was kept to the next call.
     pub(crate) async fn take_over(self: &Arc<Self>, session: &Session, client: ClientId) -> Option<String> {
-        let kept = std::mem::take(&mut self.lock().kept);
-        if kept.is_empty() {
-            return None;
+        let _taking_over = self.taking_over.lock().await;
+        if self.lock().kept.is_empty() {
+            return self.lock().notice.take();
         }
-        let no_points = session.denies(Class::ModifyRunningCode).await;
-        let no_conditions = session.denies(Class::Eval).await;
-        let denied = |point: &KeptPoint| no_points || (no_conditions && point.condition.is_some());
-        let (mut told, mut refused) = (Vec::new(), Vec::new());
-        let mut files = Vec::new();
-        for (file, points) in kept {
-            let (out, stay): (Vec<KeptPoint>, Vec<KeptPoint>) = points.into_iter().partition(denied);
-            let of = |points: &[KeptPoint]| named(session.workspace(), &file, points);
-            refused.extend(of(&out));
-            told.extend(of(&stay));
-            let point =
-                |point: KeptPoint| Point { line: Some(point.line), condition: point.condition, ..Point::default() };
-            if !stay.is_empty() && !self.lock().files.contains_key(&file) {
-                self.replace(&file, stay.into_iter().map(point).collect());
-                files.push(file);
-            }
-        }
-        if let Err(error) = self.record().await {
-            tracing::warn!(%error, "an agent's breakpoints were taken over, and are not on record");
-        }
+        // The settings of an editor count too, which may come later than this agent.
+        session.documents_are_known().await;
+        let points = session.setting(Class::ModifyRunningCode).await;
+        let conditions = session.setting(Class::Eval).await;
+        let files = self.put_back(session.workspace(), points, conditions);
         if !files.is_empty() {
             let restoring = Task(tokio::spawn(restore(Arc::downgrade(self), session.clone(), client, files)));
             self.lock().restoring = Some(restoring);
         }
-        let mut notice = String::new();
+        if let Err(error) = self.record().await {
+            tracing::warn!(%error, "an agent's breakpoints were taken over, and are not on record");
+        }
+        self.lock().notice.take()
+    }
+
+    /// Makes the kept breakpoints the agent's again, as far as the settings for breakpoints and for
+    /// their conditions permit. Returns the files.
+    fn put_back(&self, workspace: &Path, points: Setting, conditions: Setting) -> Vec<PathBuf> {
+        let kept = std::mem::take(&mut self.lock().kept);
+        // A condition is code, which runs in the image itself.
+        let no_points = points >= Setting::Copy;
+        let no_conditions = conditions >= Setting::Copy;
+        let refuses = |point: &KeptPoint| no_points || (no_conditions && point.condition.is_some());
+        let (mut told, mut refused) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        for (file, points) in kept {
+            let (out, stay): (Vec<KeptPoint>, Vec<KeptPoint>) = points.into_iter().partition(refuses);
+            refused.extend(named(workspace, &file, &out));
+            if stay.is_empty() || self.lock().files.contains_key(&file) {
+                continue;
+            }
+            told.extend(named(workspace, &file, &stay));
+            let point =
+                |point: KeptPoint| Point { line: Some(point.line), condition: point.condition, ..Point::default() };
+            self.replace(&file, stay.into_iter().map(point).collect());
+            files.push(file);
+        }
+        let mut notices = Vec::new();
         if !told.is_empty() {
-            notice = format!(
+            notices.push(format!(
                 "Your breakpoints were kept when the connection to the Consort host ended: {}. In a new image they act once \
                  the definitions are loaded again.",
-                told.join("; ")
-            );
+                listed(&told)
+            ));
         }
         if !refused.is_empty() {
-            let key = if no_points { Class::ModifyRunningCode } else { Class::Eval }.key();
-            notice += if notice.is_empty() { "" } else { " " };
-            notice += &format!(
-                "Breakpoints of yours were dropped, for approval.{key} is \"deny\" now: {}.",
-                refused.join("; ")
-            );
+            let (class, found) = if no_points { (Class::ModifyRunningCode, points) } else { (Class::Eval, conditions) };
+            notices.push(format!(
+                "Breakpoints of yours were dropped, for approval.{} is \"{}\" now: {}.",
+                class.key(),
+                found.name(),
+                listed(&refused)
+            ));
         }
-        Some(notice)
+        self.lock().notice = (!notices.is_empty()).then(|| notices.join(" "));
+        files
     }
 
     /// Puts the breakpoints in a file in force, in the text that an editor has open, else the
@@ -257,11 +296,21 @@ impl OwnStops {
         let mut state = self.lock();
         state.waiting = None;
         state.restoring = None;
-        if let Some(keeper) = state.keeper.take() {
+        // A connection that ended before its first call leaves the record to the bridge's next.
+        if let Some(keeper) = state.keeper.take().filter(|_| state.kept.is_empty()) {
             keeper.forget();
         }
         std::mem::take(&mut state.files).into_keys().collect()
     }
+}
+
+/// Joins the names of the breakpoints in files, the first files only.
+fn listed(files: &[String]) -> String {
+    let mut list = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    if files.len() > NAMED {
+        list += &format!("; and in {} more files", files.len() - NAMED);
+    }
+    list
 }
 
 /// Names breakpoints in a file; nothing if there are none.
@@ -343,3 +392,6 @@ async fn follow(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

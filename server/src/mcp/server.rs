@@ -127,6 +127,13 @@ impl Client {
             calls,
         }
     }
+
+    /// Takes kept breakpoints over; the next answer tells of them.
+    async fn take_over(&self) {
+        if let Some(notice) = self.own.take_over(&self.session, self.id).await {
+            lock(&self.notices).taken_over = Some(notice);
+        }
+    }
 }
 
 impl Notices {
@@ -426,9 +433,6 @@ impl ServerHandler for Handler {
             // Without a handshake each request names its client.
             self.session.rename(client.id, full_name(&info));
         }
-        if let Some(notice) = client.own.take_over(&self.session, client.id).await {
-            lock(&client.notices).taken_over = Some(notice);
-        }
         let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
         // Without a session, HTTP has no connection: clients of the same name cannot be
         // distinguished, so no approval can last.
@@ -455,7 +459,14 @@ impl ServerHandler for Handler {
             let Some(running) = running else { return work.await };
             running.work(work).await.unwrap_or_else(|interrupted| stopped(interrupted).into())
         };
-        let work = async move { if always { work.await } else { lane.of(requests::run(work)).await } };
+        let taking_over = client.clone();
+        let work = async move {
+            if always {
+                return work.await;
+            }
+            taking_over.take_over().await;
+            lane.of(requests::run(work)).await
+        };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the
         // image's state.
         let result = tokio::select! {

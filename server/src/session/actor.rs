@@ -282,9 +282,9 @@ impl Actor {
                 // The caller may have gone.
                 let _ = reply.send(self.would_ask(client, class, tool));
             }
-            Event::Denies { class, reply } => {
+            Event::Setting { class, reply } => {
                 // The caller may have gone.
-                let _ = reply.send(self.denies(class));
+                let _ = reply.send(self.setting(class).0);
             }
             Event::Settle { request, answer, reply } => {
                 self.approvals.settle(&mut self.jobs, request, answer, reply);

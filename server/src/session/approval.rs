@@ -50,11 +50,11 @@ impl Session {
         async { answer.await.unwrap_or(false) }
     }
 
-    /// Returns true if the rules deny a class, whoever asks.
-    pub fn denies(&self, class: Class) -> impl Future<Output = bool> + Send + use<> {
-        let answer = self.ask(|reply| Event::Denies { class, reply });
+    /// Returns the setting of a class that is in force, whoever asks.
+    pub fn setting(&self, class: Class) -> impl Future<Output = Setting> + Send + use<> {
+        let answer = self.ask(|reply| Event::Setting { class, reply });
         // A session that ends allows nothing.
-        async { answer.await.unwrap_or(true) }
+        async { answer.await.unwrap_or(Setting::Deny) }
     }
 
     /// Handles the answer to a question from the person behind an agent's client.

@@ -16,7 +16,7 @@ use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, LoadRequest, OpenDocument, Snapshot,
     Status, SystemReport,
 };
-use crate::config::approval::Class;
+use crate::config::approval::{Class, Setting};
 use crate::config::trust::UntrustedSettings;
 use crate::config::{Config, Source};
 use crate::model::check::CheckReport;
@@ -227,9 +227,9 @@ pub(super) enum Event {
         tool: &'static str,
         reply: oneshot::Sender<bool>,
     },
-    Denies {
+    Setting {
         class: Class,
-        reply: oneshot::Sender<bool>,
+        reply: oneshot::Sender<Setting>,
     },
     Settle {
         request: Box<ApprovalRequest>,

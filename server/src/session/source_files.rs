@@ -140,8 +140,9 @@ impl Session {
         });
     }
 
-    /// Waits until all documents are known that a killed host had.
-    async fn documents_are_known(&self) {
+    /// Waits until all documents are known that a killed host had, and with them the settings of
+    /// their editors.
+    pub async fn documents_are_known(&self) {
         // The sender lives as long as this session.
         let _ = self.inner.reopening.subscribe().wait_for(|waits| !waits).await;
     }

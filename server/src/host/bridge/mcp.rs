@@ -64,6 +64,14 @@ struct Link {
     finishing: bool,
 }
 
+impl Link {
+    /// The line for the present host that stands for the client's answer. `None`: it did not ask,
+    /// or has ended.
+    fn answer(&mut self, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
+        if self.connected { self.asked.up(self.number, id, line) } else { None }
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Link> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,16 +138,18 @@ impl Bridge {
             // The answer arrived after the time limit.
             return Ok(());
         }
-        let answer = match peek.answer() {
-            // An answer to a host that is gone starts no other.
-            Some(id) => match self.shared.lock().asked.up(id, line) {
-                Some(answer) => Some(answer),
-                None => return Ok(()),
-            },
-            None => None,
+        let (answer, connected) = {
+            let mut link = self.shared.lock();
+            match peek.answer() {
+                // An answer to a host that is gone starts no other.
+                Some(id) => match link.answer(id, line) {
+                    Some(answer) => (Some(answer), true),
+                    None => return Ok(()),
+                },
+                None => (None, link.connected),
+            }
         };
         let line = answer.as_deref().unwrap_or(line);
-        let connected = self.shared.lock().connected;
         if !connected && let Err(message) = self.connect() {
             return self.refuse(&peek, &message);
         }
@@ -213,34 +223,57 @@ impl Bridge {
         let place = Place::of(&workspace).map_err(|error| error.to_string())?;
         let hello = Hello { folder, ..Hello::new(Protocol::Mcp) };
         let mut tries = 0;
-        let (host, from_host, pid) = loop {
+        let (host, from_host, pid, number) = loop {
             let connected = place.connect_or_start(&hello).map_err(|error| error.to_string())?;
             let mut host = connected.stream;
             let mut from_host = BlockingLines::new(host.try_clone().map_err(|error| error.to_string())?);
             tries += 1;
-            match self.repeat_handshake(&mut host, &mut from_host) {
-                Ok(()) => break (host, from_host, connected.ack.host_pid),
+            let number = self.next_number();
+            let repeated = self.repeat_handshake(number, &mut host, &mut from_host);
+            if repeated.is_err() {
+                self.withdraw(number);
+            }
+            match repeated {
+                Ok(()) => break (host, from_host, connected.ack.host_pid, number),
                 // The new host was killed too, just after it accepted the connection.
                 Err(_) if tries < HANDSHAKES => {}
                 Err(error) => return Err(format!("the Consort host did not take the session up again: {error}")),
             }
         };
-        let number = {
+        {
             let mut link = self.shared.lock();
-            link.number += 1;
             link.connected = true;
             link.answered.clear();
             link.host = host.try_clone().ok().map(|stream| (pid, place.runtime.socket(), stream));
-            link.number
-        };
+        }
         let (shared, stdout) = (self.shared.clone(), self.stdout.clone());
         std::thread::spawn(move || copy_down(from_host, number, &shared, &stdout, || place.is_host(pid)));
         self.host = Some(host);
         Ok(())
     }
 
-    /// Repeats the handshake. The answer is not passed on: the client has one already.
-    fn repeat_handshake(&self, host: &mut UnixStream, from_host: &mut BlockingLines<UnixStream>) -> io::Result<()> {
+    fn next_number(&self) -> u64 {
+        let mut link = self.shared.lock();
+        link.number += 1;
+        link.number
+    }
+
+    /// Takes back at the client what a connection asked that ended.
+    fn withdraw(&self, number: u64) {
+        for withdrawn in self.shared.lock().asked.withdraw(number, ENDED) {
+            // Fails when the client has left.
+            let _ = write_line(&self.stdout, &withdrawn);
+        }
+    }
+
+    /// Repeats the handshake on a connection. The answer is not passed on: the client has one
+    /// already.
+    fn repeat_handshake(
+        &self,
+        number: u64,
+        host: &mut UnixStream,
+        from_host: &mut BlockingLines<UnixStream>,
+    ) -> io::Result<()> {
         let Some(initialize) = &self.handshake.initialize else { return Ok(()) };
         let id = Peek::of(initialize).and_then(|peek| peek.id);
         fault::point(Call::Write)?;
@@ -251,7 +284,8 @@ impl Bridge {
             if Peek::of(&line).is_some_and(|peek| peek.answer().is_some() && peek.answer() == id.as_ref()) {
                 break;
             }
-            write_line(&self.stdout, &line)?;
+            let changed = self.shared.lock().asked.down(number, &line);
+            write_line(&self.stdout, changed.as_deref().unwrap_or(&line))?;
         }
         host.set_read_timeout(None)?;
         match &self.handshake.initialized {
@@ -362,7 +396,7 @@ fn copy_down(
     }
     let why = if is_host() { CUT.into() } else { lost() };
     let mut link = shared.lock();
-    for withdrawn in link.asked.withdraw(number, "the connection to the Consort host ended") {
+    for withdrawn in link.asked.withdraw(number, ENDED) {
         // Fails when the client has left.
         let _ = write_line(stdout, &withdrawn);
     }
@@ -387,6 +421,8 @@ fn cancelled(line: &[u8]) -> Option<Value> {
     message.get("params")?.get("requestId").cloned()
 }
 
+/// The reason for which a question is taken back.
+const ENDED: &str = "the connection to the Consort host ended";
 /// The message about a connection that ended, and the host has not.
 const CUT: &str = "The connection to the Consort host broke while it worked on this; the host and the image go on. The call may have been carried \
                    out: look before you repeat it. The next call connects again.";
@@ -404,5 +440,49 @@ fn failure(id: &Value, method: &str, message: &str) -> Value {
         json!({"jsonrpc": "2.0", "id": id, "result": {"content": content, "isError": true}})
     } else {
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}})
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const QUESTION: &str = r#"{"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {}}"#;
+
+    #[test]
+    fn an_answer_goes_to_no_host_when_the_one_that_asked_has_ended() {
+        let mut link = Link { number: 1, connected: true, ..Link::default() };
+        let asked: Value = serde_json::from_slice(&link.asked.down(1, QUESTION.as_bytes()).unwrap()).unwrap();
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}}).to_string();
+        link.connected = false;
+        assert_eq!(link.answer(&asked["id"], answer.as_bytes()), None, "between two hosts");
+        (link.number, link.connected) = (2, true);
+        assert_eq!(link.answer(&asked["id"], answer.as_bytes()), None, "the next host");
+        link.number = 1;
+        assert!(link.answer(&asked["id"], answer.as_bytes()).is_some());
+    }
+
+    #[test]
+    fn a_question_beside_the_repeated_handshake_has_an_id_of_the_bridge() {
+        let written = tempfile::NamedTempFile::new().unwrap();
+        let initialize = Some(b"{\"id\": 5, \"method\": \"initialize\"}\n".to_vec());
+        let bridge = Bridge {
+            workspace: None,
+            shared: Arc::default(),
+            stdout: Arc::new(Mutex::new(written.reopen().unwrap())),
+            host: None,
+            handshake: Handshake { initialize, initialized: None },
+        };
+        let (mut host, mut end) = UnixStream::pair().unwrap();
+        end.write_all(format!("{QUESTION}\n{{\"id\": 5, \"result\": {{}}}}\n").as_bytes()).unwrap();
+        let mut from_host = BlockingLines::new(host.try_clone().unwrap());
+        bridge.repeat_handshake(3, &mut host, &mut from_host).unwrap();
+        bridge.withdraw(3);
+        let told = std::fs::read_to_string(written.path()).unwrap();
+        let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!((&told[0]["method"], &told[0]["id"]), (&json!("elicitation/create"), &json!("3-0")));
+        assert_eq!(told[1]["params"]["requestId"], "3-0");
     }
 }

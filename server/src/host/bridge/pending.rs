@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value;
 
 /// The fields of a JSON-RPC message that a bridge reads; the rest is only copied.
@@ -12,6 +13,17 @@ pub(super) struct Peek<'a> {
     pub(super) id: Option<Value>,
     #[serde(borrow, default)]
     pub(super) method: Option<Cow<'a, str>>,
+    /// The message has a result, which may be null.
+    #[serde(default, deserialize_with = "present")]
+    result: bool,
+    /// The message has an error.
+    #[serde(default, deserialize_with = "present")]
+    error: bool,
+}
+
+/// Skips a value. Returns true.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(value).map(|_| true)
 }
 
 impl<'a> Peek<'a> {
@@ -26,9 +38,10 @@ impl<'a> Peek<'a> {
         Some((self.id.as_ref()?, self.method.as_deref()?))
     }
 
-    /// Returns the id of an answer.
+    /// Returns the id of an answer. A message without a method, a result or an error is none, and
+    /// is for its receiver to refuse.
     pub(super) fn answer(&self) -> Option<&Value> {
-        if self.method.is_some() { None } else { self.id.as_ref() }
+        if self.method.is_none() && (self.result || self.error) { self.id.as_ref() } else { None }
     }
 }
 
@@ -53,5 +66,19 @@ impl Pending {
     /// Removes and returns all pending requests.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (Value, String)> + use<> {
         std::mem::take(&mut self.0).into_values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_a_result_or_an_error() {
+        let answer = |text: &'static str| Peek::of(text.as_bytes()).and_then(|peek| peek.answer().cloned());
+        assert_eq!(answer(r#"{"jsonrpc": "2.0", "id": 1, "result": null}"#), Some(1.into()));
+        assert_eq!(answer(r#"{"id": "a", "error": {"code": 1}}"#), Some("a".into()));
+        assert_eq!(answer(r#"{"id": 75}"#), None);
+        assert_eq!(answer(r#"{"id": 1, "method": "ping", "result": 1}"#), None);
     }
 }

@@ -64,10 +64,19 @@ impl Tool for SetBreakpoints {
             return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into();
         }
         let point = |line: &usize| Point { line: Some(*line), condition: condition.clone(), ..Point::default() };
-        call.own.replace(&path, lines.iter().map(point).collect());
-        let set = match call.own.put_in_force(&call.session, call.client, &path).await {
+        let points = lines.iter().map(point).collect();
+        let (recorded, set) = call.own.set((&call.session, call.client), &path, points).await;
+        let unrecorded = recorded.err().map_or_else(String::new, |error| {
+            let why = line(&error.to_string());
+            format!("\nNot on record, so they go with the host if it is killed: {why}.")
+        });
+        let set = match set {
             Ok(set) => set.breakpoints,
-            Err(error) => return Failure::of(error, None).into(),
+            Err(error) => {
+                let mut failure = Failure::of(error, None);
+                failure.message += &unrecorded;
+                return failure.into();
+            }
         };
         let mut text = String::new();
         let mut facts = Vec::new();
@@ -86,10 +95,7 @@ impl Tool for SetBreakpoints {
         if lines.is_empty() {
             text = format!("There are no breakpoints of yours in {} now.", line(&file));
         }
-        if let Err(error) = call.own.record().await {
-            let why = line(&error.to_string());
-            let _ = write!(text, "\nNot on record, so they go with the host if it is killed: {why}.");
-        }
+        text += &unrecorded;
         let failed = !set.is_empty() && set.iter().all(|one| !one.verified);
         Reply::new(text.trim_end().into(), Facts::new(json!({"breakpoints": facts})), failed)
     }

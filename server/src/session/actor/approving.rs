@@ -13,7 +13,8 @@ impl Actor {
         self.clients.get(&client).map_or_else(|| "a client that left".into(), |client| client.info.name.clone())
     }
 
-    fn setting(&self, class: Class) -> (Setting, Rule) {
+    /// Returns the setting of a class that is in force, and its source.
+    pub(super) fn setting(&self, class: Class) -> (Setting, Rule) {
         let editors = self.clients.values().filter(|client| client.info.frontend == Frontend::Lsp);
         self.config.approval.in_force(class, editors.map(|editor| &editor.config.approval))
     }
@@ -21,11 +22,6 @@ impl Actor {
     /// Returns true if a person would be asked before an agent may use a tool.
     pub(super) fn would_ask(&self, client: ClientId, class: Class, tool: &'static str) -> bool {
         self.setting(class).0 == Setting::Ask && !self.approvals.is_granted(client, class, tool)
-    }
-
-    /// Returns true if the rules deny a class, whoever asks.
-    pub(super) fn denies(&self, class: Class) -> bool {
-        self.setting(class).0 == Setting::Deny
     }
 
     pub(super) fn permit(

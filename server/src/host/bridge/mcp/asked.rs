@@ -37,9 +37,12 @@ impl Asked {
         })
     }
 
-    /// The line for the host that stands for the client's answer. `None`: nobody waits for it.
-    pub(super) fn up(&mut self, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
-        let (_, own) = self.0.remove(id.as_str()?)?;
+    /// The line for the host on a connection that stands for the client's answer. `None`: nobody
+    /// waits for it there.
+    pub(super) fn up(&mut self, number: u64, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
+        let id = id.as_str()?;
+        self.0.get(id).filter(|(asked, _)| *asked == number)?;
+        let (_, own) = self.0.remove(id)?;
         changed(line, |message| message["id"] = own)
     }
 
@@ -101,11 +104,12 @@ mod tests {
 
         let second = read(&asked.down(2, &question()).unwrap());
         assert_ne!(first["id"], second["id"]);
-        assert_eq!(asked.up(&first["id"], &answer(&first["id"])), None, "the question of the host that is gone");
-        assert_eq!(asked.up(&json!(0), &answer(&json!(0))), None, "an id that the client was never told");
-        let passed = asked.up(&second["id"], &answer(&second["id"])).unwrap();
+        assert_eq!(asked.up(2, &first["id"], &answer(&first["id"])), None, "the question of the host that is gone");
+        assert_eq!(asked.up(2, &json!(0), &answer(&json!(0))), None, "an id that the client was never told");
+        assert_eq!(asked.up(3, &second["id"], &answer(&second["id"])), None, "a connection that asked nothing");
+        let passed = asked.up(2, &second["id"], &answer(&second["id"])).unwrap();
         assert_eq!(read(&passed), json!({"jsonrpc": "2.0", "id": 0, "result": {"action": "accept"}}));
-        assert_eq!(asked.up(&second["id"], &answer(&second["id"])), None, "a second answer");
+        assert_eq!(asked.up(2, &second["id"], &answer(&second["id"])), None, "a second answer");
         assert_eq!(asked.withdraw(2, "it ended"), Vec::<Vec<u8>>::new());
     }
 
@@ -117,7 +121,7 @@ mod tests {
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0, "reason": "r"}});
         let passed = read(&asked.down(1, &line(cancelled)).unwrap());
         assert_eq!(passed["params"], json!({"requestId": told["id"], "reason": "r"}));
-        assert_eq!(asked.up(&told["id"], &answer(&told["id"])), None);
+        assert_eq!(asked.up(1, &told["id"], &answer(&told["id"])), None);
     }
 
     #[test]

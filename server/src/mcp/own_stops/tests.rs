@@ -1,0 +1,163 @@
+//! Tests of the breakpoints that an agent has again at the next host.
+
+#![allow(clippy::unwrap_used)]
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::config::Source;
+use crate::mcp::kept_stops::{BridgeKey, KeptStops};
+use crate::session::ClientInfo;
+
+const BRIDGE: BridgeKey = BridgeKey { process: 7, started: 70 };
+
+/// A session whose image cannot run, and an agent's breakpoints there.
+struct Host {
+    place: tempfile::TempDir,
+    session: Session,
+    client: ClientId,
+    own: Arc<OwnStops>,
+    shared: Arc<KeptStops>,
+}
+
+impl Host {
+    /// The next host of an agent that had these breakpoints.
+    async fn with(kept: KeptFiles) -> Host {
+        let place = tempfile::tempdir().unwrap();
+        let session = Session::without_image(place.path());
+        let (client, _) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
+        let shared = KeptStops::open(place.path().join("breakpoints.json"), |_| true);
+        let host = Host { place, session, client, own: Arc::default(), shared };
+        if !kept.is_empty() {
+            host.shared.connect(BRIDGE).0.keep(kept).await.unwrap();
+        }
+        let (keeper, kept) = host.shared.connect(BRIDGE);
+        host.own.keep_with(keeper, kept);
+        host
+    }
+
+    /// The record, read from the file.
+    fn record(&self) -> Arc<KeptStops> {
+        KeptStops::open(self.place.path().join("breakpoints.json"), |_| true)
+    }
+
+    async fn take_over(&self) -> Option<String> {
+        self.own.take_over(&self.session, self.client).await
+    }
+
+    /// Polls what waits for the editors, with time for all that is not for them.
+    async fn waits(&self, mut taking_over: Pin<&mut impl Future<Output = Option<String>>>) {
+        for _ in 0..20 {
+            let polled = poll_fn(|context| Poll::Ready(taking_over.as_mut().poll(context))).await;
+            assert!(polled.is_pending(), "{polled:?}");
+            self.session.setting(Class::Eval).await;
+        }
+    }
+
+    /// An editor with a setting for evaluation.
+    fn editor(&self, eval: &str) {
+        let (editor, _) = self.session.attach(ClientInfo { frontend: Frontend::Lsp, name: "editor".into() });
+        self.session.configure_first(editor, serde_json::json!({"approval": {"eval": eval}}), Source::OwnClient);
+    }
+
+    fn lines(&self, file: &str) -> Vec<usize> {
+        let state = self.own.lock();
+        state.files.get(Path::new(file)).into_iter().flatten().filter_map(|point| point.line).collect()
+    }
+}
+
+/// A breakpoint in line 2 of a file, and one with a condition in line 3.
+fn kept() -> KeptFiles {
+    let point = |line, condition: Option<&str>| KeptPoint { line, condition: condition.map(Into::into) };
+    KeptFiles::from([("/w/a.lisp".into(), vec![point(2, None), point(3, Some("(> x 1)"))])])
+}
+
+#[tokio::test]
+async fn a_condition_is_dropped_when_code_may_run_only_in_a_copy() {
+    for (eval, lines) in [("allow", vec![2, 3]), ("ask", vec![2, 3]), ("copy", vec![2]), ("deny", vec![2])] {
+        let host = Host::with(kept()).await;
+        host.editor(eval);
+        let notice = host.take_over().await.unwrap();
+        assert_eq!(host.lines("/w/a.lisp"), lines, "{eval}");
+        let dropped = format!("were dropped, for approval.eval is {eval:?} now: /w/a.lisp, line 3.");
+        assert_eq!(notice.contains(&dropped), lines == [2], "{notice}");
+        let on_record = host.record().connect(BRIDGE).1;
+        let on_record: Vec<usize> = on_record.values().flatten().map(|point| point.line).collect();
+        assert_eq!(on_record, lines, "{eval}");
+    }
+}
+
+#[tokio::test]
+async fn the_settings_of_an_editor_that_comes_later_count() {
+    let host = Host::with(kept()).await;
+    let (is_back, back) = oneshot::channel::<()>();
+    host.session.wait_for_documents(async move { drop(back.await) });
+    let mut taking_over = pin!(host.take_over());
+    host.waits(taking_over.as_mut()).await;
+    host.editor("deny");
+    is_back.send(()).unwrap();
+    let notice = taking_over.await.unwrap();
+    assert!(notice.contains("approval.eval is \"deny\" now"), "{notice}");
+    assert_eq!(host.lines("/w/a.lisp"), [2]);
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_wait_and_one_tells_of_the_files_that_were_put_back() {
+    let host = Host::with(kept()).await;
+    let (is_back, back) = oneshot::channel::<()>();
+    host.session.wait_for_documents(async move { drop(back.await) });
+    // The first call is cancelled.
+    host.waits(pin!(host.take_over())).await;
+    let mut first = pin!(host.take_over());
+    let mut second = pin!(host.take_over());
+    host.waits(first.as_mut()).await;
+    host.waits(second.as_mut()).await;
+    is_back.send(()).unwrap();
+    let (first, second) = tokio::join!(first, second);
+    assert!(first.unwrap().contains("/w/a.lisp, line 2, 3"));
+    assert_eq!(second, None);
+    assert_eq!(host.lines("/w/a.lisp"), [2, 3]);
+
+    let other = Host::with(kept()).await;
+    other.own.replace(Path::new("/w/a.lisp"), vec![Point { line: Some(9), ..Point::default() }]);
+    assert_eq!(other.take_over().await, None, "the file has newer breakpoints");
+    assert_eq!(other.lines("/w/a.lisp"), [9]);
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_before_its_first_call_leaves_the_record() {
+    let host = Host::with(kept()).await;
+    assert_eq!(host.own.end(), Vec::<PathBuf>::new());
+    // The bridge repeats its handshake.
+    let (keeper, again) = host.shared.connect(BRIDGE);
+    assert_eq!(again, kept());
+    host.own.keep_with(keeper, again);
+    host.take_over().await.unwrap();
+    host.own.end();
+    assert_eq!(host.shared.connect(BRIDGE).1, KeptFiles::new(), "an agent that leaves has none");
+}
+
+#[tokio::test]
+async fn breakpoints_that_are_not_in_force_yet_are_on_record() {
+    let host = Host::with(KeptFiles::new()).await;
+    let points = vec![Point { line: Some(2), ..Point::default() }];
+    let (recorded, set) = host.own.set((&host.session, host.client), Path::new("/w/a.lisp"), points).await;
+    recorded.unwrap();
+    assert!(set.is_err(), "the image cannot run");
+    let on_record = host.record().connect(BRIDGE).1;
+    assert_eq!(on_record, KeptFiles::from([("/w/a.lisp".into(), vec![KeptPoint { line: 2, condition: None }])]));
+}
+
+#[tokio::test]
+async fn the_notice_names_a_limited_number_of_files() {
+    let file = |number| (PathBuf::from(format!("/w/{number:02}.lisp")), vec![KeptPoint { line: 1, condition: None }]);
+    let host = Host::with((0..NAMED + 2).map(file).collect()).await;
+    let notice = host.take_over().await.unwrap();
+    assert!(notice.contains("/w/19.lisp, line 1; and in 2 more files. In a new image"), "{notice}");
+    assert!(!notice.contains("/w/20.lisp"), "{notice}");
+    assert_eq!(host.lines("/w/21.lisp"), [1]);
+}
