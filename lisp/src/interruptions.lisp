@@ -5,8 +5,8 @@
 
 (in-package :consort)
 
-(defconstant +foreign-pause+ 0.005d0 "Seconds until an interruption that came in foreign code is sent again.")
-(defconstant +foreign-time+ 1 "Seconds for which that is done while foreign code computes; then the code is left all the same.")
+(defconstant +foreign-pause+ 0.002d0 "Seconds until an interruption that came in foreign code is sent again.")
+(defconstant +foreign-time+ 2 "Seconds for which that is done while foreign code computes; then the code is left all the same.")
 (defconstant +wait-tries+ 4
   "How often, one after the other, that is done while foreign code waits for the system, and may do so for ever.")
 
