@@ -31,13 +31,6 @@
                  (ignore-errors (eq function (fdefinition name)))
                  (values (definitions-of-methods name (user-package) +value-methods+))))))
 
-(defun method-definitions (method)
-  "The JSON of the definition of METHOD."
-  (handler-case (definition "method" (method-name-text method (user-package)) (sb-introspect:find-definition-source method)
-                  "specializers" (specializer-texts method (user-package))
-                  "qualifiers" (mapcar (lambda (one) (present one (user-package))) (method-qualifiers method)))
-    (error () '())))
-
 (defun value-definitions (object)
   "The JSON of the definitions of OBJECT that are from files; empty when there are none."
   (if (obsolete-p object)
@@ -45,7 +38,7 @@
       (typecase object
         (symbol (values (definitions-of object (user-package) +value-methods+)))
         (package (definitions-of-package object))
-        (method (method-definitions object))
+        (method (definition-of-method object (user-package)))
         (function (function-definitions object))
         (class (class-definitions object))
         (t (class-definitions (class-of object))))))
@@ -63,31 +56,6 @@
            (end (read-sequence text stream)))
       (subseq text 0 end))))
 
-(defun skip-to-form (stream)
-  "Leaves STREAM before what is neither blank nor a comment."
-  (loop for next = (peek-char t stream nil nil)
-        for start = (file-position stream)
-        while next
-        do (cond ((char= next #\;) (read-line stream nil))
-                 ((and (char= next #\#) (read-char stream) (eql (peek-char nil stream nil) #\|))
-                  (loop with depth = 1
-                        initially (read-char stream)
-                        for one = (read-char stream)
-                        until (zerop depth)
-                        do (cond ((and (char= one #\|) (eql (peek-char nil stream) #\#)) (read-char stream) (decf depth))
-                                 ((and (char= one #\#) (eql (peek-char nil stream) #\|)) (read-char stream) (incf depth)))
-                        until (zerop depth)))
-                 (t (file-position stream start) (return)))))
-
-(defun offset-of-form (text number)
-  "The offset in TEXT of the top-level form NUMBER, from 0. Nothing is interned or evaluated."
-  (with-standard-io-syntax
-    (let ((*read-suppress* t) (*read-eval* nil) (*features* (setting *image-settings* '*features*)))
-      (with-input-from-string (stream text)
-        (loop repeat number do (read stream))
-        (skip-to-form stream)
-        (file-position stream)))))
-
 (defun names-p (text offset name)
   "Returns true if TEXT has NAME, as DEFINITION gives it, soon after OFFSET."
   (let* ((end (or (and (plusp (length name)) (position #\Space name :start 1)) (length name)))
@@ -102,12 +70,12 @@
         ;; not read the file, would count that as a refusal of its own.
         (with-own-settings ()
           (let* ((text (file-text file))
-                 (offset (cond ((null text) nil) ((integerp offset) offset) ((integerp form) (offset-of-form text form)))))
+                 (offset (cond ((null text) nil) ((integerp offset) offset) ((integerp form) (form-start text form)))))
             (and offset
                  (<= offset (length text))
                  (names-p text offset (field definition "name"))
                  (1+ (count #\Newline text :end offset)))))
-      ;; Also of a text nested so deeply that its reader has no room.
+      ;; Also in a text nested so deeply that its reader has no room.
       (serious-condition () nil))))
 
 (defun first-from-file (object)

@@ -1,13 +1,10 @@
 ;;;; The code in which a signal interrupted this thread (SBCL: code/target-signal.lisp,
-;;;; code/debug-int.lisp).
+;;;; code/debug-int.lisp). The reading of contexts is shared with profiling (profile.lisp).
 
 (in-package :consort)
 
 (define-internal interrupt-context :function "interrupting foreign code safely" ("SB-DI" "NTH-INTERRUPT-CONTEXT"))
 (define-internal interrupt-contexts :variable "interrupting foreign code safely" ("SB-KERNEL" "*FREE-INTERRUPT-CONTEXT-INDEX*"))
-(define-internal pc-of-context :function "interrupting foreign code safely" ("SB-VM" "CONTEXT-PC"))
-(define-internal register-of-context :function "interrupting foreign code safely" ("SB-VM" "CONTEXT-REGISTER"))
-(define-internal code-of-pc :function "interrupting foreign code safely" ("SB-DI" "CODE-HEADER-FROM-PC"))
 
 (defconstant +result-register+ 0 "The number of the register in which the system returns the result of a call: RAX, or X0.")
 (defconstant +interrupted-call+ (- (ash 1 64) 4) "-EINTR in such a register: a call that waited was interrupted.")
@@ -16,23 +13,23 @@
   "Returns true if the signal of CONTEXT interrupted a system call that waited: the machine is behind
   the instruction that enters the system, with that result, or at it when the system will start the
   call again. Calls that do not wait, such as malloc makes for memory, are done before a signal comes."
-  (let ((pc (pc-of-context context)))
+  (let ((pc (context-pc context)))
     (flet ((enters (offset)
              #+x86-64 (and (= #x0f (sb-sys:sap-ref-8 pc offset)) (= #x05 (sb-sys:sap-ref-8 pc (1+ offset))))
              #+arm64 (= #xd4000001 (sb-sys:sap-ref-32 pc offset))
              #-(or x86-64 arm64) (progn offset nil)))
       (or (enters 0)
           (and (enters #+arm64 -4 #-arm64 -2)
-               (= +interrupted-call+ (ldb (byte 64 0) (register-of-context context +result-register+))))))))
+               (= +interrupted-call+ (ldb (byte 64 0) (context-register context +result-register+))))))))
 
 (defun interrupted-place ()
   "In an interruption: :WAIT if it came in foreign code that waited for the system, :FOREIGN in other
   foreign code, such as malloc; :LISP in Lisp, and where that cannot be told. Calls nothing of the C
   library."
-  (if (and (every #'internal-p '(interrupt-context interrupt-contexts pc-of-context register-of-context code-of-pc))
+  (if (and (every #'internal-p '(interrupt-context interrupt-contexts context-pc context-register code-from-pc))
            (plusp interrupt-contexts))
       (let ((context (interrupt-context (1- interrupt-contexts))))
-        (cond ((code-of-pc (sb-sys:sap-int (pc-of-context context))) :lisp)
+        (cond ((code-from-pc (context-pc context)) :lisp)
               ((waited-for-system-p context) :wait)
               (t :foreign)))
       :lisp))

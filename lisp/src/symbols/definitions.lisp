@@ -75,6 +75,14 @@
     (let ((methods (remove-if #'ours-p (sb-mop:generic-function-methods function))))
       (append (remove-if #'part-of-core-p methods) (remove-if-not #'part-of-core-p methods)))))
 
+(defun definition-of-method (method package)
+  "The JSON of the definition of METHOD, in a list; an empty one when it has no file."
+  (handler-case
+      (definition "method" (method-name-text method package) (sb-introspect:find-definition-source method)
+        "specializers" (specializer-texts method package)
+        "qualifiers" (mapcar (lambda (one) (present one package)) (method-qualifiers method)))
+    (error () '())))
+
 (defun definitions-of-methods (name package &optional most)
   "The JSON of the methods of the generic function NAME, of at most MOST of them; how many are left
   out."
@@ -83,11 +91,7 @@
         (let* ((methods (told-methods function)) (count (length methods)) (shown (min count (or most count))))
           (values (loop for method in methods
                         repeat shown
-                        append (handler-case
-                                   (definition "method" (method-name-text method package) (sb-introspect:find-definition-source method)
-                                     "specializers" (specializer-texts method package)
-                                     "qualifiers" (mapcar (lambda (one) (present one package)) (method-qualifiers method)))
-                                 (error () '())))
+                        append (definition-of-method method package))
                   (- count shown)))
         (values '() 0))))
 

@@ -231,7 +231,7 @@ impl Bridge {
             let number = self.next_number();
             let repeated = self.repeat_handshake(number, &mut host, &mut from_host);
             if repeated.is_err() {
-                self.withdraw(number);
+                withdraw(&mut self.shared.lock(), number, &self.stdout);
             }
             match repeated {
                 Ok(()) => break (host, from_host, connected.ack.host_pid, number),
@@ -256,14 +256,6 @@ impl Bridge {
         let mut link = self.shared.lock();
         link.number += 1;
         link.number
-    }
-
-    /// Takes back at the client what a connection asked that ended.
-    fn withdraw(&self, number: u64) {
-        for withdrawn in self.shared.lock().asked.withdraw(number, ENDED) {
-            // Fails when the client has left.
-            let _ = write_line(&self.stdout, &withdrawn);
-        }
     }
 
     /// Repeats the handshake on a connection. The answer is not passed on: the client has one
@@ -396,10 +388,7 @@ fn copy_down(
     }
     let why = if is_host() { CUT.into() } else { lost() };
     let mut link = shared.lock();
-    for withdrawn in link.asked.withdraw(number, ENDED) {
-        // Fails when the client has left.
-        let _ = write_line(stdout, &withdrawn);
-    }
+    withdraw(&mut link, number, stdout);
     if link.number != number {
         return;
     }
@@ -478,7 +467,7 @@ mod tests {
         end.write_all(format!("{QUESTION}\n{{\"id\": 5, \"result\": {{}}}}\n").as_bytes()).unwrap();
         let mut from_host = BlockingLines::new(host.try_clone().unwrap());
         bridge.repeat_handshake(3, &mut host, &mut from_host).unwrap();
-        bridge.withdraw(3);
+        withdraw(&mut bridge.shared.lock(), 3, &bridge.stdout);
         let told = std::fs::read_to_string(written.path()).unwrap();
         let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(told.len(), 2, "{told:?}");
