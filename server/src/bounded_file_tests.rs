@@ -20,7 +20,6 @@ const ALLOWED: &Allowed = &[
     ("host/election.rs", "stream.read_to_end", "a connection, with a deadline"),
     ("host/memory.rs", "/proc/self/statm", "the kernel's file"),
     ("host/peer_process.rs", "/proc/{process}/status", "the kernel's file"),
-    ("host/peer_process.rs", "/proc/{process}/stat\"", "the kernel's file"),
     ("image/process_table.rs", "/proc/{pid}/stat", "the kernel's file"),
     ("image/programs.rs", "/proc/{pid}/cmdline", "the kernel's file"),
     ("mcp/http.rs", "/dev/urandom", "the kernel's device; so many bytes are taken"),

@@ -26,15 +26,6 @@ fn program(process: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
-/// Returns the start of a process, in ticks since the system's. `None`: there is no such process,
-/// or the system does not tell.
-pub(super) fn started(process: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
-    // proc_pid_stat(5): the name, in parentheses, may contain anything; the start is field 22.
-    let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    std::str::from_utf8(stat.get(behind..)?).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
 /// The program's file of this process, which may have been replaced since it started.
 fn own() -> PathBuf {
     program(std::process::id()).unwrap_or_default()
@@ -50,16 +41,6 @@ fn parent(process: u32) -> Option<u32> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_start_of_a_process_is_its_own() {
-        let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let (ours, theirs) = (started(std::process::id()).unwrap(), started(sleeper.id()).unwrap());
-        assert!(ours <= theirs && started(sleeper.id()) == Some(theirs), "{ours} {theirs}");
-        sleeper.kill().unwrap();
-        sleeper.wait().unwrap();
-        assert_eq!(started(sleeper.id()), None);
-    }
 
     #[test]
     fn a_program_is_named_by_its_file_and_a_bridge_by_who_started_it() {

@@ -19,7 +19,7 @@ use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, Lifetime, Services};
 use crate::config::Config;
 use crate::dap;
-use crate::image::{Image, programs};
+use crate::image::{Image, process_table, programs};
 use crate::lsp;
 use crate::mcp;
 use crate::mcp::{BridgeKey, HttpServer, KeptStops};
@@ -48,7 +48,7 @@ impl SharedImage {
         if let Some(retired) = reopening::retire(runtime) {
             session.wait_for_documents(retired.released());
         }
-        let lives = |bridge: &BridgeKey| peer_process::started(bridge.process) == Some(bridge.started);
+        let lives = |bridge: &BridgeKey| process_table::started(bridge.process) == Some(bridge.started);
         let breakpoints = KeptStops::open(runtime.breakpoints(), lives);
         SharedImage { session, image, breakpoints, http: CancellationToken::new() }
     }
@@ -104,7 +104,7 @@ impl Services for SharedImage {
                 let record = self.breakpoints.clone();
                 Box::pin(async move {
                     let session = in_folder(session, connection.hello.folder).await;
-                    let key = |process| Some(BridgeKey { process, started: peer_process::started(process)? });
+                    let key = |process| Some(BridgeKey { process, started: process_table::started(process)? });
                     let bridge = connection.process.and_then(key).map(|key| (record, key));
                     mcp::serve_bridge(session, connection.stream, bridge).await;
                 })

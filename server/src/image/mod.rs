@@ -18,7 +18,7 @@ pub(crate) mod pipes;
 mod plan;
 pub mod probe;
 pub(crate) mod process;
-mod process_table;
+pub mod process_table;
 pub(crate) mod program;
 pub mod programs;
 mod rate;

@@ -27,17 +27,29 @@ pub(super) fn read() -> Vec<Entry> {
     pids.filter_map(|pid| entry(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)).collect()
 }
 
+/// Returns the start of a process, in ticks since the system's. `None`: there is no such process,
+/// or the system does not tell.
+pub fn started(pid: u32) -> Option<u64> {
+    // Field 22 of the line.
+    fields(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)?.nth(19)?.parse().ok()
+}
+
 /// Returns the time that so many ticks are.
 pub(super) fn time(ticks: u64) -> Duration {
     let a_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_millis(ticks.saturating_mul(1000) / a_second)
 }
 
-/// Reads a line of proc_pid_stat(5): `PID (NAME) STATE PPID PGRP ...`, where the name may contain
-/// anything.
-fn entry(pid: u32, stat: &[u8]) -> Option<Entry> {
+/// Returns the fields, from the third on, of a line of proc_pid_stat(5):
+/// `PID (NAME) STATE PPID PGRP ...`, where the name may contain anything.
+fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let mut fields = std::str::from_utf8(&stat[behind..]).ok()?.split_ascii_whitespace();
+    Some(std::str::from_utf8(stat.get(behind..)?).ok()?.split_ascii_whitespace())
+}
+
+/// Reads such a line.
+fn entry(pid: u32, stat: &[u8]) -> Option<Entry> {
+    let mut fields = fields(stat)?;
     let state = fields.next()?;
     let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     // utime, stime, cutime, cstime: fields 14 to 17 of the line.
@@ -57,5 +69,15 @@ mod tests {
         assert!(entry(7, b"7 (a) Z 3 4").unwrap().zombie);
         assert!(entry(7, b"7 (a) D 3 4").unwrap().busy);
         assert_eq!(entry(7, b"7 (a"), None);
+    }
+
+    #[test]
+    fn the_start_of_a_process_is_its_own() {
+        let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let (ours, theirs) = (started(std::process::id()).unwrap(), started(sleeper.id()).unwrap());
+        assert!(ours <= theirs && started(sleeper.id()) == Some(theirs), "{ours} {theirs}");
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert_eq!(started(sleeper.id()), None);
     }
 }

@@ -6,10 +6,11 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
+use super::lock::lock;
 use crate::bounded_file;
 use crate::fault::{self, Call};
 
@@ -71,10 +72,6 @@ pub struct KeptStops {
     closed: Mutex<bool>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl KeptStops {
     /// Reads what a killed host left in the file, of the bridges that live. Blocks.
     pub fn open(path: PathBuf, lives: fn(&BridgeKey) -> bool) -> Arc<KeptStops> {
@@ -103,13 +100,9 @@ impl KeptStops {
         if *closed {
             return Ok(());
         }
-        let bridges: Vec<BridgeKey> = lock(&self.bridges).known.keys().copied().collect();
-        let ended: Vec<BridgeKey> = bridges.into_iter().filter(|bridge| !(self.lives)(bridge)).collect();
         let bytes = {
             let mut bridges = lock(&self.bridges);
-            for bridge in ended {
-                bridges.known.remove(&bridge);
-            }
+            bridges.known.retain(|bridge, _| (self.lives)(bridge));
             let with = bridges.known.iter().filter(|(_, known)| !known.files.is_empty());
             let records: Vec<Record> =
                 with.map(|(bridge, known)| Record { bridge: *bridge, files: known.files.clone() }).collect();

@@ -19,6 +19,7 @@ mod input;
 mod kept;
 mod kept_stops;
 mod lines;
+mod lock;
 mod own_stops;
 mod progress;
 mod prompts;

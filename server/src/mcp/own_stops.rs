@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::kept_stops::{Keeper, KeptFiles, KeptPoint};
+use super::lock::lock;
 use super::progress::Reporter;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState, OutputChunk};
@@ -95,7 +96,7 @@ impl Drop for Task {
 
 impl OwnStops {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Returns true if an evaluation that begins now may stop. An agent has one stop of its own at

@@ -1,7 +1,7 @@
 //! The protocol's requests, answered from the table of tools.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
@@ -22,6 +22,7 @@ use super::consent::Asker;
 use super::input::Lines;
 use super::kept::Kept;
 use super::kept_stops::{BridgeKey, KeptStops};
+use super::lock::lock;
 use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
 use super::tools::{self, Call};
@@ -173,10 +174,6 @@ impl Drop for Client {
         own_stops::leave(&self.own, &self.session, self.id);
         self.session.detach(self.id);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Clients of HTTP's stateless era, which has no connection to identify them: one for each client

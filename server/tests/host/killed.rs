@@ -226,14 +226,20 @@ fn checks_that_cannot_be_made_are_said_and_made_when_they_can() {
     });
 }
 
-#[test]
-fn a_question_of_a_killed_host_is_taken_back_and_its_answer_never_answers_the_next_host() {
-    let fixture = Fixture::new();
+/// An agent whose evaluation reads a line: the agent, the id of the call, and the question.
+fn asked_for_a_line(fixture: &Fixture) -> (Process, u64, Value) {
     let mut agent = Process::start(fixture.command(&["mcp"]));
     agent.request("initialize", agent_params(json!({"elicitation": {}})));
     agent.send(&json!({"method": "notifications/initialized"}));
     let reads = agent.ask_eval("(read-line)");
-    let old = agent.told("elicitation/create");
+    let asked = agent.told("elicitation/create");
+    (agent, reads, asked)
+}
+
+#[test]
+fn a_question_of_a_killed_host_is_taken_back_and_its_answer_never_answers_the_next_host() {
+    let fixture = Fixture::new();
+    let (mut agent, reads, old) = asked_for_a_line(&fixture);
     let host = fixture.host_pid();
     kill(host);
     wait_until_gone(host);
@@ -254,11 +260,7 @@ fn a_question_of_a_killed_host_is_taken_back_and_its_answer_never_answers_the_ne
 #[test]
 fn a_question_of_an_evaluation_that_was_cancelled_is_taken_back() {
     let fixture = Fixture::new();
-    let mut agent = Process::start(fixture.command(&["mcp"]));
-    agent.request("initialize", agent_params(json!({"elicitation": {}})));
-    agent.send(&json!({"method": "notifications/initialized"}));
-    let reads = agent.ask_eval("(read-line)");
-    let asked = agent.told("elicitation/create");
+    let (mut agent, reads, asked) = asked_for_a_line(&fixture);
     agent.send(&json!({"method": "notifications/cancelled", "params": {"requestId": reads}}));
     let back = agent.told("notifications/cancelled");
     assert_eq!(back["params"]["requestId"], asked["id"], "{back}");

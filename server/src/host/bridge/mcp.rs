@@ -401,6 +401,14 @@ fn copy_down(
     shared.changed.notify_all();
 }
 
+/// Takes back at the client what a connection asked that ended.
+fn withdraw(link: &mut Link, number: u64, stdout: &Mutex<File>) {
+    for withdrawn in link.asked.withdraw(number, ENDED) {
+        // Fails when the client has left.
+        let _ = write_line(stdout, &withdrawn);
+    }
+}
+
 fn write_line(stdout: &Mutex<File>, line: &[u8]) -> io::Result<()> {
     stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(line)
 }
