@@ -5,8 +5,6 @@
 
 (in-package :consort)
 
-(define-global *in-copy* nil "True if this process is a copy of the image, in which nothing stops.")
-
 (defun every-lock ()
   "Every mutex of this image."
   (map-heap :all :type instance-widetag :test (lambda (object) (typep object 'sb-thread:mutex))))

@@ -224,7 +224,7 @@
   (replace-debugger #'evaluation-debugger)
   (prepare-signals)
   (line-buffer-stdout)
-  (push 'guard-heap sb-ext:*after-gc-hooks*)
+  (after-collections 'guard-heap)
   (rehearse-evaluation)
   (note-locks-of-process))
 

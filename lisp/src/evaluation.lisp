@@ -47,6 +47,7 @@
 (define-global *attempt* nil "In a process that tries something at a frozen failure: the request (debug/attempt.lisp).")
 (defvar *user-settings* nil "The SETTINGS that the user code has that this thread runs.")
 
+(define-global *in-copy* nil "True if this process is a copy of the image, in which nothing stops.")
 (define-global *running* '() "The evaluations that run. The list is replaced under its lock, never changed, so reading needs none.")
 (define-global *running-lock* (sb-thread:make-mutex :name "consort running")
   "Held while *RUNNING* is replaced.")
@@ -82,7 +83,7 @@
 
 (defun interrupt-evaluation (evaluation reason)
   "Ask the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so.
-  Takes no lock of ours and waits for nothing."
+  Takes no lock under which anything is allocated, and waits for nothing."
   (unless (eq (evaluation-state evaluation) :ended)
     (unless (evaluation-reason evaluation)
       (setf (evaluation-reason evaluation) reason))
@@ -396,10 +397,10 @@
              (> (+ (movable-bytes) (* 3 (sb-ext:bytes-consed-between-gcs))) (- size usage))))))
 
 (defun guard-heap ()
-  "After each collection, in whatever thread: stop what runs when little heap is left. Conses next
-  to nothing and takes no lock of ours."
+  "After each collection, in the thread that collected: stop what runs when little heap is left.
+  Conses next to nothing, and takes no lock under which anything is allocated."
   (world-changed)
-  (when (and *running* (heap-nearly-full-p))
+  (when (and *running* (not *in-copy*) (heap-nearly-full-p))
     (let ((all (not (find-if-not #'evaluation-waiting-p *running*)))) ; those that wait allocate nothing
       (dolist (evaluation *running*)
         (when (or all (not (evaluation-waiting-p evaluation)))

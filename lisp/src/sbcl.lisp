@@ -380,6 +380,21 @@ KIND is one of
           (incf pages))))
     (the fixnum (* pages (the (unsigned-byte 20) page-bytes)))))
 
+;;; After collections (code/gc.lisp). Newer SBCLs call the hooks in a thread of their own, which may
+;;; wait for a processor until the heap is full.
+
+(define-internal post-gc :symbol "stopping evaluations before the heap is full" ("SB-KERNEL" "POST-GC"))
+
+(defun after-collections (function)
+  "From now on, FUNCTION, a symbol, is called after each collection, by the thread that collected
+  where SBCL has a place for that, or else by its hooks."
+  (if (and (internal-p 'post-gc) (fboundp post-gc))
+      (encapsulate post-gc 'consort (lambda (collected)
+                                      (funcall (the function collected))
+                                      (funcall function)
+                                      nil))
+      (push function sb-ext:*after-gc-hooks*)))
+
 (defun line-buffer-stdout ()
   "Have what foreign code prints by stdio seen line by line, not when four kilobytes are full."
   #+linux
