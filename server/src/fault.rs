@@ -2,7 +2,7 @@
 //! has the seventh open of each process fail; `serve/open:7` only those of `consort serve`. In
 //! release builds [`point`] does nothing.
 //!
-//! `CONSORT_FAULT_TOLD` names a file that is created when the failure is made, and says the
+//! `CONSORT_FAULT_RECORD` names a file that is created when the failure is made, and says the
 //! subcommand, the call, its number and its place in the source. Nothing fails while it exists, so
 //! that one process of a scenario fails, and not the next one in its place.
 
@@ -83,15 +83,15 @@ mod wanted {
         if CALLS.fetch_add(1, Ordering::Relaxed) + 1 != fault.number {
             return Ok(());
         }
-        match tell(fault, Location::caller()) {
+        match record(fault, Location::caller()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             _ => Err(fault.error.into()),
         }
     }
 
     /// Writes the file that the test reads, unless it is there.
-    fn tell(fault: &Fault, place: &Location<'_>) -> io::Result<()> {
-        let Some(path) = std::env::var_os("CONSORT_FAULT_TOLD") else { return Ok(()) };
+    fn record(fault: &Fault, place: &Location<'_>) -> io::Result<()> {
+        let Some(path) = std::env::var_os("CONSORT_FAULT_RECORD") else { return Ok(()) };
         let mut file = std::fs::File::options().create_new(true).write(true).open(path)?;
         writeln!(file, "{} {:?}:{} {place}", role().unwrap_or_default(), fault.call, fault.number)
     }

@@ -88,7 +88,7 @@ impl Run {
     fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = self.world.consort(arguments);
         let errors = File::options().create(true).append(true).open(&self.errors).expect("a file");
-        command.env("CONSORT_FAULT", &self.fault).env("CONSORT_FAULT_TOLD", &self.told).stderr(errors);
+        command.env("CONSORT_FAULT", &self.fault).env("CONSORT_FAULT_RECORD", &self.told).stderr(errors);
         command
     }
 

@@ -116,11 +116,11 @@ impl Files {
         match taken {
             CheckEvent::Noted => Ok(()),
             CheckEvent::Step(message) => {
-                self.tell(message);
+                self.report(message);
                 Ok(())
             }
             CheckEvent::File { path, silent } => {
-                self.tell(format!("checking {}", path.display()));
+                self.report(format!("checking {}", path.display()));
                 let (lookup, looked) = (self.lookup.clone(), path.clone());
                 let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || lookup(&looked))).await;
                 let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
@@ -136,7 +136,7 @@ impl Files {
         }
     }
 
-    fn tell(&self, message: String) {
+    fn report(&self, message: String) {
         if let Some(progress) = &self.progress {
             // The receiver may have gone.
             let _ = progress.send(Progress { message, done: 0, total: None });

@@ -48,7 +48,7 @@ struct Findings {
 
 impl Findings {
     /// Prints one finding and the remedy.
-    fn tell(&mut self, mark: Mark, name: &str, found: &str, advice: &str) -> Result<(), Failure> {
+    fn print(&mut self, mark: Mark, name: &str, found: &str, advice: &str) -> Result<(), Failure> {
         let (sign, code) = match mark {
             Mark::Good => ("ok", "32"),
             Mark::Missing => ("--", "33"),
@@ -65,7 +65,7 @@ impl Findings {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut findings = Findings { colour: colour(&std::io::stdout()), bad: 0 };
     let workspace = args.workspace.find()?;
-    findings.tell(Mark::Good, "workspace", &workspace.display().to_string(), "")?;
+    findings.print(Mark::Good, "workspace", &workspace.display().to_string(), "")?;
     let settings = Config::load(&workspace);
     configuration(&mut findings, &settings, &workspace)?;
     let has_lisp = lisp(&mut findings, &settings, &workspace)?;
@@ -88,13 +88,13 @@ fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let found = if names.is_empty() { "defaults only".into() } else { names.join(", ") };
     if let Some(untrusted) = &settings.untrusted {
-        findings.tell(Mark::Missing, "trust", &untrusted.notice(), "")?;
+        findings.print(Mark::Missing, "trust", &untrusted.notice(), "")?;
     }
     if settings.problems.is_empty() {
-        return findings.tell(Mark::Good, "configuration", &found, "");
+        return findings.print(Mark::Good, "configuration", &found, "");
     }
     for problem in &settings.problems {
-        findings.tell(
+        findings.print(
             Mark::Missing,
             "configuration",
             &problem.to_string(),
@@ -112,7 +112,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
         Ok(program) => program,
         Err(why) => {
             let why = why.lines().next().unwrap_or_default();
-            findings.tell(Mark::Bad, "lisp", &format!("`{command}`: {why}"), advice)?;
+            findings.print(Mark::Bad, "lisp", &format!("`{command}`: {why}"), advice)?;
             return Ok(false);
         }
     };
@@ -122,19 +122,19 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
         Ok((printed, _)) => {
             let error = excerpt(&printed);
             let error = if error.is_empty() { "no reason" } else { &error };
-            findings.tell(Mark::Bad, "lisp", &format!("`{command} --version` failed: {error}"), advice)?;
+            findings.print(Mark::Bad, "lisp", &format!("`{command} --version` failed: {error}"), advice)?;
             return Ok(false);
         }
         Err(how) => {
-            findings.tell(Mark::Bad, "lisp", &format!("`{command} --version` {how}"), advice)?;
+            findings.print(Mark::Bad, "lisp", &format!("`{command} --version` {how}"), advice)?;
             return Ok(false);
         }
     };
     match version(&output) {
         Some(version) if version >= OLDEST_SBCL => {
-            findings.tell(Mark::Good, "lisp", &format!("{output} (`{command}`)"), "")?
+            findings.print(Mark::Good, "lisp", &format!("{output} (`{command}`)"), "")?
         }
-        Some(_) => findings.tell(
+        Some(_) => findings.print(
             Mark::Missing,
             "lisp",
             &format!("{output} (`{command}`)"),
@@ -142,7 +142,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
         )?,
         None => {
             let says = format!("`{command} --version` says: {output}");
-            findings.tell(Mark::Bad, "lisp", &says, "Consort needs SBCL (https://www.sbcl.org)")?;
+            findings.print(Mark::Bad, "lisp", &says, "Consort needs SBCL (https://www.sbcl.org)")?;
             // The command does not start SBCL; a host would wait for it in vain.
             return Ok(false);
         }
@@ -150,7 +150,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
     if let InitFile::File(file) = &settings.lisp.init_file
         && !file.is_file()
     {
-        findings.tell(
+        findings.print(
             Mark::Bad,
             "init file",
             &format!("{} is missing", file.display()),
@@ -175,10 +175,10 @@ fn runtime_directory(findings: &mut Findings, workspace: &Path) -> Result<(), Fa
             if !runtime.is_live() {
                 runtime.remove_if_empty();
             }
-            findings.tell(Mark::Good, "sockets", &shown, "")
+            findings.print(Mark::Good, "sockets", &shown, "")
         }
         Err(error) => {
-            findings.tell(Mark::Bad, "sockets", &error.to_string(), "see docs/configuration.md, XDG_RUNTIME_DIR")
+            findings.print(Mark::Bad, "sockets", &error.to_string(), "see docs/configuration.md, XDG_RUNTIME_DIR")
         }
     }
 }
@@ -193,15 +193,15 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     let request = Request::Eval { code: "(list 'consort (+ 40 2))".into(), package: None, timeout: None, input: false };
     let answer = match answer(&place, &request) {
         Ok(answer) => answer,
-        Err(message) => return findings.tell(Mark::Bad, "image", &message, &log),
+        Err(message) => return findings.print(Mark::Bad, "image", &message, &log),
     };
     let value = answer["values"][0]["text"].as_str().unwrap_or_default();
     let took = format!("{} ms", began.elapsed().as_millis());
     if value == "(CONSORT 42)" {
         let how = if ran { "the running host answered" } else { "a host started, its image answered" };
-        findings.tell(Mark::Good, "image", &format!("{how} within {took}"), "")?;
+        findings.print(Mark::Good, "image", &format!("{how} within {took}"), "")?;
     } else {
-        findings.tell(Mark::Bad, "image", &format!("it answered {answer} to (+ 40 2)"), &log)?;
+        findings.print(Mark::Bad, "image", &format!("it answered {answer} to (+ 40 2)"), &log)?;
     }
     if let Ok(status) = self::answer(&place, &Request::Status) {
         features(findings, &status["image"])?;
@@ -252,23 +252,23 @@ fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
     match (image["copies"].as_str(), &features["fork"]) {
         (Some("process"), Value::Bool(true)) => {
             let advice = format!("{knows}. check.copies = \"fork\" has checks work in a copy of the live image");
-            findings.tell(Mark::Missing, "copies", "checks run in a second SBCL process (check.copies)", &advice)?;
+            findings.print(Mark::Missing, "copies", "checks run in a second SBCL process (check.copies)", &advice)?;
         }
         (Some("process"), _) => {
             let found = "this image cannot be forked: checks run in a second SBCL process";
-            findings.tell(Mark::Missing, "copies", found, knows)?;
+            findings.print(Mark::Missing, "copies", found, knows)?;
         }
-        (Some(_), _) => findings.tell(Mark::Good, "copies", "checks run in a copy of the live image", "")?,
+        (Some(_), _) => findings.print(Mark::Good, "copies", "checks run in a copy of the live image", "")?,
         (None, _) => {}
     }
     match features["landlock"].as_u64() {
-        Some(0) => findings.tell(
+        Some(0) => findings.print(
             Mark::Missing,
             "landlock",
             "not in this kernel",
             "checks are confined by seccomp and limits alone and can read all that you can; an agent's evaluation in a copy needs the approval of one in the image; Linux 5.13 and later have it",
         )?,
-        Some(abi) => findings.tell(
+        Some(abi) => findings.print(
             Mark::Good,
             "landlock",
             &format!("ABI {abi}: checks cannot write outside their scratch directory"),
@@ -277,10 +277,10 @@ fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
         None => {}
     }
     match &features["seccomp"] {
-        Value::Bool(true) => findings.tell(Mark::Good, "seccomp", "checks cannot connect, signal or execute", ""),
+        Value::Bool(true) => findings.print(Mark::Good, "seccomp", "checks cannot connect, signal or execute", ""),
         Value::Bool(false) => {
             let advice = "code cannot be confined here, so it is not compiled; check.confine = false in your own config.toml has it compiled all the same";
-            findings.tell(Mark::Missing, "seccomp", "not here", advice)
+            findings.print(Mark::Missing, "seccomp", "not here", advice)
         }
         _ => Ok(()),
     }
@@ -291,15 +291,15 @@ fn check(findings: &mut Findings, place: &Place, workspace: &Path) -> Result<(),
     let request = Request::Check { text, path: workspace.join("consort-doctor.lisp"), timeout: None };
     match answer(place, &request) {
         Ok(report) if report["diagnostics"][0]["code"] == "undefined-function" => {
-            findings.tell(Mark::Good, "checks", "an undefined function was found", "")
+            findings.print(Mark::Good, "checks", "an undefined function was found", "")
         }
-        Ok(report) => findings.tell(
+        Ok(report) => findings.print(
             Mark::Bad,
             "checks",
             &format!("the check did not report a call of an undefined function: {report}"),
             "please report this",
         ),
-        Err(message) => findings.tell(Mark::Bad, "checks", &message, ""),
+        Err(message) => findings.print(Mark::Bad, "checks", &message, ""),
     }
 }
 
@@ -313,7 +313,7 @@ fn programs(findings: &mut Findings) -> Result<(), Failure> {
     ];
     for (program, name, advice) in known {
         if let Some(path) = on_path(program) {
-            findings.tell(Mark::Good, name, &path.display().to_string(), advice)?;
+            findings.print(Mark::Good, name, &path.display().to_string(), advice)?;
         }
     }
     Ok(())

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     store.trust(&untrusted).map_err(|error| Failure::cannot(error.to_string()))?;
     print(&format!("{shown} is trusted with this.\n"))?;
-    tell_host(&workspace)?;
+    notify_host(&workspace)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -104,7 +104,7 @@ fn revoke(store: &TrustStore, start: &Path) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::FAILURE);
     }
     print(&format!("{shown} is not trusted any more\n"))?;
-    tell_host(&workspace)?;
+    notify_host(&workspace)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -113,7 +113,7 @@ fn find(start: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Asks the running host to reload the trust records.
-fn tell_host(workspace: &Path) -> Result<(), Failure> {
+fn notify_host(workspace: &Path) -> Result<(), Failure> {
     match Place::of(workspace)?.connect(&Hello::new(Protocol::Control)) {
         Ok(connected) => {
             let told = ask(connected, &Request::TrustChanged, |_, _| Ok(()));

@@ -176,16 +176,16 @@ impl Connection {
         }
     }
 
-    pub(super) fn tell_of_stops(&self) {
+    pub(super) fn report_stops(&self) {
         self.ready.store(true, Ordering::SeqCst);
         let stops: Vec<Stop> = lock(&self.stops).values().cloned().collect();
-        stops.iter().for_each(|stop| self.tell_of(stop));
+        stops.iter().for_each(|stop| self.report_stop(stop));
         if stops.is_empty() {
             self.event("thread", json!({"reason": "started", "threadId": IDLE_THREAD}));
         }
     }
 
-    fn tell_of(&self, stop: &Stop) {
+    fn report_stop(&self, stop: &Stop) {
         if !self.ready.load(Ordering::SeqCst) {
             return;
         }
@@ -211,12 +211,12 @@ impl Connection {
             let ours = at.breakpoints.iter().filter(|hit| hit.owner == self.own);
             body["hitBreakpointIds"] = ours.map(|hit| hit.id).collect();
         }
-        self.waiting.tell(stop.number, body, &self.out);
+        self.waiting.report(stop.number, body, &self.out);
     }
 
     /// Tells of where a recording is, after the answer to the request that went there.
     pub(super) fn moment(&self, body: Value) {
-        self.waiting.tell(0, body, &self.out);
+        self.waiting.report(0, body, &self.out);
     }
 
     /// Has stops be told after the answer to a request after which a program goes on.
@@ -262,7 +262,7 @@ impl Connection {
             self.note_text(&stop);
         }
         if lock(&self.stops).insert(stop.number, stop.clone()).is_none() {
-            self.tell_of(&stop);
+            self.report_stop(&stop);
         }
     }
 
@@ -271,7 +271,7 @@ impl Connection {
         self.waiting.left(number);
         let around = stop.parent.and_then(|parent| lock(&self.stops).get(&parent).cloned());
         match around {
-            Some(around) => self.tell_of(&around),
+            Some(around) => self.report_stop(&around),
             None if self.ready.load(Ordering::SeqCst) => {
                 self.event("continued", json!({"threadId": thread_of(&stop), "allThreadsContinued": false}));
             }

@@ -51,8 +51,8 @@ fn kept(connection: &Connection, number: u64) -> Result<Failure, String> {
     })
 }
 
-/// Tells of the one stop that there is.
-pub(super) fn tell(connection: &Connection, number: u64) {
+/// Reports the one stop that there is.
+pub(super) fn report_stop(connection: &Connection, number: u64) {
     let Ok(failure) = kept(connection, number) else { return connection.event("terminated", json!({})) };
     let body = json!({
         "reason": "exception", "threadId": THREAD, "allThreadsStopped": true,

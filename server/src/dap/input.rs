@@ -27,8 +27,8 @@ pub(super) fn accept(connection: &Connection, client: Initialize) {
     }
 }
 
-/// Tells the client of a question, or of one that is over, and shows messages for a person.
-pub(super) async fn tell(connection: &Connection, feedback: Feedback) {
+/// Forwards a question to the client, or the end of one, and shows messages for a person.
+pub(super) async fn forward(connection: &Connection, feedback: Feedback) {
     if !connection.asked.load(Ordering::SeqCst) {
         return;
     }

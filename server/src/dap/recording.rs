@@ -102,7 +102,7 @@ fn lost(connection: &Connection, error: ImageError) -> String {
 pub(super) async fn begun(connection: &Connection) {
     let Some(replay) = connection.replay.get() else { return };
     if let Some(moment) = replay.at.lock().await.as_ref() {
-        tell(connection, replay, moment);
+        report_stop(connection, replay, moment);
     }
 }
 
@@ -112,12 +112,12 @@ async fn step(connection: &Connection, replay: &Replay, how: &'static str) -> An
     let step = ReplayStep { event, how, points: recorded_points::all(replay) };
     let moment =
         connection.session.ask_recording(replay.number, &step).await.map_err(|error| lost(connection, error))?;
-    tell(connection, replay, &moment);
+    report_stop(connection, replay, &moment);
     *at = Some(moment);
     Ok(json!({"allThreadsContinued": true}))
 }
 
-fn tell(connection: &Connection, replay: &Replay, moment: &RecordedMoment) {
+fn report_stop(connection: &Connection, replay: &Replay, moment: &RecordedMoment) {
     let (reason, description) = match moment.reason.as_str() {
         "error" => ("exception", "At the error"),
         "breakpoint" => ("breakpoint", "At a breakpoint"),

@@ -1,6 +1,6 @@
 //! The order of an answer and of the stop that follows it. Clients take a thread for running when
 //! `continue` or a step is answered, so a `stopped` event that came before the answer is lost on
-//! them. Stops are told after the answers to such requests.
+//! them. Stops are reported after the answers to such requests.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -34,7 +34,7 @@ struct State {
     stops: Vec<(u64, Value)>,
 }
 
-/// A request in progress. When dropped, after its answer, the stops that waited for it are told.
+/// A request in progress. When dropped, after its answer, the stops that waited for it are reported.
 pub(super) struct ResumingRequest<'a> {
     waiting: &'a Waiting,
     out: &'a Sender,
@@ -49,8 +49,8 @@ impl Waiting {
         })
     }
 
-    /// Tells of a stop, at once or after the answers in progress.
-    pub(super) fn tell(&self, stop: u64, body: Value, out: &Sender) {
+    /// Reports a stop, at once or after the answers in progress.
+    pub(super) fn report(&self, stop: u64, body: Value, out: &Sender) {
         let mut state = self.state();
         if state.requests > 0 {
             return state.stops.push((stop, body));
@@ -58,7 +58,7 @@ impl Waiting {
         out.send(Message::event("stopped", body));
     }
 
-    /// Forgets a stop that was left before it was told.
+    /// Forgets a stop that was left before it was reported.
     pub(super) fn left(&self, stop: u64) {
         self.state().stops.retain(|(number, _)| *number != stop);
     }
@@ -98,19 +98,19 @@ mod tests {
         let waiting = Waiting::default();
         assert!(waiting.request("threads", &out).is_none());
         let (first, second) = (waiting.request("continue", &out), waiting.request("next", &out));
-        (1..=3).for_each(|stop| waiting.tell(stop, json!({"stop": stop}), &out));
+        (1..=3).for_each(|stop| waiting.report(stop, json!({"stop": stop}), &out));
         waiting.left(2);
         drop(first);
         out.send(Message::event("the answer", json!({})));
         drop(second);
-        waiting.tell(4, json!({"stop": 4}), &out);
+        waiting.report(4, json!({"stop": 4}), &out);
         let mut frames = Frames::new(ours);
-        let mut told = Vec::new();
-        while told.len() < 4 {
+        let mut reported = Vec::new();
+        while reported.len() < 4 {
             if let Some(Frame::Message(message)) = frames.next().await.unwrap() {
-                told.push(message["body"]["stop"].as_u64());
+                reported.push(message["body"]["stop"].as_u64());
             }
         }
-        assert_eq!(told, [None, Some(1), Some(3), Some(4)]);
+        assert_eq!(reported, [None, Some(1), Some(3), Some(4)]);
     }
 }

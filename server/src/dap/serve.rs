@@ -72,7 +72,7 @@ where
                     connection.set_all_again(&mut again);
                 }
             }
-            Some(feedback) = feedback.recv() => input::tell(&connection, feedback).await,
+            Some(feedback) = feedback.recv() => input::forward(&connection, feedback).await,
             Some(_) = again.join_next(), if !again.is_empty() => {}
             () = work.reap() => {}
             () = out.closed() => break,
@@ -102,9 +102,9 @@ async fn answer(connection: Arc<Connection>, request: Request) {
         "configurationDone" if worked => {
             let failure = *lock(&connection.failure);
             if let Some(failure) = failure {
-                return frozen::tell(&connection, failure);
+                return frozen::report_stop(&connection, failure);
             }
-            connection.tell_of_stops();
+            connection.report_stops();
             evaluating::launch(&connection).await;
         }
         _ => {}

@@ -111,21 +111,21 @@ impl Place {
     /// See [`ConnectError`].
     #[allow(clippy::print_stderr)] // the command line's, and the client's log of the server
     pub fn connect_or_start(&self, hello: &Hello) -> Result<Connected, ConnectError> {
-        self.connect_or_start_telling(hello, |text| eprintln!("consort: {}", crate::shown::terminal(text)))
+        self.connect_or_start_reporting(hello, |text| eprintln!("consort: {}", crate::shown::terminal(text)))
     }
 
-    /// [`Place::connect_or_start`]; `tell` receives messages for a person during the wait.
+    /// [`Place::connect_or_start`]; `report` receives messages for a person during the wait.
     ///
     /// # Errors
     /// See [`ConnectError`].
-    pub fn connect_or_start_telling(
+    pub fn connect_or_start_reporting(
         &self,
         hello: &Hello,
-        mut tell: impl FnMut(&str),
+        mut report: impl FnMut(&str),
     ) -> Result<Connected, ConnectError> {
         let (mut patience, mut ended) = (Patience::new(), 0);
         loop {
-            match self.try_connect(hello, &mut tell, ANSWER_WAIT) {
+            match self.try_connect(hello, &mut report, ANSWER_WAIT) {
                 Ok(Some(connected)) => return Ok(connected),
                 Ok(None) | Err(ConnectError::Absent) => {}
                 Err(error) => return Err(error),
@@ -138,7 +138,7 @@ impl Place {
                 let text = "it ended at once; `consort serve` in the workspace shows why";
                 return Err(ConnectError::Start(text.into()));
             }
-            match self.try_connect(hello, &mut tell, ANSWER_WAIT) {
+            match self.try_connect(hello, &mut report, ANSWER_WAIT) {
                 Ok(Some(connected)) => return Ok(connected),
                 Ok(None) | Err(ConnectError::Absent) if patience.pause() => {}
                 Ok(None) | Err(ConnectError::Absent) => {
@@ -155,7 +155,7 @@ impl Place {
     fn try_connect(
         &self,
         hello: &Hello,
-        tell: &mut dyn FnMut(&str),
+        report: &mut dyn FnMut(&str),
         within: Duration,
     ) -> Result<Option<Connected>, ConnectError> {
         match self.runtime.check() {
@@ -176,7 +176,7 @@ impl Place {
         let line = hello::line(hello)?;
         let said = fault::point(Call::Write).and_then(|()| stream.write_all(&line)).and_then(|()| {
             if !is_readable_within(&stream, NOTE_WAIT)? {
-                tell(&format!("{}; waiting for it", not_answering(self.pid())));
+                report(&format!("{}; waiting for it", not_answering(self.pid())));
                 if !is_readable_within(&stream, within.saturating_sub(NOTE_WAIT))? {
                     return Err(io::ErrorKind::TimedOut.into());
                 }

@@ -15,7 +15,7 @@ mod workspace;
 use std::path::Path;
 
 use self::silence::Silence;
-use self::workspace::{Told, Whole};
+use self::workspace::{Found, Whole};
 use super::index::Snapshot;
 use super::refactor::names::{first_other, first_reader, is_tied};
 use super::refactor::{Evaluated, OwnMacros};
@@ -51,14 +51,14 @@ enum Judge {
     /// The places at which a list breaks it, with messages.
     Of(fn(&Form, &Node) -> Vec<(Span, String)>),
     /// The places of a text, with the other texts of the workspace.
-    Among(fn(&Whole) -> Vec<Told>),
+    Among(fn(&Whole) -> Vec<Found>),
 }
 
 const fn of(code: &'static str, judge: fn(&Form, &Node) -> Vec<(Span, String)>) -> Rule {
     Rule { code, judge: Judge::Of(judge) }
 }
 
-const fn among(code: &'static str, judge: fn(&Whole) -> Vec<Told>) -> Rule {
+const fn among(code: &'static str, judge: fn(&Whole) -> Vec<Found>) -> Rule {
     Rule { code, judge: Judge::Among(judge) }
 }
 
@@ -177,7 +177,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
     let whole = Whole { document, index, packages: &packages, path };
     for rule in &rules.given {
         let Judge::Among(judge) = rule.judge else { continue };
-        for Told { span, message } in judge(&whole) {
+        for Found { span, message } in judge(&whole) {
             if !silence.holds(span, rule.name()) {
                 found.push(Diagnostic {
                     toplevel: document.scan().form_at(span.start).map(|top| top.span),

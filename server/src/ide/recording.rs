@@ -178,8 +178,8 @@ pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) 
         if skipped > 0 {
             let _ = write!(text, " {skipped} calls were nested too deep to be recorded.");
         }
-        text += &definitions_told(&definitions, left_out);
-        let _ = write!(text, "\n{}", rows_told(look, workspace));
+        text += &definitions_text(&definitions, left_out);
+        let _ = write!(text, "\n{}", rows_text(look, workspace));
     }
     let failed = !evaluation.is_ok();
     let facts = json!({
@@ -189,7 +189,7 @@ pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) 
     (text, facts, failed)
 }
 
-fn definitions_told(definitions: &[String], left_out: u64) -> String {
+fn definitions_text(definitions: &[String], left_out: u64) -> String {
     if definitions.is_empty() {
         return "\n; No definition was recorded: none that is called has a known text in the workspace, as it is in the image. \
                 Save and load its file."
@@ -208,7 +208,7 @@ fn definitions_told(definitions: &[String], left_out: u64) -> String {
 
 /// Returns the answer to a question as text.
 pub fn answered(answer: &RecordingAnswer, workspace: &Path) -> String {
-    let mut text = rows_told(answer, workspace);
+    let mut text = rows_text(answer, workspace);
     if !answer.calls.is_empty() {
         let calls: Vec<String> = answer.calls.iter().map(|call| line(call)).collect();
         let _ = write!(text, "\nwithin {}", calls.join("\n    of "));
@@ -216,7 +216,7 @@ pub fn answered(answer: &RecordingAnswer, workspace: &Path) -> String {
     text
 }
 
-fn rows_told(answer: &RecordingAnswer, workspace: &Path) -> String {
+fn rows_text(answer: &RecordingAnswer, workspace: &Path) -> String {
     let mut text: String = answer.rows.iter().map(|row| row_text(row, workspace) + "\n").collect();
     if answer.total == 0 {
         text += "Nothing: there is no such moment among the events that are kept.\n";

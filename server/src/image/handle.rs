@@ -299,7 +299,7 @@ impl Image {
                 InputAnswer::Line(text) => json!({"question": question, "text": text}),
                 InputAnswer::End(why) => json!({"question": question, "why": why}),
             };
-            instance.link.tell("input", &params);
+            instance.link.notify("input", &params);
         }
     }
 
@@ -307,7 +307,7 @@ impl Image {
     pub fn close_session(&self, session: &str) {
         self.runtime.turns.forget(session);
         if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow() {
-            instance.link.tell("close-session", &json!({"session": session}));
+            instance.link.notify("close-session", &json!({"session": session}));
         }
     }
 

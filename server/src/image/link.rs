@@ -246,7 +246,7 @@ impl Link {
     }
 
     /// Sends a request without waiting for its answer.
-    pub(crate) fn tell(&self, op: &'static str, params: &impl Serialize) {
+    pub(crate) fn notify(&self, op: &'static str, params: &impl Serialize) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         match serde_json::to_vec(&Request { id, op, params, input: None }) {
             Ok(mut frame) => {
@@ -261,7 +261,7 @@ impl Link {
 
     /// Interrupts a request.
     pub(crate) fn interrupt(&self, target: u64, reason: &'static str) {
-        self.tell("interrupt", &Interrupt { target, reason });
+        self.notify("interrupt", &Interrupt { target, reason });
     }
 
     /// Interrupts a request and returns whether it was running.

@@ -75,7 +75,7 @@ async fn a_dropped_call_interrupts_and_its_late_answer_is_discarded() {
     other.answer(&request, json!(7));
     assert_eq!(next.result::<u8>().await.unwrap(), 7);
     drop(next); // answered: nothing is sent
-    link.tell("close-session", &json!({"session": "s"}));
+    link.notify("close-session", &json!({"session": "s"}));
     assert_eq!(other.read()["op"], "close-session");
 }
 

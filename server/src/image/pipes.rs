@@ -88,7 +88,7 @@ struct Sink {
     captures: Vec<Capture>,
     line: Vec<u8>,
     rate: Rate,
-    tell: LineSink,
+    sink: LineSink,
     /// The last bytes, of any evaluation or none, and the time at which they came.
     last: VecDeque<u8>,
     last_at: Option<Instant>,
@@ -99,7 +99,7 @@ impl Sink {
         self.last_at = Some(Instant::now());
         self.last.extend(&bytes[bytes.len().saturating_sub(LAST_BYTES)..]);
         self.last.drain(..self.last.len().saturating_sub(LAST_BYTES));
-        let [capture] = self.captures.as_mut_slice() else { return self.tell_lines(bytes) };
+        let [capture] = self.captures.as_mut_slice() else { return self.pass_lines(bytes) };
         capture.clip.push(bytes);
         if let Some(stream) = &capture.stream
             && capture.streamed < STREAMED
@@ -110,17 +110,17 @@ impl Sink {
         }
     }
 
-    fn tell_lines(&mut self, bytes: &[u8]) {
+    fn pass_lines(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE.saturating_sub(self.line.len()).min(piece.len());
             self.line.extend_from_slice(&piece[..room]);
             if piece.ends_with(b"\n") {
-                self.tell_line();
+                self.pass_line();
             }
         }
     }
 
-    fn tell_line(&mut self) {
+    fn pass_line(&mut self) {
         if self.line.is_empty() {
             return;
         }
@@ -129,9 +129,9 @@ impl Sink {
             None => {}
             Some(dropped) => {
                 if dropped > 0 {
-                    (self.tell)(format!("[{dropped} lines left out]"), self.stderr);
+                    (self.sink)(format!("[{dropped} lines left out]"), self.stderr);
                 }
-                (self.tell)(line, self.stderr);
+                (self.sink)(line, self.stderr);
             }
         }
     }
@@ -144,7 +144,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn open(descriptor: OwnedFd, stderr: bool, tell: LineSink, runtime: &Handle) -> io::Result<Arc<Pipe>> {
+    fn open(descriptor: OwnedFd, stderr: bool, sink: LineSink, runtime: &Handle) -> io::Result<Arc<Pipe>> {
         let _entered = runtime.enter();
         let descriptor = Receiver::from_owned_fd(descriptor)?;
         let sink = Sink {
@@ -152,7 +152,7 @@ impl Pipe {
             captures: Vec::new(),
             line: Vec::new(),
             rate: Rate::new(),
-            tell,
+            sink,
             last: VecDeque::new(),
             last_at: None,
         };
@@ -176,7 +176,7 @@ impl Pipe {
             }
         };
         tracing::debug!(%end, "a descriptor of the image");
-        lock(&self.sink).tell_line();
+        lock(&self.sink).pass_line();
     }
 
     /// Reads the available output straight from the descriptor: the async runtime may not have
@@ -197,7 +197,7 @@ impl Pipe {
     fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
         let mut sink = lock(&self.sink);
         self.drain(&mut sink);
-        sink.tell_line();
+        sink.pass_line();
         sink.captures.push(Capture { id, clip: Clip::default(), stream, streamed: 0 });
     }
 
@@ -218,10 +218,10 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Reads `out` and `err` until they end; lines of no evaluation go to `tell`.
-    pub(crate) fn open(out: OwnedFd, err: OwnedFd, tell: LineSink, runtime: &Handle) -> io::Result<Pipes> {
-        let out = Pipe::open(out, false, tell.clone(), runtime)?;
-        Ok(Pipes { out, err: Pipe::open(err, true, tell, runtime)? })
+    /// Reads `out` and `err` until they end; lines of no evaluation go to `sink`.
+    pub(crate) fn open(out: OwnedFd, err: OwnedFd, sink: LineSink, runtime: &Handle) -> io::Result<Pipes> {
+        let out = Pipe::open(out, false, sink.clone(), runtime)?;
+        Ok(Pipes { out, err: Pipe::open(err, true, sink, runtime)? })
     }
 
     /// Notes that the evaluation `id` starts.
@@ -242,7 +242,7 @@ impl Pipes {
         for pipe in [&self.err, &self.out] {
             let mut sink = lock(&pipe.sink);
             pipe.drain(&mut sink);
-            sink.tell_line();
+            sink.pass_line();
             if sink.last_at.is_none_or(|at| at.elapsed() > FRESH) {
                 continue;
             }
@@ -277,8 +277,8 @@ mod tests {
         let (out, out_writer) = std::io::pipe().unwrap();
         let (err, err_writer) = std::io::pipe().unwrap();
         let lines = lines.clone();
-        let tell: LineSink = Arc::new(move |line, _| lock(&lines).push(line));
-        (out_writer, err_writer, Pipes::open(out.into(), err.into(), tell, &Handle::current()).unwrap())
+        let sink: LineSink = Arc::new(move |line, _| lock(&lines).push(line));
+        (out_writer, err_writer, Pipes::open(out.into(), err.into(), sink, &Handle::current()).unwrap())
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::api::LoadSystemParams;
 
 /// The number of names that a message lists at most.
-const TOLD: usize = 20;
+const NAMED: usize = 20;
 
 /// A step of the loading into a new image.
 #[derive(Debug, Clone)]
@@ -180,10 +180,10 @@ impl Restoration {
         if !self.restored.is_empty() {
             text += &format!(" Loaded again: {}.", list(&self.restored));
         }
-        for (name, why) in self.failed.iter().take(TOLD) {
+        for (name, why) in self.failed.iter().take(NAMED) {
             text += &format!(" Not loaded again: {name} ({why}).");
         }
-        if let Some(more) = self.failed.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        if let Some(more) = self.failed.len().checked_sub(NAMED).filter(|more| *more > 0) {
             text += &format!(" {more} more were not loaded again.");
         }
         text + " What was defined or set by evaluation only is lost."
@@ -192,8 +192,8 @@ impl Restoration {
 
 /// Lists the names; of a long list, only the first.
 fn list(names: &[String]) -> String {
-    match names.len().checked_sub(TOLD) {
-        Some(more) if more > 0 => format!("{} and {more} more", names[..TOLD].join(", ")),
+    match names.len().checked_sub(NAMED) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..NAMED].join(", ")),
         _ => names.join(", "),
     }
 }

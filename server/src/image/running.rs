@@ -152,10 +152,10 @@ impl Running {
         let Started { child, link, out, err } = start(&launch)?;
         let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let heard = events.clone();
-        let tell: LineSink = Arc::new(move |text, stderr| {
+        let printed: LineSink = Arc::new(move |text, stderr| {
             let _ = heard.send(ImageEvent::Printed { text, stderr }); // the session may have ended
         });
-        let pipes = Pipes::open(out, err, tell, &runtime.handle)?;
+        let pipes = Pipes::open(out, err, printed, &runtime.handle)?;
         let link = Link::open(link, &runtime.handle, listener(events, &runtime.stops, ready))?;
         Ok(Running { child, group, since: Instant::now(), link, instance: None, pipes: Some(pipes) })
     }
@@ -205,15 +205,15 @@ impl Running {
         let printed = self.last_printed();
         // SBCL's runtime prints tables of its heap and its threads after the reason.
         let cause = printed.lines().position(|line| CAUSES.iter().any(|cause| line.contains(cause)));
-        let told = match cause {
+        let shown = match cause {
             Some(at) => {
                 let from = at.saturating_sub(BEFORE_LINES);
                 printed.lines().skip(from).take(at - from + CAUSE_LINES).collect::<Vec<_>>().join("\n")
             }
             None => printed,
         };
-        let told = excerpt(told.as_bytes());
-        if told.is_empty() { format!("{what}.") } else { format!("{what}. It printed:\n{told}") }
+        let shown = excerpt(shown.as_bytes());
+        if shown.is_empty() { format!("{what}.") } else { format!("{what}. It printed:\n{shown}") }
     }
 
     /// Ends the process and its copies, after `patience` for leaving by itself. Returns how the

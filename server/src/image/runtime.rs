@@ -135,7 +135,7 @@ impl Runtime {
     }
 
     /// Sends the event to the session, which may have ended.
-    pub(crate) fn tell(&self, event: ImageEvent) {
+    pub(crate) fn emit(&self, event: ImageEvent) {
         let _ = self.events.send(event);
     }
 
@@ -153,7 +153,7 @@ impl Runtime {
         tracing::info!(?state, "image");
         // The session is told first: whoever sees the new state and then asks the session is
         // answered in that state.
-        self.tell(ImageEvent::State(state.clone()));
+        self.emit(ImageEvent::State(state.clone()));
         self.phase.send_replace(phase);
         self.state.send_replace(state);
     }

@@ -214,11 +214,11 @@ impl Supervisor {
         self.runtime.enter(Phase::Ready(instance));
         let Restoration { restored, failed } = restoration;
         match self.why.take() {
-            Some(reason) => self.runtime.tell(ImageEvent::Restored { reason, restored, failed }),
+            Some(reason) => self.runtime.emit(ImageEvent::Restored { reason, restored, failed }),
             None => {
                 for (name, why) in failed {
                     self.runtime
-                        .tell(ImageEvent::Printed { text: format!("{name} could not be loaded: {why}"), stderr: true });
+                        .emit(ImageEvent::Printed { text: format!("{name} could not be loaded: {why}"), stderr: true });
                 }
             }
         }
@@ -281,7 +281,7 @@ impl Supervisor {
                     ended.join(", ")
                 );
                 tracing::info!(text);
-                self.runtime.tell(ImageEvent::Printed { text, stderr: true });
+                self.runtime.emit(ImageEvent::Printed { text, stderr: true });
             }
         }
         how
@@ -316,7 +316,7 @@ async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
             UNRESPONSIVE.as_secs()
         );
         tracing::warn!(text);
-        runtime.tell(ImageEvent::Printed { text, stderr: true });
+        runtime.emit(ImageEvent::Printed { text, stderr: true });
         let since = Instant::now();
         while !instance.answers(UNRESPONSIVE).await {}
         tracing::info!(seconds = since.elapsed().as_secs(), "the image answers again");

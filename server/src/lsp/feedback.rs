@@ -28,7 +28,7 @@ const STARTING: Duration = Duration::from_millis(500);
 const APPLY: Duration = Duration::from_secs(15);
 
 /// Sends events until the client is detached or disconnects.
-pub(super) async fn tell(notifier: Notifier, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
+pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
     let mut checks: HashMap<String, Bar> = HashMap::new();
     let mut start: Option<Bar> = None;
     let mut questions = Questions::default();

@@ -45,7 +45,7 @@ impl LanguageServer for Connection {
     }
 
     async fn initialized(&self, _: InitializedParams) {
-        self.tell();
+        self.start_feedback();
         if self.negotiated().configuration {
             self.fetch_settings().await;
         }
@@ -59,7 +59,7 @@ impl LanguageServer for Connection {
     async fn did_open(&self, params: DidOpenTextDocumentParams) {
         let document = params.text_document;
         if from_proto::is_lisp(&document.language_id, &document.uri) {
-            self.tell();
+            self.start_feedback();
             self.session.keep_names();
             self.session.open(self.client, document.uri.to_string(), document.version, document.text);
             self.opened().insert(document.uri);
@@ -315,7 +315,7 @@ impl Connection {
 
     /// Starts to send session events to the client. Not before `initialize` is answered (LSP
     /// 3.17).
-    fn tell(&self) {
+    fn start_feedback(&self) {
         let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(feedback) = feedback {
             let notifier = Notifier {
@@ -328,10 +328,10 @@ impl Connection {
             self.session.can_be_asked(self.client);
             if notifier.negotiated.stops {
                 let stops = self.session.stops_of(self.client, Frontend::Lsp);
-                requests::handle().spawn(stopping::tell(notifier.clone(), stops));
+                requests::handle().spawn(stopping::forward(notifier.clone(), stops));
             }
             requests::handle().spawn(workspace_checks::follow(notifier.clone(), self.changes.clone()));
-            requests::handle().spawn(feedback::tell(notifier, feedback));
+            requests::handle().spawn(feedback::forward(notifier, feedback));
         }
     }
 

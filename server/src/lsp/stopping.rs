@@ -11,8 +11,8 @@ use crate::shown;
 const STOP: &str = "Debug";
 const REPORT: &str = "Report";
 
-/// Tells the editor of the stops of its evaluations, until it disconnects.
-pub(super) async fn tell(notifier: Notifier, mut stops: StopsOf) {
+/// Reports the stops of the editor's evaluations to it, until it disconnects.
+pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
     // The person's answer, for as long as the editor is connected.
     let mut answered = None;
     loop {

@@ -191,7 +191,7 @@ impl Published {
                 before.remove(&uri);
                 continue;
             }
-            if before.remove(&uri) == Some(found.number) || self.tell(notifier, &uri, found, &mut changed).await {
+            if before.remove(&uri) == Some(found.number) || self.publish(notifier, &uri, found, &mut changed).await {
                 self.files.insert(uri, found.number);
             }
         }
@@ -213,7 +213,7 @@ impl Published {
 
     /// Publishes the findings of a file. Returns false when its text is another by now, or when it
     /// was opened.
-    async fn tell(&self, notifier: &Notifier, uri: &Url, found: &FoundInFile, changed: &mut bool) -> bool {
+    async fn publish(&self, notifier: &Notifier, uri: &Url, found: &FoundInFile, changed: &mut bool) -> bool {
         let Some(text) = text_of(&found.path, found.digest).await else { return false };
         let diagnostics = Diagnostics::new(&notifier.negotiated, uri, &text).all(found.items.clone()).await;
         if notifier.session.document(notifier.client, uri.as_str()).await.is_some() {

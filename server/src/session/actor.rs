@@ -86,7 +86,7 @@ impl Client {
         self.takes_input.then(|| InputTarget { session: self.session.clone(), what: what.to_owned() })
     }
 
-    fn tell(&self, feedback: Feedback) {
+    fn notify(&self, feedback: Feedback) {
         // A client that has gone is detached soon.
         let _ = self.feedback.send(feedback);
     }
@@ -318,15 +318,15 @@ impl Actor {
         }
     }
 
-    pub(super) fn tell(&self, client: ClientId, feedback: Feedback) {
+    pub(super) fn notify(&self, client: ClientId, feedback: Feedback) {
         if let Some(client) = self.clients.get(&client) {
-            client.tell(feedback);
+            client.notify(feedback);
         }
     }
 
-    fn tell_all(&self, feedback: &Feedback) {
+    fn notify_all(&self, feedback: &Feedback) {
         for client in self.clients.values() {
-            client.tell(feedback.clone());
+            client.notify(feedback.clone());
         }
     }
 
@@ -336,7 +336,7 @@ impl Actor {
             return;
         };
         if self.notes.get(about) != Some(&text) {
-            self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
+            self.notify_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
             self.notes.insert(about, text);
         }
     }
@@ -355,15 +355,15 @@ impl Actor {
             waiting: VecDeque::new(),
             settled: false,
         };
-        client.tell(Feedback::Image(self.state.clone()));
+        client.notify(Feedback::Image(self.state.clone()));
         if let ImageState::Dead { reason, .. } = &self.state {
-            client.tell(Feedback::Message { level: Level::Error, text: reason.clone() });
+            client.notify(Feedback::Message { level: Level::Error, text: reason.clone() });
         }
         for problem in &self.config.problems {
-            client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
+            client.notify(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
         if let Some(notice) = self.trust_notice(client.info.frontend) {
-            client.tell(notice);
+            client.notify(notice);
         }
         self.log.meet(id, client.info.clone());
         self.clients.insert(id, client);
@@ -402,12 +402,12 @@ impl Actor {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let mut config = base.clone().with_client_settings(settings, source);
         for problem in config.problems.iter().skip(base.problems.len()) {
-            client.tell(Feedback::Message { level: Level::Warning, text: problem.to_string() });
+            client.notify(Feedback::Message { level: Level::Warning, text: problem.to_string() });
         }
         if config.lisp != base.lisp {
             let text = "The settings `lisp.*` and `check.copies` of an editor come too late: the image is shared and has been started. \
                         Put them into consort.toml or into your own config.toml and restart the host (`consort stop`).";
-            client.tell(Feedback::Message { level: Level::Warning, text: text.into() });
+            client.notify(Feedback::Message { level: Level::Warning, text: text.into() });
         }
         if client.settled {
             let (approval, kept) = config.approval.tightened(&client.config.approval);
@@ -419,7 +419,7 @@ impl Actor {
                      it was you, restart the editor.",
                     kept.join(", ")
                 );
-                client.tell(Feedback::Message { level: Level::Warning, text });
+                client.notify(Feedback::Message { level: Level::Warning, text });
             }
         }
         client.settled |= !initial;
@@ -460,7 +460,7 @@ impl Actor {
             if let Some(running) = open.running.as_mut().filter(|r| !r.announced && r.since + LONG <= now) {
                 running.announced = true;
                 if let Some(client) = self.clients.get(client) {
-                    client.tell(Feedback::Checking { uri: uri.clone(), running: true });
+                    client.notify(Feedback::Checking { uri: uri.clone(), running: true });
                 }
             }
         }

@@ -37,11 +37,11 @@ pub(super) struct Order {
     document: Document,
 }
 
-/// The news of a chain.
+/// An event of a chain.
 #[derive(Debug)]
 pub(super) enum ChainEvent {
     /// The chain waits for edits. `taken`: bytes of memory.
-    Stands { taken: u64 },
+    Ready { taken: u64 },
     /// The answer to an edit.
     Answer(ChainAnswer),
     /// The image was not at rest when the edit came.
@@ -50,7 +50,7 @@ pub(super) enum ChainEvent {
     Ended(ChainEnd),
 }
 
-/// The news of the chain `id` of a document.
+/// An event of the chain `id` of a document.
 #[derive(Debug)]
 pub(super) struct ChainReport {
     pub(super) key: Key,
@@ -58,7 +58,7 @@ pub(super) struct ChainReport {
     event: ChainEvent,
 }
 
-/// The consequence of news for the document.
+/// The consequence of an event for the document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The findings of the text as it is now. `last`: all forms are taken into account.
@@ -164,7 +164,7 @@ impl Default for Chains {
 }
 
 impl Chains {
-    /// Returns the next news.
+    /// Returns the next event.
     pub(super) async fn next(&mut self) -> ChainReport {
         let report = self.reports.recv().await;
         while self.tasks.try_join_next().is_some() {}
@@ -210,7 +210,7 @@ impl Chains {
         followed.awaited
     }
 
-    /// Handles news of a chain. `memory`: the bytes that all chains may take.
+    /// Handles an event of a chain. `memory`: the bytes that all chains may take.
     pub(super) fn handle(
         &mut self,
         ChainReport { key, id, event }: ChainReport,
@@ -221,7 +221,7 @@ impl Chains {
         let is = |link: &Option<Link>| link.as_ref().is_some_and(|link| link.id == id);
         if is(&followed.coming) {
             return match event {
-                ChainEvent::Stands { taken } => {
+                ChainEvent::Ready { taken } => {
                     let mut link = followed.coming.take()?;
                     link.taken = taken;
                     let edited = link.region.is_some() && followed.judgement.is_none();

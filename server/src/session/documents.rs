@@ -345,7 +345,7 @@ impl Documents {
         }
     }
 
-    /// Returns the documents whose news may be published now, or those of all.
+    /// Returns the documents whose changes may be published now, or all.
     pub(super) fn publishable(&mut self, all: bool) -> impl Iterator<Item = (&Key, &mut Open)> {
         let now = Instant::now();
         self.open.iter_mut().filter(move |(_, open)| all || !open.is_held(now))

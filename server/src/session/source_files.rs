@@ -267,7 +267,7 @@ impl super::actor::Actor {
     ) {
         let answer = match self.document_text(&(client, uri.clone())) {
             Some((now, text)) if now == version => {
-                return self.tell(client, Feedback::ApplyEdit { uri, version, text, edits, reply });
+                return self.notify(client, Feedback::ApplyEdit { uri, version, text, edits, reply });
             }
             Some(_) => "its text has changed meanwhile.",
             None => "it has been closed.",

@@ -35,7 +35,7 @@ impl RegisteredSystems {
 
     /// Registers the workspace's files in the image, unless they are known there. Does nothing
     /// without an image. `code` is evaluated next: files may have been created for it.
-    pub(super) async fn tell(&self, image: &Image, code: &str) {
+    pub(super) async fn register(&self, image: &Image, code: &str) {
         let again = loads(code);
         if self.knows(image) && !again {
             return;

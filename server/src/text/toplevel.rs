@@ -59,7 +59,7 @@ impl Scan {
         let forms = self
             .updated(text, bytes, chars, kept, near)
             .or_else(|| self.updated(text, bytes, chars, kept, text.len_bytes()))
-            .filter(|forms| tells_itself(forms, kept));
+            .filter(|forms| equals_one_scan(forms, kept));
         match forms {
             Some(forms) => self.forms = forms.into(),
             None => *self = Scan::of(&String::from(text)),
@@ -112,7 +112,7 @@ fn is_lexical(fault: Fault) -> bool {
 /// whole text: the forms kept are still broken (no `)` behind them can close their lists), no
 /// string before an unterminated one is the likelier cause, and the limit of recoveries is not
 /// reached.
-fn tells_itself(forms: &[TopForm], kept: usize) -> bool {
+fn equals_one_scan(forms: &[TopForm], kept: usize) -> bool {
     let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Fault::UnclosedList);
     if forms.iter().filter(cut).count() >= MAX_RECOVERIES {
         return false;

@@ -24,7 +24,7 @@ class Client(LanguageClient):
     def __init__(self):
         super().__init__(converter_factory=default_converter)
         self.published: list[types.PublishDiagnosticsParams] = []
-        self.news = asyncio.Condition()
+        self.changed = asyncio.Condition()
         self.images: list = []
         features = dict(DEFAULT_CLIENT_FEATURES)
         features[types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS] = remember_publication
@@ -48,8 +48,8 @@ class Client(LanguageClient):
 
         async def loop():
             while not (result := holds()):
-                async with self.news:
-                    await self.news.wait()
+                async with self.changed:
+                    await self.changed.wait()
             return result
 
         try:
@@ -111,21 +111,21 @@ class Client(LanguageClient):
 
 
 async def remember_publication(client: Client, params: types.PublishDiagnosticsParams):
-    async with client.news:
+    async with client.changed:
         client.published.append(params)
-        client.news.notify_all()
+        client.changed.notify_all()
 
 
 async def remember_message(client: Client, params: types.ShowMessageParams):
-    async with client.news:
+    async with client.changed:
         client.messages.append(params)
-        client.news.notify_all()
+        client.changed.notify_all()
 
 
 async def remember_image(client: Client, params):
-    async with client.news:
+    async with client.changed:
         client.images.append(params)
-        client.news.notify_all()
+        client.changed.notify_all()
 
 
 class Workspace:

@@ -128,7 +128,7 @@ pub fn run() -> io::Result<ExitCode> {
     let connected = root(&opening.params).and_then(|root| {
         let place = Place::of(&root).map_err(|error| error.to_string())?;
         let connected = place
-            .connect_or_start_telling(&Hello::new(Protocol::Lsp), |text| {
+            .connect_or_start_reporting(&Hello::new(Protocol::Lsp), |text| {
                 eprintln!("consort lsp: {}", crate::shown::terminal(text));
                 // A client that has left is noticed below.
                 let _ = stdout.write_all(&framed(&shown(&capital(text))));

@@ -180,7 +180,7 @@ impl Bodies {
     pub(super) fn method(&self, name: &str, keyword: bool) -> Option<Method> {
         let known = |bodies: &HashMap<String, Body>| bodies.get(name).copied().flatten().map(Method::Number);
         let wanted = self.wanted.get(name).copied().map(Method::Number);
-        let guessed = || (!self.is_plain(name) && name_tells_clause(name)).then_some(Method::Number(1));
+        let guessed = || (!self.is_plain(name) && names_binding_conditional(name)).then_some(Method::Number(1));
         wanted
             .or_else(|| known(&self.own))
             .or_else(|| specs::of(name, keyword))
@@ -229,12 +229,12 @@ pub(super) fn takes_body(name: &str) -> bool {
 }
 
 /// Returns true for the names of conditionals that bind: `when-let`, `if-let`.
-fn name_tells_clause(name: &str) -> bool {
+fn names_binding_conditional(name: &str) -> bool {
     name.starts_with("when-") || name.starts_with("if-let")
 }
 
 fn by_name(name: &str) -> Body {
-    if is_definer(name) || name.starts_with("with-") || name.starts_with("do-") || name_tells_clause(name) {
+    if is_definer(name) || name.starts_with("with-") || name.starts_with("do-") || names_binding_conditional(name) {
         Some(1)
     } else if name.starts_with("without-") {
         Some(0)

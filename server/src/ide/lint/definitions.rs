@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::workspace::{Told, Whole};
+use super::workspace::{Found, Whole};
 use crate::ide::index::Indexed;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::definitions::structure_functions;
@@ -41,7 +41,7 @@ struct Suspect {
 
 /// Definitions that nothing in the workspace mentions outside of themselves, in packages of the
 /// workspace that do not export them.
-pub(super) fn unused_definitions(whole: &Whole) -> Vec<Told> {
+pub(super) fn unused_definitions(whole: &Whole) -> Vec<Found> {
     // A script's `main` is called by what runs the script.
     let script = whole.path.and_then(|path| path.extension()).is_some_and(|extension| extension == "ros");
     if !whole.is_known() || script {
@@ -62,7 +62,7 @@ pub(super) fn unused_definitions(whole: &Whole) -> Vec<Told> {
                 "Nothing in the workspace uses {}, and its package does not export it.",
                 one.written.to_lowercase()
             );
-            Told { span: one.span, message }
+            Found { span: one.span, message }
         })
         .collect()
 }
@@ -129,7 +129,7 @@ fn used_here(whole: &Whole, wanted: &HashSet<&str>, definitions: &[Indexed]) -> 
 }
 
 /// Local functions and macros with the name of a global one that the workspace defines.
-pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Told> {
+pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Found> {
     let mut globals: HashSet<(String, String)> = HashSet::new();
     for one in whole.index.files.iter().flat_map(|file| &file.definitions) {
         if matches!(one.kind(), "function" | "generic function" | "macro")
@@ -157,7 +157,7 @@ pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Told> {
             if symbol.is_some_and(|symbol| globals.contains(&resolved(whole, &symbol, &here))) {
                 let shown = form.text(name).to_lowercase();
                 let message = format!("Within this form {shown} is not the global function of that name.");
-                found.push(Told { span: name.span, message });
+                found.push(Found { span: name.span, message });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::workspace::{Told, Whole};
+use super::workspace::{Found, Whole};
 use crate::ide::index::{PackageText, designated};
 use crate::ide::package_lists::{names, sorted};
 use crate::ide::package_uses::{Uses, names_in};
@@ -11,7 +11,7 @@ use crate::ide::package_uses::{Uses, names_in};
 const LONG: usize = 10;
 
 /// Long clauses whose names are in no alphabetical order.
-pub(super) fn unsorted_names(whole: &Whole) -> Vec<Told> {
+pub(super) fn unsorted_names(whole: &Whole) -> Vec<Found> {
     let (definitions, _) = names_in(whole.document, &[]);
     let mut found = Vec::new();
     for definition in &definitions {
@@ -21,7 +21,7 @@ pub(super) fn unsorted_names(whole: &Whole) -> Vec<Told> {
             let unsorted = names.len() >= LONG && sorted(&definition.form, names).is_ok_and(|moved| !moved.is_empty());
             if let Some(head) = clause.elements().first().filter(|_| unsorted) {
                 let message = format!("These {} names are in no alphabetical order.", names.len());
-                found.push(Told { span: head.span, message });
+                found.push(Found { span: head.span, message });
             }
         }
     }
@@ -29,7 +29,7 @@ pub(super) fn unsorted_names(whole: &Whole) -> Vec<Told> {
 }
 
 /// Exports that no other package of the workspace uses, of packages of which they use something.
-pub(super) fn unused_exports(whole: &Whole) -> Vec<Told> {
+pub(super) fn unused_exports(whole: &Whole) -> Vec<Found> {
     let Some(path) = whole.path.filter(|_| whole.is_known()) else { return Vec::new() };
     let (definitions, wanted) = names_in(whole.document, &[(":export", 1)]);
     if wanted.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn unused_exports(whole: &Whole) -> Vec<Told> {
                 used += 1;
             } else {
                 let message = format!("No other package of the workspace uses {}.", name.to_lowercase());
-                unused.push(Told { span: node.span, message });
+                unused.push(Found { span: node.span, message });
             }
         }
         if used > 0 {
@@ -57,7 +57,7 @@ pub(super) fn unused_exports(whole: &Whole) -> Vec<Told> {
 }
 
 /// Imports that no text of the package uses.
-pub(super) fn unused_imports(whole: &Whole) -> Vec<Told> {
+pub(super) fn unused_imports(whole: &Whole) -> Vec<Found> {
     let Some(path) = whole.path.filter(|_| whole.is_known()) else { return Vec::new() };
     let (definitions, wanted) = names_in(whole.document, &[(":import-from", 2)]);
     if wanted.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<Told> {
                 let Some(name) = designated(&definition.form, node) else { continue };
                 if !uses.import(package, &name) {
                     let message = format!("No text of the package uses {}.", name.to_lowercase());
-                    unused.push(Told { span: node.span, message });
+                    unused.push(Found { span: node.span, message });
                 }
             }
             // The clause alone has the other file loaded in systems whose files are packages.
@@ -87,7 +87,7 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<Told> {
 }
 
 /// Packages that use each other.
-pub(super) fn package_cycles(whole: &Whole) -> Vec<Told> {
+pub(super) fn package_cycles(whole: &Whole) -> Vec<Found> {
     let (definitions, _) = names_in(whole.document, &[]);
     if definitions.is_empty() {
         return Vec::new();
@@ -111,7 +111,7 @@ pub(super) fn package_cycles(whole: &Whole) -> Vec<Told> {
                 (_, true) => format!("{one} and {other} use each other."),
                 _ => format!("{other} uses {one} too, by way of other packages."),
             };
-            found.push(Told { span: node.span, message });
+            found.push(Found { span: node.span, message });
         }
     }
     found

@@ -16,7 +16,7 @@ pub(super) struct Whole<'a> {
 }
 
 /// A finding of such a rule.
-pub(super) struct Told {
+pub(super) struct Found {
     pub(super) span: Span,
     pub(super) message: String,
 }

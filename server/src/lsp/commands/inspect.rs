@@ -108,7 +108,7 @@ impl Command for Evaluate {
     const EXPECTS: &'static str = r#"[{"reference": number, "code": "..."}]"#;
 
     async fn execute(connection: &Connection, On { reference, code }: On, _: Option<ProgressToken>) -> Result<Value> {
-        answered(connection.session.at_stop(InspectEval { reference, code }).await.map(told))
+        answered(connection.session.at_stop(InspectEval { reference, code }).await.map(outcome))
     }
 }
 
@@ -131,12 +131,12 @@ impl Command for Set {
 
     async fn execute(connection: &Connection, given: Given, _: Option<ProgressToken>) -> Result<Value> {
         let Given { reference, part, code } = given;
-        answered(connection.session.at_stop(InspectSet { reference, part, code }).await.map(told))
+        answered(connection.session.at_stop(InspectSet { reference, part, code }).await.map(outcome))
     }
 }
 
 /// The values of code, or its error.
-fn told(done: Done) -> Value {
+fn outcome(done: Done) -> Value {
     let error = done.error.map(|error| json!({"type": error.kind, "message": error.message}));
     json!({"status": done.status, "values": done.values, "error": error})
 }

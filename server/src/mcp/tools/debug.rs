@@ -283,7 +283,7 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
     // The answer is what comes next of the agent's own evaluation.
     Ok(match call.own.next(&call.progress).await {
         Some(NextEvent::Stopped(stopped)) => {
-            let (text, facts) = stops::told_at(session, stopped.stop).await;
+            let (text, facts) = stops::describe_for_agent(session, stopped.stop).await;
             (text, facts, false)
         }
         Some(NextEvent::Ended(answer)) => {

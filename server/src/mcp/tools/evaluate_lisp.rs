@@ -97,7 +97,7 @@ across calls, in the live image the user's editor shares.";
             {
                 NextEvent::Ended(answer) => *answer,
                 NextEvent::Stopped(stopped) => {
-                    let (text, _) = stops::told_at(&call.session, stopped.stop).await;
+                    let (text, _) = stops::describe_for_agent(&call.session, stopped.stop).await;
                     return Reply::new(text, Evaluation::waiting(stopped.stop), false);
                 }
             }

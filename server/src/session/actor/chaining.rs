@@ -16,7 +16,7 @@ use crate::text::Span;
 const LOGGED: usize = 2000;
 
 impl Actor {
-    /// Handles news of a chain.
+    /// Handles an event of a chain.
     pub(super) fn chain_reported(&mut self, report: ChainReport) {
         let (key, now) = (report.key.clone(), Instant::now());
         let Some(open) = self.documents.get_mut(&key) else { return };

@@ -133,7 +133,7 @@ impl Actor {
             self.chain_judged(&key, &findings, complete);
         }
         if announced {
-            self.tell(key.0, Feedback::Checking { uri: key.1.clone(), running: false });
+            self.notify(key.0, Feedback::Checking { uri: key.1.clone(), running: false });
         }
         match failure {
             None if done => self.check_succeeded(),

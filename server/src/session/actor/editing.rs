@@ -23,7 +23,7 @@ impl Actor {
         let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
         let Some(open) = self.documents.get_mut(&key) else {
             let text = format!("{} was changed but never opened: the change was ignored", key.1);
-            return self.tell(key.0, Feedback::Log { level: Level::Warning, text });
+            return self.notify(key.0, Feedback::Log { level: Level::Warning, text });
         };
         let size = open.document.text().len_bytes() + edits.iter().map(|edit| edit.text.len()).sum::<usize>();
         let applied = in_place(size, || {
@@ -48,7 +48,7 @@ impl Actor {
             }
             Err(error) => {
                 let text = format!("{}: {error}", key.1);
-                self.tell(key.0, Feedback::Message { level: Level::Error, text });
+                self.notify(key.0, Feedback::Message { level: Level::Error, text });
             }
         }
     }
@@ -80,7 +80,7 @@ impl Actor {
         self.chains.close(&key);
         self.log.world_changed();
         let text = open.document.text().clone();
-        self.tell(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
+        self.notify(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
     }
 
     /// Sends each client the new diagnostics of its documents.
@@ -104,7 +104,7 @@ impl Actor {
                 && let Some(client) = self.clients.get(client)
             {
                 let text = open.document.text().clone();
-                client.tell(Feedback::Diagnostics { uri: uri.clone(), version: Some(version), text, items });
+                client.notify(Feedback::Diagnostics { uri: uri.clone(), version: Some(version), text, items });
             }
         }
     }

@@ -25,7 +25,7 @@ impl Actor {
                     ImageState::Dead { reason, is_final } => {
                         let again = if *is_final { "" } else { " A new one is being started." };
                         let text = format!("{reason}{again}");
-                        self.tell_all(&Feedback::Message { level: Level::Error, text });
+                        self.notify_all(&Feedback::Message { level: Level::Error, text });
                         if *is_final {
                             self.nothing_is_checked(reason);
                         }
@@ -37,7 +37,7 @@ impl Actor {
                         self.workspace_checks.all_changed();
                         self.log.world_changed();
                         let (image, systems) = (self.image.clone(), self.systems.clone());
-                        tokio::spawn(async move { systems.tell(&image, "").await });
+                        tokio::spawn(async move { systems.register(&image, "").await });
                         self.busy_until = None;
                         self.hindered = None;
                         self.documents.all_due(Instant::now());
@@ -45,34 +45,34 @@ impl Actor {
                     ImageState::Idle | ImageState::Starting { .. } => {}
                 }
                 if !matches!(state, ImageState::Ready { .. }) {
-                    self.tell_all(&Feedback::InputOver { question: None });
+                    self.notify_all(&Feedback::InputOver { question: None });
                 }
-                self.tell_all(&Feedback::Image(state));
+                self.notify_all(&Feedback::Image(state));
             }
             ImageEvent::Restored { reason, restored, failed } => {
                 let level = if failed.is_empty() { Level::Info } else { Level::Warning };
-                self.tell_all(&Feedback::Message { level, text: restored_text(&reason, &restored, &failed) });
+                self.notify_all(&Feedback::Message { level, text: restored_text(&reason, &restored, &failed) });
                 self.documents.all_due(Instant::now());
             }
             ImageEvent::Printed { text, stderr } => {
                 let level = if stderr { Level::Warning } else { Level::Info };
-                self.tell_all(&Feedback::Log { level, text });
+                self.notify_all(&Feedback::Log { level, text });
             }
             ImageEvent::Trace { session, text } => {
                 if let Some(client) = self.clients.values().find(|client| client.session == session) {
-                    client.tell(Feedback::Log { level: Level::Info, text });
+                    client.notify(Feedback::Log { level: Level::Info, text });
                 }
             }
             ImageEvent::Input { session, wanted } => {
                 match self.clients.values().find(|client| client.session == session) {
-                    Some(client) => client.tell(Feedback::Input(wanted)),
+                    Some(client) => client.notify(Feedback::Input(wanted)),
                     None => {
                         let why = InputAnswer::End("its client has left".into());
                         self.image.answer_input(wanted.question, &why);
                     }
                 }
             }
-            ImageEvent::InputOver { question } => self.tell_all(&Feedback::InputOver { question }),
+            ImageEvent::InputOver { question } => self.notify_all(&Feedback::InputOver { question }),
             ImageEvent::ThreadError { thread, kind, message, backtrace, frozen } => {
                 let mut text = format!("An error ended the Lisp thread {thread:?}: {kind}: {message}");
                 if let Some(frozen) = frozen {
@@ -84,9 +84,9 @@ impl Actor {
                         text.push_str(&format!(" (its stack is kept as failure {number})"));
                     }
                 }
-                self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
+                self.notify_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
                 let text = format!("{text}\n{}", stack_frame::texts(backtrace).join("\n"));
-                self.tell_all(&Feedback::Log { level: Level::Warning, text });
+                self.notify_all(&Feedback::Log { level: Level::Warning, text });
             }
         }
     }

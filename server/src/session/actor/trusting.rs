@@ -22,7 +22,7 @@ impl Actor {
         let Some(untrusted) = self.config.untrusted.as_ref().filter(|_| !self.trust.answered) else { return };
         if self.trust.asked.is_none() {
             self.trust.asked = Some(editor);
-            self.tell(editor, Feedback::AskTrust(Box::new(TrustPrompt::new(untrusted))));
+            self.notify(editor, Feedback::AskTrust(Box::new(TrustPrompt::new(untrusted))));
         }
     }
 
@@ -60,7 +60,7 @@ impl Actor {
                 self.trust.asked = None;
                 if let Some(untrusted) = &self.config.untrusted {
                     let text = crate::shown::notification(&untrusted.notice());
-                    self.tell(client, Feedback::Message { level: Level::Warning, text });
+                    self.notify(client, Feedback::Message { level: Level::Warning, text });
                 }
                 None
             }

@@ -69,7 +69,7 @@ impl Actor {
         let text = format!("Documents are not checked now, and what is shown of them may be out of date: {why}");
         // Once, regardless of the next failure's message.
         if key.is_some() && !self.notes.contains_key(NOTE) {
-            self.tell_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
+            self.notify_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
         }
         self.notes.insert(NOTE, text);
     }
@@ -79,7 +79,7 @@ impl Actor {
         self.hindered = None;
         if self.notes.contains_key(NOTE) && !self.documents.iter_mut().any(|(_, open)| open.findings.is_outdated()) {
             self.notes.remove(NOTE);
-            self.tell_all(&Feedback::Log { level: Level::Info, text: "Documents are checked again.".into() });
+            self.notify_all(&Feedback::Log { level: Level::Info, text: "Documents are checked again.".into() });
         }
     }
 }

@@ -94,7 +94,7 @@ impl Actor {
         job.stop = Some(stop);
         self.jobs.start(job, reply, async move {
             let package = params.package.clone().filter(|_| placed);
-            systems.tell(&image, &code).await;
+            systems.register(&image, &code).await;
             let result = image.eval_until(params, output, input, stopped).await;
             let mut result = result.map_err(|error| missing_package(error, package));
             if let Ok(outcome) = &mut result {

@@ -29,7 +29,7 @@ impl ApprovalState {
         self.editors.keys().next().copied()
     }
 
-    fn tell(&self, editor: ClientId, feedback: Feedback) {
+    fn notify(&self, editor: ClientId, feedback: Feedback) {
         if let Some(sender) = self.editors.get(&editor) {
             // An editor that has gone leaves soon.
             let _ = sender.send(feedback);
@@ -46,7 +46,7 @@ impl ApprovalState {
         self.next += 1;
         let shared = Arc::new((*request).clone());
         for editor in self.editors.keys() {
-            self.tell(*editor, Feedback::Ask { id, request: shared.clone(), deadline });
+            self.notify(*editor, Feedback::Ask { id, request: shared.clone(), deadline });
         }
         let (sender, answer) = oneshot::channel();
         let taken = Arc::new(AtomicBool::new(false));
@@ -113,7 +113,7 @@ impl ApprovalState {
     fn over(&self, id: u64, open: &OpenQuestion, why: &str) {
         let what = format!("{} for {}", open.request.tool, open.request.agent);
         for editor in &open.asked {
-            self.tell(*editor, Feedback::AskOver { id, what: what.clone(), why: why.into() });
+            self.notify(*editor, Feedback::AskOver { id, what: what.clone(), why: why.into() });
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) async fn follow(
         Ok(chain) => chain,
         Err(end) => return tell(ChainEvent::Ended(end)),
     };
-    tell(ChainEvent::Stands { taken: chain.taken() });
+    tell(ChainEvent::Ready { taken: chain.taken() });
     if let Err(end) = chain.cursor(cursor).await {
         return tell(ChainEvent::Ended(end));
     }

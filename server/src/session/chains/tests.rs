@@ -36,7 +36,7 @@ impl Case {
         let mut case = Case::new(text);
         assert!(!case.edit(0, 0, ""));
         let id = case.begin();
-        assert_eq!(case.event(id, ChainEvent::Stands { taken: 10 }), None);
+        assert_eq!(case.event(id, ChainEvent::Ready { taken: 10 }), None);
         case
     }
 
@@ -192,7 +192,7 @@ fn a_worn_chain_answers_until_the_next_one_stands() {
     assert!(case.edit(1, 2, "yy"));
     assert_eq!(case.answer(1, 3, &[5], true), shown(&[5], true));
     assert!(!case.is_ended(1));
-    assert_eq!(case.event(next, ChainEvent::Stands { taken: 10 }), Some(Effect::Send));
+    assert_eq!(case.event(next, ChainEvent::Ready { taken: 10 }), Some(Effect::Send));
     assert!(case.is_ended(1) && !case.is_ended(next));
     // The new one's text had the first edit.
     assert!(case.chains.send(&case.key, &case.document, Vec::new));
@@ -203,7 +203,7 @@ fn a_worn_chain_answers_until_the_next_one_stands() {
     let last = case.begin();
     assert!(case.edit(1, 3, "z"));
     case.judge(&[]);
-    assert_eq!(case.event(last, ChainEvent::Stands { taken: 10 }), None);
+    assert_eq!(case.event(last, ChainEvent::Ready { taken: 10 }), None);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn the_longest_unused_chain_is_ended_for_number_and_memory() {
         case.now += Duration::from_secs(1);
         case.edit(0, 0, " ");
         let id = case.begin();
-        case.event(id, ChainEvent::Stands { taken: 20 });
+        case.event(id, ChainEvent::Ready { taken: 20 });
     }
     assert!(case.is_ended(1) && !case.is_ended(2));
     assert_eq!((case.counts().standing, case.counts().memory), (4, 80));
@@ -232,11 +232,11 @@ fn the_longest_unused_chain_is_ended_for_number_and_memory() {
     assert!(!case.wants(), "another document was edited since");
     case.key = key("e");
     let id = case.begin();
-    case.event(id, ChainEvent::Stands { taken: 70 });
+    case.event(id, ChainEvent::Ready { taken: 70 });
     assert!(case.is_ended(2) && case.is_ended(3) && !case.is_ended(4), "{:?}", case.counts());
     assert_eq!((case.counts().standing, case.counts().memory), (2, 90));
     let id = case.begin();
-    case.event(id, ChainEvent::Stands { taken: MEMORY + 1 });
+    case.event(id, ChainEvent::Ready { taken: MEMORY + 1 });
     assert!(case.is_ended(id), "too large by itself");
     assert_eq!((case.counts().standing, case.counts().failed), (0, 1));
     assert!(!case.wants());
@@ -251,7 +251,7 @@ fn chains_end_with_the_image_the_document_and_the_client() {
         let coming = case.begin();
         end(&mut case.chains);
         assert!(case.is_ended(1) && case.is_ended(coming));
-        assert_eq!(case.event(coming, ChainEvent::Stands { taken: 1 }), None, "it comes too late");
+        assert_eq!(case.event(coming, ChainEvent::Ready { taken: 1 }), None, "it comes too late");
         assert!(!case.edit(0, 0, " "));
     }
 }
