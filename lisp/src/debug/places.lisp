@@ -115,24 +115,6 @@
                                (when (and span (same-operator-p list shape))
                                  (evaluated-span-fields known (car span) (cdr span)))))))))
 
-(define-global *file-texts* '() "(FILE WRITTEN TEXT READ) of the files that were read last, newest first.")
-
-(defun text-of-file (file written)
-  "The text of FILE, if it was last written at WRITTEN, in seconds of Unix; NIL when it was not, or
-  cannot be read."
-  (let ((now (ignore-errors (- (file-write-date (sb-ext:parse-native-namestring file)) +unix-epoch+))))
-    (when (and now (or (null written) (eql now written)))
-      (let ((known (find file *file-texts* :key #'first :test #'string=)))
-        ;; Times of files are whole seconds: a text that was read within its second may be another
-        ;; now.
-        (if (and known (eql (second known) now) (> (fourth known) (1+ now)))
-            (third known)
-            (let ((text (ignore-errors (uiop:read-file-string (sb-ext:parse-native-namestring file) :external-format '(:utf-8 :replacement #\?)))))
-              (when text
-                (setf *file-texts* (list* (list file now text (floor (now-ms) 1000)) (loop for entry in *file-texts* repeat 7
-                                                                     unless (string= (first entry) file) collect entry))))
-              text))))))
-
 (defun file-place (frame)
   "The JSON fields of the place of FRAME in a file; NIL when its function comes from none. CHANGED:
   the file is not the one that was loaded."

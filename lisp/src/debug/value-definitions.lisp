@@ -45,17 +45,6 @@
 
 ;;; For people who read text
 
-(defconstant +source-limit+ 4000000 "Characters of a file in which a line is looked for.")
-
-(defun file-text (file)
-  "The characters of FILE, at most so many; NIL when it is no file, but a pipe on which to wait."
-  (unless (= (logand sb-posix:s-ifmt (sb-posix:stat-mode (sb-posix:stat (sb-ext:native-namestring file)))) sb-posix:s-ifreg)
-    (return-from file-text nil))
-  (with-open-file (stream file :external-format '(:utf-8 :replacement #\?))
-    (let* ((text (make-string (min (file-length stream) +source-limit+)))
-           (end (read-sequence text stream)))
-      (subseq text 0 end))))
-
 (defun names-p (text offset name)
   "Returns true if TEXT has NAME, as DEFINITION gives it, soon after OFFSET."
   (let* ((end (or (and (plusp (length name)) (position #\Space name :start 1)) (length name)))

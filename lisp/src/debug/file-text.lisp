@@ -1,0 +1,33 @@
+;;;; The texts of files in which definitions, frames and breakpoints have their places.
+
+(in-package :consort)
+
+(defconstant +source-limit+ 16000000 "Characters of a file that are read.")
+
+(defun file-text (file)
+  "The first +SOURCE-LIMIT+ characters of FILE, a pathname; NIL when it is no file, but a pipe on
+  which to wait. Errors are those of the file system."
+  (unless (= (logand sb-posix:s-ifmt (sb-posix:stat-mode (sb-posix:stat (sb-ext:native-namestring file)))) sb-posix:s-ifreg)
+    (return-from file-text nil))
+  (with-open-file (stream file :external-format '(:utf-8 :replacement #\?))
+    (let* ((text (make-string (min (file-length stream) +source-limit+)))
+           (end (read-sequence text stream)))
+      (subseq text 0 end))))
+
+(define-global *file-texts* '() "(FILE WRITTEN TEXT READ) of the files that were read last, newest first.")
+
+(defun text-of-file (file written)
+  "The text of FILE, if it was last written at WRITTEN, in seconds of Unix; NIL when it was not, or
+  cannot be read."
+  (let ((now (ignore-errors (- (file-write-date (sb-ext:parse-native-namestring file)) +unix-epoch+))))
+    (when (and now (or (null written) (eql now written)))
+      (let ((known (find file *file-texts* :key #'first :test #'string=)))
+        ;; Times of files are whole seconds: a text that was read within its second may be another
+        ;; now.
+        (if (and known (eql (second known) now) (> (fourth known) (1+ now)))
+            (third known)
+            (let ((text (ignore-errors (file-text (sb-ext:parse-native-namestring file)))))
+              (when text
+                (setf *file-texts* (list* (list file now text (floor (now-ms) 1000)) (loop for entry in *file-texts* repeat 7
+                                                                     unless (string= (first entry) file) collect entry))))
+              text))))))
