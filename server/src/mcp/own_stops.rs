@@ -41,6 +41,9 @@ pub(crate) struct OwnStops {
     state: Mutex<State>,
     /// Held while kept breakpoints are taken over, so that calls at the same time wait.
     taking_over: tokio::sync::Mutex<()>,
+    /// Held from reading the breakpoints in a file until the image has them, so that the image
+    /// gets the last ones last.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -131,7 +134,7 @@ impl OwnStops {
     /// Replaces the breakpoints in a file, records them, and puts them in force. The first result
     /// is that of the record.
     pub(crate) async fn set(
-        &self,
+        self: &Arc<Self>,
         (session, client): (&Session, ClientId),
         file: &Path,
         points: Vec<Point>,
@@ -231,31 +234,46 @@ impl OwnStops {
     }
 
     /// Puts the breakpoints in a file in force, in the text that an editor has open, else the
-    /// file's.
+    /// file's. Goes on when it is dropped: the image would not leave off either.
     ///
     /// # Errors
     /// The image does not run, or does not answer.
     pub(crate) async fn put_in_force(
-        &self,
+        self: &Arc<Self>,
         session: &Session,
         client: ClientId,
         file: &Path,
     ) -> Result<Breakpoints, ImageError> {
+        let (own, session, file) = (self.clone(), session.clone(), file.to_owned());
+        let forced = tokio::spawn(async move {
+            let force = |points: Vec<Point>| async {
+                let text = if points.is_empty() {
+                    String::new()
+                } else {
+                    let mut texts = session.context(client).await.texts().await;
+                    texts.get(&file).await.map_or_else(String::new, |text| text.document.text().to_string())
+                };
+                let owner = Frontend::Mcp.session(client);
+                session.set_breakpoints(DebugBreakpoints { owner, file: file.clone(), text, points }).await
+            };
+            own.in_turn(&file, force).await
+        });
+        // Fails when the host leaves.
+        forced.await.unwrap_or_else(|error| Err(ImageError::Unavailable(error.to_string())))
+    }
+
+    /// Calls a function with the breakpoints in a file as they are when all earlier calls have
+    /// ended.
+    async fn in_turn<T, F: Future<Output = T>>(&self, file: &Path, force: impl FnOnce(Vec<Point>) -> F) -> T {
+        let _turn = self.turn.lock().await;
         let points = self.lock().files.get(file).cloned().unwrap_or_default();
-        let text = if points.is_empty() {
-            String::new()
-        } else {
-            let mut texts = session.context(client).await.texts().await;
-            texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
-        };
-        let owner = Frontend::Mcp.session(client);
-        session.set_breakpoints(DebugBreakpoints { owner, file: file.to_owned(), text, points }).await
+        force(points).await
     }
 
     /// Evaluates code, which may stop at a breakpoint. The breakpoints are set again first: a
     /// definition, or the image, may be another than it was.
     pub(crate) async fn run(
-        &self,
+        self: &Arc<Self>,
         (session, client): (&Session, ClientId),
         progress: &Reporter,
         request: EvalRequest,
@@ -337,17 +355,16 @@ async fn restore(own: Weak<OwnStops>, session: Session, client: ClientId, files:
 }
 
 /// Ends what an agent that leaves has waiting, and takes its breakpoints out.
-pub(crate) fn leave(own: &OwnStops, session: &Session, client: ClientId) {
+pub(crate) fn leave(own: &Arc<OwnStops>, session: &Session, client: ClientId) {
     let files = own.end();
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     if files.is_empty() {
         return;
     }
-    let (session, owner) = (session.clone(), Frontend::Mcp.session(client));
+    let (own, session) = (own.clone(), session.clone());
     runtime.spawn(async move {
         for file in files {
-            let none = DebugBreakpoints { owner: owner.clone(), file, text: String::new(), points: Vec::new() };
-            if let Err(error) = session.set_breakpoints(none).await {
+            if let Err(error) = own.put_in_force(&session, client, &file).await {
                 tracing::debug!(%error, "breakpoints of an agent that left were not taken out");
             }
         }

@@ -161,3 +161,28 @@ async fn the_notice_names_a_limited_number_of_files() {
     assert!(!notice.contains("/w/20.lisp"), "{notice}");
     assert_eq!(host.lines("/w/21.lisp"), [1]);
 }
+
+#[tokio::test]
+async fn the_image_gets_the_last_breakpoints_last() {
+    let host = Host::with(KeptFiles::new()).await;
+    let (file, given) = (Path::new("/w/a.lisp"), Mutex::new(Vec::new()));
+    let give = |points: Vec<Point>| lock(&given).push(points.len());
+    host.own.replace(file, vec![Point { line: Some(2), ..Point::default() }]);
+    let (is_read, read) = oneshot::channel::<()>();
+    // The text of the file is read only now.
+    let mut restored = pin!(host.own.in_turn(file, async |points| {
+        read.await.unwrap();
+        give(points);
+    }));
+    assert!(poll_fn(|context| Poll::Ready(restored.as_mut().poll(context))).await.is_pending());
+    host.own.replace(file, Vec::new());
+    let removed = host.own.in_turn(file, async |points| give(points));
+    let mut removed = pin!(removed);
+    let _ = poll_fn(|context| Poll::Ready(removed.as_mut().poll(context))).await;
+    is_read.send(()).unwrap();
+    restored.await;
+    if lock(&given).len() < 2 {
+        removed.await;
+    }
+    assert_eq!(*lock(&given), [1, 0]);
+}
