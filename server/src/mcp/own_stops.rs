@@ -51,7 +51,7 @@ struct State {
     files: BTreeMap<PathBuf, Vec<Point>>,
     last: u64,
     waiting: Option<Waiting>,
-    /// The record that outlives the host; agents over HTTP have none.
+    /// The record that outlives the connection and the host; agents over HTTP have none.
     keeper: Option<Keeper>,
     /// What the record had of an earlier connection, until the agent's first call.
     kept: KeptFiles,
@@ -152,7 +152,7 @@ impl OwnStops {
         state.kept = kept;
     }
 
-    /// Records the breakpoints for the next host.
+    /// Records the breakpoints for the next connection, or host.
     ///
     /// # Errors
     /// The record cannot be written.
@@ -315,9 +315,8 @@ impl OwnStops {
         let mut state = self.lock();
         state.waiting = None;
         state.restoring = None;
-        // A connection that ended before its first call leaves the record to the bridge's next.
-        if let Some(keeper) = state.keeper.take().filter(|_| state.kept.is_empty()) {
-            keeper.forget();
+        if let Some(keeper) = state.keeper.take() {
+            keeper.leave();
         }
         std::mem::take(&mut state.files).into_keys().collect()
     }

@@ -275,10 +275,15 @@ fn rule(fixture: &Fixture, rule: &str) {
 
 /// An agent that may set breakpoints without a question, and has one in `shop.lisp`, line 2.
 fn agent_with_a_breakpoint(fixture: &Fixture) -> Process {
+    agent_with_a_breakpoint_and(fixture, &[])
+}
+
+/// Such an agent, whose bridge has further variables.
+fn agent_with_a_breakpoint_and(fixture: &Fixture, variables: &[(&str, &str)]) -> Process {
     rule(fixture, "allow");
     fixture.file("shop.lisp", "(defun price (net)\n  (+ net 1))\n");
     let mut command = fixture.command(&["mcp"]);
-    command.env("XDG_CONFIG_HOME", fixture.workspace().join("home"));
+    command.env("XDG_CONFIG_HOME", fixture.workspace().join("home")).envs(variables.iter().copied());
     let mut agent = Process::start(command);
     agent.request("initialize", agent_params(json!({})));
     agent.send(&json!({"method": "notifications/initialized"}));
@@ -333,4 +338,22 @@ fn breakpoints_that_the_settings_deny_by_now_are_dropped() {
         "Breakpoints of yours were dropped, for approval.modify-running-code is \"deny\" now: shop.lisp, line 2.";
     assert!(loaded.contains(dropped) && !loaded.contains("were kept"), "{loaded}");
     assert_eq!(agent.eval("(cl-user::price 1)"), "=> 2");
+}
+
+/// Debug builds alone make failures on request.
+#[cfg(debug_assertions)]
+#[test]
+fn breakpoints_of_an_agent_outlive_a_connection_that_breaks() {
+    let fixture = Fixture::new();
+    let told = fixture.workspace().join("told");
+    // Behind the hello, the handshake and two calls: the call below.
+    let fault = [("CONSORT_FAULT", "mcp/write:6"), ("CONSORT_FAULT_TOLD", told.to_str().expect("a path"))];
+    let mut agent = agent_with_a_breakpoint_and(&fixture, &fault);
+    let host = fixture.host_pid();
+    assert!(!told.exists(), "the connection has not broken yet");
+    let stopped = agent.eval("(cl-user::price 1)");
+    assert!(told.exists(), "the connection broke");
+    assert_eq!(fixture.host_pid(), host, "the host lives");
+    let kept = "Your breakpoints were kept when the connection to the Consort host ended: shop.lisp, line 2.";
+    assert!(stopped.starts_with("[STOPPED] Stop ") && stopped.contains(kept), "{stopped}");
 }

@@ -1,4 +1,4 @@
-//! Tests of the breakpoints that an agent has again at the next host.
+//! Tests of the breakpoints that an agent has again at the next host or connection.
 
 #![allow(clippy::unwrap_used)]
 
@@ -129,16 +129,21 @@ async fn calls_at_the_same_time_wait_and_one_tells_of_the_files_that_were_put_ba
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_before_its_first_call_leaves_the_record() {
+async fn a_connection_that_ends_leaves_the_record_to_the_next_of_its_bridge() {
     let host = Host::with(kept()).await;
-    assert_eq!(host.own.end(), Vec::<PathBuf>::new());
+    assert_eq!(host.own.end(), Vec::<PathBuf>::new(), "before the first call");
     // The bridge repeats its handshake.
     let (keeper, again) = host.shared.connect(BRIDGE);
     assert_eq!(again, kept());
     host.own.keep_with(keeper, again);
     host.take_over().await.unwrap();
-    host.own.end();
-    assert_eq!(host.shared.connect(BRIDGE).1, KeptFiles::new(), "an agent that leaves has none");
+    assert_eq!(host.own.end(), [PathBuf::from("/w/a.lisp")], "they are taken out of the image");
+    let (keeper, again) = host.shared.connect(BRIDGE);
+    assert_eq!(again, kept());
+    host.own.keep_with(keeper, again);
+    host.editor("deny");
+    assert!(host.take_over().await.unwrap().contains("/w/a.lisp, line 3"), "with the rules of a new host");
+    assert_eq!(host.lines("/w/a.lisp"), [2]);
 }
 
 #[tokio::test]
