@@ -8,10 +8,13 @@ use std::task::Poll;
 
 use tokio::sync::oneshot;
 
+use super::rules::NAMED;
 use super::*;
 use crate::config::Source;
 use crate::mcp::kept_stops::{BridgeKey, KeptStops};
+use crate::patience::soon;
 use crate::session::ClientInfo;
+use crate::session::approval::Class;
 
 const BRIDGE: BridgeKey = BridgeKey { process: 7, started: 70 };
 
@@ -59,9 +62,15 @@ impl Host {
     }
 
     /// An editor with a setting for evaluation.
-    fn editor(&self, eval: &str) {
+    fn editor(&self, eval: &str) -> ClientId {
         let (editor, _) = self.session.attach(ClientInfo { frontend: Frontend::Lsp, name: "editor".into() });
         self.session.configure_first(editor, serde_json::json!({"approval": {"eval": eval}}), Source::OwnClient);
+        editor
+    }
+
+    /// An editor's later settings.
+    fn settings(&self, editor: ClientId, class: &str, setting: &str) {
+        self.session.configure(editor, serde_json::json!({"approval": {class: setting}}), Source::OwnClient);
     }
 
     fn lines(&self, file: &str) -> Vec<usize> {
@@ -103,6 +112,40 @@ async fn the_settings_of_an_editor_that_comes_later_count() {
     let notice = taking_over.await.unwrap();
     assert!(notice.contains("approval.eval is \"deny\" now"), "{notice}");
     assert_eq!(host.lines("/w/a.lisp"), [2]);
+}
+
+#[tokio::test]
+async fn breakpoints_that_are_denied_later_are_withdrawn_and_the_agent_is_told() {
+    let host = Host::with(kept()).await;
+    let editor = host.editor("allow");
+    assert!(host.take_over().await.unwrap().contains("were kept"));
+    let told = async || {
+        loop {
+            if let Some(notice) = host.take_over().await {
+                return notice;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let on_record = |lines: &'static [usize]| {
+        let path = host.place.path().join("breakpoints.json");
+        let look = move || {
+            let record = KeptStops::open(path.clone(), |_| true).connect(BRIDGE).1;
+            record.values().flatten().map(|point| point.line).collect::<Vec<_>>() == lines
+        };
+        tokio::task::spawn_blocking(move || crate::patience::until("the record is written", look))
+    };
+    // The answer to `workspace/configuration`.
+    host.settings(editor, "eval", "deny");
+    let notice = soon(told()).await;
+    assert!(notice.contains("approval.eval is \"deny\" now: /w/a.lisp, line 3."), "{notice}");
+    assert_eq!(host.lines("/w/a.lisp"), [2]);
+    on_record(&[2]).await.unwrap();
+    host.settings(editor, "modify-running-code", "deny");
+    let notice = soon(told()).await;
+    assert!(notice.contains("approval.modify-running-code is \"deny\" now: /w/a.lisp, line 2."), "{notice}");
+    assert_eq!(host.lines("/w/a.lisp"), Vec::<usize>::new());
+    on_record(&[]).await.unwrap();
 }
 
 #[tokio::test]
