@@ -19,6 +19,7 @@ const ALLOWED: &Allowed = &[
     ("cli/serve.rs", "/dev/null", "the kernel's device"),
     ("host/election.rs", "stream.read_to_end", "a connection, with a deadline"),
     ("host/memory.rs", "/proc/self/statm", "the kernel's file"),
+    ("host/named_marks.rs", "/proc/net/unix", "the kernel's file"),
     ("host/peer_process.rs", "/proc/{process}/status", "the kernel's file"),
     ("image/process_table.rs", "/proc/{pid}/stat", "the kernel's file"),
     ("image/programs.rs", "/proc/{pid}/cmdline", "the kernel's file"),

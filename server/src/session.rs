@@ -117,6 +117,8 @@ struct Inner {
     names: names::Names,
     /// True while editors of a killed host have not opened their documents again.
     reopening: watch::Sender<bool>,
+    /// Changed when settings of a client were received.
+    configured: watch::Sender<()>,
     workspace_checks: WorkspaceChecks,
 }
 
@@ -153,6 +155,7 @@ impl Session {
                 index,
                 names,
                 reopening: watch::Sender::new(false),
+                configured: watch::Sender::new(()),
                 workspace_checks,
             }),
             directory: None,
@@ -198,12 +201,20 @@ impl Session {
     /// configuration for its documents and evaluations.
     pub fn configure(&self, client: ClientId, settings: serde_json::Value, source: Source) {
         self.send(Event::Configure { client, settings, source, initial: false });
+        self.inner.configured.send_replace(());
     }
 
     /// [`Session::configure`] with the settings sent with `initialize`. The settings after these
     /// may relax approval once more; later settings can only tighten it.
     pub fn configure_first(&self, client: ClientId, settings: serde_json::Value, source: Source) {
         self.send(Event::Configure { client, settings, source, initial: true });
+        self.inner.configured.send_replace(());
+    }
+
+    /// Returns a channel that changes whenever settings of a client are received. What is asked of
+    /// the session then is answered by these settings.
+    pub fn settings_received(&self) -> watch::Receiver<()> {
+        self.inner.configured.subscribe()
     }
 
     /// Returns the configuration in force for a client.

@@ -12,5 +12,9 @@
                                   "features" (feature-names))))))
 
 (define-operation "inspect-describe" :thread (id params)
-  (let ((object (value-of-reference (referenced params "reference"))))
-    (nth-value 1 (evaluate-alone id (lambda () (describe object) (values))))))
+  (let ((reference (referenced params "reference")))
+    (reading-references (list reference)
+                        (lambda (stop)
+                          (declare (ignore stop))
+                          (let ((object (value-of-reference reference)))
+                            (nth-value 1 (evaluate-alone id (lambda () (describe object) (values)))))))))

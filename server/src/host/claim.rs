@@ -62,6 +62,9 @@ pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
 }
 
 #[cfg(target_os = "linux")]
+pub(super) use linux::{holder_of, name};
+
+#[cfg(target_os = "linux")]
 mod linux {
     use std::io;
     use std::os::linux::net::SocketAddrExt;
@@ -76,7 +79,7 @@ mod linux {
     use crate::host::runtime_dir::RuntimeDir;
 
     /// Returns the name for this user and this workspace's runtime directory.
-    pub(super) fn name(runtime: &RuntimeDir) -> String {
+    pub(in crate::host) fn name(runtime: &RuntimeDir) -> String {
         let digest = Sha256::digest(runtime.claim().as_bytes());
         let digits: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         format!("consort-{}-{digits}", rustix::process::getuid().as_raw())
@@ -87,16 +90,21 @@ mod linux {
     }
 
     /// Connects without a wait: any user may have the name, and need not accept.
-    fn connect(runtime: &RuntimeDir) -> rustix::io::Result<OwnedFd> {
+    fn connect(name: &str) -> rustix::io::Result<OwnedFd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name(runtime).as_bytes())?)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
         Ok(socket)
     }
 
     pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
+        holder_of(&name(runtime))
+    }
+
+    /// Returns the process of this user that holds a name.
+    pub(in crate::host) fn holder_of(name: &str) -> Option<u32> {
         fault::point(Call::Connect).ok()?;
-        let stream = connect(runtime).ok()?;
+        let stream = connect(name).ok()?;
         let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let ours = rustix::process::getuid() == peer.uid;
         ours.then(|| peer.pid.as_raw_nonzero().get().cast_unsigned())

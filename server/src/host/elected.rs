@@ -1,6 +1,7 @@
 //! The right to be a workspace's host: acquired by election, maintained while files are removed,
 //! and released at the end.
 
+use std::collections::VecDeque;
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::claim::{self, Claim};
+use super::farewell;
 use super::folders;
 use super::runtime_dir::{HostFile, Lock, RuntimeDir};
 use crate::fault::{self, Call};
@@ -20,6 +22,9 @@ const FREE: Duration = Duration::from_secs(20);
 /// socket.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The number of removed lock files that are kept open.
+const FORMER: usize = 16;
+
 /// The locks, the claim, and the listening socket.
 #[derive(Debug)]
 pub struct Elected {
@@ -28,6 +33,8 @@ pub struct Elected {
     /// The identity of the socket file: device and inode.
     socket: (u64, u64),
     host: Lock,
+    /// Locks whose files were removed, which bridges may hold open.
+    former: VecDeque<Lock>,
     claim: Claim,
     file: Option<HostFile>,
 }
@@ -64,9 +71,11 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
         if let Some(host) = runtime.lock_host()?
             && let Some(claim) = Claim::take(runtime)?
         {
+            farewell::unsay(host.file())?;
             let (listener, socket) = prepare(runtime)?;
             drop(start);
-            return Ok(Some(Elected { runtime: runtime.clone(), listener, socket, host, claim, file: None }));
+            let (runtime, former) = (runtime.clone(), VecDeque::new());
+            return Ok(Some(Elected { runtime, listener, socket, host, former, claim, file: None }));
         }
         // The current host may need the lock to listen again.
         drop(start);
@@ -174,9 +183,17 @@ impl Elected {
         self.close().remove();
     }
 
-    /// Removes the host file before leaving: a missing host whose file exists counts as killed.
-    pub(super) fn retract(&mut self) {
+    /// Says that this host leaves, before it closes its connections: one that did not say so counts
+    /// as killed. Says nothing when another host has its place, to which the bridges shall go.
+    pub(super) fn retract(&mut self, place: State) {
         self.file = None;
+        if place != State::Taken {
+            for lock in self.former.iter().chain([&self.host]) {
+                if let Err(error) = farewell::say(lock.file()) {
+                    tracing::warn!(%error, "bridges are not told that this host leaves, and may start another");
+                }
+            }
+        }
         if self.host.is_in_place() {
             self.runtime.remove_host_file();
         }
@@ -201,7 +218,10 @@ impl Elected {
             Inspection::Taken => Ok(State::Taken),
             Inspection::Recreated(made) => {
                 if let Some(host) = made.host {
-                    self.host = host;
+                    self.former.push_back(std::mem::replace(&mut self.host, host));
+                    if self.former.len() > FORMER {
+                        self.former.pop_front();
+                    }
                 }
                 if let Some((listener, socket)) = made.socket {
                     (self.listener, self.socket) = (listener, socket);
@@ -226,9 +246,14 @@ impl Elected {
 }
 
 impl Leaving {
-    /// Removes everything, unless another host owns it by now.
+    /// Removes everything, unless another host owns it by now. `start` is held.
     pub(super) fn remove(self) {
         if self.host.is_in_place() {
+            return self.runtime.remove();
+        }
+        // The directory was removed, and `start` is in a new one.
+        let another = self.runtime.is_somebody_elses();
+        if !another && let Ok(Some(_host)) = self.runtime.lock_host() {
             self.runtime.remove();
         }
     }
@@ -285,6 +310,7 @@ fn inspect(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::host::farewell::Farewell;
 
     fn fresh() -> (tempfile::TempDir, RuntimeDir) {
         let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
@@ -350,6 +376,36 @@ mod tests {
         }
         elected.close().remove();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_leaves_when_its_directory_was_removed_leaves_nothing_behind() {
+        let (dir, runtime) = fresh();
+        let elected = elect(&runtime).unwrap().unwrap();
+        std::fs::remove_dir_all(dir.path().join("consort")).unwrap();
+        let start = runtime.lock_start().unwrap();
+        elected.close().remove();
+        drop(start);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn bridges_know_a_host_that_left_wherever_its_lock_is() {
+        let (dir, runtime) = fresh();
+        let mut elected = elect(&runtime).unwrap().unwrap();
+        let first = Farewell::of(&runtime).unwrap();
+        std::fs::remove_dir_all(dir.path().join("consort")).unwrap();
+        assert_eq!(elected.look_after().await.unwrap(), State::Restored);
+        let second = Farewell::of(&runtime).unwrap();
+        assert!(!first.was_said() && !second.was_said());
+        elected.retract(State::Taken);
+        assert!(!first.was_said() && !second.was_said(), "they go to the host that has its place");
+        elected.retract(State::InPlace);
+        assert!(first.was_said() && second.was_said());
+        // It was killed before it had removed the file.
+        drop(elected);
+        let _next = elect(&runtime).unwrap().unwrap();
+        assert!(!Farewell::of(&runtime).unwrap().was_said());
     }
 
     #[tokio::test]

@@ -1,8 +1,9 @@
 //! The documents of editors whose host was killed: the next host waits until the editors' bridges
 //! have opened them again, before it takes what is on the disk for the text of a file.
 //!
-//! Each `consort lsp` holds a shared lock on a file in the runtime directory. A killed host leaves
-//! the file, and the bridges their locks, until the new host has their documents.
+//! Each `consort lsp` holds a shared lock on a file in the runtime directory, and a name for when
+//! the directory is removed. A killed host leaves the file, and the bridges their locks and names,
+//! until the new host has their documents.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
+use super::named_marks::{self, NamedMark};
 use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
 
@@ -22,15 +24,22 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A bridge's mark that it may have documents.
 #[derive(Debug)]
-pub(super) struct Holds(#[allow(dead_code, reason = "it is locked")] File);
+#[allow(dead_code, reason = "it is held")]
+pub(super) struct Holds {
+    locked: Option<File>,
+    name: Option<NamedMark>,
+}
 
 /// The marks of a killed host's bridges.
 #[derive(Debug)]
-pub(super) struct Retired(File);
+pub(super) struct Retired {
+    locked: Option<File>,
+    names: Vec<String>,
+}
 
 /// Makes the mark of this process at the running host. A mark that cannot be made costs the wait of
 /// the next host only.
-pub(super) fn hold(runtime: &RuntimeDir) -> Option<Holds> {
+pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
     let marked = || -> io::Result<File> {
         fault::point(Call::Open)?;
         let path = path(runtime);
@@ -38,17 +47,17 @@ pub(super) fn hold(runtime: &RuntimeDir) -> Option<Holds> {
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)?;
         Ok(file)
     };
-    marked().map(Holds).ok()
+    Holds { locked: marked().ok(), name: NamedMark::make(runtime).ok() }
 }
 
 /// Removes the file that a killed host left. `None`: no bridge of it is left. For a new host,
 /// before it answers any bridge.
 pub(super) fn retire(runtime: &RuntimeDir) -> Option<Retired> {
     let path = path(runtime);
-    let file = OpenOptions::new().write(true).open(&path).ok()?;
-    let retired = Retired(file);
+    let file = OpenOptions::new().write(true).open(&path).ok();
     // Without the file, the bridges that come make a new one.
-    std::fs::remove_file(&path).ok()?;
+    let locked = file.filter(|_| std::fs::remove_file(&path).is_ok());
+    let retired = Retired { locked, names: named_marks::held(runtime) };
     (!retired.is_free()).then_some(retired)
 }
 
@@ -59,10 +68,11 @@ fn path(runtime: &RuntimeDir) -> PathBuf {
 impl Retired {
     fn is_free(&self) -> bool {
         // An error other than a lock that is held is no reason to wait.
-        !matches!(
-            rustix::fs::flock(&self.0, FlockOperation::NonBlockingLockExclusive),
-            Err(rustix::io::Errno::WOULDBLOCK)
-        )
+        let held = |file: &File| {
+            let lock = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+            matches!(lock, Err(rustix::io::Errno::WOULDBLOCK))
+        };
+        !self.locked.as_ref().is_some_and(held) && named_marks::are_free(&self.names)
     }
 
     /// Waits until the bridges have opened their documents at this host, or ended.
@@ -91,10 +101,10 @@ mod tests {
         let runtime = RuntimeDir::within(place.path().join("consort"), Path::new("/some/workspace")).unwrap();
         runtime.create().unwrap();
         assert!(retire(&runtime).is_none(), "there was no host");
-        let (one, other) = (hold(&runtime).unwrap(), hold(&runtime).unwrap());
+        let (one, other) = (hold(&runtime), hold(&runtime));
         drop(one);
         let retired = retire(&runtime).unwrap();
-        let new = hold(&runtime).unwrap();
+        let new = hold(&runtime);
         assert!(!retired.is_free());
         drop(other);
         assert!(retired.is_free(), "the new host's are not waited for");
@@ -102,5 +112,22 @@ mod tests {
         drop(new);
         assert!(retire(&runtime).is_none());
         assert!(!path(&runtime).exists());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_bridges_are_waited_for_also_when_the_directory_was_removed() {
+        let place = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
+        let runtime = |workspace| RuntimeDir::within(place.path().join("consort"), Path::new(workspace)).unwrap();
+        let (runtime, other) = (runtime("/some/workspace"), runtime("/other"));
+        runtime.create().unwrap();
+        let bridge = hold(&runtime);
+        std::fs::remove_dir_all(place.path().join("consort")).unwrap();
+        assert!(retire(&other).is_none(), "it has no documents of another workspace");
+        let retired = retire(&runtime).unwrap();
+        assert!(!retired.is_free());
+        drop(bridge);
+        retired.released().await;
+        assert!(retire(&runtime).is_none());
     }
 }

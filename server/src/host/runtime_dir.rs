@@ -3,7 +3,7 @@
 //! ```text
 //!     BASE/consort/<hash of the workspace>/   0700, ours, no symbolic link
 //!         start       held (flock) while a process becomes the host or leaves; excludes others
-//!         lock        held (flock) by the host while it lives
+//!         lock        held (flock) by the host while it lives; it says there when it leaves
 //!         host.sock   0600
 //!         host.json   [`HostFile`]
 //!         breakpoints.json   0600, those of agents, for the next host if this one is killed
@@ -32,6 +32,8 @@ use crate::remove_tree::remove_tree;
 
 /// The name prefix of leftover files of checks that could not be removed.
 const LEFT: &str = "left-";
+/// The name of the host's lock.
+const HOST_LOCK: &str = "lock";
 /// The limit of `host.json`, in bytes.
 const HOST_FILE: u64 = 64 << 10;
 
@@ -78,6 +80,11 @@ impl Lock {
     /// An I/O error.
     pub fn try_clone(&self) -> io::Result<Lock> {
         Ok(Lock { file: self.file.try_clone()?, path: self.path.clone() })
+    }
+
+    /// Returns the lock file.
+    pub(super) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Returns true when the lock file is still at its path and was not removed or replaced.
@@ -145,6 +152,11 @@ impl RuntimeDir {
     /// Returns the image's own directory.
     pub fn work(&self) -> PathBuf {
         self.dir.join("work")
+    }
+
+    /// Returns the path of the lock of the workspace's host.
+    pub(super) fn host_lock(&self) -> PathBuf {
+        self.dir.join(HOST_LOCK)
     }
 
     /// Returns the path of the file that editors' bridges hold while they may have documents.
@@ -236,7 +248,7 @@ impl RuntimeDir {
     /// # Errors
     /// An I/O error.
     pub fn lock_host(&self) -> io::Result<Option<Lock>> {
-        self.lock("lock", FlockOperation::NonBlockingLockExclusive)
+        self.lock(HOST_LOCK, FlockOperation::NonBlockingLockExclusive)
     }
 
     fn lock(&self, name: &str, operation: FlockOperation) -> io::Result<Option<Lock>> {
@@ -338,7 +350,7 @@ impl RuntimeDir {
             "breakpoints.json",
             "breakpoints.json.new",
             "documents",
-            "lock",
+            HOST_LOCK,
             "start",
         ] {
             let _ = std::fs::remove_file(self.dir.join(name));

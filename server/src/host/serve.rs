@@ -137,6 +137,7 @@ async fn accept(
     let mut connections = JoinSet::new();
     let (mut present, mut give_back) = (0, 0);
     let mut deadline = linger.map(|linger| Instant::now() + linger.max(FIRST_CLIENT_WAIT));
+    let mut place = State::InPlace;
     loop {
         let lonely = async {
             match deadline {
@@ -188,6 +189,7 @@ async fn accept(
                 }
                 Ok(State::Taken) => {
                     tracing::error!("the runtime directory was removed, and another host or another user has its place: leaving");
+                    place = State::Taken;
                     break;
                 }
                 Err(error) => {
@@ -204,7 +206,7 @@ async fn accept(
         }
     }
     // Before the bridges see the end: they do not replace a host that leaves.
-    elected.retract();
+    elected.retract(place);
     connections.shutdown().await;
     Ok(())
 }

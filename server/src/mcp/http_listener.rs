@@ -1,5 +1,5 @@
 //! Limits for HTTP connections that have not yet sent the token: few, for a short time, and never
-//! at the cost of editors.
+//! at the cost of editors or of those that are about to send it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,16 +16,22 @@ use axum::serve::{IncomingStream, Listener};
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The time limit for a connection to send a request with the token.
 const SHOW_TOKEN: Duration = Duration::from_secs(10);
-/// The maximum number of connections without the token. A further one ends the oldest.
+/// The time after which a connection that has not sent the token makes room for others. The head
+/// of a request takes less.
+const LATE: Duration = Duration::from_secs(3);
+/// The maximum number of connections without the token, unless they are new. A further one ends
+/// the oldest of those that are late.
 const STRANGERS: usize = 32;
-/// The maximum number of connections in all, or fewer if the system allows this process few
-/// descriptors.
+/// The maximum number of connections, or fewer if the system allows this process few descriptors;
+/// with [`STRANGERS`] that of all. A further one ends the oldest without the token.
 const MOST: usize = 256;
-/// The pause when the system has no descriptor left.
+/// The pause when the system has no descriptor left, and the wait for a connection that is ended.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The state of one connection, shared by the listener and the requests.
@@ -35,6 +41,7 @@ pub(super) struct Peer(Arc<State>);
 #[derive(Debug)]
 struct State {
     known: AtomicBool,
+    since: Instant,
     /// Cancelled to end the connection and free its place.
     leave: CancellationToken,
 }
@@ -56,9 +63,13 @@ impl Connected<IncomingStream<'_, Guarded>> for Peer {
 #[derive(Debug)]
 pub(super) struct Guarded {
     listener: TcpListener,
+    /// Those without the token, the oldest first.
     strangers: VecDeque<Weak<State>>,
     open: Arc<AtomicUsize>,
+    /// Notified when a connection has ended.
+    freed: Arc<Notify>,
     most: usize,
+    late: Duration,
     show_token: Duration,
 }
 
@@ -68,24 +79,50 @@ impl Guarded {
         // copies.
         let limit =
             getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit / 4).unwrap_or(MOST));
-        let open = Arc::new(AtomicUsize::new(0));
-        Guarded { listener, strangers: VecDeque::new(), open, most: MOST.min(limit).max(1), show_token: SHOW_TOKEN }
+        Guarded {
+            listener,
+            strangers: VecDeque::new(),
+            open: Arc::default(),
+            freed: Arc::default(),
+            most: MOST.min(limit).max(1),
+            late: LATE,
+            show_token: SHOW_TOKEN,
+        }
     }
 
-    /// Accepts a connection; `None` if too many connections have sent the token.
-    fn admit(&mut self, stream: TcpStream) -> Option<GuardedStream> {
+    /// Ends connections until there is room for one more. Returns false if all have sent the token.
+    async fn make_room(&mut self) -> bool {
         self.strangers.retain(|state| state.upgrade().is_some_and(|state| !state.known.load(Ordering::Acquire)));
         while self.strangers.len() >= STRANGERS.min(self.most) {
-            let oldest = self.strangers.pop_front().and_then(|state| state.upgrade());
-            if let Some(oldest) = oldest {
-                oldest.leave.cancel();
+            let late =
+                self.strangers.front().and_then(Weak::upgrade).filter(|state| state.since.elapsed() >= self.late);
+            let Some(late) = late else { break };
+            late.leave.cancel();
+            self.strangers.pop_front();
+        }
+        loop {
+            let open = self.open.load(Ordering::Acquire);
+            if open < self.most + STRANGERS {
+                return true;
+            }
+            let Some(oldest) = self.strangers.pop_front() else { return false };
+            oldest.upgrade().inspect(|oldest| oldest.leave.cancel());
+            let freed = async {
+                while self.open.load(Ordering::Acquire) >= open {
+                    self.freed.notified().await;
+                }
+            };
+            if tokio::time::timeout(PAUSE, freed).await.is_err() {
+                // It has ended, and this machine is busy.
+                return true;
             }
         }
-        if self.open.load(Ordering::Acquire) >= self.most + STRANGERS {
-            return None;
-        }
+    }
+
+    fn admit(&mut self, stream: TcpStream) -> GuardedStream {
         self.open.fetch_add(1, Ordering::AcqRel);
-        let state = Arc::new(State { known: AtomicBool::new(false), leave: CancellationToken::new() });
+        let (known, leave) = (AtomicBool::new(false), CancellationToken::new());
+        let state = Arc::new(State { known, since: Instant::now(), leave });
         self.strangers.push_back(Arc::downgrade(&state));
         let (leave, show_token) = (state.leave.clone(), self.show_token);
         let over = Box::pin(async move {
@@ -94,7 +131,8 @@ impl Guarded {
                 () = tokio::time::sleep(show_token) => {}
             }
         });
-        Some(GuardedStream { stream, state, over: Some(over), open: Open(self.open.clone()) })
+        let open = Open { open: self.open.clone(), freed: self.freed.clone() };
+        GuardedStream { stream, state, over: Some(over), open }
     }
 }
 
@@ -105,10 +143,12 @@ impl Listener for Guarded {
     async fn accept(&mut self) -> (GuardedStream, SocketAddr) {
         loop {
             match self.listener.accept().await {
-                Ok((stream, address)) => match self.admit(stream) {
-                    Some(stream) => return (stream, address),
-                    None => tracing::warn!("too many connections over HTTP; one was closed"),
-                },
+                Ok((stream, address)) => {
+                    if self.make_room().await {
+                        return (self.admit(stream), address);
+                    }
+                    tracing::warn!("too many connections over HTTP; one was closed");
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a connection over HTTP could not be accepted");
                     tokio::time::sleep(PAUSE).await;
@@ -124,11 +164,15 @@ impl Listener for Guarded {
 
 /// Counts a connection until it is dropped.
 #[derive(Debug)]
-struct Open(Arc<AtomicUsize>);
+struct Open {
+    open: Arc<AtomicUsize>,
+    freed: Arc<Notify>,
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.open.fetch_sub(1, Ordering::AcqRel);
+        self.freed.notify_one();
     }
 }
 
@@ -204,15 +248,23 @@ impl AsyncWrite for GuardedStream {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::patience;
     use axum::Router;
     use axum::extract::ConnectInfo;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    const LONG: Duration = Duration::from_secs(3600);
+
     /// A server at which a request to `/known` counts as one with the token.
     async fn listening(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
+        listening_to(MOST, Duration::ZERO, show_token).await
+    }
+
+    /// Such a server, with these limits.
+    async fn listening_to(most: usize, late: Duration, show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
         let mut guarded = Guarded::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
-        guarded.show_token = show_token;
+        (guarded.most, guarded.late, guarded.show_token) = (most, late, show_token);
         let (address, open) = (guarded.local_addr().unwrap(), guarded.open.clone());
         let router = Router::new().route("/stranger", get(|| async { "no" })).route(
             "/known",
@@ -258,7 +310,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_idle_connections_make_room_for_the_next() {
-        let (address, open) = listening(Duration::from_secs(3600)).await;
+        let (address, open) = listening(LONG).await;
         let mut known = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
         let mut idle = Vec::new();
@@ -269,6 +321,46 @@ mod tests {
         assert!(ask(&mut late, "/known").await.ends_with("yes"));
         ended(&mut idle[0]).await;
         assert!(open.load(Ordering::Acquire) <= STRANGERS + 2 + 1);
+        assert!(ask(&mut known, "/known").await.ends_with("yes"));
+    }
+
+    /// Connections that have sent a part of a head.
+    async fn begun(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+        let mut begun = Vec::new();
+        for _ in 0..count {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /known HTTP/1.1\r\nHost: x\r\n").await.unwrap();
+            begun.push(stream);
+        }
+        begun
+    }
+
+    #[tokio::test]
+    async fn slow_connections_cost_no_request_that_is_being_sent() {
+        let (address, open) = listening_to(MOST, LONG, LONG).await;
+        let mut good = begun(address, 30).await;
+        let slow = begun(address, 8).await;
+        patience::comes("all are accepted", async || (open.load(Ordering::Acquire) == 38).then_some(())).await;
+        for stream in &mut good {
+            stream.write_all(b"\r\n").await.unwrap();
+            let mut answer = vec![0; 4096];
+            let count = stream.read(&mut answer).await.unwrap();
+            assert!(answer[..count].ends_with(b"yes"), "{:?}", String::from_utf8_lossy(&answer[..count]));
+        }
+        drop(slow);
+    }
+
+    #[tokio::test]
+    async fn there_is_a_limit_of_all_and_the_oldest_without_the_token_makes_room() {
+        let (address, open) = listening_to(2, LONG, LONG).await;
+        let mut known = TcpStream::connect(address).await.unwrap();
+        assert!(ask(&mut known, "/known").await.ends_with("yes"));
+        let mut slow = begun(address, 2 * STRANGERS).await;
+        let mut late = TcpStream::connect(address).await.unwrap();
+        assert!(ask(&mut late, "/known").await.ends_with("yes"));
+        ended(&mut slow[0]).await;
+        patience::comes("the limit is kept", async || (open.load(Ordering::Acquire) <= 2 + STRANGERS).then_some(()))
+            .await;
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
     }
 }

@@ -1,5 +1,6 @@
 //! The record of the breakpoints that agents have set, from which a host has those that a killed
-//! one had. An agent is known by its bridge, which outlives hosts.
+//! one had, and a connection those of an earlier one. An agent is known by its bridge, which
+//! outlives hosts and connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -7,6 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,9 @@ use crate::fault::{self, Call};
 const PART: usize = 64 << 10;
 /// The limit of the file, in bytes: more agents than a host has.
 const LIMIT: usize = 256 * PART;
+
+/// The interval between looks whether a bridge without a connection has ended.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// A bridge: a process, and when it started. Another process that gets the id later has another
 /// start.
@@ -174,26 +179,51 @@ impl Keeper {
         tokio::task::spawn_blocking(move || record.write()).await.map_err(io::Error::other)?
     }
 
-    /// Drops the agent's breakpoints from the record, unless a newer connection of the bridge has
-    /// them.
-    pub(crate) fn forget(&self) {
-        let files = {
+    /// Ends the connection. The breakpoints stay on record for the next one of the bridge, until
+    /// the bridge has ended.
+    pub(crate) fn leave(self) {
+        let has_some = {
             let mut bridges = lock(&self.record.bridges);
-            if bridges.known.get(&self.bridge).is_none_or(|known| known.generation != self.generation) {
-                return;
+            match bridges.known.get(&self.bridge) {
+                Some(known) if known.generation == self.generation && known.files.is_empty() => {
+                    bridges.known.remove(&self.bridge);
+                    false
+                }
+                Some(known) => known.generation == self.generation,
+                None => false,
             }
-            bridges.known.remove(&self.bridge).unwrap_or_default().files
         };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if files.is_empty() {
-            return;
+        if has_some {
+            runtime.spawn(self.ended());
         }
-        let record = self.record.clone();
-        runtime.spawn_blocking(move || {
-            if let Err(error) = record.write() {
-                tracing::warn!(%error, "the breakpoints of an agent that left are still on record");
+    }
+
+    /// Waits until the bridge has ended, and removes it from the record; or until it has another
+    /// connection.
+    async fn ended(self) {
+        let (record, bridge) = (self.record, self.bridge);
+        loop {
+            let is_last = |known: &Known| known.generation == self.generation;
+            if !lock(&record.bridges).known.get(&bridge).is_some_and(is_last) {
+                return;
             }
-        });
+            let shared = record.clone();
+            let looked = tokio::task::spawn_blocking(move || {
+                if (shared.lives)(&bridge) {
+                    return true;
+                }
+                if let Err(error) = shared.write() {
+                    tracing::warn!(%error, "the breakpoints of an agent that left are still on record");
+                }
+                false
+            });
+            // Fails when the host leaves.
+            if !looked.await.unwrap_or(false) {
+                return;
+            }
+            crate::steady::sleep(LOOK).await;
+        }
     }
 }
 
@@ -244,18 +274,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_is_forgotten_and_an_older_connection_takes_nothing_from_a_newer() {
+    async fn who_ends_is_forgotten_and_an_older_connection_takes_nothing_from_a_newer() {
+        static ENDED: AtomicBool = AtomicBool::new(false);
         let dir = tempfile::tempdir().unwrap();
-        let record = opened(dir.path());
+        let file = dir.path().join("breakpoints.json");
+        let record = KeptStops::open(file.clone(), |_| !ENDED.load(Ordering::SeqCst));
         let (older, _) = record.connect(BRIDGE);
         older.keep(files(5)).await.unwrap();
         let (newer, had) = record.connect(BRIDGE);
         assert_eq!(had, files(5));
-        older.forget();
         older.keep(KeptFiles::new()).await.unwrap();
+        older.leave();
         assert_eq!(opened(dir.path()).connect(BRIDGE).1, files(5));
-        newer.forget();
-        let file = dir.path().join("breakpoints.json");
+        newer.leave();
+        assert_eq!(record.connect(BRIDGE).1, files(5), "the connection broke, and the bridge lives");
+        let (last, _) = record.connect(BRIDGE);
+        last.leave();
+        ENDED.store(true, Ordering::SeqCst);
         let gone = tokio::task::spawn_blocking(move || patience::until("the file is removed", || !file.exists()));
         gone.await.unwrap();
     }

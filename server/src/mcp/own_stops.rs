@@ -2,31 +2,29 @@
 //! in a task of its own: a call is answered when it stops, and a call that lets it go on is
 //! answered when it stops again or ends.
 
+mod rules;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use self::rules::Rules;
 use super::kept_stops::{Keeper, KeptFiles, KeptPoint};
 use super::lock::lock;
 use super::progress::Reporter;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState, OutputChunk};
-use crate::session::approval::{Class, Setting};
 use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};
 use crate::session::{ClientId, EvalRequest, Frontend, Session};
-use crate::shown::line;
 
 /// The time that a stop waits for its agent before its evaluation is aborted.
 const PARKED: Duration = Duration::from_secs(300);
-
-/// The number of files that a notice names.
-const NAMED: usize = 20;
 
 /// What came of an evaluation that may stop.
 #[derive(Debug)]
@@ -41,6 +39,9 @@ pub(crate) struct OwnStops {
     state: Mutex<State>,
     /// Held while kept breakpoints are taken over, so that calls at the same time wait.
     taking_over: tokio::sync::Mutex<()>,
+    /// Held from reading the breakpoints in a file until the image has them, so that the image
+    /// gets the last ones last.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -48,12 +49,14 @@ struct State {
     files: BTreeMap<PathBuf, Vec<Point>>,
     last: u64,
     waiting: Option<Waiting>,
-    /// The record that outlives the host; agents over HTTP have none.
+    /// The record that outlives the connection and the host; agents over HTTP have none.
     keeper: Option<Keeper>,
     /// What the record had of an earlier connection, until the agent's first call.
     kept: KeptFiles,
-    /// Tells the agent of what was taken over; a cancelled call leaves it to the next.
+    /// Tells the agent of what was taken over or withdrawn; a cancelled call leaves it to the next.
     notice: Option<String>,
+    /// Dropped, it ends the watch for settings that withdraw breakpoints.
+    watching: Option<oneshot::Sender<()>>,
     /// Puts what was kept in force once the image runs.
     restoring: Option<Task>,
 }
@@ -131,12 +134,13 @@ impl OwnStops {
     /// Replaces the breakpoints in a file, records them, and puts them in force. The first result
     /// is that of the record.
     pub(crate) async fn set(
-        &self,
+        self: &Arc<Self>,
         (session, client): (&Session, ClientId),
         file: &Path,
         points: Vec<Point>,
     ) -> (io::Result<()>, Result<Breakpoints, ImageError>) {
         self.replace(file, points);
+        self.watch(session, client);
         // Also those that are not in force yet are put in force later.
         let recorded = self.record().await;
         (recorded, self.put_in_force(session, client, file).await)
@@ -149,7 +153,7 @@ impl OwnStops {
         state.kept = kept;
     }
 
-    /// Records the breakpoints for the next host.
+    /// Records the breakpoints for the next connection, or host.
     ///
     /// # Errors
     /// The record cannot be written.
@@ -164,19 +168,24 @@ impl OwnStops {
         keeper.keep(files).await
     }
 
+    /// Returns what the agent is told of breakpoints that were taken over or withdrawn, once.
+    pub(crate) fn notice(&self) -> Option<String> {
+        self.lock().notice.take()
+    }
+
     /// Takes the breakpoints over that the record had of an earlier connection, but for those that
-    /// the person's settings refuse now. Returns what the agent is told; `None`: there are none.
-    /// Dropped before its end, it leaves what was kept to the next call.
+    /// the person's settings refuse now. Returns what the agent is told, also of those that were
+    /// withdrawn since; `None`: nothing. Dropped before its end, it leaves what was kept to the
+    /// next call.
     pub(crate) async fn take_over(self: &Arc<Self>, session: &Session, client: ClientId) -> Option<String> {
         let _taking_over = self.taking_over.lock().await;
         if self.lock().kept.is_empty() {
-            return self.lock().notice.take();
+            return self.notice();
         }
         // The settings of an editor count too, which may come later than this agent.
         session.documents_are_known().await;
-        let points = session.setting(Class::ModifyRunningCode).await;
-        let conditions = session.setting(Class::Eval).await;
-        let files = self.put_back(session.workspace(), points, conditions);
+        self.watch(session, client);
+        let files = self.put_back(session.workspace(), &Rules::in_force(session).await);
         if !files.is_empty() {
             let restoring = Task(tokio::spawn(restore(Arc::downgrade(self), session.clone(), client, files)));
             self.lock().restoring = Some(restoring);
@@ -184,78 +193,50 @@ impl OwnStops {
         if let Err(error) = self.record().await {
             tracing::warn!(%error, "an agent's breakpoints were taken over, and are not on record");
         }
-        self.lock().notice.take()
-    }
-
-    /// Makes the kept breakpoints the agent's again, as far as the settings for breakpoints and for
-    /// their conditions permit. Returns the files.
-    fn put_back(&self, workspace: &Path, points: Setting, conditions: Setting) -> Vec<PathBuf> {
-        let kept = std::mem::take(&mut self.lock().kept);
-        // A condition is code, which runs in the image itself.
-        let no_points = points >= Setting::Copy;
-        let no_conditions = conditions >= Setting::Copy;
-        let refuses = |point: &KeptPoint| no_points || (no_conditions && point.condition.is_some());
-        let (mut told, mut refused) = (Vec::new(), Vec::new());
-        let mut files = Vec::new();
-        for (file, points) in kept {
-            let (out, stay): (Vec<KeptPoint>, Vec<KeptPoint>) = points.into_iter().partition(refuses);
-            refused.extend(named(workspace, &file, &out));
-            if stay.is_empty() || self.lock().files.contains_key(&file) {
-                continue;
-            }
-            told.extend(named(workspace, &file, &stay));
-            let point =
-                |point: KeptPoint| Point { line: Some(point.line), condition: point.condition, ..Point::default() };
-            self.replace(&file, stay.into_iter().map(point).collect());
-            files.push(file);
-        }
-        let mut notices = Vec::new();
-        if !told.is_empty() {
-            notices.push(format!(
-                "Your breakpoints were kept when the connection to the Consort host ended: {}. In a new image they act once \
-                 the definitions are loaded again.",
-                listed(&told)
-            ));
-        }
-        if !refused.is_empty() {
-            let (class, found) = if no_points { (Class::ModifyRunningCode, points) } else { (Class::Eval, conditions) };
-            notices.push(format!(
-                "Breakpoints of yours were dropped, for approval.{} is \"{}\" now: {}.",
-                class.key(),
-                found.name(),
-                listed(&refused)
-            ));
-        }
-        self.lock().notice = (!notices.is_empty()).then(|| notices.join(" "));
-        files
+        self.notice()
     }
 
     /// Puts the breakpoints in a file in force, in the text that an editor has open, else the
-    /// file's.
+    /// file's. Goes on when it is dropped: the image would not leave off either.
     ///
     /// # Errors
     /// The image does not run, or does not answer.
     pub(crate) async fn put_in_force(
-        &self,
+        self: &Arc<Self>,
         session: &Session,
         client: ClientId,
         file: &Path,
     ) -> Result<Breakpoints, ImageError> {
+        let (own, session, file) = (self.clone(), session.clone(), file.to_owned());
+        let forced = tokio::spawn(async move {
+            let force = |points: Vec<Point>| async {
+                let text = if points.is_empty() {
+                    String::new()
+                } else {
+                    let mut texts = session.context(client).await.texts().await;
+                    texts.get(&file).await.map_or_else(String::new, |text| text.document.text().to_string())
+                };
+                let owner = Frontend::Mcp.session(client);
+                session.set_breakpoints(DebugBreakpoints { owner, file: file.clone(), text, points }).await
+            };
+            own.in_turn(&file, force).await
+        });
+        // Fails when the host leaves.
+        forced.await.unwrap_or_else(|error| Err(ImageError::Unavailable(error.to_string())))
+    }
+
+    /// Calls a function with the breakpoints in a file as they are when all earlier calls have
+    /// ended.
+    async fn in_turn<T, F: Future<Output = T>>(&self, file: &Path, force: impl FnOnce(Vec<Point>) -> F) -> T {
+        let _turn = self.turn.lock().await;
         let points = self.lock().files.get(file).cloned().unwrap_or_default();
-        let text = if points.is_empty() {
-            String::new()
-        } else {
-            let mut texts = session.context(client).await.texts().await;
-            texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
-        };
-        let owner = Frontend::Mcp.session(client);
-        session.set_breakpoints(DebugBreakpoints { owner, file: file.to_owned(), text, points }).await
+        force(points).await
     }
 
     /// Evaluates code, which may stop at a breakpoint. The breakpoints are set again first: a
     /// definition, or the image, may be another than it was.
     pub(crate) async fn run(
-        &self,
+        self: &Arc<Self>,
         (session, client): (&Session, ClientId),
         progress: &Reporter,
         request: EvalRequest,
@@ -297,28 +278,12 @@ impl OwnStops {
         let mut state = self.lock();
         state.waiting = None;
         state.restoring = None;
-        // A connection that ended before its first call leaves the record to the bridge's next.
-        if let Some(keeper) = state.keeper.take().filter(|_| state.kept.is_empty()) {
-            keeper.forget();
+        state.watching = None;
+        if let Some(keeper) = state.keeper.take() {
+            keeper.leave();
         }
         std::mem::take(&mut state.files).into_keys().collect()
     }
-}
-
-/// Joins the names of the breakpoints in files, the first files only.
-fn listed(files: &[String]) -> String {
-    let mut list = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-    if files.len() > NAMED {
-        list += &format!("; and in {} more files", files.len() - NAMED);
-    }
-    list
-}
-
-/// Names breakpoints in a file; nothing if there are none.
-fn named(workspace: &Path, file: &Path, points: &[KeptPoint]) -> Option<String> {
-    let lines: Vec<String> = points.iter().map(|point| point.line.to_string()).collect();
-    let file = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
-    (!lines.is_empty()).then(|| format!("{}, line {}", line(&file), lines.join(", ")))
 }
 
 /// Puts the breakpoints in files in force once the image runs.
@@ -337,17 +302,16 @@ async fn restore(own: Weak<OwnStops>, session: Session, client: ClientId, files:
 }
 
 /// Ends what an agent that leaves has waiting, and takes its breakpoints out.
-pub(crate) fn leave(own: &OwnStops, session: &Session, client: ClientId) {
+pub(crate) fn leave(own: &Arc<OwnStops>, session: &Session, client: ClientId) {
     let files = own.end();
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     if files.is_empty() {
         return;
     }
-    let (session, owner) = (session.clone(), Frontend::Mcp.session(client));
+    let (own, session) = (own.clone(), session.clone());
     runtime.spawn(async move {
         for file in files {
-            let none = DebugBreakpoints { owner: owner.clone(), file, text: String::new(), points: Vec::new() };
-            if let Err(error) = session.set_breakpoints(none).await {
+            if let Err(error) = own.put_in_force(&session, client, &file).await {
                 tracing::debug!(%error, "breakpoints of an agent that left were not taken out");
             }
         }

@@ -88,8 +88,9 @@ struct Notices {
     told_until: Option<Instant>,
     /// The last of other users' definitions that the client knows of.
     others: u64,
-    /// Breakpoints that were kept. An answer about the loss of the image does not repeat it.
-    taken_over: Option<String>,
+    /// Breakpoints that were kept or withdrawn. An answer about the loss of the image does not
+    /// repeat it.
+    breakpoints: Vec<String>,
 }
 
 /// The maximum number of notices kept for a client that sends no calls.
@@ -131,9 +132,8 @@ impl Client {
 
     /// Takes kept breakpoints over; the next answer tells of them.
     async fn take_over(&self) {
-        if let Some(notice) = self.own.take_over(&self.session, self.id).await {
-            lock(&self.notices).taken_over = Some(notice);
-        }
+        let notice = self.own.take_over(&self.session, self.id).await;
+        lock(&self.notices).breakpoints.extend(notice);
     }
 }
 
@@ -165,7 +165,7 @@ impl Notices {
             self.told_until = Some(Instant::now() + REPEATS);
             self.kept.clear();
         }
-        self.taken_over.take().into_iter().chain(self.kept.drain(..)).collect()
+        self.breakpoints.drain(..).chain(self.kept.drain(..)).collect()
     }
 }
 
@@ -470,6 +470,7 @@ impl ServerHandler for Handler {
             response = work => match response {
                 CallToolResponse::Complete(result) => {
                     lock(&client.notices).others_made(&self.session);
+                    lock(&client.notices).breakpoints.extend(client.own.notice());
                     with_notices(result, &client.notices)
                 }
                 question => return Ok(question),

@@ -67,9 +67,8 @@ fn an_editor_whose_host_is_killed_meets_the_one_that_another_client_started() {
     assert_eq!(editor.request("workspace/executeCommand", eval)["result"]["values"], json!(["42"]));
 }
 
-#[test]
-fn an_agent_does_not_read_the_disk_before_an_editor_has_opened_its_documents_again() {
-    let fixture = Fixture::new();
+/// An editor with unsaved changes in `x.lisp`.
+fn editor_with_unsaved_changes(fixture: &Fixture) -> Process {
     let file = fixture.file("x.lisp", "(defun f () :saved)\n");
     let mut editor = Process::start(fixture.command(&["lsp"])).framed();
     editor.request("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
@@ -78,10 +77,15 @@ fn an_agent_does_not_read_the_disk_before_an_editor_has_opened_its_documents_aga
     let document = json!({"uri": file_uri(&file), "languageId": "commonlisp", "version": 1, "text": text});
     editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
     editor.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": []}));
-    // The agent comes to the new host long before the editor does.
+    editor
+}
+
+/// Kills the host, and has an agent come to the next one long before the editor does.
+fn an_agent_reads_what_the_editor_has(fixture: &Fixture, editor: &Process, before_the_kill: impl FnOnce()) {
     let bridge = i32::try_from(editor.child.id()).expect("a number");
-    signal(bridge, rustix::process::Signal::STOP);
     let before = fixture.host_pid();
+    signal(bridge, rustix::process::Signal::STOP);
+    before_the_kill();
     kill(before);
     wait_until_gone(before);
     let mut agent = fixture.agent();
@@ -91,6 +95,51 @@ fn an_agent_does_not_read_the_disk_before_an_editor_has_opened_its_documents_aga
     signal(bridge, rustix::process::Signal::CONT);
     let told = agent.answer(asked);
     assert!(told["result"].to_string().contains(":unsaved"), "{told}");
+}
+
+#[test]
+fn an_agent_does_not_read_the_disk_before_an_editor_has_opened_its_documents_again() {
+    let fixture = Fixture::new();
+    let editor = editor_with_unsaved_changes(&fixture);
+    an_agent_reads_what_the_editor_has(&fixture, &editor, || {});
+}
+
+/// Removes all runtime directories of the fixture.
+fn remove_the_runtime_directory(fixture: &Fixture) {
+    let base = fixture.place().path().parent().map(Path::to_owned).expect("a parent");
+    std::fs::remove_dir_all(base).expect("removed");
+}
+
+#[test]
+fn a_host_that_is_killed_when_its_directory_was_removed_is_replaced_too() {
+    let fixture = Fixture::new();
+    let mut editor = editor_with_unsaved_changes(&fixture);
+    an_agent_reads_what_the_editor_has(&fixture, &editor, || remove_the_runtime_directory(&fixture));
+    let told = editor.told("window/showMessage");
+    let message = told["params"]["message"].as_str().expect("a message");
+    assert!(message.contains("A new one is running, and has your open documents"), "{message}");
+    let eval = json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]});
+    assert_eq!(editor.request("workspace/executeCommand", eval)["result"]["values"], json!(["42"]));
+    // And the next, which nobody but the editor starts.
+    let before = fixture.host_pid();
+    remove_the_runtime_directory(&fixture);
+    kill(before);
+    let told = editor.told("window/showMessage");
+    assert!(told["params"]["message"].to_string().contains("A new one is running"), "{told}");
+    assert_ne!(fixture.host_pid(), before);
+}
+
+#[test]
+fn a_host_that_is_told_to_leave_when_its_directory_was_removed_is_not_replaced() {
+    let fixture = Fixture::new();
+    let mut editor = editor_with_unsaved_changes(&fixture);
+    let host = fixture.host_pid();
+    remove_the_runtime_directory(&fixture);
+    signal(i32::try_from(host).expect("a number"), rustix::process::Signal::TERM);
+    let told = editor.told("window/showMessage");
+    assert!(told["params"]["message"].to_string().contains("was stopped"), "{told}");
+    wait_until_gone(host);
+    assert!(!fixture.place().path().exists(), "nothing is left, and no other was started");
 }
 
 #[test]
@@ -275,10 +324,15 @@ fn rule(fixture: &Fixture, rule: &str) {
 
 /// An agent that may set breakpoints without a question, and has one in `shop.lisp`, line 2.
 fn agent_with_a_breakpoint(fixture: &Fixture) -> Process {
+    agent_with_a_breakpoint_and(fixture, &[])
+}
+
+/// Such an agent, whose bridge has further variables.
+fn agent_with_a_breakpoint_and(fixture: &Fixture, variables: &[(&str, &str)]) -> Process {
     rule(fixture, "allow");
     fixture.file("shop.lisp", "(defun price (net)\n  (+ net 1))\n");
     let mut command = fixture.command(&["mcp"]);
-    command.env("XDG_CONFIG_HOME", fixture.workspace().join("home"));
+    command.env("XDG_CONFIG_HOME", fixture.workspace().join("home")).envs(variables.iter().copied());
     let mut agent = Process::start(command);
     agent.request("initialize", agent_params(json!({})));
     agent.send(&json!({"method": "notifications/initialized"}));
@@ -333,4 +387,22 @@ fn breakpoints_that_the_settings_deny_by_now_are_dropped() {
         "Breakpoints of yours were dropped, for approval.modify-running-code is \"deny\" now: shop.lisp, line 2.";
     assert!(loaded.contains(dropped) && !loaded.contains("were kept"), "{loaded}");
     assert_eq!(agent.eval("(cl-user::price 1)"), "=> 2");
+}
+
+/// Debug builds alone make failures on request.
+#[cfg(debug_assertions)]
+#[test]
+fn breakpoints_of_an_agent_outlive_a_connection_that_breaks() {
+    let fixture = Fixture::new();
+    let told = fixture.workspace().join("told");
+    // Behind the hello, the handshake and two calls: the call below.
+    let fault = [("CONSORT_FAULT", "mcp/write:6"), ("CONSORT_FAULT_TOLD", told.to_str().expect("a path"))];
+    let mut agent = agent_with_a_breakpoint_and(&fixture, &fault);
+    let host = fixture.host_pid();
+    assert!(!told.exists(), "the connection has not broken yet");
+    let stopped = agent.eval("(cl-user::price 1)");
+    assert!(told.exists(), "the connection broke");
+    assert_eq!(fixture.host_pid(), host, "the host lives");
+    let kept = "Your breakpoints were kept when the connection to the Consort host ended: shop.lisp, line 2.";
+    assert!(stopped.starts_with("[STOPPED] Stop ") && stopped.contains(kept), "{stopped}");
 }

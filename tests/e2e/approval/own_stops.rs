@@ -126,6 +126,27 @@ async fn an_agent_that_leaves_ends_its_stop_and_its_breakpoints() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn breakpoints_that_an_editors_later_settings_deny_are_taken_out_of_the_image() {
+    let (guarded, mut agent) = begun().await;
+    let mut editor = guarded.editor().await;
+    agent.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [5, 9]})).await;
+    let count = json!({"code": "(length consort::*breakpoints*)"});
+    assert_eq!(text(&agent.call("evaluate-lisp", count.clone()).await), "=> 2");
+    let deny = json!({"settings": {"consort": {"approval": {"modify-running-code": "deny"}}}});
+    editor.notify("workspace/didChangeConfiguration", deny).await;
+    let mut told = false;
+    consort_tests::patience::comes("the image has none of them", async || {
+        let answer = agent.call("evaluate-lisp", count.clone()).await;
+        told |= text(&answer).contains("approval.modify-running-code is \"deny\" now: shop.lisp, line 5, 9.");
+        text(&answer).starts_with("=> 0").then_some(())
+    })
+    .await;
+    assert!(told, "the agent is told");
+    assert_eq!(text(&agent.call("evaluate-lisp", json!({"code": CODE})).await), "=> 23");
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_is_asked_before_an_agent_sets_breakpoints() {
     let guarded = Guarded::configured(Config::default()).await;
     guarded.world.is_ready().await;

@@ -25,6 +25,7 @@ use super::pending::Peek;
 use crate::fault::{self, Call};
 use crate::framing::content_length;
 use crate::host::election::{self, Place};
+use crate::host::farewell::Farewell;
 use crate::host::hello::{Hello, Protocol};
 use crate::host::reopening::{self, Holds};
 use crate::host::workspace;
@@ -56,7 +57,7 @@ struct Shared {
     stdout: Mutex<File>,
     /// The marks at this host, and at those before it that had documents which this one has not
     /// yet. Taken last.
-    marks: Mutex<Vec<Option<Holds>>>,
+    marks: Mutex<Vec<Holds>>,
 }
 
 /// The current host.
@@ -84,7 +85,7 @@ impl Shared {
         self.stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
     }
 
-    fn marks(&self) -> MutexGuard<'_, Vec<Option<Holds>>> {
+    fn marks(&self) -> MutexGuard<'_, Vec<Holds>> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -326,6 +327,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
     // Held until a new host has the remembered state; the client's messages wait until then.
     let mut telling: Option<MutexGuard<'_, Host>> = None;
     let mut taken: VecDeque<Instant> = VecDeque::new();
+    let mut farewell = Farewell::of(&place.runtime);
     loop {
         listen(&mut stream, shared, &mut telling)?;
         // From here on no message of the client is passed on, or changes the remembered state.
@@ -336,9 +338,11 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             return Ok(if state.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         taken.retain(|at| at.elapsed() < OFTEN.1);
-        // A host that leaves removes the file first. A killed host leaves its file, or another
-        // host has written one already.
-        let killed = place.runtime.read_host_file().is_some();
+        let killed = match &farewell {
+            Some(farewell) => !farewell.was_said(),
+            // The directory was removed. Another host has written the file, if there is one.
+            None => place.runtime.read_host_file().is_some(),
+        };
         let often = taken.len() >= OFTEN.0;
         if let Some(initialize) = state.memory.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
             && let Ok(connected) = place.connect_or_start(&Hello::new(Protocol::Lsp))
@@ -348,6 +352,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             state.pid = connected.ack.host_pid;
             stream = connected.stream;
             *host = Host { stream: stream.try_clone()? };
+            farewell = Farewell::of(&place.runtime);
             shared.marks().push(reopening::hold(&place.runtime));
             // There are no documents before `initialize` is answered.
             shared.reopened();
@@ -377,6 +382,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         shared.write(&framed(&shown(&format!("{lost} {now}, and has your open documents."))))?;
         stream = connected.stream;
         *host = Host { stream: stream.try_clone()? };
+        farewell = Farewell::of(&place.runtime);
         shared.marks().push(reopening::hold(&place.runtime));
         state.pid = connected.ack.host_pid;
         host.write(&content_length::framed(&opening));

@@ -66,7 +66,17 @@ impl Drop for Call {
         }
         let unanswered = lock(&self.link.table).pending.remove(&self.id).is_some();
         if unanswered
-            && matches!(self.op, "eval" | "load-system" | "load-file" | "fingerprint" | "check" | "debug-eval")
+            && matches!(
+                self.op,
+                "eval"
+                    | "load-system"
+                    | "load-file"
+                    | "fingerprint"
+                    | "check"
+                    | "debug-eval"
+                    | "inspect-eval"
+                    | "inspect-describe"
+            )
         {
             self.link.interrupt(self.id, "cancel");
         }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::mcp::elicitation::elicit;
-use crate::patience::soon;
+use crate::patience::{self, soon};
 
 /// Answers `echo` with a text of the requested length; `forever` ends only when its client
 /// disconnects or cancels; `ask` answers with what a form was answered.
@@ -77,6 +77,8 @@ struct Client {
     write: WriteHalf<DuplexStream>,
     stopped: Arc<Notify>,
     calls: Arc<AtomicUsize>,
+    /// The transport's state.
+    transport: Arc<Shared>,
     served: tokio::task::JoinHandle<()>,
 }
 
@@ -87,13 +89,15 @@ impl Client {
         let calls = Arc::new(AtomicUsize::new(0));
         let server = Server { gone: gone.clone(), stopped: stopped.clone(), calls: calls.clone() };
         let (read, write) = tokio::io::split(there);
+        let served = Ndjson::new(read, write, limits, gone, hang_up);
+        let transport = served.shared.clone();
         let served = tokio::spawn(async move {
-            if let Ok(running) = rmcp::serve_server(server, Ndjson::new(read, write, limits, gone, hang_up)).await {
+            if let Ok(running) = rmcp::serve_server(server, served).await {
                 running.waiting().await.unwrap();
             }
         });
         let (read, write) = tokio::io::split(here);
-        Client { read: BufReader::new(read).lines(), write, stopped, calls, served }
+        Client { read: BufReader::new(read).lines(), write, stopped, calls, transport, served }
     }
 
     async fn started() -> Client {
@@ -126,6 +130,14 @@ impl Client {
     async fn answer(&mut self) -> Value {
         let line = soon(self.read.next_line()).await.unwrap();
         serde_json::from_str(&line.expect("the connection is open")).unwrap()
+    }
+
+    /// Waits until more bytes than these wait to be written. Returns their number.
+    async fn waiting_more_than(&self, bytes: usize) -> usize {
+        patience::comes("more waits to be written", async || {
+            Some(self.transport.unread.load(Ordering::Relaxed)).filter(|unread| *unread > bytes)
+        })
+        .await
     }
 
     async fn is_alive(&mut self) {
@@ -324,15 +336,10 @@ async fn a_form_is_taken_back_also_at_a_client_that_reads_late() {
     let question = client.answer().await;
     // More than the pipe holds waits to be read.
     client.request(2, "tools/call", json!({"name": "echo", "arguments": {"length": 3 * PIPE}})).await;
+    let before = client.waiting_more_than(3 * PIPE).await;
     client.line(&cancel(1)).await;
-    client.request(3, "tools/call", json!({"name": "echo"})).await;
-    while client.calls.load(Ordering::Relaxed) < 3 {
-        tokio::task::yield_now().await;
-    }
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
-    let told = [client.answer().await, client.answer().await, client.answer().await];
+    client.waiting_more_than(before).await;
+    let told = [client.answer().await, client.answer().await];
     let back = told.iter().find(|message| message["method"] == "notifications/cancelled");
     assert_eq!(back.map(|back| &back["params"]["requestId"]), Some(&question["id"]));
 }

@@ -1,4 +1,4 @@
-//! Tests of the breakpoints that an agent has again at the next host.
+//! Tests of the breakpoints that an agent has again at the next host or connection.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,10 +8,13 @@ use std::task::Poll;
 
 use tokio::sync::oneshot;
 
+use super::rules::NAMED;
 use super::*;
 use crate::config::Source;
 use crate::mcp::kept_stops::{BridgeKey, KeptStops};
+use crate::patience::soon;
 use crate::session::ClientInfo;
+use crate::session::approval::Class;
 
 const BRIDGE: BridgeKey = BridgeKey { process: 7, started: 70 };
 
@@ -59,9 +62,15 @@ impl Host {
     }
 
     /// An editor with a setting for evaluation.
-    fn editor(&self, eval: &str) {
+    fn editor(&self, eval: &str) -> ClientId {
         let (editor, _) = self.session.attach(ClientInfo { frontend: Frontend::Lsp, name: "editor".into() });
         self.session.configure_first(editor, serde_json::json!({"approval": {"eval": eval}}), Source::OwnClient);
+        editor
+    }
+
+    /// An editor's later settings.
+    fn settings(&self, editor: ClientId, class: &str, setting: &str) {
+        self.session.configure(editor, serde_json::json!({"approval": {class: setting}}), Source::OwnClient);
     }
 
     fn lines(&self, file: &str) -> Vec<usize> {
@@ -106,6 +115,40 @@ async fn the_settings_of_an_editor_that_comes_later_count() {
 }
 
 #[tokio::test]
+async fn breakpoints_that_are_denied_later_are_withdrawn_and_the_agent_is_told() {
+    let host = Host::with(kept()).await;
+    let editor = host.editor("allow");
+    assert!(host.take_over().await.unwrap().contains("were kept"));
+    let told = async || {
+        loop {
+            if let Some(notice) = host.take_over().await {
+                return notice;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let on_record = |lines: &'static [usize]| {
+        let path = host.place.path().join("breakpoints.json");
+        let look = move || {
+            let record = KeptStops::open(path.clone(), |_| true).connect(BRIDGE).1;
+            record.values().flatten().map(|point| point.line).collect::<Vec<_>>() == lines
+        };
+        tokio::task::spawn_blocking(move || crate::patience::until("the record is written", look))
+    };
+    // The answer to `workspace/configuration`.
+    host.settings(editor, "eval", "deny");
+    let notice = soon(told()).await;
+    assert!(notice.contains("approval.eval is \"deny\" now: /w/a.lisp, line 3."), "{notice}");
+    assert_eq!(host.lines("/w/a.lisp"), [2]);
+    on_record(&[2]).await.unwrap();
+    host.settings(editor, "modify-running-code", "deny");
+    let notice = soon(told()).await;
+    assert!(notice.contains("approval.modify-running-code is \"deny\" now: /w/a.lisp, line 2."), "{notice}");
+    assert_eq!(host.lines("/w/a.lisp"), Vec::<usize>::new());
+    on_record(&[]).await.unwrap();
+}
+
+#[tokio::test]
 async fn calls_at_the_same_time_wait_and_one_tells_of_the_files_that_were_put_back() {
     let host = Host::with(kept()).await;
     let (is_back, back) = oneshot::channel::<()>();
@@ -129,16 +172,21 @@ async fn calls_at_the_same_time_wait_and_one_tells_of_the_files_that_were_put_ba
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_before_its_first_call_leaves_the_record() {
+async fn a_connection_that_ends_leaves_the_record_to_the_next_of_its_bridge() {
     let host = Host::with(kept()).await;
-    assert_eq!(host.own.end(), Vec::<PathBuf>::new());
+    assert_eq!(host.own.end(), Vec::<PathBuf>::new(), "before the first call");
     // The bridge repeats its handshake.
     let (keeper, again) = host.shared.connect(BRIDGE);
     assert_eq!(again, kept());
     host.own.keep_with(keeper, again);
     host.take_over().await.unwrap();
-    host.own.end();
-    assert_eq!(host.shared.connect(BRIDGE).1, KeptFiles::new(), "an agent that leaves has none");
+    assert_eq!(host.own.end(), [PathBuf::from("/w/a.lisp")], "they are taken out of the image");
+    let (keeper, again) = host.shared.connect(BRIDGE);
+    assert_eq!(again, kept());
+    host.own.keep_with(keeper, again);
+    host.editor("deny");
+    assert!(host.take_over().await.unwrap().contains("/w/a.lisp, line 3"), "with the rules of a new host");
+    assert_eq!(host.lines("/w/a.lisp"), [2]);
 }
 
 #[tokio::test]
@@ -160,4 +208,29 @@ async fn the_notice_names_a_limited_number_of_files() {
     assert!(notice.contains("/w/19.lisp, line 1; and in 2 more files. In a new image"), "{notice}");
     assert!(!notice.contains("/w/20.lisp"), "{notice}");
     assert_eq!(host.lines("/w/21.lisp"), [1]);
+}
+
+#[tokio::test]
+async fn the_image_gets_the_last_breakpoints_last() {
+    let host = Host::with(KeptFiles::new()).await;
+    let (file, given) = (Path::new("/w/a.lisp"), Mutex::new(Vec::new()));
+    let give = |points: Vec<Point>| lock(&given).push(points.len());
+    host.own.replace(file, vec![Point { line: Some(2), ..Point::default() }]);
+    let (is_read, read) = oneshot::channel::<()>();
+    // The text of the file is read only now.
+    let mut restored = pin!(host.own.in_turn(file, async |points| {
+        read.await.unwrap();
+        give(points);
+    }));
+    assert!(poll_fn(|context| Poll::Ready(restored.as_mut().poll(context))).await.is_pending());
+    host.own.replace(file, Vec::new());
+    let removed = host.own.in_turn(file, async |points| give(points));
+    let mut removed = pin!(removed);
+    let _ = poll_fn(|context| Poll::Ready(removed.as_mut().poll(context))).await;
+    is_read.send(()).unwrap();
+    restored.await;
+    if lock(&given).len() < 2 {
+        removed.await;
+    }
+    assert_eq!(*lock(&given), [1, 0]);
 }

@@ -1,0 +1,169 @@
+//! The breakpoints of an agent that the person's settings permit: of those that were kept, and of
+//! those that it has, each time that an editor's settings come.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use tokio::sync::{oneshot, watch};
+
+use super::{KeptPoint, OwnStops, Point, State};
+use crate::session::approval::{Class, Setting};
+use crate::session::{ClientId, Session};
+use crate::shown::line;
+
+/// The number of files that a notice names.
+pub(super) const NAMED: usize = 20;
+
+/// The settings for breakpoints and for their conditions.
+pub(super) struct Rules {
+    points: Setting,
+    conditions: Setting,
+}
+
+impl Rules {
+    pub(super) async fn in_force(session: &Session) -> Rules {
+        Rules {
+            points: session.setting(Class::ModifyRunningCode).await,
+            conditions: session.setting(Class::Eval).await,
+        }
+    }
+
+    /// Returns true if a breakpoint with this condition is refused. A condition is code, which runs
+    /// in the image itself.
+    fn refuses(&self, condition: Option<&String>) -> bool {
+        self.points >= Setting::Copy || (self.conditions >= Setting::Copy && condition.is_some())
+    }
+
+    /// Tells the agent of breakpoints that are refused.
+    fn told(&self, refused: &[String]) -> Option<String> {
+        let (class, found) = if self.points >= Setting::Copy {
+            (Class::ModifyRunningCode, self.points)
+        } else {
+            (Class::Eval, self.conditions)
+        };
+        (!refused.is_empty()).then(|| {
+            format!(
+                "Breakpoints of yours were dropped, for approval.{} is \"{}\" now: {}.",
+                class.key(),
+                found.name(),
+                listed(refused)
+            )
+        })
+    }
+}
+
+impl State {
+    fn notify(&mut self, notices: impl IntoIterator<Item = String>) {
+        for notice in notices {
+            self.notice = Some(self.notice.take().map_or_else(String::new, |before| before + " ") + &notice);
+        }
+    }
+}
+
+impl OwnStops {
+    /// Makes the kept breakpoints the agent's again, as far as the rules permit. Returns the files.
+    pub(super) fn put_back(&self, workspace: &Path, rules: &Rules) -> Vec<PathBuf> {
+        let kept = std::mem::take(&mut self.lock().kept);
+        let (mut told, mut refused) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        for (file, points) in kept {
+            let refuses = |point: &KeptPoint| rules.refuses(point.condition.as_ref());
+            let (out, stay): (Vec<KeptPoint>, Vec<KeptPoint>) = points.into_iter().partition(refuses);
+            refused.extend(named(workspace, &file, out.iter().map(|point| point.line)));
+            if stay.is_empty() || self.lock().files.contains_key(&file) {
+                continue;
+            }
+            told.extend(named(workspace, &file, stay.iter().map(|point| point.line)));
+            let point =
+                |point: KeptPoint| Point { line: Some(point.line), condition: point.condition, ..Point::default() };
+            self.replace(&file, stay.into_iter().map(point).collect());
+            files.push(file);
+        }
+        let kept = (!told.is_empty()).then(|| {
+            format!(
+                "Your breakpoints were kept when the connection to the Consort host ended: {}. In a new image they act once \
+                 the definitions are loaded again.",
+                listed(&told)
+            )
+        });
+        self.lock().notify(kept.into_iter().chain(rules.told(&refused)));
+        files
+    }
+
+    /// Removes the breakpoints that the rules refuse. Returns the files.
+    fn take_out(&self, workspace: &Path, rules: &Rules) -> Vec<PathBuf> {
+        let mut state = self.lock();
+        let (mut files, mut refused) = (Vec::new(), Vec::new());
+        for (file, points) in &mut state.files {
+            let refuses = |point: &mut Point| rules.refuses(point.condition.as_ref());
+            let out: Vec<Point> = points.extract_if(.., refuses).collect();
+            if !out.is_empty() {
+                refused.extend(named(workspace, file, out.iter().filter_map(|point| point.line)));
+                files.push(file.clone());
+            }
+        }
+        state.files.retain(|_, points| !points.is_empty());
+        state.notify(rules.told(&refused));
+        files
+    }
+
+    /// Removes the breakpoints that the rules in force refuse, from the image and the record too.
+    async fn withdraw(self: &Arc<Self>, session: &Session, client: ClientId) {
+        let files = self.take_out(session.workspace(), &Rules::in_force(session).await);
+        if files.is_empty() {
+            return;
+        }
+        for file in files {
+            if let Err(error) = self.put_in_force(session, client, &file).await {
+                tracing::info!(%error, "an agent's breakpoints were not set again");
+            }
+        }
+        if let Err(error) = self.record().await {
+            tracing::warn!(%error, "an agent's breakpoints were dropped, and are still on record");
+        }
+    }
+
+    /// Has the breakpoints withdrawn that the settings refuse, now and whenever settings come.
+    pub(super) fn watch(self: &Arc<Self>, session: &Session, client: ClientId) {
+        let (watching, over) = oneshot::channel();
+        let settings = session.settings_received();
+        tokio::spawn(follow(Arc::downgrade(self), (session.clone(), client), settings, over));
+        self.lock().watching = Some(watching);
+    }
+}
+
+/// Withdraws what the settings refuse until `over` ends.
+async fn follow(
+    own: Weak<OwnStops>,
+    (session, client): (Session, ClientId),
+    mut settings: watch::Receiver<()>,
+    mut over: oneshot::Receiver<()>,
+) {
+    loop {
+        let Some(strong) = own.upgrade() else { return };
+        strong.withdraw(&session, client).await;
+        drop(strong);
+        tokio::select! {
+            _ = &mut over => return,
+            changed = settings.changed() => if changed.is_err() {
+                return;
+            },
+        }
+    }
+}
+
+/// Joins the names of the breakpoints in files, the first files only.
+fn listed(files: &[String]) -> String {
+    let mut list = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    if files.len() > NAMED {
+        list += &format!("; and in {} more files", files.len() - NAMED);
+    }
+    list
+}
+
+/// Names breakpoints in a file; nothing if there are none.
+fn named(workspace: &Path, file: &Path, lines: impl Iterator<Item = usize>) -> Option<String> {
+    let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+    let file = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
+    (!lines.is_empty()).then(|| format!("{}, line {}", line(&file), lines.join(", ")))
+}
