@@ -66,6 +66,7 @@
 (with-definitions ("(defmacro twice (form) `(progn ,form ,form))"
                    "(defmacro fails () (error \"no ~A\" :way))"
                    "(defmacro endless () (loop))"
+                   "(defmacro fresh () (let ((g (make-symbol \"G\")) (h (make-symbol \"H2\"))) `'(,g ,g ,h ,h ,(make-symbol \"I\"))))"
                    "(defmacro again () '(again))"
                    "(defmacro deeper () '(progn (deeper)))"
                    "(defvar *seen* 0)"
@@ -181,6 +182,28 @@ b\")" '(:contains "\"a b\" \"a b\""))
     ;; The printed expansion is a form again: without a package but of one name is the same.
     (expect-expansion "(macrolet ((#:m () 7)) (#:m))" "7" "how" "full" "printed" :true)
     (expect-expansion "(twice #<FUNCTION <a> {1}>)" '(:contains "unreadable") "printed" :true))
+
+  ;; A step in a text: the macro call that is meant, what of it is told apart, and all of them.
+  (test "macro-steps"
+    (flet ((expect-step (text expected span &rest more)
+             (multiple-value-bind (text offset) (at text)
+               (let ((answer (apply #'expect-expansion text expected "offset" offset "within" (getf more :within (vector 0 (length text))) "printed" :true more)))
+                 (expect (equalp span (field answer "span")) (format nil "~A: the span ~S" text (field answer "span")))))))
+      (expect-step "(defun f (x) (twice (list ^x)))" "(progn (list x) (list x))" #(13 29))
+      (expect-step "(defun f (x) (twice (list (twice ^x))))" "(progn x x)" #(26 35))
+      (expect-step "(defun f (x) (list ^x))" "(list x)" #(13 21))
+      (expect-step "(macrolet ((m (a) `(first ,a))) (m (list ^1)))" "(first (list 1))" #(32 44))
+      (expect-step "(twice (progn (list ^1)))" "(list 1)" #(14 22) :within #(7 23))
+      (expect (equal "place" (field (field (answer-of "(twice '(when a))" "offset" 14 "within" #(8 16)) "error") "stage")) "nothing larger than what is named")
+      (expect-step "(twice '(when ^a))" "(progn '(when a) '(when a))" #(0 17))
+      ;; Symbols of no package: of one name in the text, another in what is new.
+      (expect-step "(let ((#:limit1 1)) (^dotimes (i #:limit1) (f)))" '(:contains "(f)" (:not "#:limit1 #:limit1")) #(20 46))
+      (expect-step "(list #:g #:h2 (f^resh))" "'(#:g1 #:g1 #:h1 #:h1 #:i)" #(15 22))
+      (flet ((calls (text) (map 'list (lambda (span) (subseq text (aref span 0) (aref span 1)))
+                                (field (answer-of text "how" "calls" "printed" :true) "calls"))))
+        (expect (equal '("(twice (when a 1))" "(when a 1)") (calls "(list (twice (when a 1)) '(twice 1) (car x))")) "the macro calls of a form")
+        (expect (equal '("(when a)" "(fails)" "(when b)") (calls "(list (when a) (fails) (when b))")) "also behind one that fails")
+        (expect (equal '() (calls "a")) "none in a name"))))
 
   ;; To be written down: what has no package and is there twice gets a name that is new; columns.
   (test "written"

@@ -15,6 +15,7 @@ import { askInBox } from './input.js'
 import { Inspector, type Inspecting } from './inspector.js'
 import { keySheet, type Contributions } from './keys.js'
 import type { ImageState, LispError, Name, Position, Recompiled, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import { MacroStepper } from './macro_stepper.js'
 import { moveDefinition } from './moving.js'
 import { openManual, referencesByKind } from './names.js'
 import { newProject, showNewProject } from './new_project.js'
@@ -47,6 +48,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const repl = new Repl(server, context.workspaceState)
   const differences = new DifferenceMarks(server, evaluator, context.extensionUri)
   const expansions = new Expansions(server, documents)
+  const stepper = new MacroStepper(server)
   const profiles = new Profiles(server, context.extensionUri)
   const recordings = new Recordings(server)
   const inspector = new Inspector(server, documents)
@@ -63,7 +65,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const lispDebugger = new Debugger(server)
   evaluator.before = () => lispDebugger.ready()
   context.subscriptions.push(
-    log, output, server, results, documents, repl, profiles, systems, image, logTree,
+    log, output, server, results, documents, stepper, repl, profiles, systems, image, logTree,
     new StatusBar(server),
     registerIndentation(SELECTOR),
     new Unbalanced(() => void server.start()),
@@ -284,6 +286,12 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   command('expandFurther', () => expansions.further())
   command('expandBack', () => expansions.back())
   command('expandInPlace', () => expansions.inPlace())
+  command('macrostep', () => stepper.step().catch(complain))
+  command('macrostepExpand', () => stepper.step().catch(complain))
+  command('macrostepCollapse', () => stepper.collapse().catch(complain))
+  command('macrostepNext', () => stepper.go(true).catch(complain))
+  command('macrostepPrevious', () => stepper.go(false).catch(complain))
+  command('macrostepQuit', () => stepper.quit().catch(complain))
   command('describe', () => tell(server, documents, 'describe'))
   command('disassemble', () => tell(server, documents, 'disassemble'))
   command('hyperspec', () => openManual(server))

@@ -9,6 +9,8 @@ export interface Contributions {
 export const SLIME = 'config.consort.keys == slime'
 /** The condition of the keys that delete without unbalancing. */
 export const STRICT = 'config.consort.structure.strict'
+/** The condition of the keys of the macro stepper, whose text is read-only. */
+export const STEPPER = 'resourceScheme == consort-macrostep'
 
 /** A key as it is printed on a keyboard: `ctrl+alt+l shift+r` is `Ctrl+Alt+L Shift+R`. */
 export const printed = (key: string): string => key.replace(/[a-z]+|[0-9]/g, (word) => word.charAt(0).toUpperCase() + word.slice(1))

@@ -132,7 +132,7 @@ export interface Structure {
  * announce is not offered.
  */
 export const COMMANDS = [
-  'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand',
+  'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand', 'macrostep', 'macroCalls',
   'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'inspectDefinition', 'inspectDescribe', 'disassemble', 'describe', 'hyperspec', 'apropos', 'callTemplate', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'recompileCallers', 'moveDestinations', 'moveDefinition', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
   'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
@@ -172,17 +172,25 @@ export interface Differences {
   forms: { range: Range; names: string[]; state: 'changed' | 'new' }[]
 }
 
-/** The answer of `consort.macroexpand`. */
+/** The answer of `consort.macroexpand` and `consort.macrostep`. */
 export interface Expansion {
   /** Null when there is an `error`. */
   expansion: string | null
   /** True if anything was a macro call. */
   expanded: boolean
   package: string
+  /** The number of characters left out of the expansion. */
+  omitted?: number
   range?: Range
   error: { type: string; message: string } | null
   /** With `inPlace`. */
   applied?: boolean
+}
+
+/** The answer of `consort.macroCalls`. */
+export interface MacroCalls {
+  calls: Range[]
+  error: { type: string; message: string } | null
 }
 
 /** The answer of `consort.profileForm`. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import test from 'node:test'
-import { keySheet, SLIME, STRICT } from '../src/keys.js'
+import { keySheet, SLIME, STEPPER, STRICT } from '../src/keys.js'
 import { COMMANDS } from '../src/lsp_ext.js'
 
 interface Manifest {
@@ -71,13 +71,20 @@ test("SLIME's keys are an option, and the sheet has all that are on", () => {
   const slime = contributes.keybindings.filter(({ when }) => when?.includes(SLIME) === true)
   assert.ok(slime.some(({ key, command }) => key === 'ctrl+c ctrl+c' && command === 'consort.editor.evalTopLevelForm'))
   // No key of VS Code's own is taken without the option.
-  for (const { key, when } of contributes.keybindings) assert.ok(/^(?:ctrl\+alt\+l |alt\+enter$)/.test(key) || when?.includes(SLIME) === true || when?.includes(STRICT) === true, key)
+  for (const { key, when } of contributes.keybindings) assert.ok(/^(?:ctrl\+alt\+l |alt\+enter$)/.test(key) || when?.includes(SLIME) === true || when?.includes(STRICT) === true || when?.includes(STEPPER) === true, key)
   const [plain, both] = [keySheet(contributes, false), keySheet(contributes, true)]
   assert.doesNotMatch(plain, /^(?:Delete|Backspace) /m)
   assert.match(keySheet(contributes, false, true), /^Delete +/m)
   assert.match(plain, /^Alt\+Enter +Evaluate the Top-Level Form$/m)
   assert.match(both, /^Alt\+Enter, Ctrl\+C Ctrl\+C +Evaluate the Top-Level Form$/m)
   assert.match(both, /^Ctrl\+Alt\+L E, Ctrl\+X Ctrl\+E /m)
+})
+
+test("the macro stepper's keys are for its own read-only copies", () => {
+  assert.equal(STEPPER, `resourceScheme == ${/STEPPER = '([\w-]+)'/.exec(readFileSync('src/macro_stepper.ts', 'utf8'))?.[1]}`)
+  const own = contributes.keybindings.filter(({ when }) => when?.includes(STEPPER) === true)
+  assert.deepEqual(own.map(({ key }) => key), ['e', 'c', 'n', 'p', 'q'])
+  for (const { when } of own) assert.match(when ?? '', /^editorTextFocus && /)
 })
 
 test('the debugger of the manifest is the one that is registered, for the same languages', () => {

@@ -106,13 +106,31 @@
                    (t (funcall function object)))))
     (visit tree)))
 
+(defun uninterned-p (object)
+  "Returns true if OBJECT is a symbol of no package."
+  (and (symbolp object) object (null (symbol-package object))))
+
+(defun with-symbols (tree function)
+  "TREE, which is not circular, with FUNCTION's value in the place of each symbol in its lists."
+  (labels ((change (object)
+             (cond ((consp object)
+                    (let ((copy (list nil)))
+                      (loop with tail = copy
+                            for rest = object then (cdr rest)
+                            while (consp rest) do (setf tail (setf (cdr tail) (list (change (car rest)))))
+                            finally (setf (cdr tail) (change rest)))
+                      (cdr copy)))
+                   ((and object (symbolp object)) (funcall function object))
+                   (t object))))
+    (change tree)))
+
 (defun named-apart (form)
   "FORM with each symbol of no package that it has more than once replaced by one of *PACKAGE* that
   is new there: written down and read, they are the same again. Second value: an object in it that
   no text stands for, in a list, or NIL."
   (let ((counts (make-hash-table :test #'eq)) (names (make-hash-table :test #'eq)) (unreadable nil))
     (map-leaves (lambda (leaf)
-                  (cond ((and (symbolp leaf) leaf (null (symbol-package leaf))) (incf (gethash leaf counts 0)))
+                  (cond ((uninterned-p leaf) (incf (gethash leaf counts 0)))
                         ((typep leaf '(or symbol number character string bit-vector pathname)))
                         ((ignore-errors (eql 0 (search "#<" (prin1-to-string leaf)))) (setf unreadable (list leaf)))))
                 form)
@@ -125,17 +143,8 @@
                                for number from 1
                                unless (find-symbol name *package*)
                                  return (intern name *package*)))))))
-      (labels ((rename (object)
-                 (cond ((consp object)
-                        (let ((copy (list nil)))
-                          (loop with tail = copy
-                                for rest = object then (cdr rest)
-                                while (consp rest) do (setf tail (setf (cdr tail) (list (rename (car rest)))))
-                                finally (setf (cdr tail) (rename rest)))
-                          (cdr copy)))
-                       ((and (symbolp object) (> (gethash object counts 0) 1)) (name object))
-                       (t object))))
-        (values (rename form) unreadable)))))
+      (values (with-symbols form (lambda (symbol) (if (> (gethash symbol counts 0) 1) (name symbol) symbol)))
+              unreadable))))
 
 (defconstant +margin+ 80)
 

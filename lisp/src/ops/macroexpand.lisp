@@ -21,6 +21,16 @@
                        (error 'nothing-there :message "What stands here is not evaluated as it stands: it is data, or part of a macro call that keeps none of it."))))
         (values found environment (find found candidates :key #'place-list :test #'eq))))))
 
+(defun form-meant (form places params)
+  "The form to expand of what was read as FORM with PLACES, its environment and its place. With
+  `within` in PARAMS, a macro call around the offset between these will do too, and nothing else."
+  (let ((offset (field params "offset" :null)) (within (field params "within" :null)))
+    (cond ((not (integerp offset)) (values form nil (find form places :key #'place-list :test #'eq)))
+          ((not (vectorp within)) (form-sought form places offset))
+          (t (let ((places (remove-if-not (lambda (place) (<= (aref within 0) (place-start place) (place-end place) (aref within 1))) places)))
+               (multiple-value-bind (call environment place) (macro-call-around form places offset)
+                 (if call (values call environment place) (form-sought form places offset))))))))
+
 (defun offset-at (text line column unit)
   "The character of TEXT at LINE and COLUMN, 0-based, where UNIT, an encoding's name, is what
   columns count."
@@ -57,24 +67,28 @@
       0))
 
 (defun expansion-facts (params)
-  "The JSON of the answer: the form at `offset` of `text`, or the first one, expanded."
+  "The JSON of the answer: the form at `offset` of `text`, or the first one, expanded; or the macro
+  calls in that one."
   (let* ((text (field params "text"))
          (full (equal (field params "how") "full"))
          (whole (eq (field params "whole") :true))
-         (offset (field params "offset"))
+         (calls (equal (field params "how") "calls"))
          (*expansions* 0)
          (*gensym-counter* 1))
     (multiple-value-bind (form end places) (read-placing text 0 :printed (eq (field params "printed") :true))
       (multiple-value-bind (target environment place)
-          (if (integerp offset) (form-sought form places offset) (values form nil (find form places :key #'place-list :test #'eq)))
+          (if calls (values form nil nil) (form-meant form places params))
         (setf *expansions* 0)
-        (let* ((expansion (expanded target environment full))
+        (let* ((expansion (if calls target (expanded target environment full)))
                (expanded (plusp *expansions*))
                (result (if whole (replaced target expansion form) expansion))
                (unreadable nil))
           (loop for step across (field params "steps" #())
                 do (setf result (stepped result (if whole nil environment) (aref step 0) (aref step 1) (field params "unit" "utf-32"))
                          expanded (plusp *expansions*)))
+          (when (vectorp (field params "within" :null))
+            (unless (circular-p result)
+              (setf result (told-apart result form))))
           (when (eq (field params "writable") :true)
             (unless (circular-p result)
               (setf (values result unreadable) (named-apart result))))
@@ -86,6 +100,7 @@
                     "expanded" (bool expanded)
                     "writable" (bool (and (null unreadable) (zerop omitted) (not (circular-p result))))
                     "span" (if place (span-json (place-start place) (place-end place)) (span-json 0 end))
+                    "calls" (if calls (macro-call-spans form places) #())
                     "more" (bool (< (skip-blanks text end) (length text))))))))))
 
 ;;; Errors as data

@@ -105,6 +105,7 @@ mod tests {
             expanded,
             writable: true,
             span: (0, 10).into(),
+            calls: Vec::new(),
             more,
         })))
     }

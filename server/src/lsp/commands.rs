@@ -14,6 +14,7 @@ mod inspect;
 mod inspect_definition;
 mod load_system;
 mod macroexpand;
+mod macrostep;
 mod move_definition;
 mod names;
 mod profile;
@@ -102,6 +103,8 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<reload::CompileFile>(),
         entry::<reload::LoadFile>(),
         entry::<macroexpand::Macroexpand>(),
+        entry::<macrostep::Macrostep>(),
+        entry::<macrostep::MacroCalls>(),
         entry::<profile::ProfileForm>(),
         entry::<recording::Record>(),
         entry::<recording::RecordingQuery>(),

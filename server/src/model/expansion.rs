@@ -14,6 +14,8 @@ pub enum ExpandExtent {
     One,
     /// Every macro in the form.
     Full,
+    /// Nothing: only the macro calls in the first form are found.
+    Calls,
 }
 
 /// The parameters of an expansion and of its display.
@@ -30,6 +32,11 @@ pub struct ExpandRequest {
     /// expanded, in its lexical environment. `None`: the first form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
+    /// Two positions in `text`: where the form at `offset` is no macro call, the nearest around it
+    /// between these that is one is expanded, except a definition. The expansion's uninterned
+    /// symbols are told apart from those of the text by their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<Span>,
     /// Shows the whole first form, with the expansion in its place.
     pub whole: bool,
     /// Positions in the output, line and column, 0-based, each in the text that resulted from the
@@ -118,6 +125,9 @@ pub struct Expansion {
     pub writable: bool,
     /// The span of the form in the text.
     pub span: Span,
+    /// The spans of the macro calls in the first form, when requested.
+    #[serde(default)]
+    pub calls: Vec<Span>,
     /// True if more text follows the first form.
     pub more: bool,
 }

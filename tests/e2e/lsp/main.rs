@@ -9,6 +9,7 @@ mod image;
 mod input;
 mod lint;
 mod macroexpand;
+mod macrostep;
 mod moving;
 mod names;
 mod refactor;

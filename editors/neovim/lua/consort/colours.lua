@@ -6,6 +6,7 @@ local links = {
   ConsortOutput = 'Comment',
   ConsortError = 'DiagnosticVirtualTextError',
   ConsortHint = 'Comment',
+  ConsortExpansion = 'DiffAdd',
 }
 
 -- Highlights of a report in a buffer with Lisp's syntax colours: they replace the colours beneath.

@@ -78,6 +78,7 @@ M.table = {
     choices = { 'one', 'step', 'full' },
     run = of_name('views', 'expand'),
   },
+  macrostep = { about = 'expand the form in place, in a copy; again', run = lazy('macrostep', 'step') },
   apropos = { about = 'symbols by a part of their names; one is described', run = of_name('names', 'apropos') },
   call = { about = 'a call of the function at the cursor, in the REPL', run = lazy('repl', 'call') },
   move = { about = 'move the definition to another file of its package', run = lazy('moving', 'ask') },

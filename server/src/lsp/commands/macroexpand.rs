@@ -88,6 +88,7 @@ impl Command for Macroexpand {
             package: Some(place.package.clone()),
             how: if argument.how == Extent::Full { ExpandExtent::Full } else { ExpandExtent::One },
             offset: place.offset,
+            within: None,
             whole: argument.how == Extent::Step,
             steps: argument.steps.iter().map(|step| [step.line, step.character]).collect(),
             unit: encoding,

@@ -21,7 +21,7 @@ async function state() {
       selection: editor.selection,
       line: editor.document.lineAt(editor.selection.active.line).text,
     },
-    documents: vscode.workspace.textDocuments.filter(({ uri }) => ['file', 'consort', 'untitled'].includes(uri.scheme)).map(place),
+    documents: vscode.workspace.textDocuments.filter(({ uri }) => ['file', 'consort', 'consort-macrostep', 'untitled'].includes(uri.scheme)).map(place),
     tabs: vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.map(({ label }) => label)),
     terminals: vscode.window.terminals.map(({ name }) => name),
     debugging: vscode.debug.activeDebugSession !== undefined,

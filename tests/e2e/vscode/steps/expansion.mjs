@@ -27,6 +27,40 @@ export default async function ({ workbench, page, step }) {
     await workbench.until('the expansion in place', async () => /\(progn\s+\(print 1\)\s+\(when \(oddp 3\)\s+\(print 1\)\)\)/.test(await workbench.text('scratch.lisp')))
   }, 'macroexpand')
 
+  await step('macro calls are expanded step by step in a copy of the text, and taken back', async () => {
+    const CODE = '(defmacro twice (form) `(progn ,form (when (oddp 3) ,form)))\n\n(twice (print 1))'
+    const copy = (what, condition) => workbench.knows(what, ({ active }) => active?.uri.startsWith('consort-macrostep:') && condition(active))
+    await workbench.scratch(CODE)
+    await workbench.evaluate('scratch.lisp', 'defmacro', 'TWICE')
+    await workbench.cursor('scratch.lisp', '(twice (print')
+    await workbench.ready()
+    const before = (await workbench.state()).active
+    // In the copy the same keys would find no macro call where the cursor is then.
+    await workbench.until('the copy', async () => {
+      await page.keyboard.press('Control+Alt+l')
+      await page.keyboard.press('3')
+      return workbench.late(async () => (await workbench.state()).active?.uri.startsWith('consort-macrostep:'))
+    })
+    await copy('the expansion', ({ text, line, selection, dirty }) =>
+      /\n\n\(progn \(print 1\)\s+\(when \(oddp 3\)\s+\(print 1\)\)\)$/.test(text) && line.startsWith('(progn') && selection.active.character === 0 && !dirty)
+    await workbench.until('the focus in the copy', () => workbench.hasFocus('scratch.lisp'))
+    await page.keyboard.press('n')
+    await copy('the next macro call', ({ line, selection }) => line.slice(selection.active.character).startsWith('(when'))
+    await page.keyboard.press('e')
+    await copy('the second expansion', ({ text, line, selection }) => text.includes('(if (oddp 3)') && line.slice(selection.active.character).startsWith('(if'))
+    await workbench.both('6-macro-steps')
+    await workbench.until('the focus in the copy', () => workbench.hasFocus('scratch.lisp'))
+    await page.keyboard.press('c')
+    await copy('the first expansion again', ({ text, line, selection }) => text.includes('(when (oddp 3)') && line.slice(selection.active.character).startsWith('(when'))
+    await page.keyboard.press('c')
+    await copy('the text without expansions', ({ text }) => text === CODE)
+    await page.keyboard.press('q')
+    await workbench.knows('the person\'s text, as it was', ({ active, tabs }) =>
+      active?.uri === before.uri && active.text === CODE && active.version === before.version && active.dirty === before.dirty &&
+      active.selection.active.line === before.selection.active.line && active.selection.active.character === before.selection.active.character &&
+      !tabs.some((tab) => tab.startsWith('macro steps')))
+  }, 'macrostep')
+
   await step('structural editing where parentheses mislead', async () => {
     await workbench.scratch('(list "a (") (two)')
     await page.keyboard.press('Home')

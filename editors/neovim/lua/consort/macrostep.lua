@@ -1,0 +1,279 @@
+--- Macro expansions step by step in the place of their forms: in a copy of the buffer, which the
+--- window shows instead. The buffer itself is never touched, and the copy is no file.
+require('consort.colours')
+
+local client_of = require('consort.client')
+local macrosteps = require('consort.macrosteps')
+
+local M = {}
+local namespace = vim.api.nvim_create_namespace('consort.macrostep')
+local group = vim.api.nvim_create_augroup('consort.macrostep', {})
+local SCHEME = 'consort-macrostep://'
+local HINT = 'macro steps: e expands, c collapses, n and p go to macro calls, q goes back'
+
+-- Options of the window that make the copy look as the text does.
+local LOOK = { 'number', 'relativenumber', 'numberwidth', 'signcolumn', 'foldcolumn', 'wrap', 'linebreak', 'breakindent', 'list', 'cursorline' }
+-- Those that are otherwise while it shows the copy.
+local OWN = { winbar = ' ' .. HINT, foldenable = false }
+
+---@class consort.Copy
+---@field original integer
+---@field bufhidden string the original's own
+---@field win integer the person's window
+---@field view table its view of the original
+---@field options table<string, any> its own values of the options that are otherwise
+---@field tick integer the copy's changedtick after the last step
+---@field steps consort.Steps
+
+---@type table<integer, consort.Copy>
+local copies = {}
+
+local function get(win, option) return vim.api.nvim_get_option_value(option, { scope = 'local', win = win }) end
+local function set(win, option, value) vim.api.nvim_set_option_value(option, value, { scope = 'local', win = win }) end
+
+--- Shows a buffer in a window; alternate file and jumps stay.
+local function show(win, buf)
+  vim.api.nvim_win_call(win, function() vim.cmd(('keepalt keepjumps buffer %d'):format(buf)) end)
+end
+
+-- Places: LSP's, and offsets in a text
+
+local function line_of(text, row)
+  local start = macrosteps.offset(text, row, 0)
+  return text:sub(start + 1, macrosteps.offset(text, row, math.huge))
+end
+
+local function position_of(client, text, offset)
+  local row, column = macrosteps.place(text, offset)
+  return { line = row, character = vim.str_utfindex(line_of(text, row), client.offset_encoding, column, false) }
+end
+
+local function offset_of(client, text, position)
+  local line = line_of(text, position.line)
+  return macrosteps.offset(text, position.line, vim.str_byteindex(line, client.offset_encoding, position.character, false))
+end
+
+local function cursor(text)
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  return macrosteps.offset(text, row - 1, column)
+end
+
+local function to(text, offset)
+  local row, column = macrosteps.place(text, offset)
+  vim.api.nvim_win_set_cursor(0, { row + 1, column })
+end
+
+-- What is shown
+
+local function mark(buf, steps)
+  vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  for depth, one in ipairs(steps.placed) do
+    local row, column = macrosteps.place(steps.text, one.start)
+    local end_row, end_column = macrosteps.place(steps.text, one.stop)
+    vim.api.nvim_buf_set_extmark(buf, namespace, row, column, { end_row = end_row, end_col = end_column, hl_group = 'ConsortExpansion', priority = 150 + math.min(depth, 49) })
+  end
+end
+
+--- Has the copy show further steps: one edit, of the part from START to STOP that they have
+--- otherwise.
+local function apply(buf, steps, start, stop, replacement)
+  local copy = copies[buf]
+  local row, column = macrosteps.place(copy.steps.text, start)
+  local end_row, end_column = macrosteps.place(copy.steps.text, stop)
+  vim.bo[buf].modifiable = true
+  vim.api.nvim_buf_set_text(buf, row, column, end_row, end_column, vim.split(replacement, '\n', { plain = true }))
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].modified = false
+  copy.steps = steps
+  copy.tick = vim.api.nvim_buf_get_changedtick(buf)
+  mark(buf, steps)
+end
+
+--- The copy in the current window, and its buffer; what another program has changed is none.
+local function here()
+  local buf = vim.api.nvim_get_current_buf()
+  local copy = copies[buf]
+  if not copy then return end
+  if copy.tick ~= vim.api.nvim_buf_get_changedtick(buf) then return client_of.fail('this copy was changed; q goes back to your text') end
+  return copy, buf
+end
+
+-- Steps
+
+--- Asks for one step at an offset of a text. ON_STEP gets the next steps, and the place of the
+--- expansion and its text.
+---@param original integer
+---@param steps consort.Steps
+---@param offset integer
+---@param on_step fun(steps: consort.Steps, start: integer, stop: integer, expansion: string)
+local function ask(original, steps, offset, on_step)
+  local client = client_of.need(original)
+  if not client then return end
+  local text = steps.text
+  local around = macrosteps.innermost(steps, offset)
+  local argument = {
+    uri = vim.uri_from_bufnr(original),
+    text = text,
+    position = position_of(client, text, offset),
+    within = around and { start = position_of(client, text, around.start), ['end'] = position_of(client, text, around.stop) } or nil,
+  }
+  client_of.execute('macrostep', argument, function(result)
+    if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
+    if not result.expanded then return client_of.say('no macro is called there') end
+    if result.omitted > 0 then return client_of.fail('the expansion is too long to be shown in the place of its form; `:Consort macroexpand` shows its beginning') end
+    local start, stop = offset_of(client, text, result.range.start), offset_of(client, text, result.range['end'])
+    on_step(macrosteps.expanded(steps, start, stop, result.expansion), start, stop, result.expansion)
+  end, { buf = original })
+end
+
+--- Expand the macro call at the cursor of the copy.
+function M.expand()
+  local copy, buf = here()
+  if not copy then return end
+  local asked = copy.steps
+  ask(copy.original, asked, cursor(asked.text), function(steps, start, stop, expansion)
+    -- An answer to a text that is another by now is of no use.
+    if copies[buf] ~= copy or copy.steps ~= asked or copy.tick ~= vim.api.nvim_buf_get_changedtick(buf) then return end
+    apply(buf, steps, start, stop, expansion)
+    if vim.api.nvim_get_current_buf() == buf then to(steps.text, start) end
+  end)
+end
+
+--- Take back the innermost expansion at the cursor.
+function M.collapse()
+  local copy, buf = here()
+  if not copy then return end
+  local steps, last = macrosteps.collapsed(copy.steps, cursor(copy.steps.text))
+  if not steps then return client_of.say('no expansion is there') end
+  apply(buf, steps, last.start, last.stop, last.before)
+  to(steps.text, last.start)
+end
+
+--- Go to the next macro call of the top-level form, or the one before.
+---@param forward boolean
+function M.go(forward)
+  local copy, buf = here()
+  if not copy then return end
+  local client = client_of.need(copy.original)
+  if not client then return end
+  local asked = copy.steps
+  local text, offset = asked.text, cursor(asked.text)
+  local argument = { uri = vim.uri_from_bufnr(copy.original), text = text, position = position_of(client, text, offset) }
+  client_of.execute('macroCalls', argument, function(result)
+    if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
+    if vim.api.nvim_get_current_buf() ~= buf or copy.steps ~= asked then return end
+    local found
+    for _, call in ipairs(result.calls) do
+      local start = offset_of(client, text, call.start)
+      if forward and start > offset then
+        found = start
+        break
+      elseif not forward and start < offset then
+        found = start
+      end
+    end
+    if not found then return client_of.say(('no macro call is %s this in the top-level form'):format(forward and 'after' or 'before')) end
+    to(text, found)
+  end, { buf = copy.original })
+end
+
+-- Beginning and end
+
+--- End the stepper of a copy: its windows show the original again, the person's at the same place.
+---@param buf integer
+local function quit(buf)
+  local copy = copies[buf]
+  if not copy then return end
+  if not vim.api.nvim_buf_is_valid(copy.original) then
+    client_of.say('the text of these macro steps is gone')
+    return vim.api.nvim_buf_delete(buf, { force = true })
+  end
+  vim.bo[buf].bufhidden = 'hide'
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    show(win, copy.original)
+    for option, value in pairs(copy.options) do set(win, option, value) end
+    if win == copy.win then vim.api.nvim_win_call(win, function() vim.fn.winrestview(copy.view) end) end
+  end
+  vim.api.nvim_buf_delete(buf, { force = true })
+end
+
+function M.quit() quit(vim.api.nvim_get_current_buf()) end
+
+local function name_of(original)
+  local name = vim.api.nvim_buf_get_name(original)
+  return SCHEME .. (name ~= '' and name or original)
+end
+
+--- Makes the copy of a buffer, with the text of steps that are none yet.
+local function make(original, steps)
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_name(buf, name_of(original))
+  vim.bo[buf].bufhidden = 'wipe'
+  vim.bo[buf].swapfile = false
+  vim.bo[buf].undolevels = -1
+  vim.bo[buf].tabstop = vim.bo[original].tabstop
+  vim.bo[buf].iskeyword = vim.bo[original].iskeyword
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(steps.text, '\n', { plain = true }))
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].modified = false
+  -- Only its colours: no language client is to be started for what is no file.
+  pcall(function() vim.bo[buf].syntax = 'lisp' end)
+  local keys = {
+    e = M.expand,
+    c = M.collapse,
+    n = function() M.go(true) end,
+    p = function() M.go(false) end,
+    q = M.quit,
+  }
+  for key, action in pairs(keys) do vim.keymap.set('n', key, action, { buffer = buf, nowait = true }) end
+  return buf
+end
+
+--- Shows the copy of a buffer in a window, and takes the first step in it.
+local function begin(win, original, first, steps, start, stop, expansion)
+  for buf, copy in pairs(copies) do
+    if copy.original == original then quit(buf) end
+  end
+  local buf = make(original, first)
+  local copy = { original = original, bufhidden = vim.bo[original].bufhidden, win = win, view = vim.fn.winsaveview(), options = {}, steps = first, tick = vim.api.nvim_buf_get_changedtick(buf) }
+  local look = {}
+  for _, option in ipairs(LOOK) do look[option] = get(win, option) end
+  for option in pairs(OWN) do copy.options[option] = get(win, option) end
+  copies[buf] = copy
+  vim.api.nvim_create_autocmd('BufWipeout', {
+    group = group,
+    buffer = buf,
+    callback = function()
+      copies[buf] = nil
+      if vim.api.nvim_buf_is_valid(original) then vim.bo[original].bufhidden = copy.bufhidden end
+    end,
+  })
+  -- The original is kept, whatever becomes of others that no window shows.
+  vim.bo[original].bufhidden = 'hide'
+  local shown, why = pcall(show, win, buf)
+  if not shown then
+    vim.api.nvim_buf_delete(buf, { force = true })
+    return client_of.fail(('this window cannot show the copy: %s'):format(why))
+  end
+  for option, value in pairs(look) do set(win, option, value) end
+  for option, value in pairs(OWN) do set(win, option, value) end
+  vim.fn.winrestview(copy.view)
+  apply(buf, steps, start, stop, expansion)
+  to(steps.text, start)
+end
+
+--- Expand the macro call at the cursor, in a copy that is made for it unless the cursor is in one.
+function M.step()
+  local original, win = vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win()
+  if copies[original] then return M.expand() end
+  if not client_of.need(original) then return end
+  local tick = vim.api.nvim_buf_get_changedtick(original)
+  local first = macrosteps.begun(table.concat(vim.api.nvim_buf_get_lines(original, 0, -1, false), '\n'))
+  ask(original, first, cursor(first.text), function(...)
+    if vim.api.nvim_get_current_win() ~= win or vim.api.nvim_get_current_buf() ~= original then return end
+    if vim.api.nvim_buf_get_changedtick(original) ~= tick then return client_of.say('the text has changed meanwhile') end
+    begin(win, original, first, ...)
+  end)
+end
+
+return M

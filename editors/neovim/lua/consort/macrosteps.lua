@@ -1,0 +1,99 @@
+--- The text of a macro stepper: expansions in the places of forms, one in another, and taken back.
+--- Offsets are bytes of the text, 0-based, and ends are exclusive.
+local M = {}
+
+---@class consort.Placed an expansion, and the text that it took the place of
+---@field start integer
+---@field stop integer
+---@field before string
+---@field hidden consort.Placed[] the expansions that were in that text, by their offsets in it
+
+---@class consort.Steps
+---@field text string
+---@field placed consort.Placed[] one that holds another is before it
+
+---@param text string
+---@return consort.Steps
+function M.begun(text) return { text = text, placed = {} } end
+
+---@param row integer 0-based
+---@param column integer
+---@return integer
+function M.offset(text, row, column)
+  local start = 1
+  for _ = 1, row do
+    local break_at = text:find('\n', start, true)
+    if not break_at then return #text end
+    start = break_at + 1
+  end
+  local stop = text:find('\n', start, true) or #text + 1
+  return math.min(start - 1 + column, stop - 1)
+end
+
+---@param offset integer
+---@return integer row 0-based
+---@return integer column
+function M.place(text, offset)
+  local row, start = 0, 1
+  while true do
+    local break_at = text:find('\n', start, true)
+    if not break_at or break_at > offset then return row, offset - start + 1 end
+    row, start = row + 1, break_at + 1
+  end
+end
+
+local function moved(one, by, longer)
+  return { start = one.start + by, stop = one.stop + by + (longer or 0), before = one.before, hidden = one.hidden }
+end
+
+--- Returns the expansions around and beside a range of which the text becomes longer by BY, and
+--- those in it. One of the same range is around it.
+local function parted(placed, start, stop, by)
+  local others, inside = {}, {}
+  for _, one in ipairs(placed) do
+    if one.start <= start and stop <= one.stop then
+      table.insert(others, moved(one, 0, by))
+    elseif start <= one.start and one.stop <= stop then
+      table.insert(inside, one)
+    else
+      table.insert(others, moved(one, one.start >= stop and by or 0))
+    end
+  end
+  return others, inside
+end
+
+--- The text with an expansion in the place of the form from START to STOP.
+---@param steps consort.Steps
+---@return consort.Steps
+function M.expanded(steps, start, stop, expansion)
+  local placed, inside = parted(steps.placed, start, stop, #expansion - (stop - start))
+  local hidden = vim.tbl_map(function(one) return moved(one, -start) end, inside)
+  table.insert(placed, { start = start, stop = start + #expansion, before = steps.text:sub(start + 1, stop), hidden = hidden })
+  return { text = steps.text:sub(1, start) .. expansion .. steps.text:sub(stop + 1), placed = placed }
+end
+
+--- The innermost expansion at an offset.
+---@param steps consort.Steps
+---@return consort.Placed?
+function M.innermost(steps, offset)
+  local found
+  for _, one in ipairs(steps.placed) do
+    if one.start <= offset and offset <= one.stop and (not found or one.stop - one.start <= found.stop - found.start) then found = one end
+  end
+  return found
+end
+
+--- The text without the innermost expansion at an offset, and that expansion.
+---@param steps consort.Steps
+---@return consort.Steps?
+---@return consort.Placed
+function M.collapsed(steps, offset)
+  local last = M.innermost(steps, offset)
+  if not last then return nil, {} end
+  local kept = vim.tbl_filter(function(one) return one ~= last end, steps.placed)
+  local placed = parted(kept, last.start, last.stop, #last.before - (last.stop - last.start))
+  for _, one in ipairs(last.hidden) do table.insert(placed, moved(one, last.start)) end
+  return { text = steps.text:sub(1, last.start) .. last.before .. steps.text:sub(last.stop + 1), placed = placed }, last
+end
+
+return M

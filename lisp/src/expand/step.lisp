@@ -1,0 +1,70 @@
+;;;; Steps of a macro expansion in a text: which macro call a place of it means, all the macro calls
+;;;; in it, and names by which an expansion can stand in it and be read back.
+
+(in-package :consort)
+
+(defun environments-in (lists form)
+  "An EQ table from those of LISTS, parts of FORM, that are evaluated when FORM is, to the
+  environments that they are evaluated in."
+  (let ((*found* (make-hash-table :test #'eq))
+        ;; No form is the first of these, which would end the walk.
+        (*sought* (cons nil lists))
+        (*expansions* 0))
+    ;; A form that cannot be walked to its end has shown some.
+    (handler-case (walk form nil)
+      (error () nil))
+    *found*))
+
+(defun macro-call-p (form environment)
+  "Returns true if FORM, a list, is a macro call in ENVIRONMENT."
+  (and (symbolp (first form)) (macro-function (first form) environment) t))
+
+(defun defining-p (form)
+  "Returns true if FORM is a definition by a macro of the standard."
+  (let ((operator (first form)))
+    (and (symbolp operator)
+         (eq (symbol-package operator) (load-time-value (find-package "COMMON-LISP")))
+         (eql 0 (search "DEF" (symbol-name operator))))))
+
+(defun macro-call-around (form places offset)
+  "The macro call that is meant at OFFSET of what was read as FORM, its environment and its place:
+  the form there, else the nearest around it of PLACES that is no definition. NIL if there is none."
+  (let* ((candidates (lists-at places offset))
+         (environments (environments-in (mapcar #'place-list candidates) form))
+         (inside nil))
+    (dolist (place candidates nil)
+      (let ((list (place-list place)))
+        (multiple-value-bind (environment evaluated) (gethash list environments)
+          (when evaluated
+            (when (and (macro-call-p list environment) (not (and inside (defining-p list))))
+              (return (values list environment place)))
+            (setf inside t)))))))
+
+(defun macro-call-spans (form places)
+  "The spans of the macro calls in what was read as FORM with PLACES, as JSON, from the first on."
+  (let ((environments (environments-in (mapcar #'place-list places) form)))
+    (flet ((call-p (place)
+             (multiple-value-bind (environment evaluated) (gethash (place-list place) environments)
+               (and evaluated (macro-call-p (place-list place) environment)))))
+      (map 'vector (lambda (place) (span-json (place-start place) (place-end place)))
+           (sort (remove-if-not #'call-p places) #'< :key #'place-start)))))
+
+(defun told-apart (expansion form)
+  "EXPANSION with other names for its symbols of no package that are named as others in it or in
+  FORM: printed and read, they are still different."
+  (let ((taken (make-hash-table :test #'equal)) (names (make-hash-table :test #'eq)))
+    (flet ((name (symbol)
+             (or (gethash symbol names)
+                 (let ((base (string-right-trim "0123456789" (symbol-name symbol))))
+                   (loop for name = (symbol-name symbol) then (format nil "~A~D" base number)
+                         for number from 1
+                         for other = (gethash name taken)
+                         until (or (null other) (eq other symbol))
+                         finally (let ((named (if (string= name (symbol-name symbol)) symbol (make-symbol name))))
+                                   (setf (gethash name taken) named
+                                         (gethash symbol names) named)
+                                   (return named)))))))
+      (map-leaves (lambda (leaf)
+                    (when (uninterned-p leaf) (setf (gethash (symbol-name leaf) taken) leaf)))
+                  form)
+      (with-symbols expansion (lambda (symbol) (if (uninterned-p symbol) (name symbol) symbol))))))

@@ -1,0 +1,168 @@
+//! `consort.macrostep` and `consort.macroCalls`: the steps of a macro expansion in a client's copy of
+//! a document. The text of the copy comes with each request, and the server keeps none of it.
+
+use lsp_types::{Position, ProgressToken, Range, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::{Command, seconds};
+use crate::lsp::connection::Connection;
+use crate::lsp::{from_proto, to_proto};
+use crate::model::expansion::{ExpandAnswer, ExpandExtent, ExpandRequest, Expansion};
+use crate::session::requests;
+use crate::text::Span;
+use crate::text::document::Document;
+use crate::text::forms::{package_at, toplevel_form};
+use crate::text::position::{line_column, to_offset};
+
+/// Expands the macro call at a place of a copy once.
+pub(super) struct Macrostep;
+
+/// Finds the macro calls in the top-level form at a place of a copy.
+pub(super) struct MacroCalls;
+
+/// The argument of `consort.macrostep`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StepArgument {
+    uri: Url,
+    text: String,
+    position: Position,
+    /// The largest form that may be expanded.
+    within: Option<Range>,
+    /// Seconds.
+    timeout: Option<f64>,
+}
+
+/// The argument of `consort.macroCalls`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallsArgument {
+    uri: Url,
+    text: String,
+    position: Position,
+    /// Seconds.
+    timeout: Option<f64>,
+}
+
+impl Command for Macrostep {
+    type Argument = StepArgument;
+    const NAME: &'static str = "consort.macrostep";
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "text": "...", "position": {"line", "character"}, "within"?: {"start", "end"}, "timeout"?: seconds}]"#;
+
+    async fn execute(connection: &Connection, argument: StepArgument, _: Option<ProgressToken>) -> Result<Value> {
+        let timeout = seconds(Self::NAME, argument.timeout)?;
+        let place = Place::of(connection, &argument.uri, argument.text, argument.position).await?;
+        let all = Span { start: 0, end: place.form.end - place.form.start };
+        let within = argument.within.map_or(all, |range| place.span_of(connection, range));
+        let request = ExpandRequest {
+            offset: Some(place.offset),
+            column: Some(place.column),
+            within: Some(within),
+            ..place.request(ExpandExtent::One, timeout)
+        };
+        Ok(match place.expand(connection, request).await? {
+            Ok(done) => json!({
+                "expansion": done.expansion, "expanded": done.expanded, "omitted": done.omitted, "form": done.form,
+                "package": place.package, "range": place.range(connection, done.span), "error": null,
+            }),
+            Err(error) => json!({"expansion": null, "expanded": false, "package": place.package, "error": error}),
+        })
+    }
+}
+
+impl Command for MacroCalls {
+    type Argument = CallsArgument;
+    const NAME: &'static str = "consort.macroCalls";
+    const EXPECTS: &'static str =
+        r#"[{"uri": "file:///...", "text": "...", "position": {"line", "character"}, "timeout"?: seconds}]"#;
+
+    async fn execute(connection: &Connection, argument: CallsArgument, _: Option<ProgressToken>) -> Result<Value> {
+        let timeout = seconds(Self::NAME, argument.timeout)?;
+        let place = Place::of(connection, &argument.uri, argument.text, argument.position).await?;
+        let request = place.request(ExpandExtent::Calls, timeout);
+        Ok(match place.expand(connection, request).await? {
+            Ok(done) => {
+                let calls: Vec<Range> = done.calls.into_iter().map(|span| place.range(connection, span)).collect();
+                json!({"calls": calls, "error": null})
+            }
+            Err(error) => json!({"calls": [], "error": error}),
+        })
+    }
+}
+
+/// A place in a copy.
+struct Place {
+    document: Document,
+    /// The top-level form at the place.
+    form: Span,
+    /// The place in the form.
+    offset: usize,
+    /// The form's column, 0-based.
+    column: usize,
+    package: String,
+}
+
+impl Place {
+    async fn of(connection: &Connection, uri: &Url, text: String, position: Position) -> Result<Place> {
+        let encoding = connection.negotiated().encoding;
+        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
+        let found = requests::compute_whole(move || {
+            let document = Document::new(&text, 0);
+            let at = to_offset(document.text(), from_proto::position(position), encoding);
+            let form = toplevel_form(&document, at)?;
+            Some(Place {
+                offset: at.clamp(form.start, form.end) - form.start,
+                column: line_column(document.text(), form.start).column - 1,
+                package: package_at(&document, form.start).unwrap_or_else(|| first.into()),
+                form,
+                document,
+            })
+        });
+        let found = found.await.map_err(|error| Error::invalid_params(error.to_string()))?;
+        found.ok_or_else(|| Error::invalid_params("There is no form at this place. Put the cursor into a macro call."))
+    }
+
+    /// The request about the top-level form, whose text is as it was printed.
+    fn request(&self, how: ExpandExtent, timeout: Option<f64>) -> ExpandRequest {
+        ExpandRequest {
+            text: self.document.text().slice(self.form.start..self.form.end).to_string(),
+            package: Some(self.package.clone()),
+            how,
+            printed: true,
+            timeout,
+            ..ExpandRequest::default()
+        }
+    }
+
+    /// The answer of a copy of the image, or the reason why there is none as the client gets it.
+    async fn expand(
+        &self,
+        connection: &Connection,
+        request: ExpandRequest,
+    ) -> Result<std::result::Result<Expansion, Value>> {
+        let answer = connection.session.expand(connection.client, request).await;
+        Ok(match answer.map_err(|error| to_proto::error(&error))? {
+            ExpandAnswer::Done(done) => Ok(done),
+            ExpandAnswer::Failed { error } => {
+                Err(json!({"stage": error.stage, "type": error.kind, "message": error.message}))
+            }
+        })
+    }
+
+    /// The part of the form that is in a range of the text.
+    fn span_of(&self, connection: &Connection, range: Range) -> Span {
+        let encoding = connection.negotiated().encoding;
+        let offset = |position| {
+            let at = to_offset(self.document.text(), from_proto::position(position), encoding);
+            at.clamp(self.form.start, self.form.end) - self.form.start
+        };
+        Span { start: offset(range.start), end: offset(range.end) }
+    }
+
+    fn range(&self, connection: &Connection, span: Span) -> Range {
+        let span = Span { start: self.form.start + span.start, end: self.form.start + span.end };
+        to_proto::range(self.document.text(), span, connection.negotiated().encoding)
+    }
+}
