@@ -49,7 +49,7 @@
       (map 'vector (lambda (place) (span-json (place-start place) (place-end place)))
            (sort (remove-if-not #'call-p places) #'< :key #'place-start)))))
 
-(defun told-apart (expansion form)
+(defun distinctly-named (expansion form)
   "EXPANSION with other names for its symbols of no package that are named as others in it or in
   FORM: printed and read, they are still different."
   (let ((taken (make-hash-table :test #'equal)) (names (make-hash-table :test #'eq)))

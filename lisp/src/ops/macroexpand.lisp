@@ -88,7 +88,7 @@
                          expanded (plusp *expansions*)))
           (when (vectorp (field params "within" :null))
             (unless (circular-p result)
-              (setf result (told-apart result form))))
+              (setf result (distinctly-named result form))))
           (when (eq (field params "writable") :true)
             (unless (circular-p result)
               (setf (values result unreadable) (named-apart result))))

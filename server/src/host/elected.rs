@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::claim::{self, Claim};
-use super::farewell;
+use super::departure;
 use super::folders;
 use super::runtime_dir::{HostFile, Lock, RuntimeDir};
 use crate::fault::{self, Call};
@@ -71,7 +71,7 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
         if let Some(host) = runtime.lock_host()?
             && let Some(claim) = Claim::take(runtime)?
         {
-            farewell::unsay(host.file())?;
+            departure::clear(host.file())?;
             let (listener, socket) = prepare(runtime)?;
             drop(start);
             let (runtime, former) = (runtime.clone(), VecDeque::new());
@@ -183,13 +183,13 @@ impl Elected {
         self.close().remove();
     }
 
-    /// Says that this host leaves, before it closes its connections: one that did not say so counts
-    /// as killed. Says nothing when another host has its place, to which the bridges shall go.
+    /// Records that this host leaves, before it closes its connections: one that did not counts as
+    /// killed. Records nothing when another host has its place, to which the bridges shall go.
     pub(super) fn retract(&mut self, place: State) {
         self.file = None;
         if place != State::Taken {
             for lock in self.former.iter().chain([&self.host]) {
-                if let Err(error) = farewell::say(lock.file()) {
+                if let Err(error) = departure::record(lock.file()) {
                     tracing::warn!(%error, "bridges are not told that this host leaves, and may start another");
                 }
             }
@@ -310,7 +310,7 @@ fn inspect(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::host::farewell::Farewell;
+    use crate::host::departure::Departure;
 
     fn fresh() -> (tempfile::TempDir, RuntimeDir) {
         let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
@@ -393,19 +393,19 @@ mod tests {
     async fn bridges_know_a_host_that_left_wherever_its_lock_is() {
         let (dir, runtime) = fresh();
         let mut elected = elect(&runtime).unwrap().unwrap();
-        let first = Farewell::of(&runtime).unwrap();
+        let first = Departure::of(&runtime).unwrap();
         std::fs::remove_dir_all(dir.path().join("consort")).unwrap();
         assert_eq!(elected.look_after().await.unwrap(), State::Restored);
-        let second = Farewell::of(&runtime).unwrap();
-        assert!(!first.was_said() && !second.was_said());
+        let second = Departure::of(&runtime).unwrap();
+        assert!(!first.is_recorded() && !second.is_recorded());
         elected.retract(State::Taken);
-        assert!(!first.was_said() && !second.was_said(), "they go to the host that has its place");
+        assert!(!first.is_recorded() && !second.is_recorded(), "they go to the host that has its place");
         elected.retract(State::InPlace);
-        assert!(first.was_said() && second.was_said());
+        assert!(first.is_recorded() && second.is_recorded());
         // It was killed before it had removed the file.
         drop(elected);
         let _next = elect(&runtime).unwrap().unwrap();
-        assert!(!Farewell::of(&runtime).unwrap().was_said());
+        assert!(!Departure::of(&runtime).unwrap().is_recorded());
     }
 
     #[tokio::test]

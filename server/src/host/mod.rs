@@ -3,9 +3,9 @@
 pub mod bridge;
 mod claim;
 pub mod control;
+mod departure;
 pub mod elected;
 pub mod election;
-mod farewell;
 pub mod folders;
 pub mod hello;
 pub mod log;

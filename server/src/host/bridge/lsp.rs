@@ -24,8 +24,8 @@ use super::frames::{Frames, framed};
 use super::pending::Peek;
 use crate::fault::{self, Call};
 use crate::framing::content_length;
+use crate::host::departure::Departure;
 use crate::host::election::{self, Place};
-use crate::host::farewell::Farewell;
 use crate::host::hello::{Hello, Protocol};
 use crate::host::reopening::{self, Holds};
 use crate::host::workspace;
@@ -327,7 +327,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
     // Held until a new host has the remembered state; the client's messages wait until then.
     let mut telling: Option<MutexGuard<'_, Host>> = None;
     let mut taken: VecDeque<Instant> = VecDeque::new();
-    let mut farewell = Farewell::of(&place.runtime);
+    let mut departure = Departure::of(&place.runtime);
     loop {
         listen(&mut stream, shared, &mut telling)?;
         // From here on no message of the client is passed on, or changes the remembered state.
@@ -338,8 +338,8 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             return Ok(if state.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         taken.retain(|at| at.elapsed() < OFTEN.1);
-        let killed = match &farewell {
-            Some(farewell) => !farewell.was_said(),
+        let killed = match &departure {
+            Some(departure) => !departure.is_recorded(),
             // The directory was removed. Another host has written the file, if there is one.
             None => place.runtime.read_host_file().is_some(),
         };
@@ -352,7 +352,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             state.pid = connected.ack.host_pid;
             stream = connected.stream;
             *host = Host { stream: stream.try_clone()? };
-            farewell = Farewell::of(&place.runtime);
+            departure = Departure::of(&place.runtime);
             shared.marks().push(reopening::hold(&place.runtime));
             // There are no documents before `initialize` is answered.
             shared.reopened();
@@ -382,7 +382,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         shared.write(&framed(&shown(&format!("{lost} {now}, and has your open documents."))))?;
         stream = connected.stream;
         *host = Host { stream: stream.try_clone()? };
-        farewell = Farewell::of(&place.runtime);
+        departure = Departure::of(&place.runtime);
         shared.marks().push(reopening::hold(&place.runtime));
         state.pid = connected.ack.host_pid;
         host.write(&content_length::framed(&opening));

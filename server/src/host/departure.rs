@@ -1,0 +1,45 @@
+//! Whether a host whose connections have ended left in order or was killed. A host that leaves
+//! records it in its lock file, which bridges hold open: the file may have been removed long before.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::runtime_dir::RuntimeDir;
+use crate::bounded_file;
+
+/// The contents of the lock file of a host that leaves.
+const LEFT: &[u8] = b"left\n";
+
+/// The lock file of the host that a bridge is connected to.
+#[derive(Debug)]
+pub(super) struct Departure(File);
+
+impl Departure {
+    /// Opens the lock file of the running host. `None`: it was removed.
+    pub(super) fn of(runtime: &RuntimeDir) -> Option<Departure> {
+        bounded_file::open(&runtime.host_lock()).ok().map(|(file, _)| Departure(file))
+    }
+
+    /// Returns true if the host has left in order.
+    pub(super) fn is_recorded(&self) -> bool {
+        let mut content = [0; LEFT.len()];
+        self.0.read_exact_at(&mut content, 0).is_ok() && content == LEFT
+    }
+}
+
+/// Records in a lock file that its host leaves.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn record(lock: &File) -> io::Result<()> {
+    lock.write_all_at(LEFT, 0)
+}
+
+/// Clears the record of a host that was killed before it had left.
+///
+/// # Errors
+/// An I/O error.
+pub(super) fn clear(lock: &File) -> io::Result<()> {
+    lock.set_len(0)
+}
