@@ -1,6 +1,6 @@
 ;;;; Timers: one thread a queue waits for the earliest of many moments. Adding and cancelling one
-;;;; wakes nobody as a rule. Nothing is allocated while the lock of a queue is held: what runs after a
-;;;; collection (GUARD-HEAP) schedules timers in the thread that collected.
+;;;; wakes nobody as a rule. Nothing is allocated while the lock of a queue is held: what runs after
+;;;; a collection (GUARD-HEAP) schedules timers in the thread that collected.
 
 (in-package :consort)
 
