@@ -51,7 +51,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     return this.copies.get(uri.toString())?.steps.text ?? ''
   }
 
-  /** Expand the macro call at the cursor, in a copy that is made for it if the person is in none. */
+  /** Expand the macro call at the cursor: in the copy that is shown, or in one that is made. */
   async step(): Promise<void> {
     const here = this.here()
     if (here !== undefined) {

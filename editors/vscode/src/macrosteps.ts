@@ -17,8 +17,10 @@ export interface Steps {
   readonly placed: readonly Placed[]
 }
 
-/** A text as VS Code counts its lines. */
-export const begun = (text: string): Steps => ({ text: text.replace(/\r\n?/g, '\n'), placed: [] })
+/** A text with the line breaks of the copy: VS Code makes all of a document the same. */
+const lines = (text: string): string => text.replace(/\r\n?/g, '\n')
+
+export const begun = (text: string): Steps => ({ text: lines(text), placed: [] })
 
 export function offsetAt(text: string, { line, character }: Position): number {
   let start = 0
@@ -55,7 +57,8 @@ function parted(placed: readonly Placed[], start: number, end: number, by: numbe
 }
 
 /** The text with an expansion in the place of the form from `start` to `end`. */
-export function expanded({ text, placed }: Steps, start: number, end: number, expansion: string): Steps {
+export function expanded({ text, placed }: Steps, start: number, end: number, answered: string): Steps {
+  const expansion = lines(answered)
   const { others, inside } = parted(placed, start, end, expansion.length - (end - start))
   const hidden = inside.map((one) => shifted(one, -start))
   return {

@@ -80,6 +80,7 @@ test('random steps are taken back to the text as it was', () => {
 test('places count lines and UTF-16 code units', () => {
   const { text } = begun('a\r\n𝄞b\rc')
   assert.equal(text, 'a\n𝄞b\nc')
+  assert.equal(expanded(begun('(m)'), 0, 3, '"a\r\nb\rc"').text, '"a\nb\nc"')
   for (const [offset, line, character] of [[0, 0, 0], [1, 0, 1], [2, 1, 0], [4, 1, 2], [6, 2, 0], [7, 2, 1]] as const) {
     assert.deepEqual(positionAt(text, offset), { line, character })
     assert.equal(offsetAt(text, { line, character }), offset)

@@ -71,6 +71,7 @@ T.it('places of a text are rows and columns, and offsets', function()
   end
   T.eq(1, macrosteps.offset(lines, 0, math.huge))
   T.eq(#lines, macrosteps.offset(lines, 9, 0))
+  T.eq('a  b "c d"', macrosteps.expanded(macrosteps.begun('a\r\rb (m)'), 5, 8, '"c\rd"').text)
 end)
 
 vim.lsp.enable('consort')

@@ -47,7 +47,7 @@ T.it('an unknown subcommand is answered with those there are', function()
 end)
 
 T.it('subcommands and their words are completed', function()
-  T.eq({ 'macroexpand' }, vim.fn.getcompletion('Consort mac', 'cmdline'))
+  T.eq({ 'macroexpand', 'macrostep' }, vim.fn.getcompletion('Consort mac', 'cmdline'))
   T.eq({ 'form' }, vim.fn.getcompletion('Consort eval f', 'cmdline'))
 end)
 

@@ -401,6 +401,18 @@ export class Workbench {
     await this.enter(label)
   }
 
+  /** Take an item of an element's menu, until that has its effect. */
+  async menu(element, label, effect) {
+    const item = this.page.locator('.monaco-menu .action-label', { hasText: label }).first()
+    await this.until(`${label} of the menu`, async () => {
+      if (await effect()) return true
+      if (!(await item.isVisible())) await element.click({ button: 'right', ...once })
+      if (!(await this.soon(() => item.isVisible()))) return false
+      await item.click(once)
+      return this.soon(effect)
+    })
+  }
+
   // Notifications.
 
   /** The notifications with these words, also those that have gone by: they are kept in a list. */

@@ -76,8 +76,9 @@ end
 
 --- Has the copy show further steps: one edit, of the part from START to STOP that they have
 --- otherwise.
-local function apply(buf, steps, start, stop, replacement)
+local function apply(buf, steps, start, stop)
   local copy = copies[buf]
+  local replacement = steps.text:sub(start + 1, stop + #steps.text - #copy.steps.text)
   local row, column = macrosteps.place(copy.steps.text, start)
   local end_row, end_column = macrosteps.place(copy.steps.text, stop)
   vim.bo[buf].modifiable = true
@@ -100,12 +101,12 @@ end
 
 -- Steps
 
---- Asks for one step at an offset of a text. ON_STEP gets the next steps, and the place of the
---- expansion and its text.
+--- Asks for one step at an offset of a text. ON_STEP gets the next steps, and the place of the form
+--- that was expanded.
 ---@param original integer
 ---@param steps consort.Steps
 ---@param offset integer
----@param on_step fun(steps: consort.Steps, start: integer, stop: integer, expansion: string)
+---@param on_step fun(steps: consort.Steps, start: integer, stop: integer)
 local function ask(original, steps, offset, on_step)
   local client = client_of.need(original)
   if not client then return end
@@ -122,7 +123,7 @@ local function ask(original, steps, offset, on_step)
     if not result.expanded then return client_of.say('no macro is called there') end
     if result.omitted > 0 then return client_of.fail('the expansion is too long to be shown in the place of its form; `:Consort macroexpand` shows its beginning') end
     local start, stop = offset_of(client, text, result.range.start), offset_of(client, text, result.range['end'])
-    on_step(macrosteps.expanded(steps, start, stop, result.expansion), start, stop, result.expansion)
+    on_step(macrosteps.expanded(steps, start, stop, result.expansion), start, stop)
   end, { buf = original })
 end
 
@@ -131,10 +132,10 @@ function M.expand()
   local copy, buf = here()
   if not copy then return end
   local asked = copy.steps
-  ask(copy.original, asked, cursor(asked.text), function(steps, start, stop, expansion)
+  ask(copy.original, asked, cursor(asked.text), function(steps, start, stop)
     -- An answer to a text that is another by now is of no use.
     if copies[buf] ~= copy or copy.steps ~= asked or copy.tick ~= vim.api.nvim_buf_get_changedtick(buf) then return end
-    apply(buf, steps, start, stop, expansion)
+    apply(buf, steps, start, stop)
     if vim.api.nvim_get_current_buf() == buf then to(steps.text, start) end
   end)
 end
@@ -145,7 +146,7 @@ function M.collapse()
   if not copy then return end
   local steps, last = macrosteps.collapsed(copy.steps, cursor(copy.steps.text))
   if not steps then return client_of.say('no expansion is there') end
-  apply(buf, steps, last.start, last.stop, last.before)
+  apply(buf, steps, last.start, last.stop)
   to(steps.text, last.start)
 end
 
@@ -230,7 +231,7 @@ local function make(original, steps)
 end
 
 --- Shows the copy of a buffer in a window, and takes the first step in it.
-local function begin(win, original, first, steps, start, stop, expansion)
+local function begin(win, original, first, steps, start, stop)
   for buf, copy in pairs(copies) do
     if copy.original == original then quit(buf) end
   end
@@ -258,7 +259,7 @@ local function begin(win, original, first, steps, start, stop, expansion)
   for option, value in pairs(look) do set(win, option, value) end
   for option, value in pairs(OWN) do set(win, option, value) end
   vim.fn.winrestview(copy.view)
-  apply(buf, steps, start, stop, expansion)
+  apply(buf, steps, start, stop)
   to(steps.text, start)
 end
 

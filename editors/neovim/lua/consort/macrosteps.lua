@@ -12,9 +12,13 @@ local M = {}
 ---@field text string
 ---@field placed consort.Placed[] one that holds another is before it
 
+--- A text in which lines end where Neovim's do: a carriage return, which ends one for the server,
+--- is a blank.
+local function lines(text) return (text:gsub('\r', ' ')) end
+
 ---@param text string
 ---@return consort.Steps
-function M.begun(text) return { text = text, placed = {} } end
+function M.begun(text) return { text = lines(text), placed = {} } end
 
 ---@param row integer 0-based
 ---@param column integer
@@ -66,6 +70,7 @@ end
 ---@param steps consort.Steps
 ---@return consort.Steps
 function M.expanded(steps, start, stop, expansion)
+  expansion = lines(expansion)
   local placed, inside = parted(steps.placed, start, stop, #expansion - (stop - start))
   local hidden = vim.tbl_map(function(one) return moved(one, -start) end, inside)
   table.insert(placed, { start = start, stop = start + #expansion, before = steps.text:sub(start + 1, stop), hidden = hidden })

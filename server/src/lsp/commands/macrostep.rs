@@ -1,5 +1,5 @@
-//! `consort.macrostep` and `consort.macroCalls`: the steps of a macro expansion in a client's copy of
-//! a document. The text of the copy comes with each request, and the server keeps none of it.
+//! `consort.macrostep` and `consort.macroCalls`: the steps of a macro expansion in a client's copy
+//! of a document. The text of the copy comes with each request, and the server keeps none of it.
 
 use lsp_types::{Position, ProgressToken, Range, Url};
 use serde::Deserialize;

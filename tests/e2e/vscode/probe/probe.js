@@ -61,7 +61,8 @@ const calls = {
     vscode.debug.removeBreakpoints(vscode.debug.breakpoints)
     for (const document of vscode.workspace.textDocuments.filter(differs)) {
       await vscode.window.showTextDocument(document)
-      await vscode.commands.executeCommand('workbench.action.files.revert')
+      // One in no file that began with a text is unsaved as long as it is open.
+      await vscode.commands.executeCommand(document.isUntitled ? 'workbench.action.revertAndCloseActiveEditor' : 'workbench.action.files.revert')
     }
     await vscode.window.tabGroups.close(vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs))
     for (const terminal of vscode.window.terminals) terminal.dispose()

@@ -134,4 +134,28 @@ export default async function ({ workbench, page, step }) {
     await workbench.until('the value in the debug console', async () => (await console()).includes('(42 43)'))
     await over()
   })
+
+  await stopping('a variable gets another value by its menu, and the program goes on with it', async () => {
+    await workbench.scratch('(defun quintuple (x)\n  (let ((y (* 5 x)))\n    (break "Is it right?")\n    (list :y y)))\n\n(quintuple 14)\n')
+    await workbench.evaluate('scratch.lisp', '(list :y y)', 'QUINTUPLE')
+    await workbench.cursor('scratch.lisp', '(quintuple 14)')
+    await page.keyboard.press('F5')
+    const frame = frames.filter({ hasText: 'QUINTUPLE' }).first()
+    await workbench.until('the call stack', async () => {
+      await page.keyboard.press('Control+Shift+d')
+      return workbench.soon(() => frame.isVisible())
+    })
+    const y = (value) => page.locator('.debug-variables .monaco-list-row', { hasText: new RegExp(`Y\\s*=?\\s*${value}`) }).first()
+    await workbench.clicked('the variables of the frame', frame, () => y(70).isVisible())
+    const input = page.locator('.debug-variables .monaco-inputbox input').first()
+    // The rows may move beneath the mouse: it is the value of this one that is edited.
+    await workbench.menu(y(70), 'Set Value', async () => (await input.isVisible()) && (await input.inputValue()) === '70')
+    await input.fill('(* 9 x)')
+    await input.press('Enter')
+    await y(126).waitFor()
+    await workbench.menu(y(126), 'Copy Value', async () => (await page.evaluate(() => navigator.clipboard.readText())) === '126')
+    await page.keyboard.press('F5')
+    await workbench.until('the value in the debug console', async () => (await console()).includes('(:Y 126)'))
+    await over()
+  })
 }

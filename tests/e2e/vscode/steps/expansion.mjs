@@ -61,6 +61,18 @@ export default async function ({ workbench, page, step }) {
       !tabs.some((tab) => tab.startsWith('macro steps')))
   }, 'macrostep')
 
+  await step('macro calls of a text in no file are stepped through in a copy, and the text is kept', async () => {
+    await workbench.command('Consort: Scratch Buffer')
+    await workbench.until('the scratch', async () => (await workbench.state()).active?.uri.startsWith('untitled:') && workbench.hasFocus('Untitled-1'))
+    await workbench.paste('Untitled-1', '(when a (unless b c))')
+    await workbench.knows('the text', ({ active }) => active?.line === '(when a (unless b c))')
+    await workbench.ready()
+    await workbench.command('Consort: Step Macro Expansion in Place')
+    await workbench.knows('the expansion', ({ active }) => active?.uri.startsWith('consort-macrostep:') && /\(if a\s+\(unless b c\)/.test(active.text) && active.line.startsWith('(if a'))
+    await workbench.command('Consort: Macro Stepper: Quit')
+    await workbench.knows('the text again', ({ active, tabs }) => active?.uri.startsWith('untitled:') && active.line === '(when a (unless b c))' && active.selection.active.character === 21 && tabs.length === 1)
+  }, 'macrostep')
+
   await step('structural editing where parentheses mislead', async () => {
     await workbench.scratch('(list "a (") (two)')
     await page.keyboard.press('Home')

@@ -25,6 +25,19 @@ export default async function ({ workbench, page, step }) {
     await workbench.until('the differences', async () => /^1 › 1\n {2}- "b"\n {2}\+ "c"$/m.test(await workbench.text('differences.txt')))
   }, 'inspect')
 
+  await step("a value's description and its definition come from the menu of its row", async () => {
+    await workbench.scratch('(in-package #:cl-user)\n\n(defstruct good name price)\n(defparameter *good* (make-good :name "a" :price 1))\n')
+    await workbench.evaluateBuffer('scratch.lisp')
+    await inspect('*good*')
+    const good = row(/^\*good\*/)
+    await good.waitFor()
+    await workbench.menu(good, 'Describe the Value', async () => /#S\(GOOD[^]*PRICE\s*=\s*1/.test(await workbench.text('description.txt')))
+    await workbench.menu(good, "Go to the Value's Definition", async () => {
+      const { active } = await workbench.state()
+      return active?.uri.endsWith('/scratch.lisp') && active.line === '(defstruct good name price)' && active.selection.active.line === 2
+    })
+  }, 'inspectDefinition')
+
   await step('calls of a traced function are rows, with what they were given and gave', async () => {
     await workbench.scratch('(defun inner (x) (* 2 x))\n(defun outer (x) (1+ (inner x)))\n')
     await workbench.evaluateBuffer('scratch.lisp')
