@@ -34,7 +34,8 @@ struct State {
     stops: Vec<(u64, Value)>,
 }
 
-/// A request in progress. When dropped, after its answer, the stops that waited for it are reported.
+/// A request in progress. When dropped, after its answer, the stops that waited for it are
+/// reported.
 pub(super) struct ResumingRequest<'a> {
     waiting: &'a Waiting,
     out: &'a Sender,

@@ -1,5 +1,5 @@
 //! Whether a host whose connections have ended left in order or was killed. A host that leaves
-//! records it in its lock file, which bridges hold open: the file may have been removed long before.
+//! records it in its lock file, which bridges hold open, since it may have been removed long ago.
 
 use std::fs::File;
 use std::io;

@@ -37,8 +37,8 @@ pub fn listed(stops: &[Stop]) -> (String, Value) {
     (text, json!({"stops": stops}))
 }
 
-/// Describes one stop as an agent first hears of it: its restarts, where it is, and the variables of
-/// its innermost frame.
+/// Describes one stop as an agent first hears of it: its restarts, where it is, and the variables
+/// of its innermost frame.
 pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String, Value) {
     let stop = all(backend).await.ok().and_then(|stops| stops.into_iter().find(|stop| stop.number == number));
     let Some(stop) = stop else {
