@@ -83,7 +83,8 @@
 
 (defun interrupt-evaluation (evaluation reason)
   "Ask the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so.
-  Takes no lock under which anything is allocated, and waits for nothing."
+  Takes no lock under which anything is allocated while interrupts may come, and waits for
+  nothing."
   (unless (eq (evaluation-state evaluation) :ended)
     (unless (evaluation-reason evaluation)
       (setf (evaluation-reason evaluation) reason))
@@ -398,14 +399,19 @@
 
 (defun guard-heap ()
   "After each collection, in the thread that collected: stop what runs when little heap is left.
-  Conses next to nothing, and takes no lock under which anything is allocated."
+  Conses next to nothing, and takes no lock under which anything is allocated while interrupts may
+  come."
   (world-changed)
-  (when (and *running* (not *in-copy*) (heap-nearly-full-p))
-    (let ((all (not (find-if-not #'evaluation-waiting-p *running*)))) ; those that wait allocate nothing
-      (dolist (evaluation *running*)
-        (when (or all (not (evaluation-waiting-p evaluation)))
-          (setf (evaluation-usage evaluation) (dynamic-usage))
-          (interrupt-evaluation evaluation :heap))))))
+  (handler-case
+      (when (and *running* (not *in-copy*) (heap-nearly-full-p))
+        (let ((all (not (find-if-not #'evaluation-waiting-p *running*)))) ; those that wait allocate nothing
+          ;; With interrupts off this thread leaves its own evaluation when all others are told.
+          (dolist (evaluation *running*)
+            (when (or all (not (evaluation-waiting-p evaluation)))
+              (setf (evaluation-usage evaluation) (dynamic-usage))
+              (interrupt-evaluation evaluation :heap)))))
+    ;; It would come out of whatever this thread allocated for.
+    (serious-condition (condition) (complain "Looking after the heap failed" condition))))
 
 (defun make-room-again (evaluation)
   "EVALUATION was stopped by GUARD-HEAP: collect what it left, for which there is room just now, and

@@ -386,12 +386,12 @@ KIND is one of
 (define-internal post-gc :symbol "stopping evaluations before the heap is full" ("SB-KERNEL" "POST-GC"))
 
 (defun after-collections (function)
-  "From now on, FUNCTION, a symbol, is called after each collection, by the thread that collected
-  where SBCL has a place for that, or else by its hooks."
+  "From now on, FUNCTION, a symbol, is called after each collection, with interrupts off, by the
+  thread that collected where SBCL has a place for that, or else by its hooks."
   (if (and (internal-p 'post-gc) (fboundp post-gc))
       (encapsulate post-gc 'consort (lambda (collected)
-                                      (funcall (the function collected))
-                                      (funcall function)
+                                      (without-interrupts (funcall function))
+                                      (funcall (the function collected)) ; on older SBCLs the program's hooks
                                       nil))
       (push function sb-ext:*after-gc-hooks*)))
 

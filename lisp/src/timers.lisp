@@ -75,8 +75,12 @@
 
 (defun run-timers (queue)
   (loop
-    (multiple-value-bind (timer seconds) (take-due queue)
-      (if timer
-          (handler-case (funcall (timer-function timer))
-            (serious-condition (condition) (complain "A timer failed" condition)))
-          (sb-thread:wait-on-semaphore (timer-queue-changed queue) :timeout seconds)))))
+    (handler-case
+        (multiple-value-bind (timer seconds) (take-due queue)
+          (if timer
+              (funcall (timer-function timer))
+              ;; SBCL allocates here with the lock of the semaphore held. With interrupts off nothing
+              ;; of ours runs after a collection in this thread.
+              (without-interrupts
+                (sb-thread:wait-on-semaphore (timer-queue-changed queue) :timeout seconds))))
+      (serious-condition (condition) (complain "A timer failed" condition)))))

@@ -47,7 +47,7 @@
 
 (deftest exhaustion-whatever-the-hooks-of-collections
   ;; Newer SBCLs call the hooks in a thread of their own, which may be late; a program may take them
-  ;; away, and one of its hooks may take its time.
+  ;; away.
   (with-image (image)
     (evaluated image "(defvar *kept* :kept)")
     (evaluated image "(setf sb-ext:*after-gc-hooks* '())")

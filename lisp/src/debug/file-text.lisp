@@ -4,6 +4,9 @@
 
 (defconstant +source-limit+ 16000000 "Characters of a file that are read.")
 
+;;; SBCL completes the class of this at the first call, which would count as a change of the image.
+(sb-posix:stat "/")
+
 (defun file-text (file)
   "The first +SOURCE-LIMIT+ characters of FILE, a pathname; NIL when it is no file, but a pipe on
   which to wait. Errors are those of the file system."
