@@ -20,6 +20,7 @@ mod kept;
 mod kept_stops;
 mod lines;
 mod lock;
+mod notices;
 mod own_stops;
 mod progress;
 mod prompts;

@@ -1,6 +1,6 @@
 //! The protocol's requests, answered from the table of tools.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rmcp::model::{
@@ -14,7 +14,6 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::task::AbortHandle;
-use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{Arrived, Calls};
@@ -23,11 +22,11 @@ use super::input::Lines;
 use super::kept::Kept;
 use super::kept_stops::{BridgeKey, KeptStops};
 use super::lock::lock;
+use super::notices::{Notices, with_notices};
 use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
-use crate::model::error_kind::ErrorKind;
 use crate::session::requests::{self, Lane};
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
@@ -57,7 +56,7 @@ pub(crate) fn info() -> ServerConfig {
     ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
 }
 
-/// Negotiates only: for an answer to `initialize` without a session.
+/// A handler that only negotiates: for an answer to `initialize` without a session.
 pub(crate) struct Greeting;
 
 impl ServerHandler for Greeting {
@@ -78,34 +77,13 @@ pub(crate) struct Client {
     calls: Arc<Calls>,
 }
 
-/// Messages that an editor would show its user, for the client's next answer: the image died, or
-/// its state was restored.
-#[derive(Default)]
-struct Notices {
-    kept: VecDeque<String>,
-    /// Set after an answer that reported the loss or absence of the image: notices until then
-    /// only repeat it.
-    told_until: Option<Instant>,
-    /// The last of other users' definitions that the client knows of.
-    others: u64,
-    /// Breakpoints that were kept or withdrawn. An answer about the loss of the image does not
-    /// repeat it.
-    breakpoints: Vec<String>,
-}
-
-/// The maximum number of notices kept for a client that sends no calls.
-const NOTICES: usize = 4;
-/// The time after an answer about the loss of the image in which notices of the same loss may
-/// arrive.
-const REPEATS: Duration = Duration::from_secs(5);
-
 impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
-        let notices = Arc::new(Mutex::new(Notices { others: session.last_of_others(), ..Notices::default() }));
+        let notices = Arc::new(Mutex::new(Notices::since(session.last_of_others())));
         let lines = Arc::new(Lines::default());
         let (shared, asked, of) = (notices.clone(), lines.clone(), session.clone());
-        // Ends when the session forgets the client.
+        // The task ends when the session drops the client.
         tokio::spawn(async move {
             while let Some(feedback) = feedback.recv().await {
                 match feedback {
@@ -130,42 +108,10 @@ impl Client {
         }
     }
 
-    /// Takes kept breakpoints over; the next answer tells of them.
+    /// Takes kept breakpoints over; the next answer reports them.
     async fn take_over(&self) {
         let notice = self.own.take_over(&self.session, self.id).await;
-        lock(&self.notices).breakpoints.extend(notice);
-    }
-}
-
-impl Notices {
-    fn add(&mut self, notice: String) {
-        if self.told_until.is_some_and(|until| Instant::now() < until) {
-            return;
-        }
-        if self.kept.len() == NOTICES {
-            self.kept.pop_front();
-        }
-        self.kept.push_back(notice);
-    }
-
-    /// Adds the definitions that users made since the last call.
-    fn others_made(&mut self, session: &Session) {
-        let last = session.last_of_others();
-        if last > self.others {
-            for sentence in session.others_since(self.others) {
-                self.add(sentence);
-            }
-            self.others = last;
-        }
-    }
-
-    /// The notices to add to an answer; none if the answer itself reports the loss of the image.
-    fn take(&mut self, told: bool) -> Vec<String> {
-        if told {
-            self.told_until = Some(Instant::now() + REPEATS);
-            self.kept.clear();
-        }
-        self.breakpoints.drain(..).chain(self.kept.drain(..)).collect()
+        lock(&self.notices).add_of_breakpoints(notice);
     }
 }
 
@@ -188,7 +134,7 @@ pub(crate) struct Handler {
     session: Session,
     client: OnceLock<Arc<Client>>,
     stateless: Option<Stateless>,
-    /// Cancelled at the end of the connection; calls in progress end too.
+    /// Cancelled at the end of the connection, which ends the calls in progress, too.
     gone: CancellationToken,
     /// The resources the client is subscribed to (revisions with a handshake).
     subscriptions: Mutex<HashMap<String, AbortHandle>>,
@@ -264,7 +210,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         self.session.rename(self.own().id, full_name(&request.client_info));
-        // Over HTTP a request of the server's may find no stream to its client.
+        // Over HTTP, the server may have no stream on which it can send a request to its client.
         if self.stateless.is_none() {
             self.own().lines.greet(&request, &context.peer, (&self.session, self.own().id));
         }
@@ -470,7 +416,7 @@ impl ServerHandler for Handler {
             response = work => match response {
                 CallToolResponse::Complete(result) => {
                     lock(&client.notices).others_made(&self.session);
-                    lock(&client.notices).breakpoints.extend(client.own.notice());
+                    lock(&client.notices).add_of_breakpoints(client.own.notice());
                     with_notices(result, &client.notices)
                 }
                 question => return Ok(question),
@@ -486,33 +432,3 @@ impl ServerHandler for Handler {
 fn stopped(why: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }
-
-/// Adds the notices since this client's last call to an answer.
-fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToolResult {
-    let text =
-        result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
-    let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
-    // A contract has it in `data`, in its own spelling.
-    let kind = facts
-        .as_ref()
-        .and_then(|facts| facts.get("error"))
-        .and_then(|error| error["data"]["type"].as_str().or(error["type"].as_str()))
-        .map(ErrorKind::from);
-    let told = kind.is_some_and(|kind| [ErrorKind::LOST, ErrorKind::UNAVAILABLE].contains(&kind));
-    let notices = lock(notices).take(told);
-    if notices.is_empty() {
-        return result;
-    }
-    let notes: Vec<String> =
-        notices.iter().map(|notice| format!("\n\n; Note: {}", notice.replace('\n', "\n; "))).collect();
-    result.content = vec![ContentBlock::text(text + &notes.concat())];
-    if let Some(facts) = facts {
-        let mut all = facts.remove("notices").and_then(|told| told.as_array().cloned()).unwrap_or_default();
-        all.extend(notices.into_iter().map(serde_json::Value::from));
-        facts.insert("notices".into(), all.into());
-    }
-    result
-}
-
-#[cfg(test)]
-mod tests;

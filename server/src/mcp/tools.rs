@@ -1,4 +1,5 @@
-//! The tools of the MCP server: one file for each tool, one line for each tool in [`TABLE`].
+//! The tools of the MCP server: one file for each tool, one line for each tool in [`TABLE`]. A call
+//! of any tool is in [`run`].
 
 mod apropos;
 mod clhs;
@@ -20,6 +21,7 @@ mod profile_code;
 mod record;
 mod reload;
 mod rename_symbol;
+mod run;
 mod run_tests;
 mod schema;
 mod set_breakpoints;
@@ -32,17 +34,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, JsonObject, ListToolsResult, Tool as Definition, ToolAnnotations,
-};
+use rmcp::model::{CallToolResponse, JsonObject, ListToolsResult, Tool as Definition, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::answer::{self, Limits};
-use super::arguments;
-use super::consent::{Asker, Consent};
+use super::answer::Limits;
+use super::consent::Asker;
 use super::kept::Kept;
 use super::own_stops::OwnStops;
 use super::progress::Reporter;
@@ -51,7 +50,6 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::approval::{ApprovalRequest, Class, Grant, Subject};
 use crate::session::calls::Interrupt;
-use crate::session::log::{self, LogContext, Status};
 use crate::session::requests::TooLong;
 use crate::session::sources::Sources;
 use crate::session::{ClientId, Session};
@@ -242,7 +240,7 @@ impl<T: FromFailure> From<Failure> for Reply<T> {
     }
 }
 
-/// The reason why a call did no work, or lost it.
+/// The reason why a call did no work, or lost its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// Stable for programs: `bad-arguments`, `package-not-found`, `image-lost`,
@@ -366,107 +364,8 @@ fn entry<T: Tool + 'static>() -> Entry {
         .with_raw_output_schema(Arc::new(schema::output()))
         .with_annotations(hints);
     let run: fn(&'static Entry, Call, JsonObject) -> Running =
-        |entry, call, arguments| Box::pin(run::<T>(entry, call, arguments));
+        |entry, call, arguments| Box::pin(run::tool::<T>(&entry.accepts, call, arguments));
     Entry { definition, accepts, needs_image: T::NEEDS_IMAGE, run }
-}
-
-/// Calls a tool that changes something, and adds the call to the session's log.
-async fn logged<T: Tool>(doing: LogContext, call: Call, input: T::Input) -> Reply<T::Output> {
-    let running = call.session.log().begin(call.client, doing.clone());
-    let reply = log::within(doing, T::call(call, input)).await;
-    running.end(if reply.failed { Status::Error } else { Status::Ok }, &reply.text);
-    reply
-}
-
-async fn run<T: Tool>(entry: &'static Entry, mut call: Call, mut arguments: JsonObject) -> CallToolResponse {
-    let mut other_names = Vec::new();
-    for (other, name) in T::ALIASES {
-        if !arguments.contains_key(*name)
-            && let Some(value) = arguments.remove(*other)
-        {
-            arguments.insert((*name).to_owned(), value);
-            other_names.push((*other, *name));
-        }
-    }
-    let given = Value::Object(arguments.clone());
-    let kept = call.kept.clone();
-    let input = match T::refuses(&arguments) {
-        Some(failure) => Err(failure),
-        None => arguments::parse(T::NAME, &entry.accepts, arguments).map_err(|message| {
-            // The message uses the argument names of the call.
-            let message = other_names
-                .iter()
-                .fold(message, |message, (other, name)| message.replace(&format!("`{name}` "), &format!("`{other}` ")));
-            Failure { kind: ErrorKind::BAD_ARGUMENTS, message }
-        }),
-    };
-    let refused = |message| Reply::from(Failure { kind: ErrorKind::REFUSED, message });
-    let reply = match input {
-        Err(failure) => failure.into(),
-        Ok(input) => match T::asks_of(&call, &input).await {
-            Err(failure) => failure.into(),
-            Ok(asked) => {
-                let doing = asked.as_ref().map(|(_, subject)| LogContext {
-                    tool: T::NAME.into(),
-                    code: subject.code.clone(),
-                    package: given["package"].as_str().map(str::to_owned),
-                    file: subject.file.clone(),
-                    about: ["system", "function", "symbol"]
-                        .into_iter()
-                        .find_map(|key| given[key].as_str().map(str::to_owned)),
-                });
-                let asks = match &asked {
-                    Some((class, _)) => call.session.would_ask(call.client, *class, T::NAME).await,
-                    None => false,
-                };
-                let before_approval =
-                    if asks { T::before_approval(&call, &input).await } else { BeforeApproval::Nothing };
-                let (before_approval, tried) = match before_approval {
-                    BeforeApproval::Answer(reply) => (Some(reply), None),
-                    BeforeApproval::Tried(tried) => (None, Some(tried)),
-                    BeforeApproval::Nothing => (None, None),
-                };
-                let asked = asked.map(|(class, subject)| (class, Subject { tried, ..subject }));
-                let reads = if asks { T::reads(&input) } else { None };
-                let asked = match (asked, &reads) {
-                    (Some((class, subject)), Some(reads)) if subject.code.is_some() => {
-                        let (by, package) = reads.place(call.client);
-                        let reading = call.session.reading(by, package).await;
-                        Some((class, Subject { reading, ..subject }))
-                    }
-                    (asked, _) => asked,
-                };
-                let consent = match asked {
-                    _ if before_approval.is_some() => Consent::Given(None),
-                    Some(operation) => call.asker.ask(&call.session, call.client, T::NAME, operation, given).await,
-                    None => Consent::Given(None),
-                };
-                match (consent, before_approval) {
-                    (_, Some(reply)) => reply,
-                    (Consent::Given(permit), None) => {
-                        call.permit = permit;
-                        match (call.is_read_as_approved(reads.as_ref()).await, doing) {
-                            (Err(why), _) => refused(format!("Refused: {why}.")),
-                            (Ok(()), Some(doing)) => logged::<T>(doing, call, input).await,
-                            (Ok(()), None) => T::call(call, input).await,
-                        }
-                    }
-                    (Consent::Refused(message), None) => refused(message),
-                    (Consent::AskFirst(question), None) => return CallToolResponse::InputRequired(*question),
-                }
-            }
-        },
-    };
-    let Reply { text, facts, failed, full } = reply;
-    let facts = serde_json::to_value(&facts).unwrap_or_else(|error| {
-        tracing::error!(%error, tool = T::NAME, "a tool's facts could not be written");
-        Value::Null
-    });
-    let (text, facts) = answer::shorten(&text, full, answer::object(facts), T::LIMITS, &kept);
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(facts);
-    result.is_error = Some(failed);
-    result.into()
 }
 
 #[cfg(test)]

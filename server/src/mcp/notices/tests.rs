@@ -1,4 +1,4 @@
-//! Tests of the requests of the protocol.
+//! Tests of the notices in answers.
 
 #![allow(clippy::unwrap_used)]
 

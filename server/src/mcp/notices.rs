@@ -1,0 +1,107 @@
+//! Notices for a client's next answer: messages that an editor would show its user at once.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use tokio::time::{Duration, Instant};
+
+use super::lock::lock;
+use crate::model::error_kind::ErrorKind;
+use crate::session::Session;
+
+/// The maximum number of notices kept for a client that sends no calls.
+const NOTICES: usize = 4;
+/// The time after an answer about the loss of the image in which notices of the same loss may
+/// arrive.
+const REPEATS: Duration = Duration::from_secs(5);
+
+/// The notices of one client: the image died, or its state was restored; breakpoints were kept or
+/// withdrawn; other users made definitions.
+#[derive(Default)]
+pub(super) struct Notices {
+    kept: VecDeque<String>,
+    /// Set after an answer that reported the loss or absence of the image: notices until then
+    /// only repeat it.
+    told_until: Option<Instant>,
+    /// The last of other users' definitions that the client knows of.
+    others: u64,
+    /// Notices about breakpoints that were kept or withdrawn. An answer about the loss of the image
+    /// does not make them superfluous.
+    breakpoints: Vec<String>,
+}
+
+impl Notices {
+    /// Creates an empty list for a client that knows of other users' definitions up to the number
+    /// `others`.
+    pub(super) fn since(others: u64) -> Notices {
+        Notices { others, ..Notices::default() }
+    }
+
+    /// Adds a notice, unless it only repeats the last answer about the loss of the image.
+    pub(super) fn add(&mut self, notice: String) {
+        if self.told_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        if self.kept.len() == NOTICES {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(notice);
+    }
+
+    /// Adds notices about breakpoints that were kept or withdrawn.
+    pub(super) fn add_of_breakpoints(&mut self, notices: impl IntoIterator<Item = String>) {
+        self.breakpoints.extend(notices);
+    }
+
+    /// Adds the definitions that users made since the last call.
+    pub(super) fn others_made(&mut self, session: &Session) {
+        let last = session.last_of_others();
+        if last > self.others {
+            for sentence in session.others_since(self.others) {
+                self.add(sentence);
+            }
+            self.others = last;
+        }
+    }
+
+    /// Removes and returns the notices to add to an answer. With `told`, the answer itself reports
+    /// the loss of the image: only notices about breakpoints are added.
+    fn take(&mut self, told: bool) -> Vec<String> {
+        if told {
+            self.told_until = Some(Instant::now() + REPEATS);
+            self.kept.clear();
+        }
+        self.breakpoints.drain(..).chain(self.kept.drain(..)).collect()
+    }
+}
+
+/// Adds the notices since this client's last call to an answer.
+pub(super) fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>) -> CallToolResult {
+    let text =
+        result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
+    let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
+    // One contract has the kind of the error in `data`, in a spelling of its own.
+    let kind = facts
+        .as_ref()
+        .and_then(|facts| facts.get("error"))
+        .and_then(|error| error["data"]["type"].as_str().or(error["type"].as_str()))
+        .map(ErrorKind::from);
+    let told = kind.is_some_and(|kind| [ErrorKind::LOST, ErrorKind::UNAVAILABLE].contains(&kind));
+    let notices = lock(notices).take(told);
+    if notices.is_empty() {
+        return result;
+    }
+    let notes: Vec<String> =
+        notices.iter().map(|notice| format!("\n\n; Note: {}", notice.replace('\n', "\n; "))).collect();
+    result.content = vec![ContentBlock::text(text + &notes.concat())];
+    if let Some(facts) = facts {
+        let mut all = facts.remove("notices").and_then(|told| told.as_array().cloned()).unwrap_or_default();
+        all.extend(notices.into_iter().map(serde_json::Value::from));
+        facts.insert("notices".into(), all.into());
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Work that a client asks for: evaluations, checks, expansions, loads and other operations, in the
+//! image or in a copy of it; and the end of such work.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::event::{Event, Place, Start};
+use super::jobs::{Jobs, Kind};
+use super::log::{self, Status as Ended};
+use super::provenance::ProvenanceEntry;
+use super::record::outcome_line;
+use super::{
+    CheckRequest, CheckSystemRequest, ClientId, EvalRequest, LoadRequest, SentJob, Session, SystemReport, calls,
+    settle, settle_job, settle_kept,
+};
+use crate::image::api::Operation;
+use crate::model::check::CheckReport;
+use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
+use crate::model::expansion::{ExpandAnswer, ExpandRequest};
+use crate::model::image::{ImageError, Progress};
+use crate::model::trial::{Trial, TriedForm};
+use crate::text::position::Position;
+
+impl Session {
+    /// Evaluates code for a client. Evaluations of one client run one after another, in the order
+    /// of the calls.
+    pub fn evaluate(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        self.evaluation(client, request, None)
+    }
+
+    /// [`Session::evaluate`] of code at a position in a document (in the client's units).
+    /// Definitions get that source location. Unless the request names a package, the code is read
+    /// in the package in force there.
+    pub fn evaluate_at(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        uri: &str,
+        position: Option<Position>,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
+    }
+
+    /// Evaluates code in a confined copy of the image, which has the client's package and REPL
+    /// variables: nothing that the code does is kept.
+    pub fn evaluate_in_copy(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        settle_job(self.ask_job(|reply| Event::EvaluateInCopy { client, request, reply }))
+    }
+
+    /// Evaluates definitions, then the request's code, in a confined copy of the image.
+    pub fn try_code(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        forms: Vec<TriedForm>,
+    ) -> impl Future<Output = Result<Trial, ImageError>> + Send + use<> {
+        settle_job(self.ask_job(|reply| Event::TryCode { client, request, forms, reply }))
+    }
+
+    /// Checks a text: the structure with the scanner, the rest in a copy of the image. The result
+    /// is sorted and has no duplicates.
+    pub fn check(
+        &self,
+        client: ClientId,
+        request: CheckRequest,
+    ) -> impl Future<Output = Result<CheckReport, ImageError>> + Send + use<> {
+        settle_job(self.ask_job(|reply| Event::Check { client, request, reply }))
+    }
+
+    /// Expands macros in a copy of the image.
+    pub fn expand(
+        &self,
+        client: ClientId,
+        request: ExpandRequest,
+    ) -> impl Future<Output = Result<ExpandAnswer, ImageError>> + Send + use<> {
+        settle_job(self.ask_job(|reply| Event::Expand { client, request, reply }))
+    }
+
+    /// Checks a system in a copy of the image, in which the system and its dependencies are loaded.
+    /// Each file is checked as by [`Session::check`].
+    pub fn check_system(
+        &self,
+        client: ClientId,
+        request: CheckSystemRequest,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> impl Future<Output = Result<SystemReport, ImageError>> + Send + use<> {
+        settle_job(self.ask_job(|reply| Event::CheckSystem { client, request, progress, reply }))
+    }
+
+    /// Loads a system.
+    pub fn load_system(
+        &self,
+        client: ClientId,
+        load: LoadRequest,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
+        let (image, provenance, who) =
+            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
+        let (what, name) = (format!("loading the system {}", load.system), load.system.clone());
+        let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
+        self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
+            if loaded.loaded {
+                // There may be many files; the caller of the load does not wait for them.
+                let until = std::time::SystemTime::now();
+                tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
+            }
+            outcome_line(&loaded.outcome)
+        })
+    }
+
+    /// Runs an operation that runs user code or changes the image: see [`Image::run`]. The
+    /// operation is listed as work for this client (`what`, such as "reloading the system foo").
+    /// Afterwards documents are checked again. `operation` is given the name of the client's
+    /// evaluation session.
+    pub fn run<O: Operation, F: FnOnce(String) -> O + Send + 'static>(
+        &self,
+        client: ClientId,
+        what: String,
+        operation: F,
+        within: Option<Duration>,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> impl Future<Output = Result<O::Answer, ImageError>> + Send + use<O, F> {
+        let image = self.inner.image.clone();
+        let (reply, answer) = oneshot::channel();
+        let start = Start(Box::new(move |jobs: &mut Jobs, mut job, session: String, input| {
+            let operation = operation(session.clone());
+            let (stop, stopped) = oneshot::channel();
+            job.stop = Some(stop);
+            jobs.start(job, reply, async move {
+                tokio::select! {
+                    biased;
+                    Ok(()) = stopped => {
+                        let message = "It was interrupted. What it had changed in the image before is kept.".into();
+                        Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message })
+                    }
+                    answer = image.run(&operation, Some(&session), within, progress, input) => answer,
+                }
+            });
+        }));
+        let (image, provenance, who) =
+            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
+        let work = {
+            // A reload reports its definitions once it is known to have taken place.
+            let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
+            let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
+            let event = Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start };
+            let asked = SentJob { job: calls::job(|| self.send(event)), answer };
+            async move {
+                let result = settle_kept(asked).await;
+                if result.is_ok()
+                    && let Some(doing) = doing
+                {
+                    let making = ProvenanceEntry {
+                        client: who,
+                        how: doing.tool.clone(),
+                        package: doing.package.clone().unwrap_or_else(|| "COMMON-LISP-USER".into()),
+                        origin: None,
+                        file: doing.file.clone(),
+                    };
+                    provenance.made(&image, doing.code.as_deref().unwrap_or_default(), making).await;
+                }
+                result
+            }
+        };
+        self.logged(client, &what, None, work, |_| (Ended::Ok, "done".into()))
+    }
+
+    /// Interrupts the jobs of this client, or of all clients, in the image and in copies. Returns
+    /// the number of jobs.
+    pub fn interrupt(
+        &self,
+        client: ClientId,
+        everything: bool,
+    ) -> impl Future<Output = Result<usize, ImageError>> + Send + use<> {
+        settle(self.ask(|reply| Event::Interrupt { client, everything, reply }))
+    }
+
+    /// Ends the image and starts a new one.
+    pub fn restart_image(&self, client: ClientId) -> impl Future<Output = Result<(), ImageError>> + Send + use<> {
+        let work = settle(self.ask(|reply| Event::Restart { client, reply }));
+        self.logged(client, "restarting the image", None, work, |()| (Ended::Ok, "restarted".into()))
+    }
+}

@@ -1,0 +1,46 @@
+"""Colours: the plugin on a light background."""
+
+from session import OLD
+
+from . import step
+from .approval import ask, to_the_question
+
+
+@step
+def it_is_readable_on_a_light_background(person):
+    see = person.screen
+    see.command("set background=light")
+    see.ground = "light"
+    person.edit("scratch.lisp")
+    person.go("(total '(:tea :cake))")
+    see.type("\\ee")
+    see.see("⇒ " + OLD)
+    person.go("(total '(:tea :coffee))")
+    see.type("\\ee")
+    see.see("✗")
+    see.keep("light-inline")
+    see.type("\\ev")
+    see.see(" Error ")
+    see.keep("light-backtrace")
+    see.type("q")
+    person.edit("shop.lisp")
+    person.go("with-discount (10")
+    see.type("\\mm")
+    see.see(" Macroexpansion ")
+    see.keep("light-expansion")
+    see.type("q")
+    answer = ask(person)
+    see.keep("light-agent-asks")
+    to_the_question(person)
+    see.type("d")
+    assert person.agent.result(answer).isError
+    see.command("Consort status")
+    see.see(" Consort ", "SBCL", "Claude Code 2.1 (agent)", "(editor)")
+    see.keep("light-status")
+    see.type("q")
+    see.command("Consort log")
+    see.see("What ran", "Claude Code 2.1", "(defun price (item)")
+    see.keep("light-log")
+    see.type("q")
+    see.ground = "dark"
+    see.command("set background=dark")

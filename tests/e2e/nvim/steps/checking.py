@@ -1,0 +1,63 @@
+"""Findings in a text: diagnostics, quick fixes and failed tests."""
+
+from . import step
+
+
+@step
+def mistakes_are_marked_at_their_characters(person):
+    see = person.screen
+    person.edit("mistakes.lisp")
+    want = [(4, "heigth"), (10, "not-written-yet")]
+    see.until("the marks", lambda: see.marked() == want)
+    # Only unused names are faint, as Neovim shows them.
+    see.until("what is faint", lambda: see.faint(2) == ["height"] and see.faint(6) == ["name"])
+    see.keep("mistakes")
+    person.go("heigth")
+    see.press("C-w")
+    see.type("d")
+    see.see("ndefined variable", "heigth")
+    see.keep("mistakes-message")
+    see.press("Escape")
+
+
+@step
+def a_quick_fix_is_chosen_and_saved(person):
+    see = person.screen
+    person.edit("mistakes.lisp")
+    person.go("name)")
+    see.type("gra")
+    shown = see.see("Code actions", "ignored")
+    see.keep("quick-fix")
+    number = next(line.strip().split(":")[0] for line in shown.split("\n") if "ignored" in line)
+    see.type(number)
+    see.press("Enter")
+    see.see("(declare (ignore name))")
+    see.until("no mark on it", lambda: see.faint(6) == [])
+    see.command("w")
+    person.until_file("mistakes.lisp", "(declare (ignore name))")
+    see.keep("quick-fix-done")
+
+
+@step
+def a_failed_test_is_shown_at_its_line(person):
+    see = person.screen
+    person.edit("tests.lisp")
+    person.load("shop/tests")
+    see.see("Run test")  # code lenses, above definitions of tests
+    person.go("cake-is-dear")
+    see.type("\\t")
+    see.see("the test failed", "[Quickfix List]", "CAKE-IS-DEAR")
+    see.until("the failure in the line of its test", lambda: "■ (SHOP:PRICE :CAKE) evaluated to 4" in next(
+        (row for row in see.text().split("\n") if "(test cake-is-dear" in row), ""))
+    see.keep("test-failed")
+    see.command("cclose")
+    # A test runs as it is in the text, not as it was loaded.
+    person.go("(= 5")
+    see.type("f5r4\\t")
+    see.see("the test passed", without=["■"])
+    see.type("u\\t")
+    see.see("the test failed")
+    see.command("cclose")
+    person.go("tea-is-cheap")
+    see.command("Consort lens")
+    see.see("the test passed", without=["■"])
