@@ -79,8 +79,8 @@
         (multiple-value-bind (timer seconds) (take-due queue)
           (if timer
               (funcall (timer-function timer))
-              ;; SBCL allocates here with the lock of the semaphore held. With interrupts off nothing
-              ;; of ours runs after a collection in this thread.
+              ;; SBCL allocates here with the lock of the semaphore held. With interrupts off
+              ;; nothing of ours runs after a collection in this thread.
               (without-interrupts
                 (sb-thread:wait-on-semaphore (timer-queue-changed queue) :timeout seconds))))
       (serious-condition (condition) (complain "A timer failed" condition)))))

@@ -215,13 +215,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_an_access_list_lets_others_write_is_not_used() {
-        // user::rw-, user:4242:rw-, group::r--, mask::rw-, other::r-- (acl(5)).
+        // user::rwx, user:4242:rwx, group::r-x, mask::rwx, other::r-x (acl(5)).
         let entries = [
-            (0x01_u16, 6_u16, u32::MAX),
-            (0x02, 6, 4242),
-            (0x04, 4, u32::MAX),
-            (0x10, 6, u32::MAX),
-            (0x20, 4, u32::MAX),
+            (0x01_u16, 7_u16, u32::MAX),
+            (0x02, 7, 4242),
+            (0x04, 5, u32::MAX),
+            (0x10, 7, u32::MAX),
+            (0x20, 5, u32::MAX),
         ];
         let mut list = 2_u32.to_le_bytes().to_vec();
         for (tag, may, id) in entries {

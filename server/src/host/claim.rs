@@ -62,7 +62,7 @@ pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{holder_of, name};
+pub(super) use linux::{may_be_held, name};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -72,6 +72,7 @@ mod linux {
     use std::os::unix::net::SocketAddr;
 
     use rustix::fd::OwnedFd;
+    use rustix::io::Errno;
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     use sha2::{Digest, Sha256};
 
@@ -102,10 +103,23 @@ mod linux {
     }
 
     /// Returns the process of this user that holds a name.
-    pub(in crate::host) fn holder_of(name: &str) -> Option<u32> {
+    fn holder_of(name: &str) -> Option<u32> {
         fault::point(Call::Connect).ok()?;
-        let stream = connect(name).ok()?;
-        let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+        our_peer(&connect(name).ok()?)
+    }
+
+    /// Returns true if a process of this user holds a name, or may hold it: another user has filled
+    /// its queue of connections.
+    pub(in crate::host) fn may_be_held(name: &str) -> bool {
+        match fault::point(Call::Connect).map_err(|_| Errno::CONNREFUSED).and_then(|()| connect(name)) {
+            Ok(stream) => our_peer(&stream).is_some(),
+            Err(error) => error == Errno::AGAIN,
+        }
+    }
+
+    /// Returns the process at the other end, if it is this user's.
+    fn our_peer(stream: &OwnedFd) -> Option<u32> {
+        let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
         let ours = rustix::process::getuid() == peer.uid;
         ours.then(|| peer.pid.as_raw_nonzero().get().cast_unsigned())
     }

@@ -10,6 +10,9 @@ use crate::bounded_file;
 
 /// The contents of the lock file of a host that leaves.
 const LEFT: &[u8] = b"left\n";
+/// The contents before that, as long: on a full disk there is room for the other.
+const RUNS: &[u8] = b"runs\n";
+const _: () = assert!(RUNS.len() == LEFT.len());
 
 /// The lock file of the host that a bridge is connected to.
 #[derive(Debug)]
@@ -41,5 +44,5 @@ pub(super) fn record(lock: &File) -> io::Result<()> {
 /// # Errors
 /// An I/O error.
 pub(super) fn clear(lock: &File) -> io::Result<()> {
-    lock.set_len(0)
+    lock.write_all_at(RUNS, 0).or_else(|_| lock.set_len(0))
 }

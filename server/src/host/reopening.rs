@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::FlockOperation;
@@ -77,8 +78,14 @@ impl Retired {
 
     /// Waits until the bridges have opened their documents at this host, or ended.
     pub(super) async fn released(self) {
+        let this = Arc::new(self);
         let all = async {
-            while !self.is_free() {
+            loop {
+                let looking = this.clone();
+                // A look that fails is no reason to wait.
+                if tokio::task::spawn_blocking(move || looking.is_free()).await.unwrap_or(true) {
+                    return;
+                }
                 crate::steady::sleep(LOOK).await;
             }
         };

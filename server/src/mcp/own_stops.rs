@@ -42,6 +42,8 @@ pub(crate) struct OwnStops {
     /// Held from reading the breakpoints in a file until the image has them, so that the image
     /// gets the last ones last.
     turn: tokio::sync::Mutex<()>,
+    /// Held from reading the breakpoints until they are on record, for the same reason.
+    recording: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -158,6 +160,7 @@ impl OwnStops {
     /// # Errors
     /// The record cannot be written.
     pub(crate) async fn record(&self) -> io::Result<()> {
+        let _recording = self.recording.lock().await;
         let (keeper, files) = {
             let state = self.lock();
             let Some(keeper) = state.keeper.clone() else { return Ok(()) };
@@ -184,8 +187,9 @@ impl OwnStops {
         }
         // The settings of an editor count too, which may come later than this agent.
         session.documents_are_known().await;
-        self.watch(session, client);
         let files = self.put_back(session.workspace(), &Rules::in_force(session).await);
+        // The watch begins with the settings as they are now: they may have changed meanwhile.
+        self.watch(session, client);
         if !files.is_empty() {
             let restoring = Task(tokio::spawn(restore(Arc::downgrade(self), session.clone(), client, files)));
             self.lock().restoring = Some(restoring);

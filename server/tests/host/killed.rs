@@ -107,9 +107,14 @@ fn an_agent_does_not_read_the_disk_before_an_editor_has_opened_its_documents_aga
 /// Removes all runtime directories of the fixture.
 fn remove_the_runtime_directory(fixture: &Fixture) {
     let base = fixture.place().path().parent().map(Path::to_owned).expect("a parent");
-    std::fs::remove_dir_all(base).expect("removed");
+    // Not piece by piece: a host makes again what is missing.
+    let removed = base.with_extension("removed");
+    std::fs::rename(&base, &removed).expect("renamed");
+    std::fs::remove_dir_all(removed).expect("removed");
 }
 
+/// Elsewhere than on Linux there are no names that outlive the directory.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_host_that_is_killed_when_its_directory_was_removed_is_replaced_too() {
     let fixture = Fixture::new();
@@ -396,7 +401,7 @@ fn breakpoints_of_an_agent_outlive_a_connection_that_breaks() {
     let fixture = Fixture::new();
     let told = fixture.workspace().join("told");
     // Behind the hello, the handshake and two calls: the call below.
-    let fault = [("CONSORT_FAULT", "mcp/write:6"), ("CONSORT_FAULT_TOLD", told.to_str().expect("a path"))];
+    let fault = [("CONSORT_FAULT", "mcp/write:6"), ("CONSORT_FAULT_RECORD", told.to_str().expect("a path"))];
     let mut agent = agent_with_a_breakpoint_and(&fixture, &fault);
     let host = fixture.host_pid();
     assert!(!told.exists(), "the connection has not broken yet");
