@@ -211,44 +211,48 @@
   (let ((line (subseq text 0 (or (position #\Newline text) (length text)))))
     (if (> (length line) 60) (concatenate 'string (subseq line 0 60) "...") line)))
 
-(defun late-json (message)
-  (object "verified" :false "message" message))
+(defun point-within (seconds owner file point locate key words known)
+  "The JSON of POINT, and its breakpoint or NIL; third value: true if it took longer than SECONDS.
+  LOCATE, KEY, WORDS and KNOWN as in CALL-SETTING-BREAKPOINTS."
+  (let* ((own (list key (wanted-text point "condition") (wanted-text point "log")))
+         (message (or (late-definition owner file key) (late-definition owner file own)))
+         (located nil))
+    (flet ((unset (message) (object "verified" :false "message" message)))
+      (if message
+          (unset message)
+          (values-list
+           (call-within seconds
+                        (lambda ()
+                          (handler-case
+                              (multiple-value-bind (unit site) (funcall (the function locate) point)
+                                (setf located t)
+                                (let ((breakpoint (breakpoint-for owner file point unit site known)))
+                                  (list (verified-json unit site) breakpoint)))
+                            (error (condition) (list (unverified-json condition)))))
+                        (lambda (holder)
+                          (let ((message (late-message (funcall (the function words) point) seconds holder)))
+                            (unless holder (note-late-definition owner file (if located own key) message))
+                            (list (unset message) nil t)))))))))
 
 (defun call-setting-breakpoints (owner file locate key words points timeout)
   "Have exactly POINTS be the breakpoints of OWNER in FILE; the JSON of each. LOCATE gives the unit
   and the site of one, KEY what its definition is known by before it is read, WORDS describes that.
   A definition that takes longer than TIMEOUT seconds is left as it is; after the first such one,
-  the others have as long together."
-  (let ((*setting-breakpoints* t) (rest timeout) (keys (map 'list key points)))
+  the others have as long together, and each half a second."
+  (let ((*setting-breakpoints* t) (until nil) (keys (map 'list key points)))
     (sb-thread:with-mutex (*probes-lock*)
       (keep-late-definitions owner file keys)
       (flet ((ours-p (breakpoint) (and (string= (breakpoint-owner breakpoint) owner) (string= (breakpoint-file breakpoint) file))))
-        (let ((known (remove-if-not #'ours-p *breakpoints*)) (made '()) (answers '()) (late nil))
-          (loop for point across points
-                for key in keys
-                for began = (now-ms)
-                do (destructuring-bind (answer breakpoint)
-                       (let ((message (late-definition owner file key)) (located nil))
-                         (if message
-                             (list (late-json message) nil)
-                             (call-within
-                              rest
-                              (lambda ()
-                                (handler-case
-                                    (multiple-value-bind (unit site) (funcall (the function locate) point)
-                                      (setf located t)
-                                      (let ((breakpoint (breakpoint-for owner file point unit site known)))
-                                        (list (verified-json unit site) breakpoint)))
-                                  (error (condition) (list (unverified-json condition) nil))))
-                              (lambda (holder)
-                                (let ((message (late-message (funcall (the function words) point) rest holder)))
-                                  (unless (or located holder) (note-late-definition owner file key message))
-                                  (setf late t)
-                                  (list (late-json message) nil))))))
-                     (when late (setf rest (max 1 (- rest (if (= rest timeout) 0 (/ (- (now-ms) began) 1000))))))
-                     (push answer answers)
-                     (when breakpoint (push breakpoint made))))
-          (setf answers (coerce (nreverse answers) 'vector))
+        (let* ((known (remove-if-not #'ours-p *breakpoints*))
+               (made '())
+               (answers (map 'vector
+                             (lambda (point key)
+                               (multiple-value-bind (answer breakpoint late)
+                                   (point-within (if until (max 1/2 (/ (- until (now-ms)) 1000)) timeout) owner file point locate key words known)
+                                 (when (and late (not until)) (setf until (+ (now-ms) (* 1000 timeout))))
+                                 (when breakpoint (push breakpoint made))
+                                 answer))
+                             points keys)))
           (without-interrupts
             (setf *breakpoints* (append (remove-if #'ours-p *breakpoints*) (reverse made))
                   *unverified* (remove-if (lambda (entry) (and (string= (car entry) owner) (string= (cdr entry) file))) *unverified*))

@@ -48,7 +48,8 @@
 ;;; Definitions that took too long. They are not tried again each time that code was evaluated.
 
 (define-global *late-definitions* '() "(OWNER FILE KEY MESSAGE) of each definition that breakpoints could not be put
-  into in time. KEY is its text, or the name in a request without a file. Replaced under *PROBES-LOCK*.")
+  into in time. KEY is its text, or the name in a request without a file; a list of that, a
+  condition and a log message where one of those took the time. Replaced under *PROBES-LOCK*.")
 
 (defun late-message (what seconds holder)
   "WHAT: the definition, in words. HOLDER: who held the compiler's lock, in words, or NIL."
@@ -65,14 +66,17 @@
 (defun note-late-definition (owner file key message)
   (push (list owner file key message) *late-definitions*))
 
+(defun definition-of-key (key)
+  (if (consp key) (first key) key))
+
 (defun keep-late-definitions (owner file keys)
   "Forget the definitions in FILE that were too late for OWNER, but for KEYS."
   (setf *late-definitions*
         (remove-if (lambda (late)
-                     (and (equal (first late) owner) (equal (second late) file) (not (member (third late) keys :test #'equal))))
+                     (and (equal (first late) owner) (equal (second late) file) (not (member (definition-of-key (third late)) keys :test #'equal))))
                    *late-definitions*)))
 
 (defun forget-late-definition (text)
   "TEXT was evaluated: breakpoints in it may be tried again."
   (when *late-definitions*
-    (setf *late-definitions* (remove text *late-definitions* :key #'third :test #'equal))))
+    (setf *late-definitions* (remove text *late-definitions* :key (lambda (late) (definition-of-key (third late))) :test #'equal))))
