@@ -127,9 +127,9 @@
       (values how (outcome evaluation how :package (package-of-settings *user-settings*))))))
 
 (defun call-interruptible (function)
-  "Returns the value of FUNCTION, which may come to the user's code by way of a library, in the thread
-  that was made for a request. Refuses when the request is interrupted. Unlike an evaluation, this
-  does not count as a change of the image."
+  "Returns the value of FUNCTION, which may come to the user's code by way of a library, in the
+  thread that was made for a request. Refuses when the request is interrupted. Unlike an evaluation,
+  this does not count as a change of the image."
   (let* ((evaluation *own-evaluation*)
          (stopped t)
          (value (without-interrupts

@@ -3,7 +3,8 @@
 
 (in-package :consort)
 
-(defconstant +definition-time+ 30 "Seconds that breakpoints in one definition may take, when the request does not say.")
+(defconstant +definition-time+ 30
+  "Seconds that breakpoints in one definition may take, when the request does not say.")
 
 (defstruct (time-limit (:conc-name limit-) (:constructor make-time-limit (thread)))
   "THREAD is to leave what it does; it is itself the tag to throw to. OVER when it has. WHY says who
@@ -47,9 +48,10 @@
 
 ;;; Definitions that took too long. They are not tried again each time that code was evaluated.
 
-(define-global *late-definitions* '() "(OWNER FILE KEY MESSAGE) of each definition that breakpoints could not be put
-  into in time. KEY is its text, or the name in a request without a file; a list of that, a
-  condition and a log message where one of those took the time. Replaced under *PROBES-LOCK*.")
+(define-global *late-definitions* '()
+  "(OWNER FILE KEY MESSAGE) of each definition that breakpoints could not be put into in time. KEY is
+  its text, or the name in a request without a file; a list of that, a condition and a log message
+  where one of those took the time. Replaced under *PROBES-LOCK*.")
 
 (defun late-message (what seconds holder)
   "WHAT: the definition, in words. HOLDER: who held the compiler's lock, in words, or NIL."
