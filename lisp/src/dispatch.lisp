@@ -33,7 +33,7 @@
 
 (defstruct (operation (:constructor make-operation (name where function)))
   (name "" :type string :read-only t)
-  (where :thread :type (member :dispatcher :query :thread) :read-only t)
+  (where :thread :type (member :dispatcher :query :thread :interruptible) :read-only t)
   (function nil :type function :read-only t))
 
 (define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
@@ -42,7 +42,8 @@
   "Define the operation NAME. ID is that of the request, PARAMS its object. BODY returns the result. WHERE is its thread:
   :dispatcher  the dispatcher; NIL as the result when another thread will answer;
   :query       a thread that queries share; BODY runs no user code and cannot be interrupted;
-  :thread      a thread of its own."
+  :thread      a thread of its own; BODY sees to what an interruption does;
+  :interruptible  a thread of its own, in which BODY is left when the request is interrupted."
   (let ((documentation (when (stringp (first body)) (list (pop body)))))
     `(setf (gethash ,name *operations*)
            (make-operation ,name ,where (lambda (,id ,params) ,@documentation (declare (ignorable ,id ,params)) ,@body)))))
@@ -71,7 +72,7 @@
   (let ((ended t))
     (unwind-protect
          (progn
-           (call-answering id #'send-frame #'send-error (lambda () (funcall (operation-function operation) id params)))
+           (call-answering id #'send-frame #'send-error (lambda () (call-operation id operation params)))
            (setf ended nil))
       (when ended
         (send-error id "internal" "The thread that worked on this was ended")))))
@@ -88,6 +89,11 @@
 (defun answer-in-thread (id operation params evaluation)
   "Answer a request in a thread of its own."
   (call-starting evaluation (lambda () (answer-at-once id operation params))))
+
+(defun call-operation (id operation params)
+  "Returns the result of OPERATION."
+  (flet ((result () (funcall (operation-function operation) id params)))
+    (if (eq (operation-where operation) :interruptible) (call-interruptible #'result) (result))))
 
 (defvar *asks* nil "In the dispatcher: whom the request that is dispatched may ask for input, an object, or NIL.")
 
@@ -114,7 +120,7 @@
            (post-error id "bad-frame" "A request is an object with an id, an op and params"))
           ((null operation)
            (post-error id "unknown-op" (format nil "There is no operation ~S" name)))
-          ((eq (operation-where operation) :thread)
+          ((member (operation-where operation) '(:thread :interruptible))
            (start-answering id operation params))
           ((eq (operation-where operation) :query)
            (help (lambda () (answer-query id operation params))))

@@ -126,6 +126,25 @@
       (when keep (keep-in-image *user-settings*))
       (values how (outcome evaluation how :package (package-of-settings *user-settings*))))))
 
+(defun call-interruptible (function)
+  "Returns the value of FUNCTION, which may come to the user's code by way of a library, in the
+  thread that was made for a request. Refuses when the request is interrupted. Unlike an evaluation,
+  this does not count as a change of the image."
+  (let* ((evaluation *own-evaluation*)
+         (stopped t)
+         (value (without-interrupts
+                  (catch evaluation
+                    (unwind-protect
+                         (progn
+                           (setf (evaluation-thread evaluation) sb-thread:*current-thread*
+                                 (evaluation-state evaluation) :running)
+                           (when (evaluation-reason evaluation) (throw evaluation nil))
+                           (prog1 (with-local-interrupts (funcall (the function function)))
+                             (setf stopped nil)))
+                      (setf (evaluation-state evaluation) :ended))))))
+    (when stopped (refuse "interrupted" "The request was interrupted"))
+    value))
+
 ;;; Work that runs no user code and is soon done. Making a thread takes longer than most of it does,
 ;;; so a few wait for more of it.
 

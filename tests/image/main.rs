@@ -2,6 +2,7 @@
 //! death. Every test ends its image and looks that no process and no file of it is left.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod abandoned;
 mod cache;
 mod checks;
 mod dap;

@@ -196,42 +196,96 @@
                       (unprobed (refusal-why condition))
                       (t (format nil "~A: ~A" (condition-type condition) (condition-message condition))))))
 
-(defun call-setting-breakpoints (owner file locate points)
-  "Have exactly POINTS be the breakpoints of OWNER in FILE, with LOCATE, which gives the unit and
-  the site of one; the JSON of each."
-  (let ((*setting-breakpoints* t))
+(defun settle-units-soon ()
+  "Have SETTLE-UNITS called in a thread of ours, once the lock is free."
+  (help (lambda ()
+          (let ((*setting-breakpoints* t))
+            (sb-thread:with-mutex (*probes-lock*) (settle-units))))))
+
+(defun words-of-piece (file text piece)
+  "Describes the PIECE of TEXT, a definition in FILE."
+  (format nil "~A (line ~D of ~A)" (clipped-line (subseq text (car piece) (cdr piece))) (line-and-column text (car piece)) file))
+
+(defun clipped-line (text)
+  "The first line of TEXT, its first 60 characters."
+  (let ((line (subseq text 0 (or (position #\Newline text) (length text)))))
+    (if (> (length line) 60) (concatenate 'string (subseq line 0 60) "...") line)))
+
+(defun point-within (seconds owner file point locate key words known)
+  "The JSON of POINT, and its breakpoint or NIL; third value: true if it took longer than SECONDS.
+  LOCATE, KEY, WORDS and KNOWN as in CALL-SETTING-BREAKPOINTS."
+  (let* ((own (list key (wanted-text point "condition") (wanted-text point "log")))
+         (message (or (late-definition owner file key) (late-definition owner file own)))
+         (located nil))
+    (flet ((unset (message) (object "verified" :false "message" message)))
+      (if message
+          (unset message)
+          (values-list
+           (call-within seconds
+                        (lambda ()
+                          (handler-case
+                              (multiple-value-bind (unit site) (funcall (the function locate) point)
+                                (setf located t)
+                                (let ((breakpoint (breakpoint-for owner file point unit site known)))
+                                  (list (verified-json unit site) breakpoint)))
+                            (error (condition) (list (unverified-json condition)))))
+                        (lambda (holder)
+                          (let ((message (late-message (funcall (the function words) point) seconds holder)))
+                            (unless holder (note-late-definition owner file (if located own key) message))
+                            (list (unset message) nil t)))))))))
+
+(defun call-setting-breakpoints (owner file locate key words points timeout)
+  "Have exactly POINTS be the breakpoints of OWNER in FILE; the JSON of each. LOCATE gives the unit
+  and the site of one, KEY what its definition is known by before it is read, WORDS describes that.
+  A definition that takes longer than TIMEOUT seconds is left as it is; after the first such one,
+  the others have as long together, and each half a second."
+  (let ((*setting-breakpoints* t) (until nil) (keys (map 'list key points)))
     (sb-thread:with-mutex (*probes-lock*)
+      (keep-late-definitions owner file keys)
       (flet ((ours-p (breakpoint) (and (string= (breakpoint-owner breakpoint) owner) (string= (breakpoint-file breakpoint) file))))
         (let* ((known (remove-if-not #'ours-p *breakpoints*))
                (made '())
                (answers (map 'vector
-                             (lambda (point)
-                               (handler-case
-                                   (multiple-value-bind (unit site) (funcall locate point)
-                                     (push (breakpoint-for owner file point unit site known) made)
-                                     (verified-json unit site))
-                                 (error (condition) (unverified-json condition))))
-                             points)))
-          (setf *breakpoints* (append (remove-if #'ours-p *breakpoints*) (reverse made))
-                *unverified* (remove-if (lambda (entry) (and (string= (car entry) owner) (string= (cdr entry) file))) *unverified*))
-          (when (find :false answers :key (lambda (answer) (field answer "verified")))
-            (push (cons owner file) *unverified*))
+                             (lambda (point key)
+                               (multiple-value-bind (answer breakpoint late)
+                                   (point-within (if until (max 1/2 (/ (- until (now-ms)) 1000)) timeout) owner file point locate key words known)
+                                 (when (and late (not until)) (setf until (+ (now-ms) (* 1000 timeout))))
+                                 (when breakpoint (push breakpoint made))
+                                 answer))
+                             points keys)))
+          (without-interrupts
+            (setf *breakpoints* (append (remove-if #'ours-p *breakpoints*) (reverse made))
+                  *unverified* (remove-if (lambda (entry) (and (string= (car entry) owner) (string= (cdr entry) file))) *unverified*))
+            (when (find :false answers :key (lambda (answer) (field answer "verified")))
+              (push (cons owner file) *unverified*)))
           (settle-units)
           answers)))))
 
-(defun set-breakpoints (owner file text points)
+(defun set-breakpoints (owner file text points timeout)
   "Have exactly POINTS in TEXT be the breakpoints of OWNER in FILE."
   (let ((pieces (and (plusp (length points)) (toplevel-pieces text))))
-    (call-setting-breakpoints owner file (lambda (point) (locate-point point file text pieces)) points)))
+    (flet ((piece-of (point)
+             (let* ((line (field point "line")) (start (and (typep line '(integer 1)) (point-offset text line 1))))
+               (and start (piece-at pieces start)))))
+      (call-setting-breakpoints owner file
+                                (lambda (point) (locate-point point file text pieces))
+                                (lambda (point) (let ((piece (piece-of point))) (and piece (subseq text (car piece) (cdr piece)))))
+                                (lambda (point) (words-of-piece file text (piece-of point)))
+                                points timeout))))
 
-(defun possible-sites (file text start-line end-line)
+(defun possible-sites (file text start-line end-line timeout)
   "The JSON of the places from START-LINE to END-LINE of TEXT where there can be breakpoints.
-  Nothing is put in place that was not."
+  Nothing is put in place that was not. Refuses after TIMEOUT seconds."
   (let ((*setting-breakpoints* t) (pieces (toplevel-pieces text)))
     (sb-thread:with-mutex (*probes-lock*)
       (let* ((start (point-offset text start-line 1))
              (piece (and start (piece-at pieces start)))
-             (unit (and piece (handler-case (ensure-unit file text pieces piece) (error () nil)))))
+             (unit (and piece
+                        (call-within timeout
+                                     (lambda () (handler-case (ensure-unit file text pieces piece) (error () nil)))
+                                     (lambda (holder)
+                                       (settle-units)
+                                       (refuse-probe "~A" (late-message (words-of-piece file text piece) timeout holder)))))))
         (prog1
             (if (null unit)
                 #()
@@ -271,13 +325,15 @@
   "The unit of the global function NAME, in place."
   (unit-of-loaded (or (and (symbolp name) (macro-function name)) (fdefinition name))))
 
-(defun set-function-breakpoints (owner points)
+(defun set-function-breakpoints (owner points timeout)
   "Have exactly POINTS be the breakpoints of OWNER at functions."
   (call-setting-breakpoints owner ""
                             (lambda (point)
                               (let ((unit (unit-of-function (function-named (param point "name" 'string)))))
                                 (values unit (or (site-on-line unit 0 0) (refuse-probe "~S has no form to stop at" (unit-name unit))))))
-                            points))
+                            (lambda (point) (field point "name"))
+                            (lambda (point) (format nil "the function ~A" (field point "name")))
+                            points timeout))
 
 ;;; Definitions that were made anew
 
@@ -294,6 +350,4 @@
         (send-event "breakpoints-changed"
                     "changed" (map 'vector (lambda (entry) (object "owner" (car entry) "file" (cdr entry))) changed))))
     (unless (code-with-probes-runs-p)
-      (help (lambda ()
-              (let ((*setting-breakpoints* t))
-                (sb-thread:with-mutex (*probes-lock*) (settle-units))))))))
+      (settle-units-soon))))

@@ -21,8 +21,9 @@
   (when (<= (- end start) +evaluated-source-length+)
     (when (>= (hash-table-count *evaluated-sources*) +evaluated-sources+)
       (clrhash *evaluated-sources*))
-    (setf (gethash (cons (source-file (origin-source origin)) (+ start (origin-offset origin))) *evaluated-sources*)
-          (string-right-trim '(#\Space #\Newline #\Tab #\Return) (subseq text start end)))))
+    (let ((form (string-right-trim '(#\Space #\Newline #\Tab #\Return) (subseq text start end))))
+      (setf (gethash (cons (source-file (origin-source origin)) (+ start (origin-offset origin))) *evaluated-sources*) form)
+      (forget-late-definition form))))
 
 (defun form-text-at (text start)
   "The text of the form at START of TEXT, or NIL."
@@ -138,23 +139,50 @@
      (handler-bind ((warning #'muffle-warning))
        (call-replacing-in-place (lambda () (add-method (fdefinition (unit-name unit)) definition)))))))
 
+(defun note-in-place (unit)
+  "UNIT's definition with probes is called. Interrupts are off."
+  (setf (unit-state unit) :in-place)
+  (unless (member unit *units* :test #'eq) (setf *units* (cons unit *units*)))
+  (flag-for-steps unit)
+  (world-changed))
+
+(defun note-added-method (unit)
+  "Note that UNIT is in place if it is a method that was added before its thread was interrupted."
+  (when (eq (unit-kind unit) :method)
+    (let* ((old (unit-old unit))
+           (method (find-method (fdefinition (unit-name unit)) (method-qualifiers old) (sb-mop:method-specializers old) nil)))
+      (when (and method (not (eq method old)) (member unit (function-constants (fast-method-function (sb-mop:method-function method))) :test #'eq))
+        (setf (unit-new unit) method)
+        (note-in-place unit)))))
+
 (defun put-in-place (unit)
-  "Have UNIT's definition with probes be called."
+  "Have UNIT's definition with probes be called. *PROBES-LOCK* is held. Where this is left by an
+  interruption, the plain one is called, or UNIT is among those that are known to be in place."
   (unless (eq (unit-state unit) :in-place)
-    (if (unit-new unit) (put-definition unit (unit-new unit)) (compile-unit unit))
-    (unless (eq (unit-kind unit) :method) (put-definition unit (unit-new unit)))
-    (setf (unit-state unit) :in-place)
-    (flag-for-steps unit)
-    (world-changed)))
+    (let ((method (eq (unit-kind unit) :method)))
+      (unwind-protect
+           (progn
+             (cond ((null (unit-new unit)) (compile-unit unit))
+                   (method (put-definition unit (unit-new unit))))
+             (without-interrupts
+               (unless method (put-definition unit (unit-new unit)))
+               (note-in-place unit)))
+        (unless (eq (unit-state unit) :in-place)
+          (without-interrupts (note-added-method unit)))))))
 
 (defun take-out (unit)
   "Have the plain definition of UNIT be called again, the very same one, unless somebody has defined
   it anew."
   (when (eq (unit-state unit) :in-place)
-    (cond ((eq (current-definition unit) (unit-new unit))
+    (cond ((not (eq (current-definition unit) (unit-new unit)))
+           (setf (unit-state unit) :lost))
+          ((eq (unit-kind unit) :method)
            (put-definition unit (unit-old unit))
            (setf (unit-state unit) :out))
-          (t (setf (unit-state unit) :lost)))
+          (t
+           (without-interrupts
+             (put-definition unit (unit-old unit))
+             (setf (unit-state unit) :out))))
     (world-changed)))
 
 (defun unit-lost-p (unit)
@@ -166,6 +194,7 @@
   "Have only plain definitions, before hot reload compares what there is."
   (sb-thread:with-mutex (*probes-lock*)
     (end-awaited "code was reloaded")
+    (setf *late-definitions* '())
     (mapc #'take-out *units*)))
 
 ;;; Finding
@@ -234,7 +263,6 @@
          (unit (or known (make-unit-of file text piece package))))
     (place-unit unit text (car piece))
     (put-in-place unit)
-    (unless known (setf *units* (cons unit *units*)))
     unit))
 
 ;;; Places

@@ -8,36 +8,45 @@
     (unless (every #'object-p points) (refuse "bad-params" "Each of the points must be an object"))
     points))
 
+(defun timeout-param (params)
+  (param params "timeout" '(real (0)) :default +definition-time+))
+
 (defun answer-setting (id function)
   "Call FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation;
   the JSON of the answer to request ID."
-  (let ((answers nil))
+  (let ((answers nil) (refused nil))
     (multiple-value-bind (how outcome)
         (let ((*setting-breakpoints* t))
-          (evaluate-alone id (lambda () (setf answers (funcall (the function function))))))
+          (evaluate-alone id (lambda ()
+                               (handler-case (setf answers (funcall (the function function)))
+                                 (unprobed (condition) (setf refused (refusal-why condition)))))))
       (declare (ignore outcome))
       (unless answers
-        (refuse "not-set" "The breakpoints were not set: the work ~A" (if (eq how :stopped) "was interrupted" "failed")))
+        (settle-units-soon) ; the work was left, perhaps between two definitions
+        (refuse "not-set" "~A" (or refused (format nil "The breakpoints were not set: the work ~A" (if (eq how :stopped) "was interrupted" "failed")))))
       (object "breakpoints" answers))))
 
 (define-operation "debug-breakpoints" :thread (id params)
   (let ((owner (param params "owner" 'string))
         (file (param params "file" 'string))
         (text (param params "text" 'string :default ""))
-        (points (points-param params)))
-    (answer-setting id (lambda () (set-breakpoints owner file text points)))))
+        (points (points-param params))
+        (timeout (timeout-param params)))
+    (answer-setting id (lambda () (set-breakpoints owner file text points timeout)))))
 
 (define-operation "debug-function-breakpoints" :thread (id params)
   (let ((owner (param params "owner" 'string))
-        (points (points-param params)))
-    (answer-setting id (lambda () (set-function-breakpoints owner points)))))
+        (points (points-param params))
+        (timeout (timeout-param params)))
+    (answer-setting id (lambda () (set-function-breakpoints owner points timeout)))))
 
 (define-operation "debug-breakpoint-locations" :thread (id params)
   (let ((file (param params "file" 'string))
         (text (param params "text" 'string))
         (line (param params "line" '(integer 1)))
-        (end (param params "end_line" '(integer 1) :default nil)))
-    (answer-setting id (lambda () (possible-sites file text line (or end line))))))
+        (end (param params "end_line" '(integer 1) :default nil))
+        (timeout (timeout-param params)))
+    (answer-setting id (lambda () (possible-sites file text line (or end line) timeout)))))
 
 (define-operation "debug-break-on" :thread (id params)
   (let ((owner (param params "owner" 'string))

@@ -37,7 +37,7 @@
             (push (cons symbol (eq status :external)) found)))))
     (sort found #'string< :key (lambda (entry) (symbol-name (car entry))))))
 
-(define-operation "package-symbols" :thread (id params)
+(define-operation "package-symbols" :interruptible (id params)
   (let* ((name (param params "name" 'string))
          (package (find-package-named name))
          (symbols (home-symbols package)))

@@ -274,13 +274,13 @@
   (check-check-params params)
   (answer-from-copy id params 'check-system-in-copy))
 
-(define-operation "loaded-files" :thread (id params)
+(define-operation "loaded-files" :interruptible (id params)
   (object "systems" (loop for name in (asdf:already-loaded-systems)
                           for source = (ignore-errors (asdf:system-source-file (asdf:registered-system name)))
                           when (and source (prefix-p (param params "within" 'string) (sb-ext:native-namestring source)))
                             collect (object "system" name "files" (coerce (ignore-errors (loaded-file-facts name)) 'vector)))))
 
-(define-operation "source-directories" :thread (id params)
+(define-operation "source-directories" :interruptible (id params)
   (object "directories" (coerce (remove-duplicates (remove nil (append (directories-of-lisp) (directories-of-systems) (directories-of-fasls)))
                                                    :test #'string=)
                                 'vector)))

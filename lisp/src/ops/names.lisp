@@ -1,5 +1,6 @@
 ;;;; The exports of a package, the meanings of a name, a symbol's home package, the files of a
-;;;; system. Nothing here runs user code.
+;;;; system. Nothing here runs user code but what a program has made part of it: its methods on
+;;;; DOCUMENTATION and PRINT-OBJECT, and its system definitions.
 
 (in-package :consort)
 
@@ -44,7 +45,7 @@
             "kinds" (mapcar (lambda (kind) (field kind "kind")) kinds)
             "documentation" (if text (first-line text) :null))))
 
-(define-operation "package-contents" :thread (id params)
+(define-operation "package-contents" :interruptible (id params)
   (let* ((name (param params "name" 'string))
          (package (find-package-named name))
          (exports '()))
@@ -86,7 +87,7 @@
             "lambda_list" (or-null (printed-lambda-list symbol))
             "kinds" (naming-kinds symbol))))
 
-(define-operation "symbol-facts" :thread (id params)
+(define-operation "symbol-facts" :interruptible (id params)
   (let ((symbols (symbols-written (param params "name" 'string))))
     (object "symbols" (mapcar #'symbol-object (subseq symbols 0 (min 20 (length symbols)))))))
 
@@ -108,6 +109,6 @@
     (asdf:cl-source-file (list (sb-ext:native-namestring (asdf:component-pathname component))))
     (asdf:parent-component (mapcan #'system-source-files (copy-list (asdf:component-children component))))))
 
-(define-operation "system-files" :thread (id params)
+(define-operation "system-files" :interruptible (id params)
   (let ((system (asdf:find-system (string-downcase (param params "system" 'string)) nil)))
     (object "files" (and system (system-source-files system)))))

@@ -40,27 +40,31 @@
     (with-lock (*awaited-lock*) (setf *awaited* nil)))
   (clrhash *slots-of-classes*))
 
-(defun make-ready (id awaited names directories)
-  "Compile what AWAITED takes, as an evaluation of request ID."
-  (let ((refused nil))
+(defun make-ready (id awaited names directories wait)
+  "Compile what AWAITED takes, as an evaluation of request ID, within WAIT seconds."
+  (let ((refused nil) (late nil) (within (min wait (* 2 +definitions-seconds+))))
     (multiple-value-bind (how outcome)
         (let ((*setting-breakpoints* t))
           (evaluate-alone id (lambda ()
                                (handler-case
                                    (sb-thread:with-mutex (*probes-lock*)
-                                     (prepare-awaited awaited names directories +definitions-seconds+))
+                                     (call-within within
+                                                  (lambda () (prepare-awaited awaited names directories +definitions-seconds+))
+                                                  (lambda (holder) (setf late (or holder t)))))
                                  (refusal (condition) (setf refused (refusal-why condition)))))))
       (cond (refused (refuse "not-recordable" "The next call of ~A cannot be recorded. ~A" (present (awaited-name awaited) (user-package)) refused))
             ((eq how :stopped) (refuse "interrupted" "The recording was cancelled"))
+            (late (refuse "timeout" "The functions to record could not be compiled within ~A: ~A" (seconds-text within)
+                          (if (stringp late) late "a macro that one of them uses may not end")))
             ((not (eq how :ok))
              (refuse "not-recordable" "The functions to record could not be compiled: ~A" (field (field outcome "error") "message" "the work was ended")))
             (t (send-event "progress" "id" id "message" (format nil "waiting for the next call of ~A" (present (awaited-name awaited) (user-package)))
                                       "done" 0 "total" :null))))))
 
-(defun make-ready-again (id awaited names directories)
+(defun make-ready-again (id awaited names directories wait)
   "MAKE-READY after a definition changed. Where it cannot be recorded now, as in the middle of a load,
   that is told and it is tried again later."
-  (handler-case (make-ready id awaited names directories)
+  (handler-case (make-ready id awaited names directories wait)
     (request-error (condition)
       (unless (string= (request-error-kind condition) "not-recordable") (error condition))
       (setf (awaited-why awaited) (request-error-message condition))
@@ -113,9 +117,9 @@
                          (progn
                            ;; It is found before this thread's own, which ends earlier.
                            (with-lock (*running-lock*) (push waiting *starting*))
-                           (make-ready id awaited names directories)
+                           (make-ready id awaited names directories wait)
                            (let ((*own-evaluation* nil))
-                             (await-call awaited (lambda () (make-ready-again id awaited names directories)) wait timeout)))
+                             (await-call awaited (lambda () (make-ready-again id awaited names directories wait)) wait timeout)))
                        (request-error (condition) condition))
                   (setf (evaluation-state waiting) :ended)
                   (with-lock (*running-lock*) (setf *starting* (remove waiting *starting* :test #'eq)))

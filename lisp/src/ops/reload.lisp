@@ -258,7 +258,7 @@
                                         (load in)))))
                      '())))))
 
-(define-operation "reload-sources" :thread (id params)
+(define-operation "reload-sources" :interruptible (id params)
   ;; Asked before a person is: nothing is loaded, and nothing of the user's runs.
   (let ((package (param params "package" 'string :default nil))
         (system (let ((name (param params "system" 'string :default nil))) (and name (string-downcase name))))

@@ -88,7 +88,7 @@
         (part "symbol" (format nil "symbol ~A from the package ~A, with all of these" name (package-name package)) (lambda () (unintern symbol package)))))
     (nreverse parts)))
 
-(define-operation "removable" :query (id params)
+(define-operation "removable" :interruptible (id params)
   (let ((symbol (symbol-to-undefine params)))
     (object "name" (definition-name-text symbol)
             "parts" (map 'vector

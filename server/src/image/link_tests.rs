@@ -60,6 +60,23 @@ async fn answers_find_their_calls_in_any_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_code_ends_with_its_asker_and_orders_to_a_stop_do_not() {
+    let (link, mut other) = open();
+    for op in ["debug-breakpoints", "debug-function-breakpoints", "debug-set", "inspect-set", "system-files", "new"] {
+        drop(link.call(op, &json!({}), None, Listener::None).unwrap());
+        let request = other.read();
+        let interrupt = other.read();
+        assert_eq!((&interrupt["op"], &interrupt["params"]["target"]), (&json!("interrupt"), &request["id"]), "{op}");
+    }
+    for op in ["debug-abort", "debug-continue", "debug-restart", "check-system"] {
+        drop(link.call(op, &json!({}), None, Listener::None).unwrap());
+        assert_eq!(other.read()["op"], op);
+    }
+    link.notify("close-session", &json!({"session": "s"}));
+    assert_eq!(other.read()["op"], "close-session");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_call_interrupts_and_its_late_answer_is_discarded() {
     let (link, mut other) = open();
     let call = link.call("eval", &json!({}), None, Listener::None).unwrap();

@@ -42,13 +42,14 @@ impl Session {
         self.inner.image.watch()
     }
 
-    /// Runs an operation that sets breakpoints: it takes as long as the user's macros take.
+    /// Runs an operation that sets breakpoints; the image limits the time of the user's macros.
+    /// Dropping the future interrupts it: the breakpoints are then those before.
     pub async fn set_breakpoints<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.at_stop(&operation).await
     }
 
     /// Runs an operation that a stopped thread serves; the image limits its time. Dropping the
-    /// future interrupts code that runs in a frame.
+    /// future interrupts code that runs in a frame or on a value.
     pub async fn at_stop<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.at_stop(&operation).await
     }

@@ -65,20 +65,34 @@ impl Drop for Call {
             return;
         }
         let unanswered = lock(&self.link.table).pending.remove(&self.id).is_some();
-        if unanswered
-            && matches!(
-                self.op,
-                "eval"
-                    | "load-system"
-                    | "load-file"
-                    | "fingerprint"
-                    | "check"
-                    | "debug-eval"
-                    | "inspect-eval"
-                    | "inspect-describe"
-            )
-        {
+        if unanswered && ends_with_its_asker(self.op) {
             self.link.interrupt(self.id, "cancel");
         }
     }
+}
+
+/// Returns true if a request for `op` is to be interrupted when nobody waits for its answer: it may
+/// run the user's code or wait. Not the orders to a stop, which the image limits and which count
+/// whoever has left; nor the work of a copy, which ends with the copy.
+fn ends_with_its_asker(op: &str) -> bool {
+    !matches!(
+        op,
+        "debug-restart"
+            | "debug-return"
+            | "debug-restart-frame"
+            | "debug-continue"
+            | "debug-step"
+            | "debug-abort"
+            | "debug-pause"
+            | "interrupt-thread"
+            | "kill-thread"
+            | "check-system"
+            | "macroexpand"
+            | "eval-in-copy"
+            | "try-code"
+            | "record"
+            | "record-call"
+            | "interrupt"
+            | "status"
+    )
 }

@@ -1,0 +1,52 @@
+;;;; Requests beside evaluations that come to code of the user's which does not end: they are left
+;;;; when they are interrupted, or in time, and hold nothing then.
+
+(in-package :consort)
+
+(defun interrupted (image op &rest fields)
+  "Sends a request whose code sets *BEGUN* and does not end, and interrupts it; returns the kind of
+  its error."
+  (let ((id (apply #'send image op fields)))
+    (eventually (string= "T" (first-value image "(shiftf *begun* nil)" :session "others")))
+    (is eq :true (path (call image "interrupt" "target" id) "result" "found"))
+    (path (answer image id) "error" "kind")))
+
+(deftest requests-that-come-to-the-users-code-are-interrupted
+  (with-image (image)
+    (prepare image "(defvar *begun* nil) (defvar *endless* t) (defun endless () (when *endless* (setf *begun* t) (loop (sleep 0.01))))" :session "others")
+    (prepare image "(defun search-endlessly (name) (when (equal name \"endless-system\") (endless)))
+                    (setf asdf:*system-definition-search-functions* (append asdf:*system-definition-search-functions* '(search-endlessly)))
+                    (defpackage :slow-names (:use :cl) (:export #:described)) (defun slow-names:described () 1)
+                    (defmethod documentation ((symbol (eql 'slow-names:described)) (type (eql 'function))) (endless) \"Documented.\")
+                    (defclass slow-key () ()) (defvar *slow-key* (make-instance 'slow-key)) (defgeneric keyed (key))
+                    (defmethod keyed ((key (eql *slow-key*))) 1)
+                    (defmethod print-object ((key slow-key) stream) (endless) (write-string \"KEY\" stream))"
+             :session "others")
+    (is string= "interrupted" (interrupted image "system-files" "system" "endless-system"))
+    (is string= "interrupted" (interrupted image "symbol-facts" "name" "slow-names:described"))
+    (is string= "interrupted" (interrupted image "package-contents" "name" "SLOW-NAMES"))
+    (is string= "interrupted" (interrupted image "package-symbols" "name" "SLOW-NAMES"))
+    (is string= "interrupted" (interrupted image "removable" "name" "keyed" "method" (object "qualifiers" #() "specializers" (vector "(eql key)"))))
+    ;; Not interrupted, they answer.
+    (prepare image "(setf *endless* nil)" :session "others")
+    (is string= "Documented." (path (call image "package-contents" "name" "SLOW-NAMES") "result" "exports" 0 "documentation"))
+    (is equal '("method" "function" "symbol")
+        (map 'list (lambda (part) (path part "key"))
+             (path (call image "removable" "name" "keyed" "method" (object "qualifiers" #() "specializers" (vector "(eql key)"))) "result" "parts")))))
+
+(deftest a-system-whose-methods-do-not-end
+  (with-image (image)
+    (prepare image "(defvar *begun* nil) (defun endless () (setf *begun* t) (loop (sleep 0.01)))" :session "others")
+    (let ((file (write-file "slow/slow-files.asd" "(defclass cl-user::slow-file (asdf:cl-source-file) ())
+(defmethod asdf:component-pathname ((file cl-user::slow-file)) (when (boundp 'cl-user::*slow*) (cl-user::endless)) (call-next-method))
+(asdf:defsystem \"slow-files\" :components ((cl-user::slow-file \"slow\")))
+")))
+      (write-file "slow/slow.lisp" "(defvar cl-user::*slow-loaded* t)")
+      (prepare image (format nil "(asdf:load-asd ~S) (asdf:load-system \"slow-files\") (defvar *slow* t)" file) :session "others")
+      (is string= "interrupted" (interrupted image "loaded-files" "within" *scratch*)))))
+
+(deftest a-call-that-cannot-be-made-ready-in-time
+  (with-endless-macro (image file text)
+    (is string= "timeout" (path (call image "await-call" "function" "endless::slow" "wait" 1 "timeout" 1 "functions" #() "within" (vector *scratch*)) "error" "kind"))
+    (plain-again-p image)
+    (is eq :true (path (answer image (ask-for-points image file text *patience* "(list :quick")) "result" "breakpoints" 0 "verified"))))
