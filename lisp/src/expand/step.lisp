@@ -7,8 +7,9 @@
   "An EQ table from those of LISTS, parts of FORM, that are evaluated when FORM is, to the
   environments that they are evaluated in."
   (let ((*found* (make-hash-table :test #'eq))
-        ;; No form is the first of these, which would end the walk.
-        (*sought* (cons nil lists))
+        (*sought* (sought lists))
+        ;; The walk is to find all of them.
+        (*most-sought* nil)
         (*expansions* 0))
     ;; A form that cannot be walked to its end has shown some.
     (handler-case (walk form nil)
