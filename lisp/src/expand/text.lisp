@@ -54,27 +54,32 @@
 
 (defun counterpart (list whole other)
   "Returns the part of OTHER where LIST is in WHOLE, which OTHER was read back from or printed as;
-  NIL when they differ on the way."
-  (cond ((eq list whole) other)
-        ((not (and (consp whole) (consp other))) nil)
-        (t (loop for (part . rest) on whole
-                 for (there . rest-there) on other
-                 do (let ((found (and (consp part) (counterpart list part there))))
-                      (when found (return found)))
-                    (unless (and (consp rest) (consp rest-there)) (return nil))))))
+  NIL when they differ on the way. Both may be circular."
+  (let ((visited (make-hash-table :test #'eq)))
+    (labels ((look (part there)
+               (when (eq part list) (return-from counterpart there))
+               (loop while (and (consp part) (consp there) (not (gethash part visited)))
+                     do (setf (gethash part visited) t)
+                        (let ((inner (pop part)) (inner-there (pop there)))
+                          (when (consp inner) (look inner inner-there))))))
+      (look whole other)
+      nil)))
 
 (defun replaced (old new tree)
-  "TREE with the very list OLD replaced by NEW; what does not hold it is shared."
-  (cond ((eq tree old) new)
-        ((atom tree) tree)
-        (t (loop for rest on tree
-                 for part = (first rest)
-                 when (consp part)
-                   do (let ((changed (replaced old new part)))
-                        (unless (eq changed part)
-                          (return (append (ldiff tree rest) (cons changed (rest rest))))))
-                 while (consp (rest rest))
-                 finally (return tree)))))
+  "TREE, which may be circular, with the very list OLD replaced by NEW; what does not hold it is
+  shared."
+  (let ((visited (make-hash-table :test #'eq)))
+    (labels ((change (part)
+               (if (eq part old)
+                   new
+                   (loop for rest = part then (cdr rest)
+                         while (and (consp rest) (not (gethash rest visited)))
+                         do (setf (gethash rest visited) t)
+                            (let ((changed (change (car rest))))
+                              (unless (eql changed (car rest))
+                                (return (append (ldiff part rest) (cons changed (cdr rest))))))
+                         finally (return part)))))
+      (change tree))))
 
 ;;; Printing
 
