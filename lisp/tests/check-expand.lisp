@@ -67,6 +67,7 @@
                    "(defmacro fails () (error \"no ~A\" :way))"
                    "(defmacro endless () (loop))"
                    "(defmacro fresh () (let ((g (make-symbol \"G\")) (h (make-symbol \"H2\"))) `'(,g ,g ,h ,h ,(make-symbol \"I\"))))"
+                   "(defmacro quoting () (let ((g (make-symbol \"LIMIT1\"))) `(let ((,g 1)) `(a ,,g ,@,g ,.,g #(c ,,g)) '#(,g (d . ,g)))))"
                    "(defmacro again () '(again))"
                    "(defmacro deeper () '(progn (deeper)))"
                    "(defvar *seen* 0)"
@@ -164,6 +165,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
     (expect-at "(list (fails) (tw^ice 1))" "(progn 1 1)")
     (expect-at "(macrolet ((m ())) (list (fails) (tw^ice 1)))" "(progn 1 1)")
     (expect-at "(when a (tw^ice 1))" "(when a (progn 1 1))" "whole" :true)
+    (expect-at "(list '#1=(a . #1#) (tw^ice 1))" "(list '#1=(a . #1#) (progn 1 1))" "whole" :true)
     (expect (equalp #(8 17) (field (answer-of "(when a (twice 1))" "offset" 10) "span")) "the span is the form's")
     ;; A macro that hands on a copy of its arguments: the form that stands for them is the macro
     ;; call.
@@ -174,6 +176,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
     (expect-expansion "(twice (twice (twice 1)))" "(progn (progn (twice 1) (twice 1)) (twice (twice 1)))" "steps" #(#(0 9)))
     (expect-expansion "(twice (when a (twice 1)))" '(:contains "(progn (if a " "(progn 1 1)" "(when a (twice 1)))") "steps" #(#(0 8) #(2 8)))
     (expect-at "(macrolet ((m () '(n)) (n () 7)) (list ^(m)))" "7" "steps" #(#(0 0)))
+    (expect-expansion "(progn '#1=(a . #1#) (when x (twice 1)))" '(:contains "'#1=(a . #1#)" "(if x " "(twice 1)") "steps" #(#(0 21)))
     (expect-expansion "(twice 'a)" '(:contains "(progn 'a 'a)") "steps" #(#(0 0)))
     (expect (equal "place" (field (field (answer-of "(noting)" "steps" #(#(0 0))) "error") "stage")) "a step where there is no form is told")
     (expect (equal '(0 3 3 6 6 6) (loop for (line column unit) in '((0 0 "utf-8") (0 4 "utf-16") (0 6 "utf-8") (1 1 "utf-32") (1 90 "utf-32") (9 9 "utf-16"))
@@ -199,6 +202,11 @@ b\")" '(:contains "\"a b\" \"a b\""))
       ;; Symbols of no package: of one name in the text, another in what is new.
       (expect-step "(let ((#:limit1 1)) (^dotimes (i #:limit1) (f)))" '(:contains "(f)" (:not "#:limit1 #:limit1")) #(20 46))
       (expect-step "(list #:g #:h2 (f^resh))" "'(#:g1 #:g1 #:h1 #:h1 #:i)" #(15 22))
+      ;; Also in backquotes and in vectors.
+      (expect-step "(list #:limit1 (quo^ting))" "(let ((#:limit2 1)) `(a ,#:limit2 ,@#:limit2 ,.#:limit2 #(c ,#:limit2)) '#(#:limit2 (d . #:limit2)))" #(15 24))
+      ;; Data around the call that ends nowhere, or contains itself in a vector.
+      (expect-step "(defun f (x) (when x '#1=(a #:g . #1#)) (list '#2=#(b #2# #:h1) (fr^esh)))" "'(#:g1 #:g1 #:h2 #:h2 #:i)" #(64 71))
+      (expect-step "(twice '#1=#(a #1# ^))" '(:contains "#2=#(a #2#)") #(0 21))
       (flet ((calls (text) (map 'list (lambda (span) (subseq text (aref span 0) (aref span 1)))
                                 (field (answer-of text "how" "calls" "printed" :true) "calls"))))
         (expect (equal '("(twice (when a 1))" "(when a 1)") (calls "(list (twice (when a 1)) '(twice 1) (car x))")) "the macro calls of a form")
@@ -209,6 +217,8 @@ b\")" '(:contains "\"a b\" \"a b\""))
   (test "written"
     (expect-expansion "(loop repeat 3 do (f))" '(:contains (:not "#:")) "writable" :true)
     (expect-expansion "(list '#:once '#:once)" "(list '#:once '#:once)" "writable" :true)
+    (expect-expansion "(quoting)" "(let ((limit 1)) `(a ,limit ,@limit ,.limit #(c ,limit)) '#(limit (d . limit)))" "writable" :true)
+    (expect (equal "#1=#(a #1#)" (text-of-answer (answer-of "#1=#(a #1#)" "writable" :true))) "a vector that contains itself")
     (let ((answer (answer-of "(list
      (when a (let ((b 1)) (ccccccccccccccccccccccccc) (ccccccccccccccccccccccccccccc) (cccccccccccccccccccccccccccc))))" "column" 10 "offset" 11)))
       (expect (search (format nil "~%         (let") (concatenate 'string (field answer "expansion"))) (format nil "lines after the first are indented by the column: ~S" (field answer "expansion"))))
@@ -247,6 +257,49 @@ b\")" '(:contains "\"a b\" \"a b\""))
     (expect (null (find-symbol "A-NEW-NAME" :expand-tests)) "what is read is not interned")
     (answer-of "(writing)")
     (expect (null (probe-file *not-to-be-written*)) "no file is written")))
+
+;; Four times the text takes four times as long.
+
+(defun processor-time (function)
+  "The least processor time, without the garbage collector's, that three calls of FUNCTION take, in
+  seconds."
+  (flet ((now () (- (get-internal-run-time) sb-ext:*gc-run-time*)))
+    (loop repeat 3
+          minimize (let ((start (now)))
+                     (funcall function)
+                     (/ (- (now) start) internal-time-units-per-second 1.0)))))
+
+(defun expect-linear (what size prepared)
+  "Expect that the function that PREPARED returns for a size takes linear time. What takes less than
+  30 ms for four times SIZE is not quadratic. A step may be slower for the processor's cache; all
+  steps are, when time is quadratic."
+  (flet ((seconds (size) (processor-time (funcall prepared size))))
+    (let ((slow (seconds (* 4 size))))
+      (when (> slow 0.03)
+        (let ((ratio (/ slow (max (seconds size) 1e-6))))
+          (when (>= ratio 7)
+            (setf ratio (min ratio (/ (seconds (* 16 size)) slow))))
+          (expect (< ratio 7) (format nil "four times the ~A takes ~,1F times as long" what ratio)))))))
+
+(test "linear"
+  (let ((*package* (make-package :expand-tests-of-time :use '(:cl))))
+    (unwind-protect
+         (flet ((repeated (text size) (coerce (format nil "(list~V@{ ~A~:*~})" size text) 'text))
+                (symbols (size) (loop repeat size collect (make-symbol "G1"))))
+           (expect-linear "lists of a form that is searched for macro calls" 2000
+                          (lambda (size)
+                            (multiple-value-bind (form end places) (read-placing (repeated "(when a (f b))" size) 0 :printed t)
+                              (declare (ignore end))
+                              (lambda () (macro-call-spans form places)))))
+           (expect-linear "symbols of one name in an expansion" 200
+                          (lambda (size) (let ((symbols (symbols size))) (lambda () (distinctly-named symbols '())))))
+           (expect-linear "symbols of one name in an expansion that is written down" 200
+                          (lambda (size)
+                            (let ((symbols (symbols size)))
+                              (lambda ()
+                                (named-apart (append symbols symbols))
+                                (do-symbols (symbol *package*) (when (eq (symbol-package symbol) *package*) (unintern symbol))))))))
+      (delete-package *package*))))
 
 ;; Without a copy: what that gives is what a copy gives, and nothing is left in the image.
 

@@ -138,7 +138,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
       const answer = await this.server.run<MacroCalls>('macroCalls', { uri: copy.original.uri.toString(), text, position: plain(active) })
       if (copy.steps.text !== text) return
       if (answer.error !== null) throw new Error(answer.error.message)
-      const found = neighbour(text, answer.calls, offsetAt(text, active), forward)
+      const found = neighbour(answer.calls, active, forward)
       if (found === undefined) vscode.window.setStatusBarMessage(`No macro call is ${forward ? 'after' : 'before'} this in the top-level form`, 3000)
       else put(editor, toRange({ start: found, end: found }).start)
     } catch (error) {

@@ -85,10 +85,11 @@ export function collapsed(steps: Steps, offset: number): { steps: Steps; start: 
   return { steps: { text, placed: [...others, ...hidden.map((one) => shifted(one, start))] }, start }
 }
 
+const before = (one: Position, other: Position): boolean => one.line < other.line || (one.line === other.line && one.character < other.character)
+
 /** The start of the next, or the previous, of ranges that are in the text's order. */
-export function neighbour(text: string, calls: readonly Range[], offset: number, forward: boolean): Position | undefined {
-  const starts = calls.map(({ start }) => start)
+export function neighbour(calls: readonly Range[], position: Position, forward: boolean): Position | undefined {
   return forward
-    ? starts.find((start) => offsetAt(text, start) > offset)
-    : starts.filter((start) => offsetAt(text, start) < offset).at(-1)
+    ? calls.find(({ start }) => before(position, start))?.start
+    : calls.filter(({ start }) => before(start, position)).at(-1)?.start
 }

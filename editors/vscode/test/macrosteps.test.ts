@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { begun, collapsed, expanded, innermost, neighbour, offsetAt, positionAt, type Steps } from '../src/macrosteps.js'
+import type { Range } from '../src/lsp_ext.js'
 
 /** Puts `expansion` in the place of the first `form`. */
 const put = (steps: Steps, form: string, expansion: string): Steps => {
@@ -89,12 +90,15 @@ test('places count lines and UTF-16 code units', () => {
   assert.equal(offsetAt(text, { line: 9, character: 0 }), 7)
 })
 
-test('the next and the previous macro call', () => {
-  const at = (character: number): { start: { line: number; character: number }; end: { line: number; character: number } } => ({ start: { line: 0, character }, end: { line: 0, character: 20 } })
-  const calls = [at(1), at(8), at(12)]
-  const text = ' '.repeat(30)
-  assert.deepEqual(neighbour(text, calls, 8, true), { line: 0, character: 12 })
-  assert.deepEqual(neighbour(text, calls, 8, false), { line: 0, character: 1 })
-  assert.equal(neighbour(text, calls, 12, true), undefined)
-  assert.equal(neighbour(text, calls, 1, false), undefined)
+test('the next and the previous macro call, by line and character', () => {
+  const at = (line: number, character: number): Range => ({ start: { line, character }, end: { line: 9, character: 0 } })
+  const calls = [at(0, 1), at(0, 8), at(0, 12), at(1, 4), at(3, 0)]
+  const found = (line: number, character: number, forward: boolean): [number, number] | undefined => {
+    const start = neighbour(calls, { line, character }, forward)
+    return start && [start.line, start.character]
+  }
+  assert.deepEqual([found(0, 8, true), found(0, 8, false)], [[0, 12], [0, 1]])
+  assert.deepEqual([found(0, 12, true), found(1, 4, false)], [[1, 4], [0, 12]])
+  assert.deepEqual([found(2, 1, true), found(2, 1, false)], [[3, 0], [1, 4]])
+  assert.deepEqual([found(3, 0, true), found(0, 1, false)], [undefined, undefined])
 })

@@ -7,8 +7,9 @@
   "An EQ table from those of LISTS, parts of FORM, that are evaluated when FORM is, to the
   environments that they are evaluated in."
   (let ((*found* (make-hash-table :test #'eq))
-        ;; No form is the first of these, which would end the walk.
-        (*sought* (cons nil lists))
+        (*sought* (sought lists))
+        ;; The walk is to find all of them.
+        (*most-sought* nil)
         (*expansions* 0))
     ;; A form that cannot be walked to its end has shown some.
     (handler-case (walk form nil)
@@ -50,14 +51,14 @@
            (sort (remove-if-not #'call-p places) #'< :key #'place-start)))))
 
 (defun distinctly-named (expansion form)
-  "EXPANSION with other names for its symbols of no package that are named as others in it or in
-  FORM: printed and read, they are still different."
-  (let ((taken (make-hash-table :test #'equal)) (names (make-hash-table :test #'eq)))
+  "EXPANSION, which is not circular, with other names for its symbols of no package that are named
+  as others in it or in FORM: printed and read, they are still different."
+  (let ((taken (make-hash-table :test #'equal)) (names (make-hash-table :test #'eq))
+        (numbers (make-hash-table :test #'equal))) ; the last of each base
     (flet ((name (symbol)
              (or (gethash symbol names)
                  (let ((base (string-right-trim "0123456789" (symbol-name symbol))))
-                   (loop for name = (symbol-name symbol) then (format nil "~A~D" base number)
-                         for number from 1
+                   (loop for name = (symbol-name symbol) then (format nil "~A~D" base (incf (gethash base numbers 0)))
                          for other = (gethash name taken)
                          until (or (null other) (eq other symbol))
                          finally (let ((named (if (string= name (symbol-name symbol)) symbol (make-symbol name))))
@@ -66,5 +67,5 @@
                                    (return named)))))))
       (map-leaves (lambda (leaf)
                     (when (uninterned-p leaf) (setf (gethash (symbol-name leaf) taken) leaf)))
-                  form)
+                  form :once t)
       (with-symbols expansion (lambda (symbol) (if (uninterned-p symbol) (name symbol) symbol))))))

@@ -54,72 +54,102 @@
 
 (defun counterpart (list whole other)
   "Returns the part of OTHER where LIST is in WHOLE, which OTHER was read back from or printed as;
-  NIL when they differ on the way."
-  (cond ((eq list whole) other)
-        ((not (and (consp whole) (consp other))) nil)
-        (t (loop for (part . rest) on whole
-                 for (there . rest-there) on other
-                 do (let ((found (and (consp part) (counterpart list part there))))
-                      (when found (return found)))
-                    (unless (and (consp rest) (consp rest-there)) (return nil))))))
+  NIL when they differ on the way. Both may be circular."
+  (let ((visited (make-hash-table :test #'eq)))
+    (labels ((look (part there)
+               (when (eq part list) (return-from counterpart there))
+               (loop while (and (consp part) (consp there) (not (gethash part visited)))
+                     do (setf (gethash part visited) t)
+                        (let ((inner (pop part)) (inner-there (pop there)))
+                          (when (consp inner) (look inner inner-there))))))
+      (look whole other)
+      nil)))
 
 (defun replaced (old new tree)
-  "TREE with the very list OLD replaced by NEW; what does not hold it is shared."
-  (cond ((eq tree old) new)
-        ((atom tree) tree)
-        (t (loop for rest on tree
-                 for part = (first rest)
-                 when (consp part)
-                   do (let ((changed (replaced old new part)))
-                        (unless (eq changed part)
-                          (return (append (ldiff tree rest) (cons changed (rest rest))))))
-                 while (consp (rest rest))
-                 finally (return tree)))))
+  "TREE, which may be circular, with the very list OLD replaced by NEW; what does not hold it is
+  shared."
+  (let ((visited (make-hash-table :test #'eq)))
+    (labels ((change (part)
+               (if (eq part old)
+                   new
+                   (loop for rest = part then (cdr rest)
+                         while (and (consp rest) (not (gethash rest visited)))
+                         do (setf (gethash rest visited) t)
+                            (let ((changed (change (car rest))))
+                              (unless (eql changed (car rest))
+                                (return (append (ldiff part rest) (cons changed (cdr rest))))))
+                         finally (return part)))))
+      (change tree))))
 
 ;;; Printing
 
 (defun circular-p (object)
-  "Returns true if printing OBJECT, code, would never end."
+  "Returns true if printing OBJECT, code, would never end: it is in itself, perhaps in a vector or
+  behind a comma."
   (let ((open (make-hash-table :test #'eq)) (done (make-hash-table :test #'eq)))
-    (labels ((visit (object)
-               (when (and (consp object) (not (gethash object done)))
-                 (let ((chain '()))
-                   (loop for rest = object then (cdr rest)
-                         while (and (consp rest) (not (gethash rest done)))
-                         do (when (gethash rest open) (return-from circular-p t))
-                            (setf (gethash rest open) t)
-                            (push rest chain)
-                            (visit (car rest)))
-                   (dolist (cons chain) (setf (gethash cons done) t) (remhash cons open))))))
+    (labels ((visit (part)
+               (let ((chain '()))
+                 (flet ((enter ()
+                          (when (gethash part open) (return-from circular-p t))
+                          (setf (gethash part open) t)
+                          (push part chain)))
+                   (loop until (gethash part done)
+                         do (cond ((consp part) (enter) (visit (car part)) (setf part (cdr part)))
+                                  ((backquoted-p part) (enter) (setf part (comma-expression part)))
+                                  ((simple-vector-p part) (enter) (map nil #'visit part) (return))
+                                  (t (return)))))
+                 (dolist (entered chain) (setf (gethash entered done) t) (remhash entered open)))))
       (visit object)
       nil)))
 
-(defun map-leaves (function tree)
-  "Call FUNCTION with each atom of TREE, which is not circular, also those in vectors and behind
-  commas."
-  (labels ((visit (object)
-             (cond ((consp object) (loop for rest = object then (cdr rest)
-                                         while (consp rest) do (visit (car rest))
-                                         finally (when rest (visit rest))))
-                   ((simple-vector-p object) (map nil #'visit object))
-                   ((comma-p object) (visit (comma-expression object)))
-                   (t (funcall function object)))))
-    (visit tree)))
+(defun map-leaves (function tree &key once)
+  "Call FUNCTION with each atom of TREE, also those in vectors and behind commas. ONCE: no part is
+  visited again, and TREE may be circular."
+  (let ((visited (and once (make-hash-table :test #'eq))))
+    (labels ((new-p (part)
+               (cond ((null visited) t)
+                     ((gethash part visited) nil)
+                     (t (setf (gethash part visited) t))))
+             (visit (part)
+               (loop (cond ((or (consp part) (backquoted-p part))
+                            (unless (new-p part) (return))
+                            (if (consp part)
+                                (progn (visit (car part)) (setf part (cdr part)))
+                                (setf part (comma-expression part)))
+                            (when (null part) (return)))
+                           ((simple-vector-p part)
+                            (when (new-p part) (map nil #'visit part))
+                            (return))
+                           (t (funcall function part)
+                              (return))))))
+      (visit tree))))
 
 (defun uninterned-p (object)
   "Returns true if OBJECT is a symbol of no package."
   (and (symbolp object) object (null (symbol-package object))))
 
 (defun with-symbols (tree function)
-  "TREE, which is not circular, with FUNCTION's value in the place of each symbol in its lists."
-  (labels ((change (object)
-             (cond ((consp object)
-                    (let ((copy (list nil)))
-                      (loop with tail = copy
-                            for rest = object then (cdr rest)
-                            while (consp rest) do (setf tail (setf (cdr tail) (list (change (car rest)))))
-                            finally (setf (cdr tail) (change rest)))
-                      (cdr copy)))
+  "TREE, which is not circular, with FUNCTION's value in the place of each symbol in it, where
+  MAP-LEAVES finds them; parts in which that is no other are shared."
+  (labels ((change-list (list)
+             (let ((copy (list nil)) (same t))
+               (flet ((changed (part)
+                        (let ((new (change part)))
+                          (unless (eql new part) (setf same nil))
+                          new)))
+                 (loop with tail = copy
+                       for rest = list then (cdr rest)
+                       while (consp rest) do (setf tail (setf (cdr tail) (list (changed (car rest)))))
+                       finally (setf (cdr tail) (changed rest))))
+               (if same list (cdr copy))))
+           (change (object)
+             (cond ((consp object) (change-list object))
+                   ((backquoted-p object)
+                    (let* ((old (comma-expression object)) (new (change old)))
+                      (if (eql new old) object (make-comma new (comma-kind object)))))
+                   ((simple-vector-p object)
+                    (let ((new (map 'simple-vector #'change object)))
+                      (if (every #'eql new object) object new)))
                    ((and object (symbolp object)) (funcall function object))
                    (t object))))
     (change tree)))
@@ -128,7 +158,9 @@
   "FORM with each symbol of no package that it has more than once replaced by one of *PACKAGE* that
   is new there: written down and read, they are the same again. Second value: an object in it that
   no text stands for, in a list, or NIL."
-  (let ((counts (make-hash-table :test #'eq)) (names (make-hash-table :test #'eq)) (unreadable nil))
+  (let ((counts (make-hash-table :test #'eq)) (names (make-hash-table :test #'eq))
+        (numbers (make-hash-table :test #'equal)) ; the last of each base
+        (unreadable nil))
     (map-leaves (lambda (leaf)
                   (cond ((uninterned-p leaf) (incf (gethash leaf counts 0)))
                         ((typep leaf '(or symbol number character string bit-vector pathname)))
@@ -137,10 +169,9 @@
     (flet ((name (symbol)
              (or (gethash symbol names)
                  (setf (gethash symbol names)
-                       (let ((base (string-right-trim "0123456789" (symbol-name symbol))))
-                         (loop for name = (if (string= base "") "G" (string-right-trim "-" base))
-                                 then (format nil "~A-~D" (string-right-trim "-" base) number)
-                               for number from 1
+                       (let* ((stem (string-right-trim "-" (string-right-trim "0123456789" (symbol-name symbol))))
+                              (base (if (string= stem "") "G" stem)))
+                         (loop for name = base then (format nil "~A-~D" base (incf (gethash base numbers 0)))
                                unless (find-symbol name *package*)
                                  return (intern name *package*)))))))
       (values (with-symbols form (lambda (symbol) (if (> (gethash symbol counts 0) 1) (name symbol) symbol)))

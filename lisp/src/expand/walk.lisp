@@ -7,8 +7,15 @@
 (in-package :consort)
 
 (defvar *expansions* 0 "How many macro calls this walk has expanded.")
-(defvar *sought* '() "The forms whose environments are wanted, the most wanted first. Walks for their sake are not ended by a macro that fails.")
-(defvar *found* nil "Where *SOUGHT* is not empty: an EQ table from those that the walk met to the environments it met them in.")
+(defvar *sought* nil "NIL, or an EQ table whose keys are the forms whose environments are wanted. Walks for their sake are not ended by a macro that fails.")
+(defvar *most-sought* nil "The form of *SOUGHT* that ends the walk, or NIL.")
+(defvar *found* nil "Where there is *SOUGHT*: an EQ table from those that the walk met to the environments it met them in.")
+
+(defun sought (forms)
+  "FORMS as *SOUGHT* has them; NIL when there are none."
+  (when forms
+    (let ((table (make-hash-table :test #'eq)))
+      (dolist (form forms table) (setf (gethash form table) t)))))
 
 (defvar *before-expansion* nil "A function that is called with each form whose macro is about to be expanded, and its environment; it may throw.")
 
@@ -25,9 +32,9 @@
 
 (defun note-found (form environment)
   "Remember ENVIRONMENT if FORM is sought; leave the walk when there is none that is wanted more."
-  (when (and (member form *sought* :test #'eq) (not (nth-value 1 (gethash form *found*))))
+  (when (and (gethash form *sought*) (not (nth-value 1 (gethash form *found*))))
     (setf (gethash form *found*) environment)
-    (when (eq form (first *sought*))
+    (when (eq form *most-sought*)
       (throw 'found t))))
 
 (define-global *walkers* (make-hash-table :test #'eq) "From special operators to functions of a form and its environment, which return the form walked.")
@@ -240,7 +247,8 @@
 (defun environments-of (sought form environment)
   "The first of SOUGHT, forms inside FORM, that is evaluated when FORM is evaluated in ENVIRONMENT;
   and the environment that it is in. NIL when none is."
-  (let ((*sought* sought) (*found* (make-hash-table :test #'eq)) (*expansions* 0))
+  (let ((*sought* (sought sought)) (*most-sought* (first sought))
+        (*found* (make-hash-table :test #'eq)) (*expansions* 0))
     ;; A form that cannot be walked to its end has perhaps shown what was sought.
     (catch 'found
       (handler-case (walk form environment)

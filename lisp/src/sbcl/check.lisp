@@ -19,6 +19,8 @@
   ("SB-INT" "SIMPLE-READER-PACKAGE-ERROR") ("SB-KERNEL" "SIMPLE-READER-PACKAGE-ERROR"))
 (define-internal comma-p :function "positions in backquotes" ("SB-INT" "COMMA-P") ("SB-IMPL" "COMMA-P"))
 (define-internal comma-expression :function "positions in backquotes" ("SB-INT" "COMMA-EXPR") ("SB-IMPL" "COMMA-EXPR"))
+(define-internal comma-kind :function "other names in backquotes" ("SB-INT" "COMMA-KIND") ("SB-IMPL" "COMMA-KIND"))
+(define-internal make-comma :function "other names in backquotes, places of frames" ("SB-INT" "UNQUOTE") ("SB-IMPL" "UNQUOTE"))
 
 ;; COMPILE-FILE's loop over the forms of a file.
 (define-internal do-forms-name :symbol "checking" ("SB-C" "%DO-FORMS-FROM-INFO"))

@@ -18,7 +18,6 @@
 (define-internal form-translations :function "places of frames" ("SB-DI" "FORM-NUMBER-TRANSLATIONS"))
 (define-internal core-source-p :function "places of frames" ("SB-C" "CORE-DEBUG-SOURCE-P"))
 (define-internal core-source-form :function "places of frames" ("SB-C" "CORE-DEBUG-SOURCE-FORM"))
-(define-internal make-comma :function "places of frames" ("SB-INT" "UNQUOTE"))
 (define-internal %frame-unwindable-p :function "returning from a frame" ("SB-DEBUG" "FRAME-HAS-DEBUG-TAG-P"))
 (define-internal %unwind-to-frame :function "returning from a frame" ("SB-DEBUG" "UNWIND-TO-FRAME-AND-CALL"))
 (define-internal %frame-call :function "restarting a frame" ("SB-DEBUG" "FRAME-CALL"))

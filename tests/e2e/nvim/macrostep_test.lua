@@ -74,6 +74,18 @@ T.it('places of a text are rows and columns, and offsets', function()
   T.eq('a  b "c d"', macrosteps.expanded(macrosteps.begun('a\r\rb (m)'), 5, 8, '"c\rd"').text)
 end)
 
+T.it('the next and the previous macro call are found by line and character', function()
+  local calls = vim.tbl_map(function(one) return { start = { line = one[1], character = one[2] } } end, { { 0, 1 }, { 0, 8 }, { 0, 12 }, { 1, 4 }, { 3, 0 } })
+  local function found(line, character, forward)
+    local start = macrosteps.neighbour(calls, { line = line, character = character }, forward)
+    return start and { start.line, start.character }
+  end
+  T.eq({ { 0, 12 }, { 0, 1 } }, { found(0, 8, true), found(0, 8, false) })
+  T.eq({ { 1, 4 }, { 0, 12 } }, { found(0, 12, true), found(1, 4, false) })
+  T.eq({ { 3, 0 }, { 1, 4 } }, { found(2, 1, true), found(2, 1, false) })
+  T.eq({ nil, nil }, { found(3, 0, true), found(0, 1, false) })
+end)
+
 vim.lsp.enable('consort')
 vim.cmd.edit(workspace .. '/other.lisp')
 vim.cmd.edit(file)

@@ -158,23 +158,15 @@ function M.go(forward)
   local client = client_of.need(copy.original)
   if not client then return end
   local asked = copy.steps
-  local text, offset = asked.text, cursor(asked.text)
-  local argument = { uri = vim.uri_from_bufnr(copy.original), text = text, position = position_of(client, text, offset) }
+  local text = asked.text
+  local position = position_of(client, text, cursor(text))
+  local argument = { uri = vim.uri_from_bufnr(copy.original), text = text, position = position }
   client_of.execute('macroCalls', argument, function(result)
     if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
     if vim.api.nvim_get_current_buf() ~= buf or copy.steps ~= asked then return end
-    local found
-    for _, call in ipairs(result.calls) do
-      local start = offset_of(client, text, call.start)
-      if forward and start > offset then
-        found = start
-        break
-      elseif not forward and start < offset then
-        found = start
-      end
-    end
+    local found = macrosteps.neighbour(result.calls, position, forward)
     if not found then return client_of.say(('no macro call is %s this in the top-level form'):format(forward and 'after' or 'before')) end
-    to(text, found)
+    to(text, offset_of(client, text, found))
   end, { buf = copy.original })
 end
 

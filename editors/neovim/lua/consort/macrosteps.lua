@@ -101,4 +101,20 @@ function M.collapsed(steps, offset)
   return { text = steps.text:sub(1, last.start) .. last.before .. steps.text:sub(last.stop + 1), placed = placed }, last
 end
 
+local function before(one, other) return one.line < other.line or (one.line == other.line and one.character < other.character) end
+
+--- The start of the next, or the previous, of LSP ranges that are in the text's order.
+---@param calls lsp.Range[]
+---@param position lsp.Position
+---@param forward boolean
+---@return lsp.Position?
+function M.neighbour(calls, position, forward)
+  local found
+  for _, call in ipairs(calls) do
+    if forward and before(position, call.start) then return call.start end
+    if not forward and before(call.start, position) then found = call.start end
+  end
+  return found
+end
+
 return M
