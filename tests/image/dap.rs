@@ -19,8 +19,20 @@ pub(crate) struct Client {
     pub(crate) write: WriteHalf<DuplexStream>,
     seq: u64,
     /// Messages that nobody has asked for yet.
-    waiting: VecDeque<Value>,
+    waiting: Unread,
     pub(crate) served: JoinHandle<()>,
+}
+
+/// The messages that nothing has waited for yet, which a test that fails prints.
+#[derive(Default)]
+struct Unread(VecDeque<Value>);
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.iter().for_each(|message| eprintln!("unread message of the adapter: {message}"));
+        }
+    }
 }
 
 impl Client {
@@ -29,7 +41,7 @@ impl Client {
         let (their_read, their_write) = tokio::io::split(theirs);
         let served = tokio::spawn(dap::serve(session.clone(), their_read, their_write, abandoned));
         let (read, write) = tokio::io::split(ours);
-        Client { read: BufReader::new(read), write, seq: 0, waiting: VecDeque::new(), served }
+        Client { read: BufReader::new(read), write, seq: 0, waiting: Unread::default(), served }
     }
 
     pub(crate) async fn send(&mut self, command: &str, arguments: Value) -> u64 {
@@ -58,15 +70,15 @@ impl Client {
 
     /// The first message, in the order of arrival, that is wanted.
     pub(crate) async fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.waiting.iter().position(&wanted) {
-            return self.waiting.remove(at).unwrap();
+        if let Some(at) = self.waiting.0.iter().position(&wanted) {
+            return self.waiting.0.remove(at).unwrap();
         }
         loop {
             let message = self.receive().await;
             if wanted(&message) {
                 return message;
             }
-            self.waiting.push_back(message);
+            self.waiting.0.push_back(message);
         }
     }
 
@@ -242,7 +254,7 @@ async fn a_stop_that_follows_at_once_is_told_after_the_answer() {
         let thread = client.event("stopped").await["threadId"].clone();
         client.ask("continue", json!({"threadId": thread})).await;
         // A client takes the thread for running now.
-        let early = client.waiting.iter().find(|message| message["event"] == "stopped");
+        let early = client.waiting.0.iter().find(|message| message["event"] == "stopped");
         assert_eq!(early, None, "round {round}");
     }
     assert_eq!(client.answer(done).await["body"]["result"], ":DONE");

@@ -345,6 +345,11 @@ impl Connection {
         self.innermost(|stop| stop.session.as_deref() == Some(&self.own))
     }
 
+    /// Returns the innermost stop of the client's own evaluation that is none of `left`.
+    pub(super) fn own_stop_besides(&self, left: &[u64]) -> Option<Stop> {
+        self.innermost(|stop| stop.session.as_deref() == Some(&self.own) && !left.contains(&stop.number))
+    }
+
     /// Returns the innermost stop that waits for the client: of its own evaluation, or of a thread
     /// that this started.
     pub(super) fn waiting_stop(&self) -> Option<Stop> {

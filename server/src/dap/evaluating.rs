@@ -24,45 +24,84 @@ const CANCELLED: &str = "cancelled";
 /// `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or anew.
 /// `number`: the request's.
 pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
-    let place = match wanted.frame_id {
-        Some(number) => Some(connection.frame_of(number)?),
-        // The evaluation session waits in its stop, so code is evaluated there.
-        None => connection.own_stop().map(|stop| (stop.number, 0)),
-    };
-    let Some((stop, frame)) = place else {
-        if wanted.context == "hover" {
-            return Err("Nothing is stopped.".into());
+    if let Some(frame) = wanted.frame_id {
+        let place = connection.frame_of(frame)?;
+        return at_frame(connection, number, place, &wanted).await.map_err(Failed::message);
+    }
+    // The evaluation session waits in its stop, so code is evaluated there. A stop may have been
+    // left of which the event is still to come.
+    let mut left = Vec::new();
+    while let Some(stop) = connection.own_stop_besides(&left) {
+        match at_frame(connection, number, (stop.number, 0), &wanted).await {
+            Err(Failed::Left(_)) => left.push(stop.number),
+            answer => return answer.map_err(Failed::message),
         }
-        let begun = Begun { code: wanted.expression, package: None, stops: true, threads: true };
-        let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
-        return match outcome.status {
-            EvalStatus::Ok => {
-                let reference = outcome.references.first().copied().unwrap_or_default();
-                let inside = lock(&connection.handles).parts_of(reference);
-                Ok(json!({"result": values(&outcome), "variablesReference": inside}))
-            }
-            _ => Err(outcome
-                .error
-                .map_or("It did not end.".into(), |error| format!("{}: {}", error.kind, error.message))),
-        };
-    };
+    }
+    anew(connection, number, wanted).await
+}
+
+/// The failure of code at a frame.
+enum Failed {
+    /// The stop had been left before the code ran.
+    Left(String),
+    Otherwise(String),
+}
+
+impl Failed {
+    fn message(self) -> String {
+        let (Failed::Left(message) | Failed::Otherwise(message)) = self;
+        message
+    }
+}
+
+impl From<ImageError> for Failed {
+    fn from(error: ImageError) -> Failed {
+        let left = matches!(&error, ImageError::Refused { kind, .. } if kind == ErrorKind::STALE.as_str());
+        if left { Failed::Left(text(error)) } else { Failed::Otherwise(text(error)) }
+    }
+}
+
+/// Evaluates code at a frame of a stop. A pointer that rests reads variables only.
+async fn at_frame(
+    connection: &Connection,
+    number: u64,
+    (stop, frame): (u64, usize),
+    wanted: &Evaluate,
+) -> Result<Value, Failed> {
     if wanted.context == "hover" {
-        let value = variable(&connection.session, stop, frame, &wanted.expression).await?;
+        let value = variable(&connection.session, stop, frame, &wanted.expression).await.map_err(Failed::Otherwise)?;
         let inside = lock(&connection.handles).parts(&value);
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}));
     }
-    let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
+    let code = DebugEval { stop, frame, code: wanted.expression.clone(), debug: false };
     let cancel = connection.cancellable(number);
     let done = tokio::select! {
-        done = connection.session.at_stop(code) => done.map_err(text)?,
-        () = cancel.requested() => return Err(CANCELLED.into()),
+        done = connection.session.at_stop(code) => done?,
+        () = cancel.requested() => return Err(Failed::Otherwise(CANCELLED.into())),
     };
     connection.flush().await;
     if done.status != "ok" {
-        return Err(trouble(&done));
+        return Err(Failed::Otherwise(trouble(&done)));
     }
     let inside = done.values.first().map_or(0, |value| lock(&connection.handles).parts(value));
     Ok(json!({"result": shown_values(&done), "variablesReference": inside}))
+}
+
+/// Evaluates code where nothing of the client's is stopped.
+async fn anew(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
+    if wanted.context == "hover" {
+        return Err("Nothing is stopped.".into());
+    }
+    let begun = Begun { code: wanted.expression, package: None, stops: true, threads: true };
+    let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
+    match outcome.status {
+        EvalStatus::Ok => {
+            let reference = outcome.references.first().copied().unwrap_or_default();
+            let inside = lock(&connection.handles).parts_of(reference);
+            Ok(json!({"result": values(&outcome), "variablesReference": inside}))
+        }
+        _ => Err(outcome.error.map_or("It did not end.".into(), |error| format!("{}: {}", error.kind, error.message))),
+    }
 }
 
 /// The value of a variable of a frame: nothing is evaluated where a pointer rests.
