@@ -269,6 +269,7 @@ lines) |#
 (deftest a-stop-is-not-left-while-a-value-of-it-is-described
   (with-debugged (image)
     (prepare image "(defclass slow () ())
+                    (setf consort::*description-time* 900)
                     (defvar *described* nil)
                     (defmethod describe-object ((object slow) stream)
                       (let* ((stop (first consort::*stops*)) (thread (consort::stopped-thread stop)))
@@ -284,4 +285,23 @@ lines) |#
         (restarted image stop "PLAINLY")
         (is string= "held" (path (result-or-error (answer image describing)) "stdout" "text"))
         (left image stop)
+        (ok (outcome-text image id))))))
+
+(deftest a-description-that-does-not-end-does-not-keep-a-stop
+  ;; It may wait for what the stopped thread has.
+  (with-debugged (image)
+    (prepare image "(defclass endless () ())
+                    (setf consort::*description-time* 0.1)
+                    (defvar *described* nil)
+                    (defmethod describe-object ((object endless) stream)
+                      (declare (ignore stream))
+                      (setf *described* t)
+                      (loop (sleep 0.01)))")
+    (multiple-value-bind (stop id) (stopped-at image "(let ((one (make-instance 'endless))) (fails one) one)")
+      (let* ((local (local-in image stop 1 "ONE"))
+             (describing (send image "inspect-describe" "reference" (path local "value" "reference"))))
+        (loop until (string= "T" (first-value image "*described*" :session "others")) do (sleep 0.01))
+        (restarted image stop "PLAINLY")
+        (left image stop)
+        (is string= "interrupted" (path (result-or-error (answer image describing)) "status"))
         (ok (outcome-text image id))))))

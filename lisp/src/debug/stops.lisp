@@ -13,7 +13,8 @@
   :STARTING, :WAITING exactly while the thread waits and runs nothing of the user's, :BUSY while it
   serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is
   what left it. READING is held by others while they read the stack. MOMENT tells of the probe that
-  it is at."
+  it is at. DESCRIBING is the evaluation that describes a value of it; LEAVING is true once it is to
+  be left."
   (id 0 :type fixnum :read-only t)
   (thread nil :read-only t)
   (evaluation nil :read-only t)
@@ -30,6 +31,8 @@
   (lock (sb-thread:make-mutex :name "consort stop") :type sb-thread:mutex :read-only t)
   (reading (sb-thread:make-mutex :name "consort stop's stack") :type sb-thread:mutex :read-only t)
   (wake (sb-thread:make-semaphore :name "consort stop") :type sb-thread:semaphore :read-only t)
+  (describing nil :type (or null evaluation))
+  (leaving nil :type boolean)
   (state :starting :type (member :starting :waiting :busy :left))
   (how "unwound" :type string))
 
@@ -231,8 +234,31 @@
     (when (eq (stopped-state stop) :left) (refuse "stale" "~A" (stale-message stop)))
     (funcall function)))
 
+(define-global *description-time* 2 "Seconds for which a stop that is to be left waits for a description of a value of it.")
+
+(defun call-describing (stop function)
+  "Call FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*, and has the stop held.
+  It is stopped a moment after the stop is to be left: it may wait for what the stopped thread has."
+  (unwind-protect
+       (progn
+         (setf (stopped-describing stop) *own-evaluation*)
+         (when (stopped-leaving stop) (refuse "stale" "~A" (stale-message stop)))
+         (funcall function))
+    (setf (stopped-describing stop) nil)))
+
+(defun hurry-description (stop)
+  "Have what CALL-DESCRIBING runs for STOP, if anything, stopped in a moment."
+  (setf (stopped-leaving stop) t)
+  (let ((evaluation (stopped-describing stop)))
+    (when evaluation
+      (schedule *deadlines* *description-time*
+                (lambda ()
+                  (when (eq evaluation (stopped-describing stop))
+                    (stop-evaluation evaluation :cancel)))))))
+
 (defun forget-stop (stop)
   "STOP is left: tell, and answer those who still wait for it."
+  (hurry-description stop)
   (sb-thread:with-mutex ((stopped-reading stop)) ; whoever reads the stack finishes first
     (with-lock ((stopped-lock stop)) (setf (stopped-state stop) :left)))
   (with-lock (*stops-lock*) (setf *stops* (remove stop *stops* :test #'eq)))
