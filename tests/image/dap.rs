@@ -28,6 +28,7 @@ pub(crate) struct Client {
 struct Unread(VecDeque<Value>);
 
 impl Drop for Unread {
+    #[allow(clippy::print_stderr)] // with what else a test that fails says
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.iter().for_each(|message| eprintln!("unread message of the adapter: {message}"));
