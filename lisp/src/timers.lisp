@@ -1,6 +1,5 @@
 ;;;; Timers: one thread a queue waits for the earliest of many moments. Adding and cancelling one
-;;;; wakes nobody as a rule. Nothing is allocated while the lock of a queue is held: GUARD-HEAP,
-;;;; after a collection, schedules timers in the thread that collected.
+;;;; wakes nobody as a rule.
 
 (in-package :consort)
 
@@ -34,19 +33,11 @@
   "Have FUNCTION called in SECONDS, by the thread of QUEUE; a timer for CANCEL."
   (let* ((timer (make-timer (+ (get-internal-real-time) (ceiling (* seconds internal-time-units-per-second))) function))
          (at (timer-at timer))
-         (added (list timer))
          (earlier nil))
     (with-lock ((timer-queue-lock queue))
-      (let ((before nil)
-            (after (timer-queue-timers queue)))
-        (loop while (and after (<= (timer-at (first after)) at))
-              do (setf before after
-                       after (rest after)))
-        (setf (rest added) after)
-        (if before
-            (setf (rest before) added)
-            (setf (timer-queue-timers queue) added)))
-      (setf earlier (or (null (timer-queue-wakes queue)) (< at (timer-queue-wakes queue)))))
+      (setf (timer-queue-timers queue)
+            (merge 'list (list timer) (timer-queue-timers queue) #'< :key #'timer-at)
+            earlier (or (null (timer-queue-wakes queue)) (< at (timer-queue-wakes queue)))))
     (start-timers queue)
     (when earlier
       (sb-thread:signal-semaphore (timer-queue-changed queue)))
@@ -60,18 +51,17 @@
 (defun take-due (queue)
   "The first timer that is due, taken out; or NIL and the seconds until there is one, NIL for
   never."
-  (let* ((now (get-internal-real-time))
-         (next (with-lock ((timer-queue-lock queue))
-                 (let ((first (first (timer-queue-timers queue))))
-                   (cond ((null first)
-                          (setf (timer-queue-wakes queue) nil))
-                         ((<= (timer-at first) now)
-                          (pop (timer-queue-timers queue)))
-                         (t
-                          (setf (timer-queue-wakes queue) (timer-at first))))))))
-    (if (integerp next)
-        (values nil (/ (- next now) (float internal-time-units-per-second 1d0)))
-        (values next nil))))
+  (with-lock ((timer-queue-lock queue))
+    (let ((first (first (timer-queue-timers queue)))
+          (now (get-internal-real-time)))
+      (cond ((null first)
+             (setf (timer-queue-wakes queue) nil)
+             (values nil nil))
+            ((<= (timer-at first) now)
+             (pop (timer-queue-timers queue)))
+            (t
+             (setf (timer-queue-wakes queue) (timer-at first))
+             (values nil (/ (- (timer-at first) now) (float internal-time-units-per-second 1d0))))))))
 
 (defun run-timers (queue)
   (loop
