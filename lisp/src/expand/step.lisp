@@ -3,19 +3,6 @@
 
 (in-package :consort)
 
-(defun environments-in (lists form)
-  "An EQ table from those of LISTS, parts of FORM, that are evaluated when FORM is, to the
-  environments that they are evaluated in."
-  (let ((*found* (make-hash-table :test #'eq))
-        (*sought* (sought lists))
-        ;; The walk is to find all of them.
-        (*most-sought* nil)
-        (*expansions* 0))
-    ;; A form that cannot be walked to its end has shown some.
-    (handler-case (walk form nil)
-      (error () nil))
-    *found*))
-
 (defun macro-call-p (form environment)
   "Returns true if FORM, a list, is a macro call in ENVIRONMENT."
   (and (symbolp (first form)) (macro-function (first form) environment) t))
@@ -31,7 +18,7 @@
   "The macro call that is meant at OFFSET of what was read as FORM, its environment and its place:
   the form there, else the nearest around it of PLACES that is no definition. NIL if there is none."
   (let* ((candidates (lists-at places offset))
-         (environments (environments-in (mapcar #'place-list candidates) form))
+         (environments (environments-in (mapcar #'place-list candidates) form nil))
          (inside nil))
     (dolist (place candidates nil)
       (let ((list (place-list place)))
@@ -43,7 +30,7 @@
 
 (defun macro-call-spans (form places)
   "The spans of the macro calls in what was read as FORM with PLACES, as JSON, from the first on."
-  (let ((environments (environments-in (mapcar #'place-list places) form)))
+  (let ((environments (environments-in (mapcar #'place-list places) form nil)))
     (flet ((call-p (place)
              (multiple-value-bind (environment evaluated) (gethash (place-list place) environments)
                (and evaluated (macro-call-p (place-list place) environment)))))

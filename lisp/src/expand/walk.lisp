@@ -244,15 +244,21 @@
 
 ;;; A form inside another
 
-(defun environments-of (sought form environment)
-  "The first of SOUGHT, forms inside FORM, that is evaluated when FORM is evaluated in ENVIRONMENT;
-  and the environment that it is in. NIL when none is."
-  (let ((*sought* (sought sought)) (*most-sought* (first sought))
+(defun environments-in (sought form environment &optional most)
+  "An EQ table from those of SOUGHT, forms inside FORM, that are evaluated when FORM is evaluated in
+  ENVIRONMENT, to the environments that they are in. The walk ends at MOST, if there is that."
+  (let ((*sought* (sought sought)) (*most-sought* most)
         (*found* (make-hash-table :test #'eq)) (*expansions* 0))
     ;; A form that cannot be walked to its end has perhaps shown what was sought.
     (catch 'found
       (handler-case (walk form environment)
         (error () nil)))
+    *found*))
+
+(defun environments-of (sought form environment)
+  "The first of SOUGHT, forms inside FORM, that is evaluated when FORM is evaluated in ENVIRONMENT;
+  and the environment that it is in. NIL when none is."
+  (let ((environments (environments-in sought form environment (first sought))))
     (loop for candidate in sought
-          do (multiple-value-bind (found there) (gethash candidate *found*)
+          do (multiple-value-bind (found there) (gethash candidate environments)
                (when there (return (values candidate found)))))))
