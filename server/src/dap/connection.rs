@@ -342,7 +342,7 @@ impl Connection {
 
     /// Returns the innermost stop of the client's own evaluation.
     pub(super) fn own_stop(&self) -> Option<Stop> {
-        self.innermost(|stop| stop.session.as_deref() == Some(&self.own))
+        self.own_stop_besides(&[])
     }
 
     /// Returns the innermost stop of the client's own evaluation that is none of `left`.

@@ -8,6 +8,7 @@ mod call_template;
 mod current_test;
 mod differences;
 mod eval;
+mod form_at;
 mod forms;
 mod image;
 mod inspect;

@@ -83,7 +83,7 @@ pub enum ExpandAnswer {
 }
 
 /// The reason why a form has no expansion.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpandError {
     /// The stage at which the expansion failed.
     pub stage: Stage,

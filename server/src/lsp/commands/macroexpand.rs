@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
+use super::form_at::FormAt;
 use super::{Command, seconds};
 use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::{from_proto, to_proto};
@@ -14,8 +15,7 @@ use crate::model::expansion::{ExpandAnswer, ExpandExtent, ExpandRequest, Expansi
 use crate::session::Level;
 use crate::text::Span;
 use crate::text::document::Document;
-use crate::text::forms::{package_at, toplevel_form};
-use crate::text::position::{PositionEncoding, line_column, to_offset};
+use crate::text::position::{PositionEncoding, to_offset};
 
 /// The maximum number of characters of an expansion in a message.
 const SHOWN: usize = 4000;
@@ -105,8 +105,7 @@ impl Command for Macroexpand {
                 if argument.show || argument.in_place {
                     connection.show(Level::Error, &format!("No expansion: {}", error.message));
                 }
-                Ok(json!({"expansion": null, "expanded": false, "package": place.package,
-                    "error": {"stage": error.stage, "type": error.kind, "message": error.message}}))
+                Ok(json!({"expansion": null, "expanded": false, "package": place.package, "error": error}))
             }
             ExpandAnswer::Done(done) => finish(connection, &argument, &place, done).await,
         }
@@ -136,18 +135,16 @@ impl Place {
 
     fn of_document(document: Document, uri: &Url, argument: &Argument, encoding: PositionEncoding) -> Result<Place> {
         let Some(position) = argument.position else { return Err(wrong("with a `uri` goes a `position`")) };
-        let text = document.text().clone();
-        let at = to_offset(&text, from_proto::position(position), encoding);
-        let Some(within) = toplevel_form(&document, at) else { return Err(wrong("the document has no form there")) };
-        let package = argument.package.clone().or_else(|| package_at(&document, within.start));
-        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
+        let Some(at) = FormAt::of(&document, uri, position, encoding) else {
+            return Err(wrong("the document has no form there"));
+        };
         Ok(Place {
-            column: line_column(&text, within.start).column - 1,
-            offset: Some(at.clamp(within.start, within.end) - within.start),
-            package: package.unwrap_or_else(|| first.into()),
+            column: at.column,
+            offset: Some(at.offset),
+            package: argument.package.clone().unwrap_or(at.package),
             version: Some(document.version()),
-            within,
-            text,
+            within: at.form,
+            text: document.text().clone(),
         })
     }
 }

@@ -6,15 +6,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
+use super::form_at::FormAt;
 use super::{Command, seconds};
 use crate::lsp::connection::Connection;
 use crate::lsp::{from_proto, to_proto};
-use crate::model::expansion::{ExpandAnswer, ExpandExtent, ExpandRequest, Expansion};
+use crate::model::expansion::{ExpandAnswer, ExpandError, ExpandExtent, ExpandRequest, Expansion};
 use crate::session::requests;
 use crate::text::Span;
 use crate::text::document::Document;
-use crate::text::forms::{package_at, toplevel_form};
-use crate::text::position::{line_column, to_offset};
+use crate::text::position::to_offset;
 
 /// Expands the macro call at a place of a copy once.
 pub(super) struct Macrostep;
@@ -53,21 +53,21 @@ impl Command for Macrostep {
 
     async fn execute(connection: &Connection, argument: StepArgument, _: Option<ProgressToken>) -> Result<Value> {
         let timeout = seconds(Self::NAME, argument.timeout)?;
-        let place = Place::of(connection, &argument.uri, argument.text, argument.position).await?;
-        let all = Span { start: 0, end: place.form.end - place.form.start };
+        let place = Place::of(connection, argument.uri, argument.text, argument.position).await?;
+        let all = Span { start: 0, end: place.at.form.end - place.at.form.start };
         let within = argument.within.map_or(all, |range| place.span_of(connection, range));
         let request = ExpandRequest {
-            offset: Some(place.offset),
-            column: Some(place.column),
+            offset: Some(place.at.offset),
+            column: Some(place.at.column),
             within: Some(within),
             ..place.request(ExpandExtent::One, timeout)
         };
         Ok(match place.expand(connection, request).await? {
             Ok(done) => json!({
                 "expansion": done.expansion, "expanded": done.expanded, "omitted": done.omitted, "form": done.form,
-                "package": place.package, "range": place.range(connection, done.span), "error": null,
+                "package": place.at.package, "range": place.range(connection, done.span), "error": null,
             }),
-            Err(error) => json!({"expansion": null, "expanded": false, "package": place.package, "error": error}),
+            Err(error) => json!({"expansion": null, "expanded": false, "package": place.at.package, "error": error}),
         })
     }
 }
@@ -80,7 +80,7 @@ impl Command for MacroCalls {
 
     async fn execute(connection: &Connection, argument: CallsArgument, _: Option<ProgressToken>) -> Result<Value> {
         let timeout = seconds(Self::NAME, argument.timeout)?;
-        let place = Place::of(connection, &argument.uri, argument.text, argument.position).await?;
+        let place = Place::of(connection, argument.uri, argument.text, argument.position).await?;
         let request = place.request(ExpandExtent::Calls, timeout);
         Ok(match place.expand(connection, request).await? {
             Ok(done) => {
@@ -95,30 +95,16 @@ impl Command for MacroCalls {
 /// A place in a copy.
 struct Place {
     document: Document,
-    /// The top-level form at the place.
-    form: Span,
-    /// The place in the form.
-    offset: usize,
-    /// The form's column, 0-based.
-    column: usize,
-    package: String,
+    at: FormAt,
 }
 
 impl Place {
-    async fn of(connection: &Connection, uri: &Url, text: String, position: Position) -> Result<Place> {
+    async fn of(connection: &Connection, uri: Url, text: String, position: Position) -> Result<Place> {
         let encoding = connection.negotiated().encoding;
-        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
         let found = requests::compute_whole(move || {
             let document = Document::new(&text, 0);
-            let at = to_offset(document.text(), from_proto::position(position), encoding);
-            let form = toplevel_form(&document, at)?;
-            Some(Place {
-                offset: at.clamp(form.start, form.end) - form.start,
-                column: line_column(document.text(), form.start).column - 1,
-                package: package_at(&document, form.start).unwrap_or_else(|| first.into()),
-                form,
-                document,
-            })
+            let at = FormAt::of(&document, &uri, position, encoding)?;
+            Some(Place { document, at })
         });
         let found = found.await.map_err(|error| Error::invalid_params(error.to_string()))?;
         found.ok_or_else(|| Error::invalid_params("There is no form at this place. Put the cursor into a macro call."))
@@ -127,8 +113,8 @@ impl Place {
     /// The request about the top-level form, whose text is as it was printed.
     fn request(&self, how: ExpandExtent, timeout: Option<f64>) -> ExpandRequest {
         ExpandRequest {
-            text: self.document.text().slice(self.form.start..self.form.end).to_string(),
-            package: Some(self.package.clone()),
+            text: self.document.text().slice(self.at.form.start..self.at.form.end).to_string(),
+            package: Some(self.at.package.clone()),
             how,
             printed: true,
             timeout,
@@ -136,18 +122,16 @@ impl Place {
         }
     }
 
-    /// The answer of a copy of the image, or the reason why there is none as the client gets it.
+    /// The answer of a copy of the image, or the reason why there is none.
     async fn expand(
         &self,
         connection: &Connection,
         request: ExpandRequest,
-    ) -> Result<std::result::Result<Expansion, Value>> {
+    ) -> Result<std::result::Result<Expansion, ExpandError>> {
         let answer = connection.session.expand(connection.client, request).await;
         Ok(match answer.map_err(|error| to_proto::error(&error))? {
             ExpandAnswer::Done(done) => Ok(done),
-            ExpandAnswer::Failed { error } => {
-                Err(json!({"stage": error.stage, "type": error.kind, "message": error.message}))
-            }
+            ExpandAnswer::Failed { error } => Err(error),
         })
     }
 
@@ -156,13 +140,13 @@ impl Place {
         let encoding = connection.negotiated().encoding;
         let offset = |position| {
             let at = to_offset(self.document.text(), from_proto::position(position), encoding);
-            at.clamp(self.form.start, self.form.end) - self.form.start
+            at.clamp(self.at.form.start, self.at.form.end) - self.at.form.start
         };
         Span { start: offset(range.start), end: offset(range.end) }
     }
 
     fn range(&self, connection: &Connection, span: Span) -> Range {
-        let span = Span { start: self.form.start + span.start, end: self.form.start + span.end };
+        let span = Span { start: self.at.form.start + span.start, end: self.at.form.start + span.end };
         to_proto::range(self.document.text(), span, connection.negotiated().encoding)
     }
 }
