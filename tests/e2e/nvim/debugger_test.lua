@@ -42,7 +42,7 @@ vim.ui.select = function(items, options, choose)
   choose(vim.iter(items):find(function(item) return item == answer_of_question or item.title == answer_of_question end))
 end
 
-local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+local press = T.press
 local function to(row, column)
   vim.api.nvim_set_current_win(vim.fn.bufwinid(vim.fn.bufnr(file)))
   vim.api.nvim_win_set_cursor(0, { row, column or 0 })

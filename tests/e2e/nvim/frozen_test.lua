@@ -22,7 +22,7 @@ vim.ui.select = function(items, options, chosen)
   chosen(items[1])
 end
 
-local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+local press = T.press
 local function buffer()
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     if vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_name(buf):find('consort://failure/', 1, true) then return buf end

@@ -56,6 +56,9 @@ function T.workspace(lines)
   return workspace, file
 end
 
+--- Types KEYS, in the notation of mappings, and runs what they are mapped to.
+function T.press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+
 --- From now on, keep what `vim.notify` is called with: the list of { message, level }, a function
 --- that returns the last message, and one that empties the list.
 function T.notifications()

@@ -29,7 +29,7 @@ vim.ui.select = function(items, _, choose)
   choose(vim.iter(items):find(function(item) return item.name == choice end))
 end
 
-local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+local press = T.press
 --- To the line of the value itself.
 local function top() vim.api.nvim_win_set_cursor(0, { 1, 0 }) end
 local function to(row)

@@ -19,7 +19,7 @@ for i = 1, 60 do vim.fn.writefile({ ';; line ' .. i }, file, 'a') end
 
 local said, last_said, clear = T.notifications()
 local macrosteps = require('consort.macrosteps')
-local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+local press = T.press
 local function text() return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n') end
 local function is_copy() return vim.startswith(vim.api.nvim_buf_get_name(0), 'consort-macrostep://') end
 local function shows(part)

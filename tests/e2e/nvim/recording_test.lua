@@ -26,7 +26,7 @@ local said = T.notifications()
 local answers = {}
 vim.ui.input = function(_, typed) typed(table.remove(answers, 1)) end
 
-local function press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
+local press = T.press
 local function to(row)
   vim.api.nvim_set_current_win(vim.fn.bufwinid(vim.fn.bufnr(file)))
   vim.api.nvim_win_set_cursor(0, { row, 999 })
