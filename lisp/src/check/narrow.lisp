@@ -4,8 +4,7 @@
 
 (defun definition-tail (form)
   "The cons of FORM to look from for a variable: behind the name, when FORM is a definition."
-  (if (and (consp form) (symbolp (car form)) (consp (cdr form))
-           (let ((name (symbol-name (car form)))) (and (> (length name) 3) (string= "DEF" name :end2 3))))
+  (if (and (definer-p form) (consp (cdr form)))
       (cddr form)
       form))
 

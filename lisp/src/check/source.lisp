@@ -37,6 +37,12 @@
     (setf (tracking-stream-observer stream) observer)
     stream))
 
+(defun definer-p (form)
+  "Returns true if FORM is a list whose operator's name begins with DEF, as of macros that define."
+  (and (consp form)
+       (symbolp (car form))
+       (eql 0 (search "DEF" (symbol-name (car form))))))
+
 ;;; Looking at the text itself
 
 (defun delimiter-p (char)

@@ -10,8 +10,7 @@
 
 (defun defined-name (form)
   "The name that the top-level FORM defines, or NIL; the second value says whether there is one."
-  (when (and (consp form) (symbolp (car form)) (consp (cdr form))
-             (let ((head (symbol-name (car form)))) (and (> (length head) 3) (string= "DEF" head :end2 3))))
+  (when (and (definer-p form) (consp (cdr form)))
     (let ((name (second form)))
       (when (and (consp name) (member (car form) '(defstruct))) (setf name (car name)))
       (when (and (eq (car form) 'defpackage) (typep name '(or symbol string character)))

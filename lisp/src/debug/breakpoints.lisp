@@ -208,7 +208,7 @@
 
 (defun clipped-line (text)
   "The first line of TEXT, its first 60 characters."
-  (let ((line (subseq text 0 (or (position #\Newline text) (length text)))))
+  (let ((line (first-line text)))
     (if (> (length line) 60) (concatenate 'string (subseq line 0 60) "...") line)))
 
 (defun point-within (seconds owner file point locate key words known)

@@ -113,11 +113,10 @@
 
 ;;; The form itself
 
-(defun definer-p (form)
-  "Returns true if FORM must be evaluated as a top-level form."
-  (and (consp form) (symbolp (car form))
-       (or (member (car form) '(progn eval-when locally macrolet symbol-macrolet in-package declaim))
-           (eql 0 (search "DEF" (symbol-name (car form)))))))
+(defun top-level-only-p (form)
+  "Returns true if the list FORM must be evaluated as a top-level form."
+  (or (member (car form) '(progn eval-when locally macrolet symbol-macrolet in-package declaim))
+      (definer-p form)))
 
 (defun unit-of-form (text start end form places file line column)
   "The unit of FORM, which was read with PLACES from TEXT, that begins at LINE and COLUMN of FILE."
@@ -143,7 +142,7 @@
         (multiple-value-bind (form end places) (read-placing text start)
           (setf at end
                 values (multiple-value-list
-                        (if (or (atom form) (definer-p form))
+                        (if (or (atom form) (top-level-only-p form))
                             (eval form)
                             (let* ((unit (unit-of-form text start end form places file line column))
                                    (function (function-of-form unit)))

@@ -7,12 +7,10 @@
   "Returns true if FORM, a list, is a macro call in ENVIRONMENT."
   (and (symbolp (first form)) (macro-function (first form) environment) t))
 
-(defun defining-p (form)
+(defun standard-definer-p (form)
   "Returns true if FORM is a definition by a macro of the standard."
-  (let ((operator (first form)))
-    (and (symbolp operator)
-         (eq (symbol-package operator) (load-time-value (find-package "COMMON-LISP")))
-         (eql 0 (search "DEF" (symbol-name operator))))))
+  (and (definer-p form)
+       (eq (symbol-package (first form)) (load-time-value (find-package "COMMON-LISP")))))
 
 (defun macro-call-around (form places offset)
   "The macro call that is meant at OFFSET of what was read as FORM, its environment and its place:
@@ -24,7 +22,7 @@
       (let ((list (place-list place)))
         (multiple-value-bind (environment evaluated) (gethash list environments)
           (when evaluated
-            (when (and (macro-call-p list environment) (not (and inside (defining-p list))))
+            (when (and (macro-call-p list environment) (not (and inside (standard-definer-p list))))
               (return (values list environment place)))
             (setf inside t)))))))
 

@@ -7,6 +7,7 @@
 (defconstant +most-names+ 2000 "Symbols that one answer tells of.")
 
 (defun first-line (text)
+  "The first line of TEXT without blanks at its ends."
   (string-trim " " (subseq text 0 (or (position #\Newline text) (length text)))))
 
 (defun printed-lambda-list (symbol)

@@ -5,6 +5,7 @@
 //! that no comment is lost; `proof` has the changed text compiled in a copy of the image.
 
 mod bindings;
+mod class_form;
 mod class_functions;
 mod conditionals;
 mod effects;
@@ -24,6 +25,7 @@ mod place;
 mod prefix;
 pub mod proof;
 mod site;
+mod structure_class;
 mod unused_exports;
 mod unused_imports;
 
@@ -122,6 +124,7 @@ fn of_code(site: &Site) -> Vec<Planned> {
     all.extend(conditionals::plan(site));
     all.extend(bindings::plan(site));
     all.extend(class_functions::plan(site));
+    all.extend(structure_class::plan(site));
     all.extend(generic_function::plan(site));
     if let Some(why) = &site.names.unlike {
         all.iter_mut().for_each(|one| one.result = Err(why.clone()));

@@ -6,7 +6,7 @@ mod structure;
 
 pub use self::class::{ClassParts, Slot, class_parts};
 pub use self::located::{Hint, Place, locate};
-pub use self::structure::structure_functions;
+pub use self::structure::{Structure, structure_functions};
 use super::Span;
 use super::datum::{Form, Kind, Node, Prefix, symbol_name};
 use super::document::Document;

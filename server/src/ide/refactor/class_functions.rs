@@ -1,75 +1,10 @@
 //! Functions of a class: `print-object`, a constructor, and accessors of its slots.
 
-use super::site::{Edit, Site};
+use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
+use super::site::Site;
 use super::{Group, Planned};
-use crate::text::Span;
 use crate::text::datum::Node;
 use crate::text::definitions::{self, key};
-use crate::text::names;
-
-/// The definition of a class at the cursor.
-struct Class<'a> {
-    list: &'a Node,
-    is_structure: bool,
-    name: &'a Node,
-    slots: &'a [Node],
-    /// The options of a structure.
-    options: &'a [Node],
-}
-
-impl<'a> Class<'a> {
-    fn at(site: &Site<'a>) -> Option<Class<'a>> {
-        let list = *site.nearest(&["defclass", "defstruct"])?.last()?;
-        let is_structure = site.form.operator(list)? == "defstruct";
-        let named = list.children.get(1).filter(|named| named.is_plain())?;
-        let class = if is_structure {
-            let (name, options) = match named.is_list() {
-                true => (named.children.first()?, named.children.get(1..).unwrap_or_default()),
-                false => (named, [].as_slice()),
-            };
-            let slots = list.children.get(2..).unwrap_or_default();
-            let documented = usize::from(slots.first().is_some_and(|first| site.form.text(first).starts_with('"')));
-            Class { list, is_structure, name, slots: &slots[documented..], options }
-        } else {
-            let slots = list.children.get(3).filter(|slots| slots.is_list())?;
-            Class { list, is_structure, name: named, slots: &slots.children, options: &[] }
-        };
-        let guarded = class.slots.iter().chain(class.options).any(|node| node.guarded);
-        let plain = site.form.name(class.name).is_some() && !site.form.text(class.name).contains(['|', '\\']);
-        (plain && !guarded).then_some(class)
-    }
-
-    /// The name without a package.
-    fn bare(&self, site: &Site<'a>) -> &'a str {
-        let written = site.form.text(self.name);
-        &written[names::prefix_length(written)..]
-    }
-
-    /// The option of a structure, with what it is given.
-    fn option(&self, site: &Site<'a>, wanted: &str) -> Option<Option<&'a Node>> {
-        self.options.iter().find_map(|option| {
-            let head = if option.is_list() { option.children.first()? } else { option };
-            (site.form.name(head)? == wanted).then(|| option.children.get(1))
-        })
-    }
-
-    /// The prefix of a structure's accessors.
-    fn conc_name(&self, site: &Site<'a>) -> String {
-        match self.option(site, ":conc-name") {
-            None => format!("{}-", self.bare(site)),
-            Some(None) => String::new(),
-            Some(Some(given)) => match site.form.text(given) {
-                nil if nil.eq_ignore_ascii_case("nil") => String::new(),
-                given => given.trim_matches('"').trim_start_matches("#:").trim_start_matches(':').to_lowercase(),
-            },
-        }
-    }
-}
-
-/// The name of a slot.
-fn slot_name(slot: &Node) -> Option<&Node> {
-    if slot.is_list() { slot.children.first() } else { Some(slot).filter(|slot| slot.is_plain()) }
-}
 
 /// The value of a slot's option.
 fn slot_option<'a>(site: &Site<'a>, slot: &'a Node, wanted: &str) -> Option<&'a Node> {
@@ -82,30 +17,15 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     [print_object(site, &class), constructor(site, &class), accessors(site, &class)].into_iter().flatten().collect()
 }
 
-/// Code behind a form, in its case.
-fn behind(site: &Site, list: &Node, code: &str) -> Edit {
-    let newline = site.newline;
-    let code = if code.contains(['|', '\\']) { code.to_owned() } else { site.cased(code) };
-    let text = site.document.text();
-    let end = site.form.span_of(list.end(), list.end()).end;
-    let line_end = text.line_to_char(text.char_to_line(end)) + text.line(text.char_to_line(end)).len_chars();
-    let rest = text.slice(end..line_end).to_string();
-    // A comment behind it is about it.
-    let at = match rest.trim_start().starts_with(';') {
-        true => end + rest.trim_end().chars().count(),
-        false => end,
-    };
-    Edit { span: Span { start: at, end: at }, text: format!("{newline}{newline}{code}"), cluster: 0, other: None }
-}
-
 fn print_object(site: &Site, class: &Class) -> Option<Planned> {
     let name = site.form.text(class.name);
     let printed = |document| {
         let methods = definitions::named(document, "print-object");
         methods.iter().any(|one| one.specializers.first().is_some_and(|first| *first == key(name)))
     };
-    let structure_has = |option| class.option(site, option).is_some();
-    if structure_has(":type") || structure_has(":print-function") || structure_has(":print-object") {
+    let prints = |option: &str| matches!(option, ":type" | ":print-function" | ":print-object");
+    let structure = class.structure.as_ref();
+    if structure.is_some_and(|structure| structure.named_options(site.form).any(|(option, _)| prints(&option))) {
         return None;
     }
     if printed(site.document) || site.others.iter().any(|(_, other)| printed(other)) {
@@ -117,12 +37,11 @@ fn print_object(site: &Site, class: &Class) -> Option<Planned> {
     let slots = || class.slots.iter().filter_map(slot_name).filter(|slot| site.form.name(slot).is_some());
     let slot = slots().find(said).or_else(|| slots().next()).map(|slot| site.form.text(slot));
     let n = site.newline;
-    let shown = match slot {
-        None => String::new(),
-        Some(slot) if class.is_structure => {
-            format!("{n}(prin1 ({}{slot} {object}) {stream})", class.conc_name(site))
-        }
-        Some(slot) => {
+    let prefix = structure.and_then(|structure| structure.prefix(site.form)).map(|prefix| prefix.to_lowercase());
+    let shown = match (slot, prefix) {
+        (None, _) => String::new(),
+        (Some(slot), Some(prefix)) => format!("{n}(prin1 ({prefix}{} {object}) {stream})", unprefixed(slot)),
+        (Some(slot), None) => {
             format!("{n}(when (slot-boundp {object} '{slot}){n}(prin1 (slot-value {object} '{slot}) {stream}))")
         }
     };
@@ -136,7 +55,7 @@ fn print_object(site: &Site, class: &Class) -> Option<Planned> {
 /// `(defun make-point (&rest initargs &key x y &allow-other-keys) ...)`: what is not given gets its
 /// initial value as `make-instance` has it.
 fn constructor(site: &Site, class: &Class) -> Option<Planned> {
-    if class.is_structure {
+    if class.structure.is_some() {
         return None;
     }
     let function = format!("make-{}", class.bare(site));
@@ -159,17 +78,13 @@ fn constructor(site: &Site, class: &Class) -> Option<Planned> {
     if let Some(name) = parameters.iter().find(|name| site.is_global(&name.to_lowercase())) {
         return planned(Err(format!("{name} is a special variable or a constant, and cannot be a parameter")));
     }
-    let (all, n) = (site.fresh("initargs", true), site.newline);
-    let listed = parameters.join(" ");
-    let code = format!(
-        "(defun {function} (&rest {all} &key {listed} &allow-other-keys){n}(declare (ignore {listed})){n}(apply #'make-instance '{} {all}))",
-        site.form.text(class.name)
-    );
+    let keywords = format!("{} &allow-other-keys", parameters.join(" "));
+    let code = keyword_constructor(site, class, &function, &keywords);
     planned(Ok(vec![behind(site, class.list, &code)]))
 }
 
 fn accessors(site: &Site, class: &Class) -> Option<Planned> {
-    if class.is_structure {
+    if class.structure.is_some() {
         return None;
     }
     let without = |slot: &&Node| {
@@ -184,7 +99,7 @@ fn accessors(site: &Site, class: &Class) -> Option<Planned> {
     for slot in all.into_iter().filter(without) {
         let named = slot_name(slot).filter(|named| site.form.name(named).is_some_and(|name| !name.contains('|')))?;
         let written = site.form.text(named);
-        let accessor = format!("{}-{}", class.bare(site), &written[names::prefix_length(written)..]);
+        let accessor = format!("{}-{}", class.bare(site), unprefixed(written));
         if site.names.is_operator(&accessor.to_lowercase()) {
             taken = Some(accessor);
         } else if slot.is_list() {

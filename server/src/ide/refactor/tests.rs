@@ -6,6 +6,7 @@ mod imports;
 mod inline;
 mod packages;
 mod rewrite;
+mod structures;
 
 use expect_test::{Expect, expect};
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::structure::Structure;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 
@@ -66,20 +67,17 @@ fn class(form: &Form, node: &Node) -> ClassParts {
     ClassParts { supers, slots: slots.collect(), options: HashSet::new() }
 }
 
-/// `(defstruct name slot ...)` or `(defstruct (name option ...) slot ...)`.
+/// A structure's definition.
 fn structure(form: &Form, node: &Node) -> ClassParts {
     let mut parts = ClassParts::default();
-    let options = node.children.get(1).and_then(|name| name.children.get(1..)).unwrap_or_default();
-    for option in options {
-        let head = if option.kind == Kind::List { option.children.first() } else { Some(option) };
-        let name = head.and_then(|head| form.name(head)).unwrap_or_default();
-        if name == ":include" {
-            parts.supers.extend(option.children.get(1).map(|included| form.text(included).to_owned()));
+    let Some(structure) = Structure::of(node) else { return parts };
+    for (option, arguments) in structure.named_options(form) {
+        if option == ":include" {
+            parts.supers.extend(arguments.first().map(|included| form.text(included).to_owned()));
         }
-        parts.options.insert(name.trim_start_matches(':').to_owned());
+        parts.options.insert(option.trim_start_matches(':').to_owned());
     }
-    let slots = node.children.get(2..).unwrap_or_default();
-    parts.slots = slots.iter().filter_map(|node| slot(form, node)).collect();
+    parts.slots = structure.slots.iter().filter_map(|node| slot(form, node)).collect();
     parts
 }
 

@@ -1,67 +1,89 @@
-//! The functions that the definition of a structure makes.
+//! The parts of a structure's definition, and the functions that it makes.
 
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::names;
 
+/// The parts of `(defstruct name slot ...)` or `(defstruct (name option ...) "..." slot ...)`.
+pub struct Structure<'a> {
+    /// The name.
+    pub name: &'a Node,
+    /// The options: lists, and keywords without an argument.
+    pub options: &'a [Node],
+    /// The documentation.
+    pub documentation: Option<&'a Node>,
+    /// The slots: names, and lists that begin with one.
+    pub slots: &'a [Node],
+}
+
+impl<'a> Structure<'a> {
+    /// Reads the definition `node`; `None` if it has no name.
+    pub fn of(node: &'a Node) -> Option<Structure<'a>> {
+        let named = node.children.get(1)?;
+        let (name, options) = match named.kind {
+            Kind::List => (named.children.first()?, &named.children[1..]),
+            _ => (named, [].as_slice()),
+        };
+        let rest = node.children.get(2..).unwrap_or_default();
+        let documentation = rest.first().filter(|first| first.kind == Kind::String);
+        Some(Structure { name, options, documentation, slots: &rest[usize::from(documentation.is_some())..] })
+    }
+
+    /// The options in order: the keyword, lower-case with its colon, and the arguments.
+    pub fn named_options(&self, form: &Form) -> impl Iterator<Item = (String, &'a [Node])> {
+        self.options.iter().filter_map(|option| {
+            let (head, arguments) = match option.kind {
+                Kind::List => option.children.split_first()?,
+                _ => (option, [].as_slice()),
+            };
+            Some((form.name(head)?, arguments))
+        })
+    }
+
+    /// The prefix of the accessors as the reader has it.
+    pub fn prefix(&self, form: &Form) -> Option<String> {
+        let given = self.named_options(form).find(|(option, _)| option == ":conc-name");
+        match given {
+            None => Some(format!("{}-", read(form, self.name)?)),
+            Some((_, arguments)) => {
+                let prefix = arguments.first().and_then(|given| read(form, given));
+                Some(prefix.filter(|prefix| prefix != "NIL").unwrap_or_default())
+            }
+        }
+    }
+}
+
 /// Returns the names of the constructors, the predicate, the copier and the accessors of the
 /// structure that is defined at `span`, upper-case where the reader has them so. Accessors of
 /// included slots are not among them.
 pub fn structure_functions(form: &Form, span: Span) -> Vec<String> {
-    let Some(node) = form.around(span).into_iter().find(|node| node.span == span) else { return Vec::new() };
-    let Some(named) = node.children.get(1) else { return Vec::new() };
-    let (name, options) = match named.kind {
-        Kind::List => (named.children.first(), named.children.get(1..).unwrap_or_default()),
-        _ => (Some(named), Default::default()),
-    };
-    let Some(name) = name.and_then(|name| read(form, name)) else { return Vec::new() };
+    let node = form.around(span).into_iter().find(|node| node.span == span);
+    let Some(structure) = node.and_then(Structure::of) else { return Vec::new() };
+    let (Some(name), Some(prefix)) = (read(form, structure.name), structure.prefix(form)) else { return Vec::new() };
     let mut functions = Vec::new();
-    let mut defaults = Defaults { prefix: format!("{name}-"), ..Defaults::default() };
-    for option in options {
-        let of_list = option.kind == Kind::List;
-        let head = if of_list { option.children.first() } else { Some(option) };
-        let given = option.children.get(1).filter(|_| of_list);
-        let made = given.and_then(|given| read(form, given)).filter(|made| made != "NIL");
-        match head.and_then(|head| form.name(head)).as_deref() {
-            Some(":conc-name") => defaults.prefix = made.unwrap_or_default(),
-            Some(":constructor") if given.is_some() => {
-                defaults.constructor = false;
-                functions.extend(made);
-            }
-            Some(":predicate") if given.is_some() => {
-                defaults.predicate = false;
-                functions.extend(made);
-            }
-            Some(":copier") if given.is_some() => {
-                defaults.copier = false;
-                functions.extend(made);
-            }
-            _ => {}
+    let mut defaults = vec![
+        (":constructor", format!("MAKE-{name}")),
+        (":predicate", format!("{name}-P")),
+        (":copier", format!("COPY-{name}")),
+    ];
+    for (option, arguments) in structure.named_options(form) {
+        if let Some(given) = arguments.first().filter(|_| names_function(&option)) {
+            defaults.retain(|(default, _)| *default != option);
+            functions.extend(read(form, given).filter(|made| made != "NIL"));
         }
     }
-    functions.extend(defaults.constructor.then(|| format!("MAKE-{name}")));
-    functions.extend(defaults.predicate.then(|| format!("{name}-P")));
-    functions.extend(defaults.copier.then(|| format!("COPY-{name}")));
-    for slot in node.children.get(2..).unwrap_or_default() {
+    functions.extend(defaults.into_iter().map(|(_, function)| function));
+    for slot in structure.slots {
         let slot = if slot.kind == Kind::List { slot.children.first() } else { Some(slot) };
-        let slot = slot.filter(|slot| slot.kind == Kind::Atom && !form.text(slot).starts_with('"'));
-        functions.extend(slot.and_then(|slot| read(form, slot)).map(|slot| format!("{}{slot}", defaults.prefix)));
+        let slot = slot.filter(|slot| slot.kind == Kind::Atom).and_then(|slot| read(form, slot));
+        functions.extend(slot.map(|slot| format!("{prefix}{slot}")));
     }
     functions
 }
 
-/// The functions that have the names which they get by default.
-struct Defaults {
-    prefix: String,
-    constructor: bool,
-    predicate: bool,
-    copier: bool,
-}
-
-impl Default for Defaults {
-    fn default() -> Defaults {
-        Defaults { prefix: String::new(), constructor: true, predicate: true, copier: true }
-    }
+/// Returns true if an option names a function that has a name by default.
+fn names_function(option: &str) -> bool {
+    matches!(option, ":constructor" | ":predicate" | ":copier")
 }
 
 /// A symbol's name as the reader has it, or the characters of a string.
