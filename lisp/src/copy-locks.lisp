@@ -100,7 +100,7 @@
 
 (defconstant +locked-out+ 71 "The exit code of a copy that would have waited for ever for a lock.")
 
-(define-global *tell-locked-out* nil "In a copy: a function of the lock's name that tells the host why the copy leaves; NIL when it cannot be told.")
+(define-global *tell-leaving* nil "In a copy: a function of a field's name and words that tells the host why the copy leaves; NIL when it cannot be told.")
 
 (defun holder-gone-p (lock)
   "In a copy: whether LOCK is held by a thread that the copy does not have."
@@ -112,8 +112,8 @@
 
 (defun leave-locked-out (lock)
   "Leave this copy, which would wait for LOCK for ever, and tell why."
-  (let ((tell (shiftf *tell-locked-out* nil)))
-    (when tell (funcall (the function tell) (princ-to-string (or (sb-thread:mutex-name lock) "without a name")))))
+  (let ((tell (shiftf *tell-leaving* nil)))
+    (when tell (funcall (the function tell) "locked" (princ-to-string (or (sb-thread:mutex-name lock) "without a name")))))
   (leave +locked-out+))
 
 (defun leave-when-locked-out (wait lock timeout &rest more)

@@ -298,12 +298,22 @@
         sb-ext:*exit-hooks* '()
         sb-ext:*after-gc-hooks* '()))
 
+(defun leave-for (condition hook)
+  "Leave this copy, in which nobody handles CONDITION, and tell why: the debugger's hook."
+  (declare (ignore hook))
+  ;; A condition that cannot be printed comes here again.
+  (let ((tell (shiftf *tell-leaving* nil)))
+    (when tell
+      (funcall (the function tell) "failed" (format nil "~A: ~A" (condition-type condition) (condition-message condition)))))
+  (leave 70))
+
 (defun prepare-copy (parent)
   "Make a fresh copy of the process PARENT one that has no ties to it, ends with it, and leaves
   where something fails."
   (die-with-parent parent)
   (cut-ties)
-  (setf sb-ext:*invoke-debugger-hook* (lambda (condition hook) (declare (ignore condition hook)) (leave 70))
+  (sb-posix:umask #o077)                ; one that code set could keep this copy from its own files
+  (setf sb-ext:*invoke-debugger-hook* 'leave-for
         *debugger-hook* nil))
 
 ;;; In the image

@@ -224,7 +224,7 @@
   (have-threads-stop)
   (end-frozen-before-collections)
   (print-parts-when-inspected)
-  (note-print-methods)
+  (note-methods)
   (refuse-exits #'refuse-exit)
   (refuse-package-loss '("COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)
   (replace-debugger #'evaluation-debugger)

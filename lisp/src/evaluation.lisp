@@ -246,12 +246,12 @@
 
 (defun take-back-redefinitions (evaluation)
   "Give what everybody stands on and EVALUATION redefined its definitions back, and warn of it."
-  (warn-of-restored evaluation "The redefinition of ~{~A~^, ~} was taken back: every session of the image stands on the standard's operators. ~
+  (warn-of-restored evaluation "The redefinition of ~{~A~^, ~} was taken back: every session of the image uses the standard's operators and classes. ~
                                 Shadow the symbol in a package of your own instead."
-                    (restore-operators))
-  (warn-of-restored evaluation "The methods on PRINT-OBJECT for ~{~A~^, ~} were taken back: the printing of every session goes through them. ~
+                    (append (restore-classes) (restore-operators)))
+  (warn-of-restored evaluation "The methods on ~{~A~^, ~} were taken back: the work of every session goes through them. ~
                                 Define them for classes of your own instead."
-                    (restore-shared-printing)))
+                    (restore-shared-methods)))
 
 (define-global *asdf-actions* (list 0)
   "Counts what may have loaded a system, or made one the workspace's (ops/load-system.lisp). A cons of

@@ -1,5 +1,5 @@
-;;;; The standard's operators and the printing of conditions as they were built. Every session and
-;;;; every check stands on them, so a redefinition is taken back: in the image when the evaluation
+;;;; The standard's operators, classes and methods as they were built. The work of every session and
+;;;; every check goes through them, so a redefinition is taken back: in the image when the evaluation
 ;;;; ends that made it, in a copy where it begins.
 
 (in-package :consort)
@@ -42,62 +42,122 @@
                      (as-built (setf fdefinition) definition symbol)))))
     (mapcar #'first redefined)))
 
-;;; PRINT-OBJECT. A user's method for a class of the system's, such as T or CONDITION, would print
-;;; all that a check tells.
+;;; Classes of the standard
 
-(define-global *print-methods* '() "The methods of the build; none until they were noted.")
-(define-global *print-methods-seen* '() "The list of PRINT-OBJECT's methods when it was last found to be without one that everybody's printing would go through.")
+(define-global *standard-classes*
+    (coerce (loop for symbol being the external-symbols of "COMMON-LISP"
+                  for class = (find-class symbol nil)
+                  when class collect (cons symbol class))
+            'simple-vector)
+  "Each name of a class of the standard, with its class.")
 
-(defun note-print-methods ()
-  "Have the methods that PRINT-OBJECT has now be those of the build. To be called before user code
-  runs."
-  (setf *print-methods* (copy-list (sb-mop:generic-function-methods #'print-object))
-        *print-methods-seen* (sb-mop:generic-function-methods #'print-object)))
+(defun restore-classes ()
+  "Gives the names of the standard's classes their classes back. Returns the names that had others."
+  (declare (optimize speed))
+  (loop for (name . class) across (the simple-vector *standard-classes*)
+        unless (eq class (as-built find-class name nil))
+          do (sb-ext:without-package-locks (as-built (setf find-class) class name))
+          and collect name))
+
+;;; Methods. A user's method for a class of the system's, such as T or CONDITION, on a generic
+;;; function of the system's would be called for the work of every session.
+
+(define-global *system-functions* '() "The generic functions that packages of the system export; none until they were noted.")
+(define-global *print-methods* '() "The methods on PRINT-OBJECT of the build; none until they were noted.")
+(define-global *changed-functions* '() "The generic functions of the system that got or lost a method since the last look.")
+
+(defclass method-watcher () ()
+  (:documentation "A dependent of a generic function that notes its changes in *CHANGED-FUNCTIONS*."))
+
+(defmethod sb-mop:update-dependent ((function generic-function) (watcher method-watcher) &rest change)
+  (declare (ignore change))
+  (sb-ext:atomic-push function *changed-functions*))
+
+(defparameter *functions-for-anything* '(describe-object documentation make-load-form no-applicable-method sb-mop:make-method-lambda)
+  "Generic functions on which programs have methods for T that do no harm.")
+
+(defun exported-generic-functions (package)
+  "Returns the generic functions that PACKAGE exports."
+  (let ((found '()))
+    (do-external-symbols (symbol package found)
+      (dolist (name (list symbol (list 'setf symbol)))
+        (when (and (fboundp name) (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))))
+          (let ((function (fdefinition name)))
+            (when (and (typep function 'generic-function) (not (member symbol *functions-for-anything*)))
+              (push function found))))))))
+
+(defun note-methods ()
+  "Has the methods that the system's generic functions have now be those of the build. To be called
+  before user code runs."
+  (setf *print-methods* (copy-list (sb-mop:generic-function-methods #'print-object)))
+  (unless *system-functions*
+    (setf *system-functions* (remove-duplicates (mapcan #'exported-generic-functions (list "COMMON-LISP" "SB-MOP" "SB-GRAY"))))
+    (let ((watcher (make-instance 'method-watcher)))
+      (dolist (function *system-functions*)
+        (sb-mop:add-dependent function watcher))))
+  (setf *changed-functions* '()))
 
 (defun system-class-p (specializer)
   "Returns true if SPECIALIZER is a class that came with the system."
   (and (typep specializer 'class) (part-of-core-p specializer)))
 
-(defun shared-class-p (specializer)
-  "Returns true if all printing, or all that is told of conditions, goes through SPECIALIZER."
-  (and (system-class-p specializer)
-       (or (eq specializer (load-time-value (find-class 't)))
-           (subtypep specializer 'condition))))
+(defun shared-class-p (function class)
+  "Returns true if the work of every session goes through the methods of FUNCTION for CLASS."
+  (or (eq class (load-time-value (find-class 't)))
+      (case (sb-mop:generic-function-name function)
+        (print-object (subtypep class 'condition))
+        ((initialize-instance reinitialize-instance shared-initialize) (eq class (load-time-value (find-class 'standard-object))))
+        ((make-instance allocate-instance) (member (class-name class) '(symbol class standard-class))))))
 
-(defun foreign-print-methods (&optional (wanted-p #'system-class-p))
-  "The methods on PRINT-OBJECT that users made for classes that are WANTED-P."
-  (loop for method in (and *print-methods* (sb-mop:generic-function-methods #'print-object))
-        when (and (eq (second (sb-mop:method-specializers method)) (load-time-value (find-class 't))) ; whatever it is printed to
-                  (funcall wanted-p (first (sb-mop:method-specializers method)))
-                  (not (member method *print-methods* :test #'eq)))
-          collect method))
+(defun users-methods (function wanted-p)
+  "Returns the methods on FUNCTION that users made for one class of the system that is WANTED-P, and
+  for all objects as the other arguments."
+  (let ((all (load-time-value (find-class 't))))
+    (remove-if-not (lambda (method)
+                     (destructuring-bind (&optional (first all) &rest others) (sb-mop:method-specializers method)
+                       (and (every (lambda (other) (eq other all)) others)
+                            (system-class-p first)
+                            (funcall wanted-p first)
+                            (not (part-of-core-p method))
+                            (not (member method *print-methods* :test #'eq)))))
+                   (sb-mop:generic-function-methods function))))
 
-(defun restore-printing (&optional (wanted-p #'system-class-p))
-  "Remove users' methods on PRINT-OBJECT for classes that are WANTED-P, and give those of the build
-  back; the classes."
-  (let ((foreign (foreign-print-methods wanted-p))
-        (lost (set-difference *print-methods* (sb-mop:generic-function-methods #'print-object) :test #'eq)))
+(defun method-words (method)
+  "Returns the name of METHOD's function and its first class, for a person."
+  (format nil "~A for ~A" (sb-mop:generic-function-name (sb-mop:method-generic-function method))
+          (class-name (first (sb-mop:method-specializers method)))))
+
+(defun restore-methods (function wanted-p)
+  "Removes users' methods on FUNCTION for classes that are WANTED-P, and gives PRINT-OBJECT those of
+  the build back. Returns both in words."
+  (let* ((foreign (users-methods function wanted-p))
+         (lost (and (eq function #'print-object)
+                    (set-difference *print-methods* (sb-mop:generic-function-methods function) :test #'eq)))
+         (words (mapcar #'method-words foreign)))
     (when (or foreign lost)
       (sb-ext:without-package-locks
-        (dolist (method foreign) (remove-method #'print-object method))
-        (dolist (method lost) (add-method #'print-object method))))
-    (remove-duplicates (mapcar (lambda (method) (class-name (first (sb-mop:method-specializers method)))) (append foreign lost)))))
+        (dolist (method foreign) (remove-method function method))
+        (dolist (method lost) (add-method function method))))
+    (append words (mapcar #'method-words lost))))
 
-(defun restore-shared-printing ()
-  "Remove the methods on PRINT-OBJECT that everybody's printing goes through; their classes. Looks
-  only when some method is new."
-  (unless (eq (sb-mop:generic-function-methods #'print-object) *print-methods-seen*)
-    (prog1 (restore-printing #'shared-class-p)
-      (setf *print-methods-seen* (sb-mop:generic-function-methods #'print-object)))))
+(defun restore-shared-methods ()
+  "Removes the methods that the work of every session goes through, of those that are new. Returns
+  them in words."
+  (when *changed-functions*
+    (prog1 (loop for function in (remove-duplicates *changed-functions*)
+                 append (restore-methods function (lambda (class) (shared-class-p function class))))
+      (setf *changed-functions* '()))))
 
 (defun restore-standard ()
-  "In a copy: have the standard's operators and printing as they were built."
+  "Gives a copy the standard's operators, classes and methods as they were built."
+  (restore-classes)
   (restore-operators)
-  (restore-printing))
+  (restore-shared-methods)
+  (restore-methods #'print-object #'system-class-p))
 
 (defun print-condition (condition stream)
   "Print what CONDITION reports to STREAM: as the system does where a user's method would do it for
   every condition."
-  (if (and (internal-p 'condition-reporter) (foreign-print-methods))
+  (if (and (internal-p 'condition-reporter) (users-methods #'print-object #'system-class-p))
       (report-condition condition stream)
       (princ condition stream)))

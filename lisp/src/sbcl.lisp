@@ -238,6 +238,12 @@ KIND is one of
 
 (define-internal policy-name :symbol "sessions with a compilation policy of their own" ("SB-C" "*POLICY*"))
 
+;;; The conditions that DECLAIM has the compiler muffle, and the package locks that it disables for
+;;; all that is compiled later (compiler/ir1-translators.lisp, code/target-package.lisp)
+
+(define-internal handled-conditions-name :symbol "sessions with muffled conditions of their own" ("SB-C" "*HANDLED-CONDITIONS*"))
+(define-internal disabled-package-locks-name :symbol "sessions with disabled package locks of their own" ("SB-C" "*DISABLED-PACKAGE-LOCKS*"))
+
 ;;; SBCL's own systems
 
 (define-internal sbcl-directory :function "preferring SBCL's own contribs" ("SB-INT" "SBCL-HOMEDIR-PATHNAME"))

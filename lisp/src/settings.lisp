@@ -18,7 +18,7 @@
          '*read-base* '*read-default-float-format* '*read-eval* '*read-suppress*
          '*break-on-signals* '*macroexpand-hook* '*debugger-hook* '*gensym-counter* '*default-pathname-defaults*
          '*compile-print* '*compile-verbose* '*load-print* '*load-verbose* 'sb-ext:*evaluator-mode* 'sb-ext:*muffled-warnings*)
-   (and policy-name (list policy-name))
+   (remove nil (list policy-name handled-conditions-name disabled-package-locks-name))
    (loop for name in '("*PRINT-VECTOR-LENGTH*" "*COMPILE-PROGRESS*" "*INLINE-EXPANSION-LIMIT*" "*COMPILER-PRINT-VARIABLE-ALIST*"
                        "*DEBUG-PRINT-VARIABLE-ALIST*")
          for symbol = (find-symbol name "SB-EXT")

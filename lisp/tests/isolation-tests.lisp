@@ -126,7 +126,8 @@
                   "(setf *features* '())" "(setf *features* (remove :sbcl *features*))" "(push 17 *features*)"
                   "(setf sb-ext:*evaluator-mode* :interpret)" "(setf *compile-print* t *compile-verbose* t *load-print* t *load-verbose* t)"
                   "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*muffled-warnings* t)"
-                  "(declaim (optimize (sb-ext:inhibit-warnings 3)))" "(setf *standard-output* (make-broadcast-stream) *error-output* *standard-output*)"))
+                  "(declaim (optimize (sb-ext:inhibit-warnings 3)))" "(declaim (sb-ext:muffle-conditions warning error))"
+                  "(declaim (sb-ext:disable-package-locks car))" "(setf *standard-output* (make-broadcast-stream) *error-output* *standard-output*)"))
 
 (deftest a-thread-sets-the-global-values
   (flet ((global (code) (format nil "(sb-thread:join-thread (sb-thread:make-thread (lambda () ~A)))" code)))
@@ -137,6 +138,7 @@
                               "(setf *package* (find-package :keyword))" "(setf *features* '())"
                               "(setf *standard-output* (make-broadcast-stream) *error-output* *standard-output*)"
                               "(let ((closed (make-string-output-stream))) (close closed) (setf *standard-output* closed *error-output* closed *trace-output* closed))"
+                              "(proclaim '(sb-ext:muffle-conditions warning))"
                               "(setf sb-ext:*invoke-debugger-hook* nil)" "(setf *gensym-counter* -1)" "(setf *random-state* nil)"
                               "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*evaluator-mode* :interpret)")))))
 
@@ -158,6 +160,30 @@
                   "(defmethod print-object ((x error) stream) (declare (ignore stream)) (error \"no\"))"
                   "(defmethod print-object :around ((x warning) stream) (declare (ignore stream)) (loop))"
                   "(sb-ext:without-package-locks (remove-method #'print-object (find-method #'print-object '() (list (find-class 'condition) t))))"))
+
+(deftest methods-of-the-systems-functions
+  (breaks-nothing "(defmethod initialize-instance :around ((x t) &key) (error \"no\"))"
+                  "(defmethod initialize-instance :after ((x standard-object) &key) (error \"no\"))"
+                  "(defmethod shared-initialize :before ((x t) slots &key) (declare (ignore slots)) (error \"no\"))"
+                  "(defmethod make-instance :around ((x t) &rest arguments) (declare (ignore arguments)) (loop))"
+                  "(defmethod make-instance :around ((x symbol) &rest arguments) (declare (ignore arguments)) nil)"
+                  "(defmethod allocate-instance :around ((x class) &key) (error \"no\"))"
+                  "(defmethod sb-gray:stream-write-string :around ((s t) string &optional a b) (declare (ignore string a b)) (error \"no\"))"
+                  "(defmethod sb-gray:stream-write-char :around ((s t) char) (declare (ignore char)) (error \"no\"))")
+  (with-image (image)
+    (evaluated image "(defclass mine () ((a :initarg :a)))
+                      (defmethod initialize-instance :after ((x mine) &key) (setf (slot-value x 'a) 2))
+                      (defmethod documentation ((x t) (type (eql 'nothing))) \"words\")")
+    (let ((outcome (evaluated image "(defmethod make-instance :around ((x t) &rest all) all)")))
+      (ok (text-contains "methods on MAKE-INSTANCE for T were taken back" (path outcome "warnings" (1- (length (path outcome "warnings"))) "message"))))
+    (is equal "(2 \"words\")" (first-value image "(list (slot-value (make-instance 'mine :a 1) 'a) (documentation 3 'nothing))"))))
+
+(deftest classes-of-the-standard
+  (breaks-nothing "(sb-ext:without-package-locks (setf (find-class 'error) nil))" "(sb-ext:without-package-locks (setf (find-class 'hash-table) nil))"
+                  "(sb-ext:without-package-locks (setf (find-class 'standard-object) (find-class 'cons)))"))
+
+(deftest the-state-of-the-process
+  (breaks-nothing "(sb-posix:umask #o777)" "(sb-posix:chdir \"/\")"))
 
 (deftest operators-of-the-standard
   (breaks-nothing "(sb-ext:unlock-package :cl) (defun cl:format (&rest arguments) arguments)"

@@ -325,12 +325,13 @@ impl Config {
 /// Returns the path of the user's settings file, existing or not:
 /// `$XDG_CONFIG_HOME/consort/config.toml`, by default below `~/.config`.
 pub fn user_file() -> Option<PathBuf> {
-    directories::ProjectDirs::from("", "", "consort").map(|dirs| dirs.config_dir().join("config.toml"))
+    let dirs = directories::ProjectDirs::from("", "", "consort")?;
+    Some(dirs.config_dir().join("config.toml")).filter(|file| file.is_absolute())
 }
 
 /// Returns Consort's state directory of the user, existing or not: `$XDG_STATE_HOME/consort`, on
 /// macOS the cache directory. `None` without a home directory.
 pub fn state_directory() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "consort")?;
-    Some(dirs.state_dir().unwrap_or_else(|| dirs.cache_dir()).to_owned())
+    Some(dirs.state_dir().unwrap_or_else(|| dirs.cache_dir()).to_owned()).filter(|directory| directory.is_absolute())
 }

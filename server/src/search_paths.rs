@@ -1,25 +1,44 @@
-//! Variables of the environment that say where programs and libraries are found, without the
-//! entries that would name directories of the workspace: the programs that Consort starts run in
-//! it.
+//! Variables of the environment that say where programs, libraries and the person's own files are
+//! found, without the entries that would name directories of the workspace: the programs that
+//! Consort starts run in it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 /// Lists of directories or files, and the bytes that separate their entries. An entry that is empty
 /// or relative counts from the current directory (execvp(3), ld.so(8)).
-const LISTS: [(&str, &[u8]); 6] = [
+const LISTS: [(&str, &[u8]); 8] = [
     ("PATH", b":"),
     ("LD_LIBRARY_PATH", b":;"),
     ("GCONV_PATH", b":"),
     ("DYLD_LIBRARY_PATH", b":"),
     ("DYLD_FALLBACK_LIBRARY_PATH", b":"),
     ("DYLD_FRAMEWORK_PATH", b":"),
+    ("XDG_CONFIG_DIRS", b":"),
+    ("XDG_DATA_DIRS", b":"),
 ];
 /// Lists of libraries to be loaded first. A name without a slash is looked for as any library is.
 const LIBRARIES: [(&str, &[u8]); 3] = [("LD_PRELOAD", b": "), ("LD_AUDIT", b":"), ("DYLD_INSERT_LIBRARIES", b":")];
 /// Single directories or files.
-const SINGLE: [&str; 3] = ["SBCL_HOME", "SBCL_CORE", "SBCL_SOURCE_ROOT"];
+const SINGLE: [&str; 10] = [
+    "SBCL_HOME",
+    "SBCL_CORE",
+    "SBCL_SOURCE_ROOT",
+    "HOME",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
+
+/// Returns the person's home directory, unless the environment names one that is relative.
+pub(crate) fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|home| home.is_absolute())
+}
 
 /// Removes the entries that are not absolute from the environment of `command`, for which nothing
 /// of this was set before.
@@ -49,13 +68,28 @@ fn changes(value: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, Optio
 }
 
 /// Returns the absolute entries of `list`, behind the first of `separators`; with `names`, also
-/// those without a slash.
+/// those without a slash. Entries below `/proc` may name the current directory (proc(5), `cwd`).
 fn absolute(list: &OsStr, separators: &[u8], names: bool) -> OsString {
     let entries = list.as_bytes().split(|byte| separators.contains(byte));
-    let kept =
-        entries.filter(|entry| entry.starts_with(b"/") || (names && !entry.is_empty() && !entry.contains(&b'/')));
+    let kept = entries.filter(|entry| {
+        let fixed = entry.starts_with(b"/") && !is_below_proc(Path::new(OsStr::from_bytes(entry)));
+        fixed || (names && !entry.is_empty() && !entry.contains(&b'/'))
+    });
     let between: Vec<u8> = separators.first().into_iter().copied().collect();
     OsString::from_vec(kept.collect::<Vec<_>>().join(&between[..]))
+}
+
+fn is_below_proc(path: &Path) -> bool {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain.starts_with("/proc")
 }
 
 #[cfg(test)]
@@ -79,5 +113,14 @@ mod tests {
         assert_eq!(changed("SBCL_HOME", "/usr/lib/sbcl"), None);
         assert_eq!(changed("SBCL_HOME", "lib/sbcl"), Some(None));
         assert_eq!(changed("SBCL_CORE", "sbcl.core"), Some(None));
+        assert_eq!(changed("HOME", "/home/me"), None);
+        assert_eq!(changed("HOME", ""), None);
+        assert_eq!(changed("HOME", "."), Some(None));
+        assert_eq!(changed("XDG_CONFIG_HOME", "config"), Some(None));
+        assert_eq!(changed("XDG_DATA_DIRS", "/usr/share::share"), kept("/usr/share"));
+        assert_eq!(
+            changed("PATH", "/proc/self/cwd:/usr/bin://proc/1/cwd:/usr/../proc/self/cwd:/bin/.//"),
+            kept("/usr/bin:/bin/.//")
+        );
     }
 }

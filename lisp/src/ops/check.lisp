@@ -55,7 +55,7 @@
   "Does the first work of a copy: connect, say who it is, and take over the compiler. The REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
-    (setf *tell-locked-out* (lambda (name) (send-line report (object "locked" name) :flush t)))
+    (setf *tell-leaving* (lambda (field words) (send-line report (object field words) :flush t)))
     (unless (warm-p params) (begin-deadline params))
     (redirect-asdf (scratch-directory params))
     (keep-asdf)

@@ -250,8 +250,8 @@
 (defun warm-up ()
   "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the
   first user nor an evaluation that comes while another holds the compiler's lock waits for it."
-  (note-print-methods)
-  (foreign-print-methods)
+  (note-methods)
+  (users-methods #'print-object #'system-class-p)
   (rehearse '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)")
             :timing t)
   (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody asked-input shared-output))))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::memory;
-use super::report::Limit;
+use super::report::{Findings, Limit};
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
 use crate::image::link::CallError;
@@ -105,6 +105,14 @@ pub(super) fn explain(end: Option<&CopyEnd>, hindrance: impl FnOnce() -> Option<
         Some(CopyEnd { exit: Some(code), .. }) => (Limit::Other, gave_up(*code, hindrance())),
         _ => (Limit::Other, "The copy of the image ended before it was done.".into()),
     }
+}
+
+/// Describes the error because of which a copy left, if it could send it.
+pub(super) fn own_error(findings: &Findings) -> Option<String> {
+    let error = findings.failure()?;
+    Some(format!(
+        "It met an error that nothing handled: {error} If that goes on, take back what changed the Lisp itself or ASDF, or restart the image."
+    ))
 }
 
 /// Describes the end of a copy that gave up and could not send the reason.

@@ -11,7 +11,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::ending::{Failed, early, explain, hindrance, is_locked_out, left_well, locked_out, no_socket, passed_limit};
+use super::ending::{
+    Failed, early, explain, hindrance, is_locked_out, left_well, locked_out, no_socket, own_error, passed_limit,
+};
 use super::job::{AFTERWARDS, CheckJob, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
@@ -297,7 +299,7 @@ impl ForkedCheck {
         let reports = match passed {
             Some((limit, reason)) => stop(findings, limit, reason),
             None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
-                let why = || hindrance(Some(&self.runtime.private), &self.instance);
+                let why = || hindrance(Some(&self.runtime.private), &self.instance).or_else(|| own_error(&findings));
                 let (limit, reason) = explain(end.as_ref(), why);
                 stop(findings, limit, reason)
             }
@@ -316,7 +318,7 @@ impl ForkedCheck {
                     self.end = end;
                     return Err(Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: {why}"))));
                 }
-                let (limit, reason) = explain(end.as_ref(), || None);
+                let (limit, reason) = explain(end.as_ref(), || own_error(&findings));
                 stop(findings, limit, reason)
             }
         };

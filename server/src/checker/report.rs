@@ -20,6 +20,8 @@ pub(super) const LINE_LIMIT: usize = 1 << 20;
 const TOTAL_LIMIT: usize = 32 << 20;
 /// Bytes of the name of a system or a lock.
 const NAME_LIMIT: usize = 500;
+/// Characters of the error because of which a copy leaves.
+const FAILURE_LIMIT: usize = 2_000;
 /// Files of one system.
 const FILES_LIMIT: usize = 10_000;
 /// The number of unusable lines that are logged.
@@ -48,6 +50,9 @@ struct Line {
     /// The name of the lock for which the copy would have waited for ever.
     #[serde(default)]
     locked: Option<String>,
+    /// The error because of which the copy leaves.
+    #[serde(default)]
+    failed: Option<String>,
     /// The result of a copy that does not check.
     #[serde(default)]
     answer: Option<serde_json::Value>,
@@ -119,6 +124,7 @@ pub(super) struct Findings {
     /// True if the copy came as far as being confined.
     begun: bool,
     locked: Option<String>,
+    failed: Option<String>,
     done: bool,
 }
 
@@ -137,6 +143,7 @@ impl Findings {
             answer: None,
             begun: false,
             locked: None,
+            failed: None,
             done: false,
         }
     }
@@ -161,6 +168,11 @@ impl Findings {
     /// Returns the name of the lock for which the copy would have waited for ever.
     pub(super) fn lock(&self) -> Option<&str> {
         self.locked.as_deref()
+    }
+
+    /// Returns the error because of which the copy left.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
 
     /// Begins a file: subsequent findings belong to it.
@@ -233,6 +245,7 @@ impl Findings {
             }
             // A name, shown to a person.
             Ok(Line { locked: Some(name), .. }) => self.locked = Some(name).filter(|name| name.len() <= NAME_LIMIT),
+            Ok(Line { failed: Some(error), .. }) => self.failed = Some(error.chars().take(FAILURE_LIMIT).collect()),
             Ok(Line { confined: Some(how), .. }) => tracing::debug!(%how, "a copy is confined"),
             Ok(Line { .. }) => self.note_unusable("an unknown kind of line"),
             Err(error) => self.note_unusable(&error.to_string()),

@@ -470,7 +470,7 @@ fn size(value: &Value) -> Option<u64> {
 }
 
 fn expand_home(name: &str) -> std::path::PathBuf {
-    match (name.strip_prefix("~/"), std::env::home_dir()) {
+    match (name.strip_prefix("~/"), crate::search_paths::home()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => name.into(),
     }

@@ -86,9 +86,10 @@ impl Cache {
     /// Returns `$XDG_CACHE_HOME/consort`, or the platform's cache directory.
     pub(crate) fn default_directory() -> PathBuf {
         let configured = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        match (configured, directories::ProjectDirs::from("", "", "consort")) {
+        let own = directories::ProjectDirs::from("", "", "consort").map(|project| project.cache_dir().to_owned());
+        match (configured, own.filter(|own| own.is_absolute())) {
             (Some(base), _) => base.join("consort"),
-            (None, Some(project)) => project.cache_dir().to_owned(),
+            (None, Some(own)) => own,
             (None, None) => std::env::temp_dir().join("consort-cache"),
         }
     }

@@ -13,6 +13,7 @@ use super::plan::{Restoration, Step};
 use super::runtime::Runtime;
 use crate::config::InitFile;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
+use crate::search_paths;
 
 /// The time limit of an init file, after which it is interrupted.
 const INIT_LIMIT: Duration = Duration::from_secs(60);
@@ -27,7 +28,7 @@ fn init_files(runtime: &Runtime) -> Vec<Step> {
         InitFile::None => Vec::new(),
         InitFile::File(path) => vec![Step::File(runtime.workspace.join(path), true)],
         InitFile::Default => {
-            let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".sbclrc"));
+            let home = search_paths::home().map(|home| home.join(".sbclrc"));
             std::iter::once(PathBuf::from("/etc/sbclrc")).chain(home).map(|path| Step::File(path, false)).collect()
         }
     }

@@ -19,7 +19,7 @@ impl Plan {
     /// Creates the plan of a check in `workspace` whose request names `files`; `places`: what else
     /// checks read, as the person's configuration and the image say.
     pub(super) fn new<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a PathBuf>, places: &[PathBuf]) -> Plan {
-        Plan::at_home(std::env::home_dir(), workspace, files, places)
+        Plan::at_home(crate::search_paths::home(), workspace, files, places)
     }
 
     fn at_home<'a>(

@@ -69,7 +69,7 @@ pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile>
 pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     let base = file.parent().unwrap_or(Path::new("/"));
     let directory = match partial.directory.strip_prefix("~/") {
-        Some(rest) => std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(rest),
+        Some(rest) => crate::search_paths::home().unwrap_or_else(|| PathBuf::from("/")).join(rest),
         None => base.join(&partial.directory),
     };
     let pattern = Pattern::new(&partial.typed);
