@@ -111,6 +111,30 @@
   (expect-told "one file of a system" (check-shop :only '("stock.lisp"))
                (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))))
 
+(test "a-pipe-as-a-component"
+  (let ((directory (fresh-directory)))
+    (unwind-protect
+         (flet ((name (file) (concatenate 'string directory file)))
+           (with-open-file (asd (name "pipes.asd") :direction :output)
+             (write-string "(asdf:defsystem \"pipes\" :components ((:file \"pipe\")))" asd))
+           (sb-posix:mkfifo (name "pipe.lisp") #o600)
+           (let ((lines (check-lines "" :runner 'check-system-in-copy :more (list "asd" (name "pipes.asd")))))
+             (expect (search "is no regular file" (princ-to-string lines)) (format nil "a pipe is told, and not read: ~S" lines))
+             (expect (done lines) "the check of a system with a pipe is done")))
+      (delete-directory directory))))
+
+(test "mistakes-in-asdf-settings"
+  (let ((asdf:*central-registry* :nothing))
+    (expect-told "with a central registry that is no list" (check-lines "(defun f () (no-such-function))") "13 undefined-function"))
+  (dolist (setting '("CL_SOURCE_REGISTRY" "ASDF_OUTPUT_TRANSLATIONS"))
+    (dolist (value '("(:source-registry (:nonsense 1))" "(:x"))
+      (unwind-protect
+           (progn (sb-posix:setenv setting value 1)
+                  (asdf:clear-configuration)
+                  (expect-told (format nil "with ~A ~A" setting value) (check-lines "(defun f () (no-such-function))") "13 undefined-function"))
+        (sb-posix:unsetenv setting)
+        (asdf:clear-configuration)))))
+
 (test "not-a-definition"
   (let ((lines (check-lines "" :runner 'check-system-in-copy :more (list "asd" (in-shop "money.lisp")))))
     (expect-told "what is no system definition" lines "money.lisp 0 system-failed")))

@@ -5,10 +5,8 @@
 
 (defun redirect-asdf (scratch)
   "Have ASDF put what it compiles below SCRATCH."
-  ;; A mistake in the person's settings of ASDF is no reason to check nothing.
-  (setf *persons-translations* (handler-case (progn (asdf:ensure-output-translations)
-                                                    (asdf/output-translations::output-translations))
-                                 (error () nil)))
+  (setf *persons-translations* (unless-mistaken (progn (asdf:ensure-output-translations)
+                                                       (asdf/output-translations::output-translations))))
   (asdf:initialize-output-translations
    `(:output-translations (t (,scratch "asdf" :implementation :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache)))
 
@@ -136,8 +134,18 @@
                  (asdf:required-components (asdf:find-system name) :other-systems nil :goal-operation 'asdf:load-op
                                                                    :keep-component 'asdf:source-file)))
 
+(define-condition no-regular-file (file-error) ()
+  (:report (lambda (condition stream)
+             (format stream "~A is no regular file, and is not read."
+                     (sb-ext:native-namestring (file-error-pathname condition))))))
+
 (defun read-source-file (path)
-  "The text of the file PATH: as UTF-8, or as Latin-1 when it is none."
+  "The text of the file PATH: as UTF-8, or as Latin-1 when it is none. Signals NO-REGULAR-FILE for a
+  pipe, which would be waited for."
+  (let ((name (sb-ext:native-namestring path)))
+    (when (and (probe-file path)
+               (/= (logand sb-posix:s-ifmt (sb-posix:stat-mode (sb-posix:stat name))) sb-posix:s-ifreg))
+      (error 'no-regular-file :pathname path)))
   (flet ((text (format)
            (with-open-file (in path :external-format format)
              (let* ((all (make-string (file-length in)))

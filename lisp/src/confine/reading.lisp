@@ -169,12 +169,18 @@
   "The native name of NAME, a pathname or a native name."
   (if (pathnamep name) (sb-ext:native-namestring name) name))
 
+(defmacro unless-mistaken (form)
+  "Expands to FORM, with NIL as its value where a mistake in the person's settings of ASDF keeps it
+  from one. ASDF signals some with ERROR whose class is one of warnings."
+  `(handler-case ,form ((or error uiop/configuration:invalid-configuration) () nil)))
+
 (defun directories-of-systems ()
   "Returns the directories in which ASDF and Quicklisp look for systems, and those of the loaded
   ones."
   (append
-   (loop for (directory) in (ignore-errors (asdf/source-registry:flatten-source-registry)) collect (ignore-errors (real-name directory)))
-   (loop for entry in asdf:*central-registry* collect (ignore-errors (real-name (uiop:ensure-directory-pathname (eval entry)))))
+   (loop for (directory) in (unless-mistaken (asdf/source-registry:flatten-source-registry)) collect (ignore-errors (real-name directory)))
+   (loop for entry in (and (listp asdf:*central-registry*) asdf:*central-registry*)
+         collect (ignore-errors (real-name (uiop:ensure-directory-pathname (eval entry)))))
    (loop for name in (asdf:already-loaded-systems)
          for source = (ignore-errors (asdf:system-source-directory (asdf:registered-system name)))
          collect (and source (real-name source)))

@@ -143,6 +143,10 @@ fn list(roots: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
+fn is_asd(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
+}
+
 /// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the
 /// subdirectories worth searching. Both are empty for a directory that cannot be read.
 fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
@@ -157,9 +161,8 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         match entry.file_type() {
             // Links are not followed: they may lead out of the workspace, or round in circles.
             Ok(kind) if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) => directories.push(path),
-            Ok(kind) if !kind.is_dir() && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("asd")) => {
-                files.push(path)
-            }
+            // ASDF would wait for ever for a pipe.
+            Ok(kind) if !kind.is_dir() && is_asd(&path) && path.is_file() => files.push(path),
             _ => {}
         }
     }
@@ -226,6 +229,17 @@ mod tests {
         if given.iter().all(Result::is_ok) {
             assert_eq!(asd(), ["own.asd"]);
         }
+    }
+
+    #[test]
+    fn only_regular_files_are_listed() {
+        let root = tree(&["own.asd", "other/b.asd"]);
+        std::fs::create_dir(root.path().join("directory.asd")).unwrap();
+        let pipe = root.path().join("pipe.asd");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        std::os::unix::fs::symlink(&pipe, root.path().join("link.asd")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("own.asd"), root.path().join("to-own.asd")).unwrap();
+        assert_eq!(names(root.path(), &AsdFiles::new(root.path().to_owned()).all()), ["own.asd", "to-own.asd", "other/b.asd"]);
     }
 
     fn names(root: &Path, paths: &[PathBuf]) -> Vec<String> {

@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -282,7 +283,7 @@ async fn unsaved_texts(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument
     for mut one in open {
         let Some(path) = one.path.clone().filter(|_| one.unsaved) else { continue };
         let file = file.to_owned();
-        let same = tokio::task::spawn_blocking(move || path == file || real_path(&path) == file);
+        let same = tokio::task::spawn_blocking(move || path == file || real_path(&path) == file || are_linked(&path, &file));
         if same.await.unwrap_or(false) {
             one.compare().await;
             if one.unsaved {
@@ -291,6 +292,12 @@ async fn unsaved_texts(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument
         }
     }
     unsaved
+}
+
+/// Returns true if two names are hard links of one file.
+fn are_linked(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().ok().filter(|facts| facts.is_file()).map(|facts| (facts.dev(), facts.ino()));
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 /// Returns a path with links resolved; for a file that does not exist, with those of its
