@@ -211,6 +211,24 @@
   (multiple-value-prog1 (funcall (the function function))
     (touch-frame)))
 
+(defun call-keeping-signal-mask (function)
+  "Calls FUNCTION, and gives this thread the signal mask back that it had: with the collector's
+  signal blocked, every thread would wait for this one at the next collection."
+  (declare (function function))
+  #+linux
+  (let ((mask (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; a sigset_t
+    (flet ((exchange (new old)
+             (sb-alien:alien-funcall
+              (sb-alien:extern-alien "pthread_sigmask" (function sb-alien:int sb-alien:int sb-alien:unsigned-long sb-alien:unsigned-long))
+              2 new old)))              ; SIG_SETMASK
+      (with-pinned-objects (mask)
+        (let ((address (sap-integer (vector-sap mask))))
+          (exchange 0 address)
+          (unwind-protect (funcall function)
+            (exchange address 0))))))
+  #-linux
+  (funcall function))
+
 (declaim (notinline call-user-code touch-frame))
 (defun touch-frame ()
   "Does nothing, so that the caller's frame stays on the stack."
@@ -310,7 +328,9 @@
                                        (let ((sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
                                          (setf (evaluation-abort evaluation) (find-restart 'abort))
                                          (handler-bind ((warning #'note-warning))
-                                           (setf value (call-with-user-settings package (lambda () (call-user-code function))))
+                                           (setf value (call-with-user-settings package (lambda ()
+                                                                                                     (call-keeping-signal-mask
+                                                                                                      (lambda () (call-user-code function))))))
                                            :ok)))
                                    (abort ()
                                      :report "End the evaluation."

@@ -1,6 +1,6 @@
-;;;; The standard's operators, classes and methods as they were built. The work of every session and
-;;;; every check goes through them, so a redefinition is taken back: in the image when the evaluation
-;;;; ends that made it, in a copy where it begins.
+;;;; The standard's operators, classes and methods as they were built. The work of every session
+;;;; and every check goes through them, so a redefinition is taken back: in the image when the
+;;;; evaluation ends that made it, in a copy where it begins.
 
 (in-package :consort)
 
@@ -127,12 +127,19 @@
   (format nil "~A for ~A" (sb-mop:generic-function-name (sb-mop:method-generic-function method))
           (class-name (first (sb-mop:method-specializers method)))))
 
+(defun locked-class-p (class)
+  "Returns true if the name of CLASS is in a package that SBCL locks. ASDF, which came with the
+  system too, replaces its own classes and methods when it loads a newer ASDF."
+  (let ((package (symbol-package (class-name class))))
+    (and package (sb-ext:package-locked-p package))))
+
 (defun restore-methods (function wanted-p)
   "Removes users' methods on FUNCTION for classes that are WANTED-P, and gives PRINT-OBJECT those of
   the build back. Returns both in words."
   (let* ((foreign (users-methods function wanted-p))
          (lost (and (eq function #'print-object)
-                    (set-difference *print-methods* (sb-mop:generic-function-methods function) :test #'eq)))
+                    (remove-if-not (lambda (method) (locked-class-p (first (sb-mop:method-specializers method))))
+                                   (set-difference *print-methods* (sb-mop:generic-function-methods function) :test #'eq))))
          (words (mapcar #'method-words foreign)))
     (when (or foreign lost)
       (sb-ext:without-package-locks

@@ -182,6 +182,18 @@
   (breaks-nothing "(sb-ext:without-package-locks (setf (find-class 'error) nil))" "(sb-ext:without-package-locks (setf (find-class 'hash-table) nil))"
                   "(sb-ext:without-package-locks (setf (find-class 'standard-object) (find-class 'cons)))"))
 
+#+linux
+(deftest the-signal-mask-of-a-thread
+  (breaks-nothing "(let ((all (make-array 16 :element-type '(unsigned-byte 64) :initial-element (1- (ash 1 64)))))
+                     (sb-sys:with-pinned-objects (all)
+                       (sb-alien:alien-funcall
+                        (sb-alien:extern-alien \"pthread_sigmask\" (function sb-alien:int sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long))
+                        0 (sb-sys:vector-sap all) 0)))")
+  (with-image (image)
+    (evaluated image "(sb-alien:alien-funcall (sb-alien:extern-alien \"pthread_sigmask\" (function sb-alien:int sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long))
+                        0 (sb-sys:vector-sap (make-array 16 :element-type '(unsigned-byte 64) :initial-element (1- (ash 1 64)))) 0)")
+    (is equal "NIL" (first-value image "(sb-ext:gc)" :session "other"))))
+
 (deftest the-state-of-the-process
   (breaks-nothing "(sb-posix:umask #o777)" "(sb-posix:chdir \"/\")"))
 

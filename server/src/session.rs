@@ -19,6 +19,7 @@ pub mod debug;
 mod documents;
 mod event;
 pub mod failures;
+mod file_identity;
 mod folders;
 mod in_copy;
 mod jobs;
@@ -48,6 +49,7 @@ mod timestamp;
 pub mod trust;
 mod trust_prompt;
 mod types;
+mod unsaved_marks;
 mod workspace_checks;
 mod workspace_systems;
 
@@ -83,6 +85,8 @@ pub use types::{
     ChainStatus, CheckRequest, CheckSystemRequest, EvalRequest, Feedback, Level, LoadRequest, OpenDocument, Snapshot,
     Status, SystemReport,
 };
+pub use unsaved_marks::EditorProcess;
+use unsaved_marks::UnsavedMarks;
 use workspace_checks::WorkspaceChecks;
 pub use workspace_checks::{FoundInFile, Pass, Step};
 
@@ -113,6 +117,8 @@ struct Inner {
     /// Changed when settings of a client were received.
     configured: watch::Sender<()>,
     workspace_checks: WorkspaceChecks,
+    /// The marks of unsaved texts; `None`: there is no place for them.
+    marks: Option<UnsavedMarks>,
 }
 
 impl Session {
@@ -132,7 +138,9 @@ impl Session {
         let (index, workspace_checks) = (crate::ide::index::Store::default(), WorkspaceChecks::default());
         let copies = (image.clone(), checker.clone());
         let of_texts = (index.clone(), workspace_checks.clone());
-        let actor = actor::Actor::new(config, workspace.clone(), copies, sender.downgrade(), record, of_texts);
+        let marks = crate::config::state_directory().map(|state| UnsavedMarks::within(&state));
+        let actor =
+            actor::Actor::new(config, workspace.clone(), copies, sender.downgrade(), record, of_texts, marks.clone());
         tokio::spawn(actor.run(receiver, events));
         Session {
             inner: Arc::new(Inner {
@@ -150,6 +158,7 @@ impl Session {
                 reopening: watch::Sender::new(false),
                 configured: watch::Sender::new(()),
                 workspace_checks,
+                marks,
             }),
             directory: None,
         }
@@ -302,6 +311,12 @@ impl Session {
         let uri = uri.to_owned();
         let answer = self.ask(|reply| Event::Document { client, uri, reply });
         async { answer.await.ok().flatten() }
+    }
+
+    /// Has the unsaved texts of an editor, whose process is known, marked for other hosts from now
+    /// on.
+    pub fn marks_unsaved(&self, editor: ClientId, process: EditorProcess) {
+        self.send(Event::MarksUnsaved { editor, process });
     }
 
     /// Has code that a client runs from now on ask that client when it reads its standard input,

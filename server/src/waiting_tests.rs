@@ -15,7 +15,8 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("session/changed_files.rs", 1, "`spawn_blocking`"),
     ("session/outside_workspace.rs", 1, "for requests that are refused"),
     ("session/plan.rs", 2, "once for a check of a system"),
-    ("session/source_files.rs", 5, "`real_path` and the readers, of `spawn_blocking`"),
+    ("session/file_identity.rs", 2, "`real_path`, of `spawn_blocking`"),
+    ("session/source_files.rs", 3, "the readers, of `spawn_blocking`"),
     ("session/sources.rs", 2, "`Sources` says that it blocks"),
     ("session/workspace_checks/pass.rs", 1, "`real` says that it blocks"),
 ];

@@ -108,7 +108,9 @@
   (let ((end (position #\= entry)))
     (and end (plusp end)
          (or (secret-variable-p (subseq entry 0 end))
-             (secret-value-p (subseq entry (1+ end)))))))
+             (let ((value (subseq entry (1+ end))))
+               (unwind-protect (secret-value-p value)
+                 (fill value #\Nul)))))))
 
 (defun octet-at (address)
   (sb-alien:deref (sb-alien:sap-alien (int-sap address) (* (sb-alien:unsigned 8)))))
@@ -140,8 +142,8 @@
      (and (integerp start) (integerp end) (< 0 start end) (values start end)))))
 
 (defun forget-secrets ()
-  "Take the secrets out of this process's environment, and wipe them from its memory, where
-  /proc/self/environ shows them, those too that were unset before."
+  "Takes the secrets out of this process's environment, and wipes them from its memory, where
+  /proc/self/environ shows them, those too that were unset before. Leaves no copy in the heap."
   (let ((names '()) (entries (sb-alien:extern-alien "environ" (* sb-alien:unsigned-long))))
     (unless (sb-alien:null-alien entries)
       (loop for i from 0
@@ -150,14 +152,16 @@
             do (let ((entry (entry-at address)))
                  (when (secret-entry-p entry)
                    (push (subseq entry 0 (position #\= entry)) names)
-                   (wipe-entry address entry)))))
+                   (wipe-entry address entry))
+                 (fill entry #\Nul))))
     (multiple-value-bind (start end) (first-environment)
       (when start
         (loop with address = start
               while (< address end)
               do (let ((entry (entry-at address)))
                    (when (secret-entry-p entry) (wipe-entry address entry))
-                   (incf address (1+ (length entry)))))))
+                   (incf address (1+ (length entry)))
+                   (fill entry #\Nul)))))
     (dolist (name names) (sb-posix:unsetenv name))))
 
 (defconstant +rlimit-cpu+ 0)

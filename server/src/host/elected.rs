@@ -183,11 +183,11 @@ impl Elected {
         self.close().remove();
     }
 
-    /// Records that this host leaves, before it closes its connections: one that did not counts as
-    /// killed. Records nothing when another host has its place, to which the bridges shall go.
-    pub(super) fn retract(&mut self, place: State) {
+    /// Withdraws this host before it closes its connections. `ordered`: records that it leaves, so
+    /// that bridges start no other; a host that did not record it counts as killed.
+    pub(super) fn retract(&mut self, ordered: bool) {
         self.file = None;
-        if place != State::Taken {
+        if ordered {
             for lock in self.former.iter().chain([&self.host]) {
                 if let Err(error) = departure::record(lock.file()) {
                     tracing::warn!(%error, "bridges are not told that this host leaves, and may start another");
@@ -398,9 +398,9 @@ mod tests {
         assert_eq!(elected.look_after().await.unwrap(), State::Restored);
         let second = Departure::of(&runtime).unwrap();
         assert!(!first.is_recorded() && !second.is_recorded());
-        elected.retract(State::Taken);
+        elected.retract(false);
         assert!(!first.is_recorded() && !second.is_recorded(), "they go to the host that has its place");
-        elected.retract(State::InPlace);
+        elected.retract(true);
         assert!(first.is_recorded() && second.is_recorded());
         // It was killed before it had removed the file.
         drop(elected);

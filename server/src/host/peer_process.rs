@@ -1,16 +1,29 @@
-//! The program at the other end of a connection, for a person who wants to know who answered.
+//! The program at the other end of a connection: for a person who wants to know who answered, and
+//! to tell whether an editor still runs.
 
 use std::fs;
 use std::path::PathBuf;
 
+use crate::image::process_table;
+use crate::session::EditorProcess;
+
 /// Describes a client's process: `nvim (process 4100)`. Of a bridge of Consort, it is the program
 /// that started the bridge. By the kernel's word, and not by the client's.
 pub(super) fn describe(process: u32) -> String {
-    let bridge = program(process).is_some_and(|program| program == own());
-    match bridge.then(|| parent(process)).flatten() {
-        Some(starter) => named(starter),
-        None => named(process),
-    }
+    named(starter(process))
+}
+
+/// Returns the process that [`describe`] names. `None`: the system does not tell its start.
+pub(super) fn editor(process: u32) -> Option<EditorProcess> {
+    let pid = starter(process);
+    Some(EditorProcess { pid, started: process_table::started(pid)? })
+}
+
+/// Returns the process that started a bridge of Consort; another process itself, and a bridge whose
+/// starter has ended.
+fn starter(process: u32) -> u32 {
+    let is_bridge = program(process).is_some_and(|program| program == own());
+    is_bridge.then(|| parent(process)).flatten().filter(|starter| *starter > 1).unwrap_or(process)
 }
 
 fn named(process: u32) -> String {

@@ -137,7 +137,7 @@ async fn accept(
     let mut connections = JoinSet::new();
     let (mut present, mut give_back) = (0, 0);
     let mut deadline = linger.map(|linger| Instant::now() + linger.max(FIRST_CLIENT_WAIT));
-    let mut place = State::InPlace;
+    let (mut place, mut ordered) = (State::InPlace, true);
     loop {
         let lonely = async {
             match deadline {
@@ -199,14 +199,15 @@ async fn accept(
                 }
             },
             () = lonely => { tracing::info!("nobody has been here for a while: leaving"); break }
-            _ = terminate.recv() => { tracing::info!("SIGTERM: leaving"); break }
+            // A killer of processes that take memory sends these too: editors need another host.
+            _ = terminate.recv() => { tracing::info!("SIGTERM: leaving"); ordered = false; break }
+            _ = hangup.recv() => { tracing::info!("SIGHUP: leaving"); ordered = false; break }
             _ = interrupt.recv() => { tracing::info!("SIGINT: leaving"); break }
-            _ = hangup.recv() => { tracing::info!("SIGHUP: leaving"); break }
             () = lifetime.stop.notified() => { tracing::info!("told to leave"); break }
         }
     }
-    // Before the bridges see the end: they do not replace a host that leaves.
-    elected.retract(place);
+    // Before the bridges see the end: they do not replace a host that leaves in order.
+    elected.retract(ordered && place != State::Taken);
     connections.shutdown().await;
     Ok(())
 }

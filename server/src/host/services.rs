@@ -90,7 +90,8 @@ impl Services for SharedImage {
         match connection.hello.frontend {
             Protocol::Lsp => {
                 let (read, write) = connection.stream.into_split();
-                let process = connection.process.map(peer_process::describe);
+                let process =
+                    connection.process.map(|process| (peer_process::describe(process), peer_process::editor(process)));
                 Box::pin(async {
                     let ended = lsp::serve_process(session, read, write, process).await;
                     tracing::debug!(?ended, "an editor's connection ended");

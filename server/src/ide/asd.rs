@@ -239,7 +239,10 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
         std::os::unix::fs::symlink(&pipe, root.path().join("link.asd")).unwrap();
         std::os::unix::fs::symlink(root.path().join("own.asd"), root.path().join("to-own.asd")).unwrap();
-        assert_eq!(names(root.path(), &AsdFiles::new(root.path().to_owned()).all()), ["own.asd", "to-own.asd", "other/b.asd"]);
+        assert_eq!(
+            names(root.path(), &AsdFiles::new(root.path().to_owned()).all()),
+            ["own.asd", "to-own.asd", "other/b.asd"]
+        );
     }
 
     fn names(root: &Path, paths: &[PathBuf]) -> Vec<String> {

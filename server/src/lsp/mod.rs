@@ -46,7 +46,7 @@ pub use commands::names as commands;
 pub use ext::NOTIFICATIONS;
 pub use transport::Ended;
 
-use crate::session::{ClientId, ClientInfo, Frontend, Session};
+use crate::session::{ClientId, ClientInfo, EditorProcess, Frontend, Session};
 use connection::Connection;
 use transport::Peer;
 
@@ -60,15 +60,22 @@ where
     serve_process(session, read, write, None).await
 }
 
-/// [`serve`], for an editor whose process is known: its program and id, for a person.
-pub async fn serve_process<R, W>(session: Session, read: R, write: W, process: Option<String>) -> Ended
+/// [`serve`], for an editor whose process is known: its program and id, for a person, and the
+/// process if the system tells its start.
+pub async fn serve_process<R, W>(
+    session: Session,
+    read: R,
+    write: W,
+    process: Option<(String, Option<EditorProcess>)>,
+) -> Ended
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "an editor".into() });
-    if let Some(process) = process {
-        session.is_process(client, process);
+    if let Some((words, process)) = process {
+        session.is_process(client, words);
+        process.into_iter().for_each(|process| session.marks_unsaved(client, process));
     }
     let _attached = Attached { session: session.clone(), client };
     let (peer, outgoing) = Peer::new(transport::MAX_QUEUED);

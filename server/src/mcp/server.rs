@@ -421,7 +421,7 @@ impl ServerHandler for Handler {
                 }
                 question => return Ok(question),
             },
-            () = context.ct.cancelled() => stopped("The client cancelled the call; what it had done so far is kept."),
+            () = context.ct.cancelled() => stopped("The client cancelled the call, or the host ended; what it had done so far is kept while the image lives."),
             () = self.gone.cancelled() => stopped("The connection ended before the call did; it was interrupted."),
         };
         Ok(result.into())

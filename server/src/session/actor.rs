@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::approval::ApprovalState;
 use super::chains::Chains;
 use super::context::Contexts;
-use super::documents::{Documents, LONG, Open};
+use super::documents::{Documents, LONG};
 use super::event::{Event, Reply};
 use super::folders::Folders;
 use super::jobs::{Job, Jobs, Kind};
@@ -31,6 +31,7 @@ use super::provenance::ProvenanceStore;
 use super::requests::in_place;
 use super::thread_stops::ThreadStops;
 use super::trust_prompt::TrustState;
+use super::unsaved_marks::UnsavedMarks;
 use super::workspace_checks::WorkspaceChecks;
 use super::workspace_systems::RegisteredSystems;
 use super::{ClientId, ClientInfo, Feedback, Level};
@@ -136,6 +137,7 @@ impl Actor {
         events: mpsc::WeakUnboundedSender<Event>,
         (log, provenance, contexts, names, folders): (Log, ProvenanceStore, Contexts, Names, Folders),
         (index, workspace_checks): (crate::ide::index::Store, WorkspaceChecks),
+        marks: Option<UnsavedMarks>,
     ) -> Actor {
         let asd = Arc::new(AsdFiles::new(workspace.clone()));
         let approvals = ApprovalState::new(&config.approval, log.clone(), events);
@@ -148,7 +150,7 @@ impl Actor {
             asd,
             workspace,
             clients: BTreeMap::new(),
-            documents: Documents::default(),
+            documents: Documents::new(marks),
             chains: Chains::default(),
             jobs: Jobs::default(),
             thread_stops: ThreadStops::default(),
@@ -230,8 +232,8 @@ impl Actor {
             }
             Event::Note { about, text } => self.note_host(about, text),
             Event::Open { client, uri, version, text } => {
-                let open = in_place(text.len(), || Open::new(&uri, Document::new(&text, version)));
-                self.documents.insert((client, uri), open);
+                let document = in_place(text.len(), || Document::new(&text, version));
+                self.documents.open((client, uri), document);
                 // The document's diagnostics come from the image.
                 self.image.need();
             }
@@ -293,6 +295,7 @@ impl Actor {
             Event::Withdrawn { request } => self.approvals.withdrawn(&request),
             Event::Refused { request, why } => self.refused(*request, &why),
             Event::IsProcess { editor, process } => self.approvals.is_process(editor, process),
+            Event::MarksUnsaved { editor, process } => self.documents.note_process(editor, process),
             Event::Stopped { client, stopped } => self.with_client(client, |client| client.stopped = stopped),
             Event::CanBeAsked { editor } => {
                 self.can_be_asked(editor);

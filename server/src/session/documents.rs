@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::requests::in_place;
 use super::saved::Saved;
+use super::unsaved_marks::{EditorProcess, Marker, UnsavedMarks};
 use super::{ClientId, OpenDocument, Session, Snapshot, path_of_uri};
 use crate::ide::diagnostics::Findings;
 use crate::ide::structure::{self, Structure};
@@ -80,10 +81,9 @@ pub(super) fn first_package(path: Option<&Path>) -> &'static str {
 }
 
 impl Open {
-    pub(super) fn new(uri: &str, document: Document) -> Open {
-        let path = path_of_uri(uri);
+    fn new(path: Option<PathBuf>, document: Document, marker: Option<Marker>) -> Open {
         Open {
-            saved: Saved::compare(path.as_deref(), document.text()),
+            saved: Saved::compare(path.as_deref(), document.text(), marker),
             document,
             path,
             findings: Findings::default(),
@@ -243,11 +243,28 @@ impl Open {
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     open: BTreeMap<Key, Open>,
+    /// The marks of unsaved texts; `None`: there is no place for them.
+    marks: Option<UnsavedMarks>,
+    /// The processes of the editors that are known.
+    editors: BTreeMap<ClientId, EditorProcess>,
 }
 
 impl Documents {
-    pub(super) fn insert(&mut self, key: Key, open: Open) {
-        self.open.insert(key, open);
+    pub(super) fn new(marks: Option<UnsavedMarks>) -> Documents {
+        Documents { marks, ..Documents::default() }
+    }
+
+    /// Records the process of an editor, whose unsaved texts are marked from now on.
+    pub(super) fn note_process(&mut self, editor: ClientId, process: EditorProcess) {
+        self.editors.insert(editor, process);
+    }
+
+    /// Adds a document that a client opened.
+    pub(super) fn open(&mut self, key: Key, document: Document) {
+        let path = path_of_uri(&key.1);
+        let marks = self.marks.as_ref().zip(self.editors.get(&key.0)).zip(path.as_deref());
+        let marker = marks.map(|((marks, editor), path)| marks.marker(path, *editor));
+        self.open.insert(key, Open::new(path, document, marker));
     }
 
     /// Returns the documents of all clients.
@@ -276,6 +293,8 @@ impl Documents {
         for key in keys {
             self.remove(&key);
         }
+        // The marks stay: the editor may still have the texts.
+        self.editors.remove(&client);
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Open> {
@@ -407,12 +426,12 @@ mod tests {
     /// A document that was edited at `now`, with a chain that answers the edit.
     fn edited(now: Instant) -> (Documents, Key) {
         let key = (ClientId(1), "file:///a.lisp".to_owned());
-        let mut open = Open::new(&key.1, Document::new("(a)", 1));
+        let mut open = Open::new(path_of_uri(&key.1), Document::new("(a)", 1), None);
         open.publish();
         open.changed(now + Duration::from_millis(200));
         open.rest_first(now + Duration::from_millis(500), now + Duration::from_millis(40));
         let mut documents = Documents::default();
-        documents.insert(key.clone(), open);
+        documents.open.insert(key.clone(), open);
         (documents, key)
     }
 

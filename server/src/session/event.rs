@@ -12,6 +12,7 @@ use super::chains::ChainReport;
 use super::jobs::{Finished, Job, Jobs, Kind};
 use super::part::{RequestedPart, Selected};
 use super::trust_prompt::TrustAnswer;
+use super::unsaved_marks::EditorProcess;
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, ClientInfo, EvalRequest, Feedback, LoadRequest, OpenDocument, Snapshot,
     Status, SystemReport,
@@ -250,6 +251,11 @@ pub(super) enum Event {
     IsProcess {
         editor: ClientId,
         process: String,
+    },
+    /// The unsaved texts of an editor are marked from now on.
+    MarksUnsaved {
+        editor: ClientId,
+        process: EditorProcess,
     },
     /// A client's running evaluation waits in a stop, or does not any more.
     Stopped {

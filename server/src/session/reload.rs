@@ -164,10 +164,10 @@ impl Session {
                 let what = path.display().to_string();
                 // The content recorded for loading again after a crash is the content loaded now.
                 let digest = match digest {
-                    Some(digest) => Some(digest),
-                    None => content_of(&path).await,
+                    Some(digest) => digest,
+                    None => content_of(&path).await?,
                 };
-                let operation = LoadFasl { path, digest };
+                let operation = LoadFasl { path, digest: Some(digest) };
                 change = Change::again(&what, &operation);
                 run!(operation)
             }
@@ -367,11 +367,13 @@ impl Session {
     }
 }
 
-/// Returns the digest of a file; `None` when it cannot be read, in which case the image reports
-/// the error.
-async fn content_of(path: &Path) -> Option<String> {
-    let path = path.to_owned();
-    tokio::task::spawn_blocking(move || digest_of(&path).ok()).await.ok()?
+/// Returns the digest of a compiled file.
+async fn content_of(path: &Path) -> Result<String, Failure> {
+    let file = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || digest_of(&file)).await.map_err(std::io::Error::other);
+    read.and_then(|digest| digest).map_err(|error| {
+        Failure::new("not-a-fasl", format!("{} cannot be loaded as a compiled file: {error}.", path.display()))
+    })
 }
 
 /// The part of a reload from which the provenance of its definitions is recorded.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use ropey::Rope;
 use tokio::sync::watch;
 
+use super::unsaved_marks::Marker;
 use crate::fault::{self, Call};
 
 /// The longest wait for a comparison. A document whose file system does not answer counts as
@@ -26,26 +27,50 @@ pub(super) struct Saved {
     was: watch::Receiver<Option<bool>>,
     /// The text has changed since.
     changed: bool,
+    /// The mark of the file while its text is unsaved.
+    marker: Option<Marker>,
 }
 
 impl Saved {
     /// Starts comparing the text of a document that was opened or saved just now. Must be called
     /// within a Tokio runtime.
-    pub(super) fn compare(path: Option<&Path>, text: &Rope) -> Saved {
+    pub(super) fn compare(path: Option<&Path>, text: &Rope, marker: Option<Marker>) -> Saved {
         let (sender, was) = watch::channel(None);
         match path {
             None => drop(sender.send_replace(Some(false))),
             Some(path) => {
-                let (path, text) = (path.to_owned(), text.clone());
-                tokio::task::spawn_blocking(move || sender.send_replace(Some(is_text_of(&path, &text, false))));
+                let (path, text, marker) = (path.to_owned(), text.clone(), marker.clone());
+                tokio::task::spawn_blocking(move || {
+                    let same = is_text_of(&path, &text, false);
+                    sender.send_replace(Some(same));
+                    if let Some(marker) = marker {
+                        marker.compared(same);
+                    }
+                });
             }
         }
-        Saved { was, changed: false }
+        Saved { was, changed: false, marker }
     }
 
     /// Records a change of the text.
     pub(super) fn changed(&mut self) {
-        self.changed = true;
+        if !std::mem::replace(&mut self.changed, true)
+            && let Some(marker) = &self.marker
+        {
+            marker.changed();
+        }
+    }
+
+    /// Starts comparing the text again, which was saved just now.
+    pub(super) fn again(&self, path: Option<&Path>, text: &Rope) -> Saved {
+        Saved::compare(path, text, self.marker.as_ref().map(Marker::next))
+    }
+
+    /// Records that the client closed the document: it has no unsaved text any more.
+    pub(super) fn closed(&self) {
+        if let Some(marker) = &self.marker {
+            marker.closed();
+        }
     }
 
     /// Returns the state known without reading the disk: unsaved until proven otherwise.

@@ -5,7 +5,6 @@
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::mpsc;
 
 use super::event::Event;
+use super::file_identity::{are_linked, real_path};
 use super::{ClientId, Feedback, OpenDocument, Session};
 use crate::fault::{self, Call};
 use crate::text::Span;
@@ -60,6 +60,9 @@ pub struct SourceFile {
     pub text: String,
     /// The editor whose unsaved text this is.
     pub editor: Option<Unsaved>,
+    /// The process of an editor that has unsaved changes of the file and is not connected; the text
+    /// is the one on disk.
+    pub held_by: Option<u32>,
     /// True if the file may not be written.
     read_only: bool,
     bytes: Vec<u8>,
@@ -99,6 +102,9 @@ impl SourceFile {
     ///
     /// The file is read-only.
     pub fn writable(&self) -> Result<(), FileError> {
+        if let Some(process) = self.held_by {
+            return Err(error("editor", format!("{} Nothing was changed.", self.held(process))));
+        }
         if self.editor.is_some() || !self.read_only {
             return Ok(());
         }
@@ -107,6 +113,15 @@ impl SourceFile {
             self.relative
         );
         Err(error("not-written", message))
+    }
+
+    /// Describes an editor that has unsaved changes of the file and is not connected.
+    pub fn held(&self, process: u32) -> String {
+        format!(
+            "{} has unsaved changes in an editor (process {process}) that is not connected to this host. \
+             To have the file edited, save it there, or have the editor connect again (restart its language server).",
+            self.relative
+        )
     }
 
     /// Returns the bytes of another text in this file's encoding, with its byte order mark.
@@ -128,6 +143,12 @@ impl SourceFile {
 }
 
 impl Session {
+    /// Returns the process of an editor that has unsaved changes of a file, and not with this host.
+    async fn holder(&self, file: &Path) -> Option<u32> {
+        let (marks, file) = (self.inner.marks.clone()?, file.to_owned());
+        tokio::task::spawn_blocking(move || marks.holder(&file)).await.ok().flatten()
+    }
+
     /// Has files read for agents only once `back` is done: until then an editor may have documents
     /// with unsaved changes that this session does not know.
     pub fn wait_for_documents(&self, back: impl Future<Output = ()> + Send + 'static) {
@@ -163,7 +184,11 @@ impl Session {
         let read = tokio::task::spawn_blocking(move || read_or_missing(&workspace, &path));
         let (open, file) = (open.await, read.await.map_err(|_| error("not-found", "The file could not be read."))?);
         let (mut file, missing) = file?;
-        let unsaved = unsaved_texts(open, &file.path).await;
+        let documents = documents_of(open, &file.path).await;
+        if documents.is_empty() {
+            file.held_by = self.holder(&file.path).await;
+        }
+        let unsaved = unsaved_texts(documents).await;
         match unsaved.as_slice() {
             [] => {
                 if let Some(why) = missing {
@@ -215,7 +240,13 @@ impl Session {
                 let text = [&file.text[..range.start], by, &file.text[range.end..]].concat();
                 let bytes = file.encoded(&text)?;
                 // Since the file was read, a person may have begun to edit it.
-                if !unsaved_texts(self.open_documents().await, &file.path).await.is_empty() {
+                let documents = documents_of(self.open_documents().await, &file.path).await;
+                if documents.is_empty()
+                    && let Some(process) = self.holder(&file.path).await
+                {
+                    return Err(error("editor", format!("{} Nothing was changed.", file.held(process))));
+                }
+                if !unsaved_texts(documents).await.is_empty() {
                     let message = format!(
                         "{} has unsaved changes in an editor since it was read. Nothing was changed: read it again.",
                         file.relative
@@ -277,34 +308,24 @@ impl super::actor::Actor {
     }
 }
 
-/// Returns the documents with unsaved text of a file, given with links resolved.
-async fn unsaved_texts(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument> {
+/// Returns the documents of a file, given with links resolved.
+async fn documents_of(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument> {
+    let file = file.to_owned();
+    let is_of = move |path: &Path| path == file || real_path(path) == file || are_linked(path, &file);
+    let of_file = move || open.into_iter().filter(|one| one.path.as_deref().is_some_and(&is_of)).collect();
+    tokio::task::spawn_blocking(of_file).await.unwrap_or_default()
+}
+
+/// Returns the documents with unsaved text of these.
+async fn unsaved_texts(documents: Vec<OpenDocument>) -> Vec<OpenDocument> {
     let mut unsaved = Vec::new();
-    for mut one in open {
-        let Some(path) = one.path.clone().filter(|_| one.unsaved) else { continue };
-        let file = file.to_owned();
-        let same = tokio::task::spawn_blocking(move || path == file || real_path(&path) == file || are_linked(&path, &file));
-        if same.await.unwrap_or(false) {
-            one.compare().await;
-            if one.unsaved {
-                unsaved.push(one);
-            }
+    for mut one in documents {
+        one.compare().await;
+        if one.unsaved {
+            unsaved.push(one);
         }
     }
     unsaved
-}
-
-/// Returns true if two names are hard links of one file.
-fn are_linked(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| path.metadata().ok().filter(|facts| facts.is_file()).map(|facts| (facts.dev(), facts.ino()));
-    identity(one).is_some_and(|one| Some(one) == identity(other))
-}
-
-/// Returns a path with links resolved; for a file that does not exist, with those of its
-/// directory resolved.
-pub(crate) fn real_path(path: &Path) -> PathBuf {
-    let directory = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-    path.canonicalize().ok().or_else(directory).unwrap_or_else(|| path.to_owned())
 }
 
 /// Reads a file. For a file that does not exist, returns its future location and the error.
@@ -321,7 +342,8 @@ fn read_or_missing(workspace: &Path, path: &str) -> Result<(SourceFile, Option<F
         return Err(why);
     }
     let (text, bytes) = (String::new(), Vec::new());
-    let file = SourceFile { path, relative, text, editor: None, read_only: false, bytes, identity: None };
+    let file =
+        SourceFile { path, relative, text, editor: None, held_by: None, read_only: false, bytes, identity: None };
     Ok((file, Some(why)))
 }
 
@@ -388,7 +410,16 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
     // To root everything is writable.
     let read_only = access.is_err() || facts.permissions().readonly();
-    Ok(SourceFile { path: resolved, relative, text, editor: None, read_only, bytes, identity: Some(identity) })
+    Ok(SourceFile {
+        path: resolved,
+        relative,
+        text,
+        editor: None,
+        held_by: None,
+        read_only,
+        bytes,
+        identity: Some(identity),
+    })
 }
 
 fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, rustix::io::Errno> {

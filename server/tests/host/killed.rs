@@ -135,16 +135,98 @@ fn a_host_that_is_killed_when_its_directory_was_removed_is_replaced_too() {
 }
 
 #[test]
-fn a_host_that_is_told_to_leave_when_its_directory_was_removed_is_not_replaced() {
+fn a_host_that_is_interrupted_when_its_directory_was_removed_is_not_replaced() {
     let fixture = Fixture::new();
     let mut editor = editor_with_unsaved_changes(&fixture);
     let host = fixture.host_pid();
     remove_the_runtime_directory(&fixture);
-    signal(i32::try_from(host).expect("a number"), rustix::process::Signal::TERM);
+    signal(i32::try_from(host).expect("a number"), rustix::process::Signal::INT);
     let told = editor.told("window/showMessage");
     assert!(told["params"]["message"].to_string().contains("was stopped"), "{told}");
     wait_until_gone(host);
     assert!(!fixture.place().path().exists(), "nothing is left, and no other was started");
+}
+
+/// The answer of an agent's tool call about `x.lisp`.
+fn of_file(agent: &mut Process, tool: &str, arguments: &Value) -> Value {
+    agent.request("tools/call", json!({"name": tool, "arguments": arguments}))["result"].clone()
+}
+
+/// Asks an agent to replace the function of `x.lisp`.
+fn edited(agent: &mut Process) -> Value {
+    let edit = json!({"path": "x.lisp", "form_type": "defun", "form_name": "f", "content": "(defun f () :agent)"});
+    of_file(agent, "lisp-edit-form", &edit)
+}
+
+#[test]
+fn a_host_that_gets_a_signal_to_end_is_replaced_with_the_documents() {
+    for signal_to_end in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
+        let fixture = Fixture::new();
+        let mut editor = editor_with_unsaved_changes(&fixture);
+        let mut agent = fixture.agent();
+        let before = fixture.host_pid();
+        signal(i32::try_from(before).expect("a number"), signal_to_end);
+        let told = editor.told("window/showMessage");
+        assert!(told["params"]["message"].to_string().contains("A new one is running"), "{told}");
+        assert_ne!(fixture.host_pid(), before);
+        let read = of_file(&mut agent, "lisp-read-file", &json!({"path": "x.lisp"}));
+        assert_eq!(read["structuredContent"]["unsaved"], true, "{read}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn unsaved_text_of_an_editor_without_a_host_is_not_edited_over() {
+    let fixture = Fixture::new();
+    let editor = editor_with_unsaved_changes(&fixture);
+    assert!(fixture.run(&["stop"]).status.success());
+    let (code, _) = editor.finish();
+    assert_eq!(code, Some(1));
+    // This process stands for the editor, which still has the text.
+    let mut agent = fixture.agent();
+    let read = of_file(&mut agent, "lisp-read-file", &json!({"path": "x.lisp"}));
+    assert!(read["content"].to_string().contains("has unsaved changes in an editor"), "{read}");
+    assert_eq!(read["structuredContent"]["unsaved"], false, "{read}");
+    let refused = edited(&mut agent);
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(refused["content"].to_string().contains("that is not connected to this host"), "{refused}");
+    let disk = || std::fs::read_to_string(fixture.workspace().join("x.lisp")).expect("the file");
+    assert_eq!(disk(), "(defun f () :saved)\n");
+    // The editor comes back with the text, and closes it without saving.
+    let mut editor = editor_with_unsaved_changes(&fixture);
+    let read = of_file(&mut agent, "lisp-read-file", &json!({"path": "x.lisp"}));
+    assert_eq!(read["structuredContent"]["unsaved"], true, "{read}");
+    let closed = json!({"textDocument": {"uri": file_uri(&fixture.workspace().join("x.lisp"))}});
+    editor.send(&json!({"method": "textDocument/didClose", "params": closed}));
+    wait_until("the text is the disk's, and nobody has another", || {
+        let read = of_file(&mut agent, "lisp-read-file", &json!({"path": "x.lisp"}));
+        read["structuredContent"]["unsaved"] == false && !read["content"].to_string().contains("unsaved")
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn unsaved_text_of_an_editor_at_the_host_of_an_outer_workspace_is_not_edited_over() {
+    let fixture = Fixture::new();
+    let inner = fixture.workspace().join("inner");
+    std::fs::create_dir_all(inner.join(".git")).expect("a workspace");
+    let file = fixture.file("inner/x.lisp", "(defun f () :saved)\n");
+    let mut editor = Process::start(fixture.command(&["lsp"])).framed();
+    editor.request("initialize", json!({"rootUri": file_uri(&fixture.workspace()), "capabilities": {}}));
+    editor.send(&json!({"method": "initialized", "params": {}}));
+    let document =
+        json!({"uri": file_uri(&file), "languageId": "commonlisp", "version": 1, "text": "(defun f () :saved)\n"});
+    editor.send(&json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
+    let change = json!({"textDocument": {"uri": file_uri(&file), "version": 2}, "contentChanges": [{"text": "(defun f () :unsaved)\n"}]});
+    editor.send(&json!({"method": "textDocument/didChange", "params": change}));
+    editor.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": []}));
+    let mut command = fixture.command(&["mcp"]);
+    command.current_dir(&inner);
+    let mut agent = Process::start(command);
+    agent.request("initialize", agent_params(json!({})));
+    wait_until("the agent knows", || edited(&mut agent)["content"].to_string().contains("not connected to this host"));
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), "(defun f () :saved)\n");
+    assert!(fixture.command(&["stop"]).current_dir(&inner).status().expect("it runs").success());
 }
 
 #[test]

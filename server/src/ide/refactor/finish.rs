@@ -136,19 +136,21 @@ fn broken(tree: &Tree) -> usize {
     tree.ids().skip(1).filter(|id| !tree.node(*id).whole || tree.node(*id).kind == Kind::Stray).count()
 }
 
+/// Refuses a text without one of the comments, the first of those that it lacks.
 fn keeps_comments(before: &Tree, after: &Tree) -> Result<(), String> {
-    fn comments<'a>(tree: &Tree<'a>) -> HashMap<&'a str, usize> {
-        let mut found = HashMap::new();
-        for id in tree.ids().skip(1).filter(|id| tree.is_comment(*id)) {
-            *found.entry(tree.text_of(id).trim_end()).or_default() += 1;
-        }
-        found
+    fn comments<'a>(tree: &'a Tree) -> impl Iterator<Item = &'a str> {
+        tree.ids().skip(1).filter(|id| tree.is_comment(*id)).map(|id| tree.text_of(id).trim_end())
     }
-    let kept = comments(after);
-    match comments(before).into_iter().find(|(text, count)| kept.get(text).copied().unwrap_or(0) < *count) {
-        Some((text, _)) => {
-            Err(format!("the comment {} would be lost: move it first", crate::ide::clip::clip(text, 60).text))
+    let mut kept: HashMap<&str, usize> = HashMap::new();
+    comments(after).for_each(|text| *kept.entry(text).or_default() += 1);
+    for text in comments(before) {
+        match kept.get_mut(text).filter(|count| **count > 0) {
+            Some(count) => *count -= 1,
+            None => {
+                let text = crate::ide::clip::clip(text, 60).text;
+                return Err(format!("the comment {text} would be lost: move it first"));
+            }
         }
-        None => Ok(()),
     }
+    Ok(())
 }

@@ -109,9 +109,11 @@ fn edits(site: &Site, class: &Class, structure: &Structure, slots: &[Slot]) -> R
     for (index, slot) in slots.iter().enumerate() {
         let open = if index == 0 { "(" } else { "" };
         let (start, between) = (slot.node.start(), site.between(end, slot.node.start()));
-        match between.contains('\n') {
-            true => edits.push(site.edit(start, start, open)),
-            false => edits.push(site.edit(end, start, format!("{n}{open}"))),
+        match between {
+            _ if between.contains('\n') => edits.push(site.edit(start, start, open)),
+            _ if between.trim().is_empty() => edits.push(site.edit(end, start, format!("{n}{open}"))),
+            // A comment is between them.
+            _ => edits.push(site.edit(start, start, format!("{n}{open}"))),
         }
         edits.extend(slot_edits(site, slot, &prefix));
         end = slot.node.end();

@@ -78,7 +78,11 @@ name in full, with the names that lisp-edit-form takes.";
         let offset = input.offset.unwrap_or(0);
         let unsaved = file.editor.is_some();
         let mut facts = Output { path: file.relative.clone(), unsaved, ..Output::default() };
-        let note = if unsaved { " (an editor's text, with changes that are not saved)" } else { "" };
+        let note = match file.held_by {
+            _ if unsaved => " (an editor's text, with changes that are not saved)".to_owned(),
+            Some(process) => format!(" (the text on disk. {})", file.held(process)),
+            None => String::new(),
+        };
         let mut text;
         if input.collapsed.unwrap_or(true) {
             let limit = input.limit.unwrap_or(usize::MAX).min(MOST);

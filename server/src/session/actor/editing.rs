@@ -7,7 +7,6 @@ use crate::config::Chains;
 use crate::session::chains::PAUSE;
 use crate::session::documents::Key;
 use crate::session::requests::in_place;
-use crate::session::saved::Saved;
 use crate::session::{Feedback, Level};
 use crate::text::document::{Document, Edit, EditError};
 use crate::text::position::{Position, PositionEncoding, to_position};
@@ -56,7 +55,7 @@ impl Actor {
     pub(super) fn save(&mut self, key: Key) {
         let Some(open) = self.documents.get_mut(&key) else { return };
         let asd = open.is_asd();
-        open.saved = Saved::compare(open.path.as_deref(), open.document.text());
+        open.saved = open.saved.again(open.path.as_deref(), open.document.text());
         open.due = Some(Instant::now());
         if asd {
             self.asd.forget();
@@ -77,6 +76,7 @@ impl Actor {
 
     pub(super) fn close(&mut self, key: Key) {
         let Some(open) = self.documents.remove(&key) else { return };
+        open.saved.closed();
         self.chains.close(&key);
         self.log.world_changed();
         let text = open.document.text().clone();

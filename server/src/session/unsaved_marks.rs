@@ -1,0 +1,287 @@
+//! Marks of files that have unsaved text in an editor, which outlive the host: an agent does not
+//! edit the file on disk under work that is in an editor without a connection to this host.
+//!
+//! A host marks a file when an editor changes its text, and removes the mark when the text is saved
+//! or the document closed. A mark holds until the editor's process ends or the file on disk
+//! changes. So it holds when the host was stopped or killed and the editor has not come back, when the
+//! editor is suspended, and for an editor whose workspace, and with it the host, is another one.
+//!
+//! Marks are small files in the user's state directory, named after the path and the process.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::file_identity::real_path;
+use crate::bounded_file;
+use crate::fault::{self, Call};
+use crate::image::process_table;
+
+/// The maximum number of marks that are looked at when marks without an editor are removed.
+const SWEPT: usize = 10_000;
+
+/// A process of an editor. The start tells it from a later one with the same id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditorProcess {
+    /// The process id.
+    pub pid: u32,
+    /// The start in ticks since the system's.
+    pub started: u64,
+}
+
+impl EditorProcess {
+    fn lives(self) -> bool {
+        process_table::started(self.pid) == Some(self.started)
+    }
+}
+
+/// The content of a mark.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    path: PathBuf,
+    editor: EditorProcess,
+    /// The file on disk when it was marked; `None`: there was none.
+    disk: Option<DiskState>,
+}
+
+/// The state of a file by which a write is noticed.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct DiskState {
+    seconds: i64,
+    nanoseconds: i64,
+    bytes: u64,
+}
+
+impl DiskState {
+    fn of(path: &Path) -> Option<DiskState> {
+        let facts = path.metadata().ok()?;
+        Some(DiskState { seconds: facts.mtime(), nanoseconds: facts.mtime_nsec(), bytes: facts.len() })
+    }
+}
+
+/// A change of the marks, made on their own thread.
+enum Work {
+    Set(PathBuf, EditorProcess),
+    Remove(PathBuf, EditorProcess),
+}
+
+/// The marks of all hosts of the user.
+#[derive(Debug, Clone)]
+pub(super) struct UnsavedMarks {
+    directory: Arc<PathBuf>,
+    /// The thread that changes marks, started for the first change.
+    work: Arc<OnceLock<Option<mpsc::Sender<Work>>>>,
+}
+
+impl UnsavedMarks {
+    /// The marks in the state directory `state` of Consort.
+    pub(super) fn within(state: &Path) -> UnsavedMarks {
+        UnsavedMarks { directory: Arc::new(state.join("unsaved")), work: Arc::default() }
+    }
+
+    /// Returns the marker of a document of an editor.
+    pub(super) fn marker(&self, path: &Path, editor: EditorProcess) -> Marker {
+        Marker { marks: self.clone(), path: path.to_owned(), editor, decided: Arc::default() }
+    }
+
+    /// Returns the process of an editor that has unsaved text of a file, given with links resolved.
+    /// Reads the disk.
+    pub(super) fn holder(&self, file: &Path) -> Option<u32> {
+        let prefix = prefix(file);
+        let named = std::fs::read_dir(&*self.directory).ok()?.flatten();
+        let own = named.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+        let held = own.filter_map(|entry| read(&entry.path())).find(|mark| mark.path == file && holds(mark))?;
+        Some(held.editor.pid)
+    }
+
+    fn send(&self, work: Work) {
+        let sender = self.work.get_or_init(|| {
+            let (sender, receiver) = mpsc::channel();
+            let directory = self.directory.clone();
+            let started = std::thread::Builder::new().name("unsaved-marks".into()).spawn(move || {
+                remove_dead(&directory);
+                for work in receiver {
+                    if let Err(error) = carry_out(&directory, work) {
+                        tracing::debug!(%error, "a mark of unsaved text was not changed");
+                    }
+                }
+            });
+            started.ok().map(|_| sender)
+        });
+        if let Some(sender) = sender {
+            // The thread lives as long as the sender.
+            let _ = sender.send(work);
+        }
+    }
+}
+
+/// Marks one document.
+#[derive(Debug, Clone)]
+pub(super) struct Marker {
+    marks: UnsavedMarks,
+    path: PathBuf,
+    editor: EditorProcess,
+    /// True once a comparison with the file that began earlier says nothing about the text.
+    decided: Arc<Mutex<bool>>,
+}
+
+impl Marker {
+    /// Marks a text that was changed by the editor. Does not wait for the disk.
+    pub(super) fn changed(&self) {
+        self.decide(true);
+    }
+
+    /// Removes the mark of a document that the editor closed. Does not wait for the disk.
+    pub(super) fn closed(&self) {
+        self.decide(false);
+    }
+
+    /// Marks a text by a comparison with its file, unless it was changed or closed meanwhile.
+    pub(super) fn compared(&self, same: bool) {
+        let decided = self.lock();
+        if !*decided {
+            self.send(!same);
+        }
+    }
+
+    /// Returns the marker of the text that follows, which a comparison that runs says nothing of.
+    pub(super) fn next(&self) -> Marker {
+        *self.lock() = true;
+        self.marks.marker(&self.path, self.editor)
+    }
+
+    fn decide(&self, unsaved: bool) {
+        let mut decided = self.lock();
+        *decided = true;
+        self.send(unsaved);
+    }
+
+    fn send(&self, unsaved: bool) {
+        let work = if unsaved { Work::Set } else { Work::Remove };
+        self.marks.send(work(self.path.clone(), self.editor));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The start of the names of a file's marks.
+fn prefix(path: &Path) -> String {
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>() + "."
+}
+
+fn carry_out(directory: &Path, work: Work) -> io::Result<()> {
+    match work {
+        Work::Set(path, editor) => {
+            let path = real_path(&path);
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            let file = directory.join(format!("{}{}", prefix(&path), editor.pid));
+            let mark = Mark { disk: DiskState::of(&path), path, editor };
+            // A name of its own until it is complete: a reader sees all of it or nothing.
+            let new = file.with_extension("new");
+            fault::point(Call::Open)?;
+            let options = &mut std::fs::OpenOptions::new();
+            let writer = options.create(true).truncate(true).write(true).mode(0o600).open(&new)?;
+            serde_json::to_writer(writer, &mark)?;
+            std::fs::rename(new, file)
+        }
+        Work::Remove(path, editor) => {
+            let file = directory.join(format!("{}{}", prefix(&real_path(&path)), editor.pid));
+            match std::fs::remove_file(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+fn read(file: &Path) -> Option<Mark> {
+    serde_json::from_slice(&bounded_file::read(file, 1 << 16).ok()?).ok()
+}
+
+/// Returns true if the editor still has the unsaved text, as far as can be told from outside.
+fn holds(mark: &Mark) -> bool {
+    mark.editor.lives() && DiskState::of(&mark.path) == mark.disk
+}
+
+/// Removes the marks that hold no more.
+fn remove_dead(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(SWEPT) {
+        let path = entry.path();
+        if read(&path).is_none_or(|mark| !holds(&mark)) {
+            // One that stays is looked at again by the next host.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32) -> EditorProcess {
+        EditorProcess { pid, started: process_table::started(pid).unwrap() }
+    }
+
+    /// Waits until the marks are as the work sent so far says.
+    fn settled(marks: &UnsavedMarks, file: &Path, wanted: Option<u32>) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while marks.holder(file) != wanted {
+            assert!(std::time::Instant::now() < deadline, "{:?}, not {wanted:?}", marks.holder(file));
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_mark_holds_while_the_editor_lives_and_the_file_is_as_it_was() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().canonicalize().unwrap().join("a.lisp");
+        std::fs::write(&file, "(a)").unwrap();
+        let mut editor = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let (marks, other) = (UnsavedMarks::within(place.path()), UnsavedMarks::within(place.path()));
+        let marker = marks.marker(&file, process(editor.id()));
+        marker.changed();
+        settled(&other, &file, Some(editor.id()));
+        assert_eq!(other.holder(&file.with_file_name("b.lisp")), None);
+        std::fs::write(&file, "(saved)").unwrap();
+        assert_eq!(other.holder(&file), None, "somebody has written it");
+        let marker = marker.next();
+        marker.compared(false);
+        settled(&other, &file, Some(editor.id()));
+        marker.closed();
+        settled(&other, &file, None);
+        let marker = marker.next();
+        marker.changed();
+        settled(&other, &file, Some(editor.id()));
+        editor.kill().unwrap();
+        editor.wait().unwrap();
+        assert_eq!(other.holder(&file), None, "the editor has ended");
+        remove_dead(&other.directory);
+        assert_eq!(std::fs::read_dir(&*other.directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_comparison_says_nothing_of_a_text_that_was_changed_meanwhile() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().canonicalize().unwrap().join("new.lisp");
+        let marks = UnsavedMarks::within(place.path());
+        let own = std::process::id();
+        let marker = marks.marker(&file, process(own));
+        marker.changed();
+        marker.compared(true);
+        settled(&marks, &file, Some(own));
+        let saved = marker.next();
+        saved.compared(true);
+        settled(&marks, &file, None);
+        marker.compared(false);
+        saved.closed();
+        settled(&marks, &file, None);
+    }
+}
