@@ -5,8 +5,9 @@ use std::process::Command;
 
 /// The variables that are kept: where programs are, what the tests' own marks are, and what
 /// `scripts/isolated` has made for ASDF.
-const KEPT: [&str; 7] = [
+const KEPT: [&str; 8] = [
     "PATH",
+    "CONSORT_MEMORY_FACTS",
     "CONSORT_TEST_PLACE",
     "CONSORT_TEST_RUN",
     "CL_SOURCE_REGISTRY",

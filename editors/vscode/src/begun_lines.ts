@@ -39,12 +39,12 @@ export class BegunLines {
     this.lines = kept.sort((a, b) => a.line - b.line)
   }
 
-  /** The topmost line. */
-  get first(): BegunLine | undefined {
-    return this.lines[0]
+  /** The lines from the top. */
+  get all(): readonly BegunLine[] {
+    return this.lines
   }
 
-  /** Forgets a line that `first` told, if it is still known. */
+  /** Forgets a line of `all`, if it is still known. */
   forget(line: BegunLine): void {
     this.lines = this.lines.filter((one) => one !== line)
   }

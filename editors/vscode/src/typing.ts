@@ -91,10 +91,12 @@ class AfterTyping implements vscode.Disposable {
       this.begun.delete(document)
       return
     }
-    for (let one = lines.first; one !== undefined; one = lines.first) {
+    for (const one of lines.all) {
       const { line, blank } = one
-      // A line without text yet is VS Code's own.
-      if (line < document.lineCount && blankOf(document, line) === blank && !document.lineAt(line).isEmptyOrWhitespace) {
+      if (line < document.lineCount && blankOf(document, line) === blank) {
+        // A later pause comes back to a line without text: its first key may be on its way, and
+        // makes VS Code drop its own answer.
+        if (document.lineAt(line).isEmptyOrWhitespace) continue
         const { version } = document
         const edits = await vscode.commands.executeCommand<vscode.TextEdit[] | undefined>(
           'vscode.executeFormatOnTypeProvider', document.uri, new vscode.Position(line, blank.length), '\n', editor.options,

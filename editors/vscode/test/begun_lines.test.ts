@@ -7,12 +7,7 @@ const change = (line: number, character: number, text: string, until = { line, c
 function after(...changes: Change[][]): BegunLine[] {
   const lines = new BegunLines()
   for (const one of changes) lines.changed(one)
-  const all: BegunLine[] = []
-  for (let line = lines.first; line !== undefined; line = lines.first) {
-    all.push(line)
-    lines.forget(line)
-  }
-  return all
+  return [...lines.all]
 }
 const enter = [change(1, 12, '\n  ')]
 
