@@ -1,5 +1,6 @@
 //! Escaping of text from agents, workspaces, files and the image for display: nothing is hidden,
-//! interpreted as markup or disguised as other text. One function for each kind of output.
+//! interpreted as markup or disguised as other text. One function for each kind of output. Also
+//! amounts of memory.
 
 /// The limit of a one-line text, in characters.
 const LINE: usize = 400;
@@ -12,7 +13,7 @@ const EMPTY: usize = 6;
 /// The largest number of names in a list.
 const NAMED: usize = 5;
 
-/// Returns whether a character is invisible, changes the display of others, acts on a terminal, or
+/// Returns true if a character is invisible, changes the display of others, acts on a terminal, or
 /// looks like a space or a bracket and is not read as such by Lisp.
 fn is_unsafe(char: char) -> bool {
     is_hidden(char) || is_false_syntax(char) || (char.is_control() && !matches!(char, '\n' | '\t'))

@@ -324,7 +324,7 @@ impl ForkedCheck {
         Ok(CheckOutput { reports, answer, stopped })
     }
 
-    /// Returns whether the copy is one of this image.
+    /// Returns true if the copy is one of this image.
     pub(super) fn is_of(&self, instance: &Arc<Instance>) -> bool {
         Arc::ptr_eq(&self.instance, instance)
     }

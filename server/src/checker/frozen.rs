@@ -35,7 +35,8 @@ const KEPT: f64 = 600.0;
 const ATTEMPT: f64 = 20.0;
 /// The pause before connections are accepted again after an error.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The first line of a frozen failure.
+
+/// The first line that a frozen failure sends.
 #[derive(Deserialize)]
 struct Hello {
     token: String,
@@ -95,7 +96,7 @@ async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
     }
 }
 
-/// Reads the first line of a connection. One that nobody tells of is closed again.
+/// Reads the first line of a connection, and closes it if no evaluation reports the failure.
 async fn greet(failures: Weak<Failures>, token: String, stream: UnixStream, pid: u32) {
     let (read, orders) = stream.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);

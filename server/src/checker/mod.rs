@@ -88,7 +88,7 @@ impl Checker {
         Some(if self.runner.forker.workers.wanted(instance) { Copies::Process } else { Copies::Fork })
     }
 
-    /// Returns whether the system limits what a copy may read; `None` while there is no image.
+    /// Returns true if the system limits what a copy may read; `None` while there is no image.
     pub fn limits_reading(&self) -> Option<bool> {
         let Phase::Ready(instance) = &*self.runner.forker.runtime.phase.borrow() else { return None };
         Some(instance.ready.features.landlock > 0)

@@ -56,7 +56,7 @@ impl Workers {
         Workers { runtime, ready: Arc::default() }
     }
 
-    /// Returns whether checks of this image run in a second process from the start.
+    /// Returns true if checks of this image run in a second process from the start.
     pub(super) fn wanted(&self, instance: &Instance) -> bool {
         self.runtime.config().copies == Copies::Process || !instance.ready.features.fork
     }

@@ -125,7 +125,7 @@ pub(super) async fn report(connection: &Connection, number: u64, wanted: Report)
     Ok(reported(outcome))
 }
 
-/// The fields have names by which the texts in them are made fit to be shown.
+/// The fields have names by which the texts in them are escaped before they are shown.
 fn reported(outcome: EvalOutcome) -> Value {
     let values: Vec<Value> = outcome.values.iter().map(|value| json!({"value": value.text})).collect();
     let warnings: Vec<Value> =

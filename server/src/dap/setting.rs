@@ -10,7 +10,7 @@ use crate::ide::context::Backend as _;
 use crate::session::debug::{DebugSet, Inspect, InspectSet};
 use crate::shown;
 
-/// Sets what a client names as `variables` has shown it.
+/// Sets the variable or part that a client names by its name in a `variables` response.
 pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer {
     let SetVariable { variables_reference, name, value: code } = wanted;
     let handle = lock(&connection.handles).get(variables_reference);

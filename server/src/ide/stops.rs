@@ -250,7 +250,7 @@ pub enum StopAction {
 }
 
 impl StopAction {
-    /// Returns the stop of a number, and the deed there in words that name the stop, its condition,
+    /// Returns the stop of a number, and the action there in words that name the stop, its condition,
     /// and the restart or the frame's function.
     ///
     /// # Errors
@@ -292,7 +292,7 @@ impl StopAction {
         Ok((stop, description))
     }
 
-    /// Returns the code that the deed runs.
+    /// Returns the code that the action runs.
     pub fn code(&self) -> Option<&str> {
         match self {
             StopAction::Eval { code, .. } | StopAction::Return { code, .. } => Some(code),
@@ -314,7 +314,7 @@ async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<
     }
 }
 
-/// Tells the end of a deed at a `stop` or a `failure`; the third is true if it failed.
+/// Tells the end of an action at a `stop` or a `failure`; the third is true if it failed.
 pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
     let mut facts = json!({
         "status": done.status,

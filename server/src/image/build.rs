@@ -78,7 +78,7 @@ pub(super) async fn build(
         tokio::select! {
             endless = &mut reads => if endless? { Ok(None) } else { child.wait().await.map(Some) },
             status = child.wait() => {
-                // What it has started may hold the pipe open for longer.
+                // A process that the build started may hold the pipe open for longer.
                 if crate::steady::timeout(REST, reads).await.is_err() {
                     end_group(leader);
                 }

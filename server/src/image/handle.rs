@@ -191,7 +191,7 @@ impl Image {
         match crate::steady::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
-            // Whoever asks again at once is to meet the next image.
+            // The next call is to meet the next image, so this one waits for the loss.
             Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, instance).await),
             Err(_) => {
                 Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))

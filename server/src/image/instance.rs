@@ -67,7 +67,7 @@ impl Instance {
         lock(&self.ending).clone()
     }
 
-    /// Returns whether the image as a whole answers within `limit`; an image that collects garbage
+    /// Returns true if the image as a whole answers within `limit`; an image that collects garbage
     /// does not.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let nothing = serde_json::json!({});

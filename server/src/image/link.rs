@@ -58,11 +58,11 @@ pub(crate) enum Volunteered {
     Trace(TraceFrame),
     /// Little heap was left.
     Heap(HeapFrame),
-    /// A program stopped, or left a stop.
+    /// An event of a stop, a breakpoint or a question for input.
     Stop(StopEvent),
     /// Code asks for a line of input.
     Input(InputFrame),
-    /// Such a question is over.
+    /// A question for a line of input is over.
     InputOver(InputOverFrame),
 }
 

@@ -16,14 +16,14 @@ pub(crate) const BEHIND: usize = 1024;
 /// The time limit for the image's answer about the stops that there are.
 const REREAD: Duration = Duration::from_secs(5);
 
-/// A program stopped, or left a stop.
+/// An event of a stop, a breakpoint or a question for input.
 #[derive(Debug, Clone)]
 pub enum StopEvent {
     /// A program stopped.
     Stopped(Box<Stop>),
     /// A stop was left.
     Left(StopLeft),
-    /// Breakpoints are not in force any more, or may be now: they are to be set again.
+    /// Breakpoints have lost their place, or may have one now; their owner sets them again.
     Breakpoints(BreakpointsChanged),
     /// A breakpoint that only logs was passed.
     Log(BreakpointLog),
@@ -85,10 +85,9 @@ impl StopEvent {
     }
 }
 
-/// Waits for the answer of an evaluation for as long as the evaluation runs: the time in stops, and
-/// that of a person who is asked for input, does not count. `None`: the time is over. `reread` asks
-/// the image for the stops and questions that there are, which is done when events were missed;
-/// `None`: it does not answer.
+/// Waits for the answer of an evaluation, up to `limit` of running time: time in stops and in
+/// questions for input is not counted. `None`: the limit is over. `reread` asks the image for its
+/// stops and questions after missed events; its `None`: no answer.
 pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     limit: Duration,
     mut events: broadcast::Receiver<StopEvent>,
@@ -97,7 +96,7 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     reread: impl Fn() -> R,
 ) -> Option<T> {
     tokio::pin!(answer);
-    // Numbers, and not their count: events that are still to come may be older than what is reread.
+    // Numbers instead of a count: after a reread, an older event may still arrive, and acts once.
     let (mut left, mut stops, mut question) = (limit, HashSet::new(), None);
     loop {
         let began = Instant::now();

@@ -180,7 +180,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
-/// Returns true if a command may run code, load or change definitions.
+/// Returns true if the command of this name runs code ([`Command::RUNS_CODE`]).
 pub(super) fn runs_code(name: &str) -> bool {
     RUN_CODE.contains(&name)
 }

@@ -33,7 +33,7 @@ pub(super) struct Connection {
     pub(super) feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force if the client has no section `consort`.
     pub(super) options: OnceLock<Value>,
-    /// What the client does that may change the findings of files that are not open.
+    /// The client's changes that may alter the findings of files that are not open.
     pub(super) changes: ClientChanges,
     /// The semantic tokens last sent for each document.
     pub(super) tokens: SentTokens,

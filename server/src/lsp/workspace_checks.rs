@@ -28,7 +28,8 @@ const LOOK: Duration = Duration::from_secs(30);
 /// The duration of a pass after which a progress bar is shown.
 const LONG: Duration = Duration::from_secs(1);
 
-/// What the client does that may change the findings of files that are not open. Clones share it.
+/// The client's changes that may alter the findings of files that are not open. Clones share the
+/// record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClientChanges {
     shared: Arc<(Notify, Mutex<HashSet<Url>>)>,
@@ -73,7 +74,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
                     again = pass.again.map(Instant::from_std);
                 }
                 Err(Ended::Cancelled) => {
-                    // What was found so far; the rest waits for the next change.
+                    // The findings so far are shown; the rest waits for the next change.
                     let files = notifier.session.workspace_findings();
                     published.are(&notifier, &Pass { files, ..Pass::default() }).await;
                     cancelled = true;
@@ -170,7 +171,7 @@ pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
     (digest_of(&text) == digest).then(|| Rope::from_str(&text))
 }
 
-/// What the client was told of files that it does not have open.
+/// The findings that the client has of files that it does not have open.
 #[derive(Debug, Default)]
 struct Published {
     /// The numbers of the findings ([`FoundInFile::number`]) of files with any.

@@ -38,7 +38,7 @@ pub(crate) struct Calls {
     calls: calls::Calls,
     /// Calls whose line was read and whose task has not begun.
     arrived: Mutex<HashMap<RequestId, Arrived>>,
-    /// Calls are noted as their lines are read.
+    /// True on a connection of lines; over HTTP a call is noted when its task begins.
     by_lines: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl Calls {
     pub(crate) fn begins(&self, id: &RequestId, call: &CallToolRequestParams) -> Option<Arrived> {
         match self.lock().remove(id) {
             Some(arrived) => Some(arrived),
-            // It was forgotten meanwhile. An interrupt that acted only now would reach later calls.
+            // The call was forgotten meanwhile. A late interrupt would reach later calls.
             None if self.by_lines.load(Ordering::Relaxed) => is_noted(call).then_some(Arrived::Cancelled),
             None => self.noted(call),
         }

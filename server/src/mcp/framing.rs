@@ -92,14 +92,14 @@ impl Shared {
 pub(crate) struct Ndjson<R> {
     lines: Lines<R>,
     shared: Arc<Shared>,
-    /// Told of each tool call in the order of the lines.
+    /// The record of tool calls, in the order of their lines.
     calls: Option<Arc<Calls>>,
     limits: Limits,
     outbox: Option<mpsc::UnboundedSender<Vec<u8>>>,
     writer: Option<tokio::task::JoinHandle<()>>,
     /// The rest of a batch (revision 2025-03-26 has batches).
     batch: VecDeque<Value>,
-    /// A first request was received. Before it, `rmcp` ends the connection on any other message.
+    /// True once a request was received; `rmcp` ends a connection that begins with anything else.
     begun: bool,
     ended: bool,
     /// Cancels the calls in progress when the client has disconnected.
@@ -342,8 +342,7 @@ fn id_value(id: Option<Id>) -> Value {
     }
 }
 
-/// Returns true for a notification that a later one makes good. One that takes a question back is
-/// none.
+/// Returns true for a notification that the next one supersedes; a cancellation is never lost.
 fn may_be_lost(item: &TxJsonRpcMessage<RoleServer>) -> bool {
     let TxJsonRpcMessage::<RoleServer>::Notification(notification) = item else { return false };
     !matches!(notification.notification, ServerNotification::CancelledNotification(_))

@@ -63,7 +63,7 @@ impl Connected<IncomingStream<'_, Guarded>> for Peer {
 #[derive(Debug)]
 pub(super) struct Guarded {
     listener: TcpListener,
-    /// Those without the token, the oldest first.
+    /// Connections that have not shown the token, the oldest first.
     strangers: VecDeque<Weak<State>>,
     open: Arc<AtomicUsize>,
     /// Notified when a connection has ended.
@@ -113,7 +113,7 @@ impl Guarded {
                 }
             };
             if tokio::time::timeout(PAUSE, freed).await.is_err() {
-                // It has ended, and this machine is busy.
+                // The connection has ended; the machine is too busy to notify in time.
                 return true;
             }
         }

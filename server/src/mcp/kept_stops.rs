@@ -52,7 +52,7 @@ struct Record {
     files: KeptFiles,
 }
 
-/// What is known of one bridge.
+/// The record of one bridge.
 #[derive(Debug, Default)]
 struct Known {
     /// The last connection of the bridge.

@@ -47,7 +47,8 @@ impl ErrorKind {
     }
 }
 
-/// Accepts the contracts' spelling too.
+/// Accepts the contracts' spelling too. The image's word for wrong parameters of an operation
+/// (docs/wire.md) is the same kind as wrong arguments.
 impl From<&str> for ErrorKind {
     fn from(written: &str) -> Self {
         ErrorKind(Cow::Owned(written.to_lowercase().replace('_', "-")))

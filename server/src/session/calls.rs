@@ -1,6 +1,6 @@
 //! The calls of a client in the order in which they arrived, so that an interrupt reaches each call
-//! that was sent before it: also one that is not yet known to the actor, because it waits for a
-//! person's approval, for the image, or between two of its jobs.
+//! that was sent before it. The actor may not know such a call yet: it waits for a person's
+//! approval, for the image, or between two of its jobs.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

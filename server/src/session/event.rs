@@ -51,6 +51,7 @@ impl std::fmt::Debug for Start {
     }
 }
 
+/// All that can happen to the session.
 #[derive(Debug)]
 pub(super) enum Event {
     // Clients.
@@ -94,6 +95,7 @@ pub(super) enum Event {
     Note {
         about: &'static str,
         text: Option<String>,
+        /// Waits for the diagnostics of a check that is due or under way.
     },
     // Documents.
     Open {
@@ -111,6 +113,7 @@ pub(super) enum Event {
     Save {
         client: ClientId,
         uri: String,
+    /// Evaluates a part of a document, which is selected in its current text.
     },
     Close {
         client: ClientId,
@@ -133,6 +136,7 @@ pub(super) enum Event {
     },
     Evaluate {
         client: ClientId,
+    /// Loads a system into the image.
         request: EvalRequest,
         place: Option<Place>,
         /// The tool or command.
@@ -160,6 +164,7 @@ pub(super) enum Event {
         reply: Reply<Trial>,
     },
     Check {
+    /// Asks for the approval of an operation.
         client: ClientId,
         request: CheckRequest,
         reply: Reply<CheckReport>,
@@ -187,6 +192,7 @@ pub(super) enum Event {
         kind: Kind,
         start: Start,
     },
+    /// An editor's answer to the question whether the workspace is trusted.
     ApplyEdit {
         client: ClientId,
         uri: String,
@@ -196,9 +202,13 @@ pub(super) enum Event {
     },
     Document {
         client: ClientId,
+    /// The image's state or an event of it.
         uri: String,
+    /// A job has ended.
         reply: oneshot::Sender<Option<Document>>,
+    /// The report of a chain.
     },
+    /// The time of the next thing that waits for the clock.
     OpenDocuments {
         reply: oneshot::Sender<Vec<OpenDocument>>,
     },

@@ -201,7 +201,7 @@ impl ProvenanceStore {
     }
 
     /// Records the definitions in files that were loaded, and the files' texts unless they were
-    /// written after `until`. `how`: see [`LOADING`].
+    /// written after `until`.
     pub(super) async fn files(
         &self,
         image: &Image,

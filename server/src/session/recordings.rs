@@ -110,7 +110,7 @@ impl Session {
             call,
             timeout,
             deadline: KEEP + QUESTIONS,
-            // Whatever the settings say of checks: questions run code.
+            // Always confined: questions run code.
             confine: true,
             within_seconds: KEEP,
             memory,
@@ -133,7 +133,7 @@ impl Session {
         tokio::spawn(async move {
             if let Err(error) = session.record_expected(client, next, Some(progress), &expected).await {
                 tracing::info!(%error, "the next call of a function was not recorded");
-                // Whoever asked for it waits for this, or asks the recording later.
+                // The caller waits for this error, or asks the recording later.
                 if let Err(error) = refused.send(error) {
                     expected.fail(error);
                 }
@@ -189,7 +189,7 @@ impl Session {
                 column,
                 timeout,
                 deadline: deadline + QUESTIONS,
-                // Whatever the settings say of checks: nobody is asked about it.
+                // Always confined: no person is asked about code in a copy.
                 confine: true,
                 within_seconds: deadline,
                 memory,

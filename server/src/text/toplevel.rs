@@ -66,9 +66,9 @@ impl Scan {
         }
     }
 
-    /// The number of forms before the damage that are valid if nothing behind them fails: not the
-    /// last one (it may be a prefix that awaits its datum), and none from the first one that was
-    /// cut in a string or comment, as only a scan of the rest can confirm them.
+    /// The number of forms before the damage that are valid if nothing behind them fails. The last
+    /// one is not counted: it may be a prefix that awaits its datum. Neither is any from the first
+    /// one that was cut in a string or comment: only a scan of the rest can confirm those.
     fn kept_before(&self, start: usize) -> usize {
         let before = self.forms.partition_point(|form| form.bytes.end < start).saturating_sub(1);
         let first_lexical = self.forms[..before].iter().position(|form| form.fault.is_some_and(is_lexical));
@@ -109,9 +109,9 @@ fn is_lexical(fault: Fault) -> bool {
 }
 
 /// Returns true if forms combined from an old and a new scan surely equal those of one scan of the
-/// whole text: the forms kept are still broken (no `)` behind them can close their lists), no
-/// string before an unterminated one is the likelier cause, and the limit of recoveries is not
-/// reached.
+/// whole text. Broken forms that were kept must still be broken: no `)` behind them may close their
+/// lists. No string before an unterminated one may be the likelier cause. The limit of recoveries
+/// may not be reached.
 fn equals_one_scan(forms: &[TopForm], kept: usize) -> bool {
     let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Fault::UnclosedList);
     if forms.iter().filter(cut).count() >= MAX_RECOVERIES {

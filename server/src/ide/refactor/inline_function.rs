@@ -300,7 +300,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     Ok(edits)
 }
 
-/// What may use a local name besides the places that are known.
+/// Returns a place that may use the local name unseen, in words.
 fn hidden_use(site: &Site, list: &Node, name: &str, index: usize) -> Option<String> {
     let unknown =
         |operator: &str| site.macros.operator(operator) == Operator::Unknown && !BOUND_TO_PLACE.contains(&operator);

@@ -44,11 +44,11 @@ async fn named(connection: &Connection, argument: Argument) -> Result<(Option<St
     }
 }
 
-/// What an operation does where no name is given.
+/// The meaning of a call without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nameless {
     Refuses,
-    /// It is about the package, which is then needed.
+    /// The operation is about the package, which must be given.
     Package,
     Everything,
 }
