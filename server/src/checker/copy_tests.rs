@@ -21,6 +21,7 @@ use crate::image::instance::Instance;
 use crate::image::link::{Link, lock};
 use crate::image::pipes::Pipes;
 use crate::image::runtime::{Phase, Runtime};
+use crate::locked::lock;
 use crate::model::check::{CheckEnd, CheckMode, CheckReport};
 use crate::patience::{AMPLE, PATIENCE, comes, soon};
 use crate::steady::timeout;

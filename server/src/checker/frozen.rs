@@ -22,7 +22,6 @@ use super::scratch::{self, Scratch};
 use crate::config::Copies;
 use crate::image::api::{Freeze, Operation};
 use crate::image::lines::Lines;
-use crate::image::link::lock;
 use crate::image::runtime::Phase;
 use crate::model::evaluation::EvalError;
 use crate::model::frozen::{Failure, Frozen};

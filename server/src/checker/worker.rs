@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::locked::lock;
 use crate::steady::sleep;
 use serde::de::IgnoredAny;
 use tokio::sync::{mpsc, oneshot};

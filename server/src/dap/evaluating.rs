@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answers::{Answer, MOST, text, trouble};
-use super::connection::{Connection, Running, lock};
+use super::connection::{Connection, Running};
 use super::protocol::{Begin, Evaluate, Report};
 use crate::ide::context::Backend;
+use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;

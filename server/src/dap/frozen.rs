@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::evaluating::{shown_values, variable};
 use super::protocol::{
     Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments,
@@ -13,6 +13,7 @@ use super::requests::{exception, page_of_frames, restarts, scopes};
 use super::variables::{Handle, restarts as shown_restarts};
 use crate::ide::context::Backend as _;
 use crate::ide::failures;
+use crate::locked::lock;
 use crate::model::image::ImageError;
 use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn};
 use crate::session::failures::{Failure, STOP, Tried};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
 use super::breakpoints;
-use super::connection::{Connection, IDLE_THREAD, lock, thread_of};
+use super::connection::{Connection, IDLE_THREAD, thread_of};
 use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables, arguments,
@@ -14,6 +14,7 @@ use super::protocol::{
 use super::variables::{self, Handle};
 use super::{completions, evaluating, exceptions, input, recording, resuming, setting, sources};
 use crate::ide::context::Backend;
+use crate::locked::lock;
 use crate::model::image::ImageError;
 use crate::session::debug::{
     Condition, DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,

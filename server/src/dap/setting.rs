@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::protocol::SetVariable;
 use super::variables::{Handle, part_name};
 use crate::ide::context::Backend as _;

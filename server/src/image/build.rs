@@ -11,9 +11,9 @@ use tokio::process::Command;
 
 use super::excerpt::{clock_advice, clock_fault, excerpt, heap_fault};
 use super::hang::{Steps, hangs};
-use super::link::lock;
 use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
+use crate::locked::lock;
 
 /// The time limit of a build, which normally takes seconds.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);

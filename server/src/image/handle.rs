@@ -17,6 +17,7 @@ use super::runtime::{Command, Phase, Runtime, lost};
 use super::stops::StopEvent;
 use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
+use crate::locked::lock;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::image::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use crate::model::input::{InputAnswer, InputTarget};

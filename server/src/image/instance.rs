@@ -11,6 +11,7 @@ use super::frames::Ready;
 use super::link::{Link, lock};
 use super::pipes::Pipes;
 use super::process::PidHandle;
+use crate::locked::lock;
 
 /// A running image. Every start creates a new instance.
 pub(crate) struct Instance {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -42,12 +42,6 @@ const STREAMED: usize = 1 << 20;
 
 /// The reason for the end of a link that the image closed, as it does when it dies.
 pub(crate) const LEFT: &str = "it closed its link";
-
-/// Locks the mutex, also after a panic of another thread: the guarded data is consistent between
-/// any two statements.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A frame that the image sends its supervisor unasked.
 pub(crate) enum Volunteered {

@@ -23,6 +23,7 @@ use super::rate::Rate;
 use super::runtime::Runtime;
 use super::stops::StopEvent;
 use crate::config::{InitFile, LispConfig};
+use crate::locked::lock;
 use crate::model::image::ImageEvent;
 
 /// The time limit for a process to send `ready`: a core takes tens of milliseconds, a wrapper may

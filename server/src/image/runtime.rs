@@ -11,11 +11,11 @@ use tokio_util::task::TaskTracker;
 use super::build;
 use super::core::Cache;
 use super::instance::Instance;
-use super::link::lock;
 use super::plan::{Plan, Restoration};
 use super::stops::{BEHIND, StopEvent};
 use super::turns::Turns;
 use crate::config::LispConfig;
+use crate::locked::lock;
 use crate::model::image::{ImageError, ImageEvent, ImageState};
 
 /// The time for which a call waits for the next step of a starting image.

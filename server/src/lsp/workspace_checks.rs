@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lsp_types::{PublishDiagnosticsParams, Url};
@@ -15,6 +15,7 @@ use super::notifier::Notifier;
 use super::progress::Bar;
 use super::to_proto::Diagnostics;
 use crate::bounded_file::{self, SOURCE_LIMIT};
+use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::{FoundInFile, Level, Pass, Step, digest_of, uri_of_path};
 use crate::text::decode;
@@ -52,7 +53,7 @@ impl ClientChanges {
     }
 
     fn all_closed(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {
-        self.shared.1.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.1)
     }
 }
 

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rmcp::model::{CallToolRequestParams, RequestId};
 
+use super::tools;
+use crate::locked::lock;
 use crate::session::calls::{self, Interrupt, Running};
 use crate::session::{ClientId, Session};
 
@@ -89,7 +91,7 @@ impl Calls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Arrived>> {
-        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.arrived)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::calls::Calls;
 use super::lines::{Id, Line, Lines, id_of};
 use crate::fault::{self, Call};
+use crate::locked::lock;
 
 /// The maximum length of a line. Code for an image is far shorter.
 const LINE_LIMIT: usize = 16 << 20;
@@ -66,7 +67,7 @@ struct Shared {
 
 impl Shared {
     fn requests(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.in_flight)
     }
 
     fn answered(&self, id: &RequestId) {

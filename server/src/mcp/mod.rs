@@ -19,7 +19,6 @@ mod input;
 mod kept;
 mod kept_stops;
 mod lines;
-mod lock;
 mod notices;
 mod own_stops;
 mod progress;

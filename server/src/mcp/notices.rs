@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rmcp::model::{CallToolResult, ContentBlock};
 use tokio::time::{Duration, Instant};
 
-use super::lock::lock;
+use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::session::Session;
 

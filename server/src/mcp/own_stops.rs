@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use self::rules::Rules;
 use super::kept_stops::{Keeper, KeptFiles, KeptPoint};
-use super::lock::lock;
 use super::progress::Reporter;
+use crate::locked::lock;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState, OutputChunk};
 use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};

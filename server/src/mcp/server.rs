@@ -21,12 +21,12 @@ use super::consent::Asker;
 use super::input::Lines;
 use super::kept::Kept;
 use super::kept_stops::{BridgeKey, KeptStops};
-use super::lock::lock;
 use super::notices::{Notices, with_notices};
 use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
+use crate::locked::lock;
 use crate::session::requests::{self, Lane};
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use super::loaded_texts::{LoadedTexts, is_older};
@@ -17,6 +17,7 @@ use crate::bounded_file;
 use crate::image::Image;
 use crate::image::api::Origin;
 use crate::image::api::contents::{Homes, SystemFiles};
+use crate::locked::lock;
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
 
@@ -118,7 +119,7 @@ impl ProvenanceEntry {
 
 impl ProvenanceStore {
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 
     pub(super) fn of(&self, package: &str, name: &str) -> Vec<Provenance> {

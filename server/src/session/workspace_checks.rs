@@ -6,11 +6,12 @@ mod pass;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 pub use pass::{Pass, Step};
 
+use crate::locked::lock;
 use crate::model::diagnostic::Diagnostic;
 
 /// The least pause between two checks of files that may or may not be concerned, in durations of
@@ -139,7 +140,7 @@ impl WorkspaceChecks {
 
     fn kept(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Kept>> {
         // The value is consistent between any two statements.
-        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.kept)
     }
 
     /// Keeps what was found in a file. The number stays where nothing is new.

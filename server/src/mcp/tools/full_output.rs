@@ -1,12 +1,11 @@
 //! `full-output`: the rest of an answer that was shown in part.
 
-use std::sync::PoisonError;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
+use crate::locked::lock;
 use crate::mcp::answer::Limits;
 use crate::model::error_kind::ErrorKind;
 
@@ -74,7 +73,7 @@ impl Tool for FullOutput {
     const LIMITS: Limits = Limits::NONE;
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
-        let mut kept = call.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&call.kept);
         let numbers = kept.numbers();
         let Some(text) = kept.text(input.handle) else {
             let there = match (numbers.first(), numbers.last()) {
