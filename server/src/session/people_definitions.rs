@@ -35,7 +35,7 @@ impl PeopleDefinitions {
             return;
         }
         self.last += 1;
-        self.made.push_back(PersonDefinition { number: self.last, frontend, name, again, with });
+        self.made.push_back(PersonDefinition { number: self.last, frontend, name, redefined, system });
         if self.made.len() > REMEMBERED {
             self.made.pop_front();
         }

@@ -142,6 +142,7 @@ impl Tool for Debug {
     type Output = Facts;
 
     const NAME: &'static str = "debug";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Stopped programs: stops, frames, locals; other actions ask a person. \
 With an error's `failure`: all tried in a copy, unasked.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };

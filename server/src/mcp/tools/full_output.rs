@@ -69,6 +69,7 @@ impl Tool for FullOutput {
 
     const NAME: &'static str = "full-output";
     const DESCRIPTION: &'static str = "The rest of an answer, by its handle: a page, or the lines with a text.";
+    const RUNS_CODE: bool = false;
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const LIMITS: Limits = Limits::NONE;
 

@@ -52,6 +52,7 @@ impl Tool for RunTests {
     type Output = Tested;
 
     const NAME: &'static str = "run-tests";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str =
         "Run tests (FiveAM, Parachute, Rove, ASDF) in the image; each with status, failures and place.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
