@@ -115,8 +115,8 @@
            (how (unwind-protect
                      (handler-case
                          (progn
-                           ;; An interrupt finds this entry before the thread's own evaluation, which ends
-                           ;; earlier.
+                           ;; An interrupt finds this entry before the thread's own evaluation,
+                           ;; which ends earlier.
                            (with-lock (*running-lock*) (push waiting *starting*))
                            (make-ready id awaited names directories wait)
                            (let ((*own-evaluation* nil))
