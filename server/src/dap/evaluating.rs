@@ -15,7 +15,7 @@ use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::stack_frame;
 use crate::session::EvalRequest;
-use crate::session::debug::{DebugEval, DebugLocals, Done, Value as Inspected};
+use crate::session::debug::{DebugEval, DebugLocals, Done, DoneStatus, Value as Inspected};
 
 /// A person sees an evaluation run and can end it.
 const A_DAY: f64 = 86_400.0;
@@ -81,7 +81,7 @@ async fn at_frame(
         () = cancel.requested() => return Err(Failed::Otherwise(CANCELLED.into())),
     };
     connection.flush().await;
-    if done.status != "ok" {
+    if done.status != DoneStatus::Ok {
         return Err(Failed::Otherwise(trouble(&done)));
     }
     let inside = done.values.first().map_or(0, |value| lock(&connection.handles).parts(value));

@@ -15,7 +15,7 @@ use crate::ide::context::Backend as _;
 use crate::ide::failures;
 use crate::locked::lock;
 use crate::model::image::ImageError;
-use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn};
+use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn, DoneStatus};
 use crate::session::failures::{Failure, STOP, Tried};
 
 /// The number of the one thread.
@@ -144,7 +144,7 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
             connection.event("output", json!({"category": category, "output": output}));
         }
     }
-    if done.status != "ok" {
+    if done.status != DoneStatus::Ok {
         return Err(trouble(&done));
     }
     Ok(json!({"result": shown_values(&done), "variablesReference": 0}))

@@ -18,7 +18,7 @@ use crate::locked::lock;
 use crate::model::image::ImageError;
 use crate::session::debug::{
     Condition, DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
-    DebugReturn, DebugStep, Done, Inspect, Restart,
+    DebugReturn, DebugStep, Done, DoneStatus, Inspect, Restart,
 };
 
 /// The number of frames or variables of an answer, unless the client says otherwise.
@@ -266,5 +266,5 @@ async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer 
 /// The answer to a request that leaves a stop.
 fn left(done: Result<Done, ImageError>) -> Answer {
     let done = done.map_err(text)?;
-    if done.status == "sent" { Ok(json!({})) } else { Err(trouble(&done)) }
+    if done.status == DoneStatus::Sent { Ok(json!({})) } else { Err(trouble(&done)) }
 }

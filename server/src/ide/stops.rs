@@ -11,7 +11,8 @@ use super::context::{Backend, Context};
 use super::restarts::{numbered, of_restart};
 use super::texts::Texts;
 pub use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, Place, Stop,
+    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, DoneStatus,
+    Place, Stop,
 };
 use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals, Moment};
 use crate::model::error_kind::ErrorKind;
@@ -321,17 +322,17 @@ pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
         "values": done.values,
         "error": done.error.as_ref().map(|error| json!({"type": error.kind, "message": error.message})),
     });
-    let mut text = match (done.status.as_str(), &done.error) {
-        ("ok", _) if done.values.is_empty() => "; No value".into(),
-        ("ok", _) => done.values.iter().map(|value| format!("=> {}", value.text)).collect::<Vec<_>>().join("\n"),
-        ("sent", _) => {
+    let mut text = match (done.status, &done.error) {
+        (DoneStatus::Ok, _) if done.values.is_empty() => "; No value".into(),
+        (DoneStatus::Ok, _) => {
+            done.values.iter().map(|value| format!("=> {}", value.text)).collect::<Vec<_>>().join("\n")
+        }
+        (DoneStatus::Sent, _) => {
             "Sent: the program leaves the stop. The action `stops` tells whether it has, and whether it stopped again."
                 .into()
         }
         (_, Some(error)) => format!("[ERROR] {}\n{}\nThe {whose} is as it was.", error.kind, error.message),
-        ("timeout", None) => format!("The code took too long and was ended. The {whose} is as it was."),
-        ("left", None) => "The code left the stop.".into(),
-        (other, None) => format!("The code was ended: {other}."),
+        (_, None) => done.trouble(whose),
     };
     for (name, written) in [("stdout", &done.stdout), ("stderr", &done.stderr)] {
         if !written.text.is_empty() {
@@ -340,7 +341,7 @@ pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
             facts[name] = shown.into();
         }
     }
-    let failed = !matches!(done.status.as_str(), "ok" | "sent" | "left");
+    let failed = !matches!(done.status, DoneStatus::Ok | DoneStatus::Sent | DoneStatus::Left);
     (text, facts, failed)
 }
 

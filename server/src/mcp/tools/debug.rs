@@ -10,8 +10,8 @@ use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool, evaluate_lisp};
 use crate::ide::failures;
 use crate::ide::stops::{
-    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, Stack,
-    Stop, StopAction,
+    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done,
+    DoneStatus, Stack, Stop, StopAction,
 };
 use crate::mcp::own_stops::NextEvent;
 use crate::model::error_kind::ErrorKind;
@@ -278,7 +278,7 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
         return Err(Failure { kind: ErrorKind::STALE, message });
     }
     let done = perform(session, &stop, action).await.map_err(failed)?;
-    if !own || done.status != "sent" {
+    if !own || done.status != DoneStatus::Sent {
         return Ok(stops::outcome(&done, "stop"));
     }
     // The answer is what comes next of the agent's own evaluation.
