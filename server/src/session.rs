@@ -362,7 +362,7 @@ struct SentJob<T> {
 async fn settle_job<T>(SentJob { job, answer }: SentJob<T>) -> Result<T, ImageError> {
     if matches!(job, calls::Job::Refused { reports: true }) {
         let message = calls::NO_FURTHER.into();
-        return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+        return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message });
     }
     let result = settle(answer).await;
     drop(job);

@@ -23,6 +23,8 @@ use crate::config::Copies;
 use crate::image::api::{Freeze, Operation};
 use crate::image::lines::Lines;
 use crate::image::runtime::Phase;
+use crate::locked::lock;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalError;
 use crate::model::frozen::{Failure, Frozen};
 use crate::model::image::ImageError;
@@ -48,7 +50,7 @@ fn gone(number: u64) -> ImageError {
          The action `stops` lists those that there are; evaluate again for a new one.",
         KEPT / 60.0
     );
-    ImageError::Refused { kind: "stale".into(), message }
+    ImageError::Refused { kind: ErrorKind::STALE, message }
 }
 
 /// Returns how an error is to be frozen; see [`super::Checker::freeze`].

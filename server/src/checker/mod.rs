@@ -37,6 +37,7 @@ use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
 use crate::image::runtime::Phase;
 use crate::model::check::CheckReport;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::frozen::{Failure, Frozen};
@@ -200,7 +201,7 @@ impl Checker {
         if self.copies() == Some(Copies::Process) {
             let message = "The next call cannot be recorded: a copy of the image keeps a recording, and on this system, or with \
                            `check.copies = \"process\"`, the image is not copied.";
-            return Err(ImageError::Refused { kind: "not-recordable".into(), message: message.into() });
+            return Err(ImageError::Refused { kind: ErrorKind::NOT_RECORDABLE, message: message.into() });
         }
         Ok(self.image.run(params, None, None, progress, None).await?.call)
     }

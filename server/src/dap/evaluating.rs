@@ -57,7 +57,7 @@ impl Failed {
 
 impl From<ImageError> for Failed {
     fn from(error: ImageError) -> Failed {
-        let left = matches!(&error, ImageError::Refused { kind, .. } if kind == ErrorKind::STALE.as_str());
+        let left = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::STALE);
         if left { Failed::Left(text(error)) } else { Failed::Otherwise(text(error)) }
     }
 }
@@ -211,7 +211,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
                 cancelled = true;
                 let runs = lock(&connection.evaluations).front().is_some_and(|first| Arc::ptr_eq(&first.text, &turn.1));
                 if !runs {
-                    return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message: CANCELLED.into() });
+                    return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() });
                 }
                 // The evaluation's own answer says that it was interrupted.
                 connection.session.interrupt(connection.client, false).await?;

@@ -258,7 +258,7 @@ impl StopAction {
     /// The stop was left or has no such restart (`stale`), another one is on its stack (`busy`), or
     /// see [`Backend::query`].
     pub async fn at<B: Backend>(&self, backend: &B, number: u64) -> Result<(Stop, String), ImageError> {
-        let refused = |kind: ErrorKind, message: String| ImageError::Refused { kind: kind.into(), message };
+        let refused = |kind: ErrorKind, message: String| ImageError::Refused { kind, message };
         let stops = all(backend).await?;
         if let Some(inner) = stops.iter().find(|stop| stop.parent == Some(number)) {
             let message = format!("Stop {} is on the stack of stop {number}: it must be left first.", inner.number);
@@ -309,7 +309,7 @@ async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<
     match page.frames.first() {
         Some(Frame { name, .. }) => Ok(format!("frame {frame}, {},", line(name))),
         None => Err(ImageError::Refused {
-            kind: "bad-params".into(),
+            kind: ErrorKind::BAD_ARGUMENTS,
             message: format!("The stop {} has {} frames; there is no frame {frame}.", stop.number, page.total),
         }),
     }

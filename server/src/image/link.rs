@@ -30,6 +30,9 @@ use super::frames::{
 use super::lines::{LineError, Lines};
 use super::stops::StopEvent;
 use crate::fault;
+// `restore.rs` has it from here.
+pub(super) use crate::locked::lock;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, OutputChunk, Progress};
 use crate::model::input::InputTarget;
 
@@ -197,11 +200,11 @@ impl Link {
     ) -> Result<Call, ImageError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut frame = serde_json::to_vec(&Request { id, op, params, input }).map_err(|error| {
-            ImageError::Refused { kind: "bad-params".into(), message: format!("cannot be sent: {error}") }
+            ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message: format!("cannot be sent: {error}") }
         })?;
         if frame.len() >= self.frame_limit {
             return Err(ImageError::Refused {
-                kind: "bad-params".into(),
+                kind: ErrorKind::BAD_ARGUMENTS,
                 message: format!(
                     "The text is too long: {} bytes, and at most {} can be sent.",
                     frame.len(),

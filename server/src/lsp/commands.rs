@@ -188,7 +188,7 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
                 return work.await;
             }
             let interrupted = |why: &str| {
-                let error = ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message: why.into() };
+                let error = ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: why.into() };
                 Err(to_proto::error(&error))
             };
             connection.calls.begin().work(work).await.unwrap_or_else(interrupted)

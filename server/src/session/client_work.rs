@@ -141,7 +141,7 @@ impl Session {
                     biased;
                     Ok(()) = stopped => {
                         let message = "It was interrupted. What it had changed in the image before is kept.".into();
-                        Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message })
+                        Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message })
                     }
                     answer = image.run(&operation, Some(&session), within, progress, input) => answer,
                 }

@@ -231,36 +231,20 @@ pub(super) enum Event {
         retry: Option<(String, Answer)>,
         reply: oneshot::Sender<Verdict>,
     },
-    WouldAsk {
-        client: ClientId,
-        class: Class,
-        tool: &'static str,
-        reply: oneshot::Sender<bool>,
-    },
-    Setting {
-        class: Class,
-        reply: oneshot::Sender<Setting>,
-    },
-    Settle {
-        request: Box<ApprovalRequest>,
-        answer: Answer,
-        reply: oneshot::Sender<Verdict>,
-    },
-    AwaitRetry {
-        state: String,
-        question: Question,
-    },
-    Withdrawn {
-        request: Box<ApprovalRequest>,
-    },
-    Refused {
-        request: Box<ApprovalRequest>,
-        why: String,
-    },
-    IsProcess {
-        editor: ClientId,
-        process: String,
-    },
+    /// Asks whether a person would be asked about an operation.
+    WouldAsk { client: ClientId, class: Class, tool: &'static str, reply: oneshot::Sender<bool> },
+    /// Asks for the setting of a class of operations.
+    ApprovalSetting { class: Class, reply: oneshot::Sender<Setting> },
+    /// Applies a person's answer to a request that asked by its own client.
+    Settle { request: Box<ApprovalRequest>, answer: Answer, reply: oneshot::Sender<Verdict> },
+    /// Keeps a question until its call comes again with the answer.
+    AwaitRetry { state: String, question: Question },
+    /// The caller of an open request has gone: nobody is asked about it any more.
+    Withdrawn { request: Box<ApprovalRequest> },
+    /// A request was refused because of its file or another binding, for the audit log.
+    Refused { request: Box<ApprovalRequest>, why: String },
+    /// The program and process id of an editor.
+    EditorProcess { editor: ClientId, process: String },
     /// A client's running evaluation waits in a stop, or does not any more.
     Stopped {
         client: ClientId,

@@ -102,7 +102,7 @@ impl Session {
             called = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }) => called?,
             () = expected.cancelled() => {
                 let message = "The recording was cancelled.".into();
-                return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+                return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message });
             }
         };
         let params = RecordCallParams {
@@ -236,6 +236,6 @@ impl Session {
     pub fn recording_query(&self, question: &Question) -> Result<RecordingQuery, ImageError> {
         question
             .query(self.workspace())
-            .map_err(|message| ImageError::Refused { kind: "bad-arguments".into(), message })
+            .map_err(|message| ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message })
     }
 }

@@ -332,7 +332,7 @@ impl Session {
                 None => Ok(()),
             },
             Err(ImageError::Refused { kind, message })
-                if kind == "package-not-found" || ErrorKind::INTERRUPTED == kind.as_str() =>
+                if kind == ErrorKind::PACKAGE_NOT_FOUND || kind == ErrorKind::INTERRUPTED =>
             {
                 Err(Failure::new(kind, message))
             }

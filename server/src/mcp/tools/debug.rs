@@ -239,7 +239,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
                 Some(Some(known)) => known.name,
                 Some(None) => {
                     let message = format!("The failure {failure} has no restart {restart}.");
-                    return Err(ImageError::Refused { kind: ErrorKind::STALE.into(), message });
+                    return Err(ImageError::Refused { kind: ErrorKind::STALE, message });
                 }
                 None => None, // it is gone, which is told below
             };
@@ -252,7 +252,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
         }
         StopAction::Step(_) => {
             return Err(ImageError::Refused {
-                kind: "bad-arguments".into(),
+                kind: ErrorKind::BAD_ARGUMENTS,
                 message: "A frozen failure makes no steps.".into(),
             });
         }

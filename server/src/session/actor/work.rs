@@ -169,7 +169,7 @@ impl Actor {
             if whose.is_none_or(|whose| whose == *id) {
                 for evaluation in client.waiting.drain(..) {
                     let message = "Interrupted before it began.".into();
-                    let answer = Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+                    let answer = Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message });
                     count += usize::from(evaluation.reply.send(answer).is_ok());
                 }
             }
@@ -245,7 +245,7 @@ pub(in crate::session) fn beside(session: &str) -> String {
 /// the message says how to create it.
 fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
     match (error, package) {
-        (ImageError::Refused { kind, .. }, Some(package)) if kind == "package-not-found" => {
+        (ImageError::Refused { kind, .. }, Some(package)) if kind == ErrorKind::PACKAGE_NOT_FOUND => {
             let message = format!(
                 "The package {package} does not exist yet, and this code is read in it: evaluate its defpackage or the whole file first, \
                  or load its system."
