@@ -33,6 +33,17 @@ pub fn safe(text: &str) -> String {
     shown
 }
 
+/// Returns a number of bytes in megabytes of 2^20 bytes, as the settings count them; little memory
+/// in kilobytes of 2^10.
+pub fn megabytes(bytes: u64) -> String {
+    let megabytes = bytes as f64 / f64::from(1 << 20);
+    if bytes > 0 && megabytes < 0.05 {
+        format!("{:.1} kB", bytes as f64 / 1024.0)
+    } else {
+        format!("{megabytes:.1} MB")
+    }
+}
+
 /// Returns one line for a message, a status or a terminal: a name, a path, a value. The
 /// characters cut from a long text are counted.
 pub fn line(text: &str) -> String {
@@ -231,6 +242,12 @@ fn is_lookalike(char: char) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn megabytes_are_those_of_the_settings() {
+        assert_eq!(megabytes(512 << 20), "512.0 MB");
+        assert_eq!((megabytes(0).as_str(), megabytes(2048).as_str()), ("0.0 MB", "2.0 kB"));
+    }
 
     /// Hostile names of agents, files and images.
     fn nasty() -> Vec<String> {
