@@ -83,15 +83,6 @@ struct Identity {
 }
 
 impl SourceFile {
-    /// Returns true if neither the file nor its location has changed in the meantime.
-    pub fn is_still(&self, now: &SourceFile) -> bool {
-        self.path == now.path
-            && self.text == now.text
-            && self.editor == now.editor
-            && self.bytes == now.bytes
-            && self.identity == now.identity
-    }
-
     /// Fails for a file that may not be written. An editor's unsaved text may be edited all the
     /// same.
     ///
