@@ -176,8 +176,8 @@ impl Session {
     }
 
     /// Sets a client's name after it connected (initialize).
-    pub fn rename(&self, client: ClientId, name: String) {
-        self.send(Event::Rename { client, name: crate::shown::line(&name) });
+    pub fn name_client(&self, client: ClientId, name: String) {
+        self.send(Event::NameClient { client, name: crate::shown::line(&name) });
     }
 
     /// Removes a client: closes its documents, cancels its work and drops its evaluation session.
@@ -306,7 +306,7 @@ impl Session {
 
     /// Has code that a client runs from now on ask that client when it reads its standard input,
     /// by [`Feedback::Input`].
-    pub fn takes_input(&self, client: ClientId) {
+    pub fn note_takes_input(&self, client: ClientId) {
         self.send(Event::TakesInput { client });
     }
 

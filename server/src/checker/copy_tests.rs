@@ -18,7 +18,7 @@ use crate::config::{Copies, InitFile, LispConfig};
 use crate::image::api::CheckParams;
 use crate::image::frames::{Features, Ready};
 use crate::image::instance::Instance;
-use crate::image::link::{Link, lock};
+use crate::image::link::Link;
 use crate::image::pipes::Pipes;
 use crate::image::runtime::{Phase, Runtime};
 use crate::locked::lock;

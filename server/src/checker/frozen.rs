@@ -53,8 +53,9 @@ fn gone(number: u64) -> ImageError {
     ImageError::Refused { kind: ErrorKind::STALE, message }
 }
 
-/// Returns how an error is to be frozen; see [`super::Checker::freeze`].
-pub(super) fn freeze(failures: &Arc<Failures>, keep: usize) -> Option<Freeze> {
+/// Returns how an error is to be frozen, and opens the socket for it at first use; see
+/// [`super::Checker::freeze`].
+pub(super) fn freeze_params(failures: &Arc<Failures>, keep: usize) -> Option<Freeze> {
     let config = failures.runtime.config();
     if keep == 0 || config.copies == Copies::Process {
         return None;

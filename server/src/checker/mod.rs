@@ -274,7 +274,7 @@ impl Checker {
     /// Returns how the error of an evaluation is to be frozen, of which `keep` are kept; `None`: it
     /// is only reported.
     pub fn freeze(&self, keep: usize) -> Option<Freeze> {
-        frozen::freeze(&self.failures, keep)
+        frozen::freeze_params(&self.failures, keep)
     }
 
     /// Keeps the frozen failure of `session`, or of what else ended with `error`; returns its

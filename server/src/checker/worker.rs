@@ -17,7 +17,7 @@ use super::ending::Failed;
 use crate::config::{Copies, InitFile};
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
-use crate::image::link::{Call, CallError, lock};
+use crate::image::link::{Call, CallError};
 use crate::image::program;
 use crate::image::restore::repeat;
 use crate::image::running::Running;

@@ -288,7 +288,9 @@ impl Connection {
                 }
                 self.event("output", body);
             }
-            Ok(StopEvent::Log(_) | StopEvent::Breakpoints(_) | StopEvent::Asks { .. } | StopEvent::Asked { .. }) => {}
+            Ok(
+                StopEvent::Log(_) | StopEvent::Breakpoints(_) | StopEvent::Input { .. } | StopEvent::InputOver { .. },
+            ) => {}
             Err(broadcast::error::RecvError::Lagged(missed)) => self.catch_up_after(missed).await,
             // The sender lives as long as the session's image.
             Err(broadcast::error::RecvError::Closed) => {}

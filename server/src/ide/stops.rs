@@ -251,8 +251,8 @@ pub enum StopAction {
 }
 
 impl StopAction {
-    /// Returns the stop of a number, and the action there in words that name the stop, its condition,
-    /// and the restart or the frame's function.
+    /// Returns the stop of a number, and the action there in words that name the stop, its
+    /// condition, and the restart or the frame's function.
     ///
     /// # Errors
     /// The stop was left or has no such restart (`stale`), another one is on its stack (`busy`), or

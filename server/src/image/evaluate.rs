@@ -10,7 +10,7 @@ use tokio::sync::{broadcast, mpsc};
 use super::api::debug::{DebugStops, Stops};
 use super::api::{EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
-use super::link::{Call, CallError, Listener, lock};
+use super::link::{Call, CallError, Listener};
 use super::pipes::append;
 use super::runtime::{Runtime, lost};
 use super::stops::{StopEvent, while_running};

@@ -11,7 +11,7 @@ use super::api::{EvalParams, ImageFacts, LoadSystemParams, Operation};
 use super::core::Cache;
 use super::evaluate;
 use super::instance::Instance;
-use super::link::{CallError, lock};
+use super::link::CallError;
 use super::plan::Replay;
 use super::runtime::{Command, Phase, Runtime, lost};
 use super::stops::StopEvent;

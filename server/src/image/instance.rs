@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use tokio::sync::Notify;
 
 use super::frames::Ready;
-use super::link::{Link, lock};
+use super::link::Link;
 use super::pipes::Pipes;
 use super::process::PidHandle;
 use crate::locked::lock;

@@ -128,7 +128,7 @@ impl Runtime {
     }
 
     /// Resolves when something needs the image.
-    pub(crate) async fn is_needed(&self) {
+    pub(crate) async fn note_needed(&self) {
         let mut needed = self.needed.subscribe();
         // The sender lives as long as `self`.
         let _ = needed.wait_for(|needed| *needed).await;
@@ -255,7 +255,7 @@ mod tests {
             let runtime = runtime();
             let waiting = runtime.clone();
             let supervisor = tokio::spawn(async move {
-                waiting.is_needed().await;
+                waiting.note_needed().await;
                 waiting.enter(Phase::Dead("No Lisp.".into(), true));
             });
             runtime.need();

@@ -28,14 +28,14 @@ pub enum StopEvent {
     /// A breakpoint that only logs was passed.
     Log(BreakpointLog),
     /// An evaluation waits for a line of input.
-    Asks {
+    Input {
         /// The evaluation's request.
         evaluation: u64,
         /// The question's number.
         question: u64,
     },
-    /// An evaluation waits for such a line no longer.
-    Asked {
+    /// A question for a line of input was answered or withdrawn.
+    InputOver {
         /// The evaluation's request.
         evaluation: u64,
         /// The question's number.
@@ -72,11 +72,11 @@ pub struct StopLeft {
 }
 
 impl StopEvent {
-    fn of(&self, evaluation: u64) -> bool {
+    fn is_of(&self, evaluation: u64) -> bool {
         let id = match self {
             StopEvent::Stopped(stop) => &stop.evaluation,
             StopEvent::Left(left) => &left.evaluation,
-            StopEvent::Asks { evaluation: of, .. } | StopEvent::Asked { evaluation: of, .. } => {
+            StopEvent::Input { evaluation: of, .. } | StopEvent::InputOver { evaluation: of, .. } => {
                 return *of == evaluation;
             }
             StopEvent::Breakpoints(_) | StopEvent::Log(_) => return false,
@@ -116,12 +116,12 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
             left = left.saturating_sub(began.elapsed());
         }
         match event {
-            Ok(event) if !event.of(evaluation) => {}
+            Ok(event) if !event.is_of(evaluation) => {}
             Ok(StopEvent::Stopped(stop)) => drop(stops.insert(stop.number)),
             Ok(StopEvent::Left(left)) => drop(stops.remove(&left.stop)),
             // A question whose event was missed has no number here; any end of a question ends it.
-            Ok(StopEvent::Asks { question: number, .. }) => question = Some(number),
-            Ok(StopEvent::Asked { question: number, .. }) => question = question.filter(|open| *open > number),
+            Ok(StopEvent::Input { question: number, .. }) => question = Some(number),
+            Ok(StopEvent::InputOver { question: number, .. }) => question = question.filter(|open| *open > number),
             Ok(StopEvent::Breakpoints(_) | StopEvent::Log(_)) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 let there = tokio::select! {
@@ -202,8 +202,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_time_of_a_question_does_not_count() {
-        let asks = |question| StopEvent::Asks { evaluation: 7, question };
-        let asked = |question| StopEvent::Asked { evaluation: 7, question };
+        let asks = |question| StopEvent::Input { evaluation: 7, question };
+        let asked = |question| StopEvent::InputOver { evaluation: 7, question };
         for (events, expected) in [
             (vec![asks(1)], Some(1)),
             (vec![asks(1), asked(1)], None),

@@ -122,7 +122,7 @@ impl Supervisor {
     /// Runs one life cycle, from the start to the end. The process is in `running`, so that the
     /// caller can end it whenever this future is dropped.
     async fn life(&mut self, running: &mut Option<Running>) -> Ended {
-        self.runtime.is_needed().await;
+        self.runtime.note_needed().await;
         self.generation += 1;
         let runtime = self.runtime.clone();
         let config = runtime.config();

@@ -68,7 +68,7 @@ where
 {
     let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "an editor".into() });
     if let Some(process) = process {
-        session.is_process(client, process);
+        session.note_process(client, process);
     }
     let _attached = Attached { session: session.clone(), client };
     let (peer, outgoing) = Peer::new(transport::MAX_QUEUED);

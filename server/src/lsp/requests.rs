@@ -24,11 +24,11 @@ impl LanguageServer for Connection {
                 Some(version) => format!("{} {version}", info.name),
                 None => info.name,
             };
-            self.session.rename(self.client, name);
+            self.session.name_client(self.client, name);
         }
         self.session.set_encoding(self.client, negotiated.encoding);
         if negotiated.input {
-            self.session.takes_input(self.client);
+            self.session.note_takes_input(self.client);
         }
         if let Some(options) = from_proto::settings(params.initialization_options) {
             self.session.configure_first(self.client, options.clone(), negotiated.settings);
@@ -324,7 +324,7 @@ impl Connection {
                 session: self.session.clone(),
                 client: self.client,
             };
-            self.session.can_be_asked(self.client);
+            self.session.note_shows_questions(self.client);
             if notifier.negotiated.stops {
                 let stops = self.session.stops_of(self.client, Frontend::Lsp);
                 requests::handle().spawn(stopping::forward(notifier.clone(), stops));

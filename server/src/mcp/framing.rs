@@ -141,8 +141,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// Has `calls` told of each tool call as its line is read.
-    pub(crate) fn noting(mut self, calls: Arc<Calls>) -> Self {
+    /// Has `calls` record each tool call as its line is read.
+    pub(crate) fn with_calls(mut self, calls: Arc<Calls>) -> Self {
         self.calls = Some(calls);
         self
     }

@@ -48,7 +48,7 @@ struct State {
 
 impl Peer {
     /// Records that a request on this connection had the token.
-    pub(super) fn is_known(&self) {
+    pub(super) fn note_known(&self) {
         self.0.known.store(true, Ordering::Release);
     }
 }
@@ -269,7 +269,7 @@ mod tests {
         let router = Router::new().route("/stranger", get(|| async { "no" })).route(
             "/known",
             get(|ConnectInfo(peer): ConnectInfo<Peer>| async move {
-                peer.is_known();
+                peer.note_known();
                 "yes"
             }),
         );

@@ -42,7 +42,7 @@ impl Lines {
         (session, client): (&Session, ClientId),
     ) {
         if shows_forms(&request.capabilities) && self.peer.set(peer.clone()).is_ok() {
-            session.takes_input(client);
+            session.note_takes_input(client);
         }
     }
 

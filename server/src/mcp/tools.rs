@@ -199,7 +199,7 @@ impl Call {
         self.allowed_sources().await.map_err(refused)
     }
 
-    async fn is_read_as_approved(&self, reads: Option<&Reads>) -> Result<(), String> {
+    async fn check_read_as_approved(&self, reads: Option<&Reads>) -> Result<(), String> {
         let (Some(permit), Some(reads)) = (&self.permit, reads) else { return Ok(()) };
         let (by, package) = reads.place(self.client);
         self.session.recheck_reading(by, package, permit).await
@@ -207,7 +207,7 @@ impl Call {
 
     /// Writes to the audit log that a tool refuses an operation without a request for approval.
     pub(crate) async fn refuse(&self, tool: &'static str, asked: (Class, Subject), arguments: Value, why: &str) {
-        let request = ApprovalRequest::resolved(
+        let request = ApprovalRequest::new_off_thread(
             self.session.workspace(),
             self.client,
             tool,

@@ -150,7 +150,7 @@ With an error's `failure`: all tried in a copy, unasked.";
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let Meaning::Do(number, action) = input.meaning()? else { return Ok(None) };
-        is_running(&call.session)?;
+        require_running(&call.session)?;
         let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
         let code = action.code().map(str::to_owned);
         if call.own.waits_in(number) {
@@ -203,7 +203,7 @@ With an error's `failure`: all tried in a copy, unasked.";
 }
 
 /// Fails where there is no image, which is not started for this.
-fn is_running(session: &Session) -> Result<(), Failure> {
+fn require_running(session: &Session) -> Result<(), Failure> {
     match session.image_state() {
         ImageState::Ready { .. } => Ok(()),
         _ => Err(Failure { kind: ErrorKind::STALE, message: "Nothing is stopped: no image runs.".into() }),
@@ -212,7 +212,7 @@ fn is_running(session: &Session) -> Result<(), Failure> {
 
 /// Lists the stops and the frozen failures.
 async fn listed(session: &Session) -> Result<(String, Value), ImageError> {
-    let all = if is_running(session).is_ok() { stops::all(session).await? } else { Vec::new() };
+    let all = if require_running(session).is_ok() { stops::all(session).await? } else { Vec::new() };
     let (mut text, mut facts) = stops::listed(&all);
     let kept = session.failures();
     if !kept.is_empty() {
@@ -268,7 +268,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
 /// Does at a stop what was permitted.
 async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Value, bool), Failure> {
     let session = &call.session;
-    is_running(session)?;
+    require_running(session)?;
     let (stop, told) = action.at(session, number).await.map_err(failed)?;
     // While a person read the question, the image may have been restarted, whose stops are
     // numbered anew.
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_is_no_deed() {
+    fn looking_is_no_action() {
         assert_eq!(meaning(json!({})).unwrap(), Meaning::Stops);
         assert_eq!(meaning(json!({"action": "frames", "stop": 3})).unwrap(), Meaning::Frames(Stack::Stop(3)));
         assert_eq!(meaning(json!({"action": "locals", "stop": 3})).unwrap(), Meaning::Locals(Stack::Stop(3), 0));

@@ -7,6 +7,7 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
 use crate::locked::lock;
 use crate::mcp::answer::Limits;
+use crate::mcp::kept::{NUMBER, TIME};
 use crate::model::error_kind::ErrorKind;
 
 /// The default size of a page in bytes.
@@ -68,8 +69,8 @@ impl Tool for FullOutput {
     type Output = Output;
 
     const NAME: &'static str = "full-output";
-    const DESCRIPTION: &'static str = "The rest of an answer, by its handle: a page, or the lines with a text.";
     const RUNS_CODE: bool = false;
+    const DESCRIPTION: &'static str = "The rest of an answer, by its handle: a page, or the lines with a text.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const LIMITS: Limits = Limits::NONE;
 
@@ -82,8 +83,9 @@ impl Tool for FullOutput {
                 _ => "None is kept.".into(),
             };
             let message = format!(
-                "No output {} is kept any more (16, for 30 minutes). {there} Call the tool again.",
-                input.handle
+                "No output {} is kept any more ({NUMBER}, for {} minutes). {there} Call the tool again.",
+                input.handle,
+                TIME.as_secs() / 60
             );
             return Failure { kind: ErrorKind::NOT_FOUND, message }.into();
         };

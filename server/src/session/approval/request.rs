@@ -68,7 +68,7 @@ pub struct ApprovalRequest {
 
 impl ApprovalRequest {
     /// Acts as [`ApprovalRequest::new`] on a thread that may wait for the disk.
-    pub async fn resolved(
+    pub async fn new_off_thread(
         workspace: &Path,
         client: ClientId,
         tool: &'static str,
