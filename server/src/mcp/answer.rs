@@ -58,7 +58,7 @@ pub(crate) fn shorten(
         store.push_str("\n\n[data]\n");
         store.push_str(&serde_json::to_string_pretty(&before).unwrap_or_default());
     }
-    let number = lock(&kept).keep(store);
+    let number = lock(kept).keep(store);
     let shown = if text.len() > limits.text {
         ends(text, limits.text, &|left| {
             format!("[... {left} bytes left out: full-output {{\"handle\": {number}}} ...]")

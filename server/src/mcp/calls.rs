@@ -87,6 +87,7 @@ fn is_interrupt(call: &CallToolRequestParams) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -411,7 +411,7 @@ fn withdraw(link: &mut Link, number: u64, stdout: &Mutex<File>) {
 }
 
 fn write_line(stdout: &Mutex<File>, line: &[u8]) -> io::Result<()> {
-    lock(&stdout).write_all(line)
+    lock(stdout).write_all(line)
 }
 
 fn cancelled(line: &[u8]) -> Option<Value> {
