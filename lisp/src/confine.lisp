@@ -11,10 +11,11 @@
 (defconstant +pr-set-no-new-privileges+ 38)
 
 (defun confine (directory readable &optional (confine-calls #'confine-calls) own-network)
-  "Confine this process for good to writing below DIRECTORY, NIL for nowhere, and to reading READABLE
-  (`readable-names`), and without secrets in its environment. CONFINE-CALLS installs the filter of
-  system calls. OWN-NETWORK: whether it has namespaces of its own already. The version of Landlock in force, 0 for none; and whether what the kernel has to
-  confine with is in force. If not, why."
+  "Confines this process for good to writing below DIRECTORY, NIL for nowhere, and to reading
+  READABLE (`readable-names`), and without secrets in its environment. CONFINE-CALLS installs the
+  filter of system calls. OWN-NETWORK: whether it has namespaces of its own already. The version of
+  Landlock in force, 0 for none; and whether what the kernel has to confine with is in force. If
+  not, why."
   (if (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)
                      (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0)))
       (multiple-value-bind (landlock failure) (progn (forget-secrets) (confine-files directory readable own-network))

@@ -119,7 +119,7 @@
   #-(and linux (or x86-64 arm64))
   (call-c "fork" sb-alien:int))
 
-(defconstant +thread-octets+ 1024 "Of the C library's record of a thread, those among which the thread's id is.")
+(defconstant +thread-octets+ 1024 "Octets at the start of the C library's thread record that are searched for the thread's id.")
 
 #+linux
 (defun thread-id-address ()
@@ -299,7 +299,7 @@
         sb-ext:*after-gc-hooks* '()))
 
 (defun leave-for (condition hook)
-  "Leave this copy, in which nobody handles CONDITION, and tell why: the debugger's hook."
+  "Leaves this copy, in which nobody handles CONDITION, and tells why: the debugger's hook."
   (declare (ignore hook))
   ;; A condition that cannot be printed comes here again.
   (let ((tell (shiftf *tell-leaving* nil)))

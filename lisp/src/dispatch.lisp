@@ -10,7 +10,7 @@
   (:report (lambda (condition stream) (write-string (request-error-message condition) stream))))
 
 (defun refuse (kind control &rest arguments)
-  "Answer the request with an error."
+  "Answers the request with an error."
   (error 'request-error :kind kind :message (apply #'format nil control arguments)))
 
 ;;; Parameters
@@ -39,7 +39,8 @@
 (define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
 
 (defmacro define-operation (name where (id params) &body body)
-  "Define the operation NAME. ID is that of the request, PARAMS its object. BODY returns the result. WHERE is its thread:
+  "Defines the operation NAME. ID is that of the request, PARAMS its object. BODY returns the
+  result. WHERE is its thread:
   :dispatcher  the dispatcher; NIL as the result when another thread will answer;
   :query       a thread that queries share; BODY runs no user code and cannot be interrupted;
   :thread      a thread of its own; BODY sees to what an interruption does;
@@ -49,8 +50,8 @@
            (make-operation ,name ,where (lambda (,id ,params) ,@documentation (declare (ignorable ,id ,params)) ,@body)))))
 
 (defun call-answering (id answer answer-error function &aux (answer-error (coerce answer-error 'function)))
-  "Call FUNCTION and ANSWER request ID with what it returns, unless that is NIL; or ANSWER-ERROR
-  it."
+  "Calls FUNCTION, and ANSWER with the request ID and what it returns, unless that is NIL. An error
+  goes to ANSWER-ERROR."
   (block answering
     (handler-bind ((serious-condition
                      (lambda (condition)
@@ -68,7 +69,7 @@
       (values "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition)))))
 
 (defun answer-at-once (id operation params)
-  "Answer a request in this thread, also when somebody ends the thread."
+  "Answers a request in this thread, also when somebody ends the thread."
   (let ((ended t))
     (unwind-protect
          (progn
@@ -78,7 +79,7 @@
         (send-error id "internal" "The thread that worked on this was ended")))))
 
 (defun answer-query (id operation params)
-  "Answer a query, or say who holds the lock that it needs. A query cannot be interrupted, so it
+  "Answers a query, or says who holds the lock that it needs. A query cannot be interrupted, so it
   must not wait for ever."
   (handler-case (await-package-locks)
     (request-error (refusal)
@@ -87,7 +88,7 @@
   (answer-at-once id operation params))
 
 (defun answer-in-thread (id operation params evaluation)
-  "Answer a request in a thread of its own."
+  "Answers a request in a thread of its own."
   (call-starting evaluation (lambda () (answer-at-once id operation params))))
 
 (defun call-operation (id operation params)
@@ -98,7 +99,7 @@
 (defvar *asks* nil "In the dispatcher: whom the request that is dispatched may ask for input, an object, or NIL.")
 
 (defun start-answering (id operation params)
-  "Start a thread that answers a request. From now on the request can be interrupted."
+  "Starts a thread that answers a request. From now on the request can be interrupted."
   (let ((evaluation (make-evaluation id nil)))
     (setf (evaluation-asks evaluation) *asks*)
     (with-lock (*running-lock*)
@@ -109,7 +110,7 @@
   (post-frame (object "id" id "error" (object "kind" kind "message" message))))
 
 (defun dispatch (frame)
-  "Start the operation that FRAME requests."
+  "Starts the operation that FRAME requests."
   (let* ((id (if (object-p frame) (field frame "id" :null) :null))
          (name (and (object-p frame) (field frame "op")))
          (params (if (object-p frame) (field frame "params" (object)) (object)))
@@ -135,7 +136,7 @@
       (post-error :null "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition))))))
 
 (defun serve (fd)
-  "Read requests until the link ends; then leave, whatever else runs."
+  "Reads requests until the link ends; then leaves, whatever else runs."
   (let ((reader (make-line-reader fd)))
     (loop
       (multiple-value-bind (octets start end) (next-line reader)
@@ -146,11 +147,8 @@
 
 ;;; The start
 
-(define-global *image-id* "" "The image's own name, new at each start.")
-
-(defun image-id ()
-  "The id of this image, new at each start: the same over every front end is the same image."
-  *image-id*)
+(define-global *image-id* "" "The image's own name, new at each start: the same over every front
+  end is the same image.")
 (define-global *started* 0 "When this image began to serve, in units of GET-INTERNAL-REAL-TIME.")
 (define-global *features-of-image* '() "The features that DEFINE-FEATURE collected, newest first.")
 
@@ -204,7 +202,7 @@
     (and text (plusp (length text)) (string-right-trim "/" text))))
 
 (defun furnish-image ()
-  "Make the global state what user code may expect, in threads of its own too."
+  "Makes the global state what user code may expect, in threads of its own too."
   (setf *package* (user-package))
   (let ((out (instance-of 'shared-output :kind 'stdout))
         (err (instance-of 'shared-output :kind 'stderr)))
@@ -248,7 +246,7 @@
   (rehearse '("1" "(error \"rehearsal\")")))
 
 (defun main ()
-  "Serve the host over CONSORT_FD until it closes the link. Never returns."
+  "Serves the host over CONSORT_FD until it closes the link. Never returns."
   (look-up-foreign-addresses)
   (setf *link* (take-link)
         *work-directory* (take-work-directory)

@@ -430,7 +430,7 @@
             (when (or all (not (evaluation-waiting-p evaluation)))
               (setf (evaluation-usage evaluation) (dynamic-usage))
               (interrupt-evaluation evaluation :heap)))))
-    ;; It would come out of whatever this thread allocated for.
+    ;; The error would reach the code that allocated in this thread.
     (serious-condition (condition) (complain "Looking after the heap failed" condition))))
 
 (defun make-room-again (evaluation)

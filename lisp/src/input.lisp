@@ -15,11 +15,11 @@
 (define-global *last-question* (list 0) "A cons of the id that was given last.")
 
 (defun wake-question (question)
-  "Have the thread that waits for the answer to QUESTION look whether its evaluation is to end."
+  "Has the thread that waits for the answer to QUESTION look whether its evaluation is to end."
   (sb-thread:signal-semaphore (question-wake question)))
 
 (defun answer-question (id text why)
-  "Give TEXT, or end of file and WHY, as the answer to the question ID; whether it is asked."
+  "Gives TEXT, or end of file and WHY, as the answer to the question ID; whether it is asked."
   (let ((question (loop for evaluation in *running*
                         for question = (evaluation-question evaluation)
                         when (and question (= (question-id question) id)) return question)))
@@ -31,13 +31,13 @@
       t)))
 
 (defun await-answer (evaluation question)
-  "Wait until QUESTION is answered, or leave EVALUATION when it is to end."
+  "Waits until QUESTION is answered, or leaves EVALUATION when it is to end."
   (loop until (question-answered question)
         do (when (evaluation-reason evaluation) (stop-here evaluation)) ; also where interruptions are off
            (sb-thread:wait-on-semaphore (question-wake question))))
 
 (defun ask-for-line (evaluation)
-  "Ask the person who started EVALUATION for a line, in its thread. The answered question. The time
+  "Asks the person who started EVALUATION for a line, in its thread. The answered question. The time
   that they take is none of the evaluation's."
   (let ((question (make-question (sb-ext:atomic-incf (car *last-question*))))
         (target (evaluation-asks evaluation))
@@ -87,7 +87,7 @@ and not read. Only the evaluation's own thread asks; to others it is at its end.
   (evaluation-stdout (asked-evaluation stream)))
 
 (defun fill-asked-input (stream)
-  "Ask for a line; NIL at end of file."
+  "Asks for a line; NIL at end of file."
   (let ((evaluation (asked-evaluation stream)))
     (unless (and (eq evaluation *evaluation*) (in-user-code-p))
       (setf (asked-why stream) "only the thread of the evaluation can ask for input")

@@ -30,7 +30,7 @@
        (< (interruption-age interruption) (* 2 +foreign-time+))))
 
 (defun send-interruption (interruption)
-  "Send INTERRUPTION to its thread; NIL when that has ended."
+  "Sends INTERRUPTION to its thread; NIL when that has ended."
   (setf (interruption-state interruption) :sent)
   (handler-case
       (progn (sb-thread:interrupt-thread (interruption-thread interruption) (lambda () (receive-interruption interruption)))
@@ -55,17 +55,17 @@
              (look-again-at interruption))))))
 
 (defun look-again-at (interruption)
-  "Look after INTERRUPTION in a moment."
+  "Looks after INTERRUPTION in a moment."
   (schedule *deadlines* +foreign-pause+ (lambda () (look-after-interruption interruption))))
 
 (defun look-after-interruption (interruption)
-  "Send INTERRUPTION again if it came in foreign code. One that has not come yet is left to its
+  "Sends INTERRUPTION again if it came in foreign code. One that has not come yet is left to its
   thread."
   (when (eq :foreign (sb-ext:compare-and-swap (interruption-state interruption) :sent :late))
     (send-interruption interruption)))
 
 (defun interrupt-outside-foreign-code (thread function)
-  "Have THREAD call FUNCTION, which may unwind its stack, as soon as it is not in foreign code, or
+  "Has THREAD call FUNCTION, which may unwind its stack, as soon as it is not in foreign code, or
   when that does not end. Waits for nothing. Returns the interruption; NIL when THREAD has ended."
   (start-timers *deadlines*) ; to start its thread is no work for an interruption in foreign code
   (let ((interruption (make-interruption thread function)))

@@ -76,7 +76,7 @@
     (aref (json-input-octets input) (json-input-position input))))
 
 (defun peek-octet (input)
-  "Skip white space; the octet then at the position, NIL at the end."
+  "Skips white space; the octet then at the position, NIL at the end."
   (declare (optimize speed) (type json-input input))
   (loop for octet = (next-octet input)
         while (and octet (or (= octet 32) (<= 9 octet 10) (= octet 13)))
@@ -227,7 +227,7 @@
         string))))
 
 (defun decode-string (input end string)
-  "Fill STRING with the characters from the position to END, escapes and UTF-8 undone; their
+  "Fills STRING with the characters from the position to END, escapes and UTF-8 undone; their
   number."
   (declare (optimize speed) (type json-input input) (type index end) (type (simple-array character (*)) string))
   (let ((octets (json-input-octets input))
@@ -308,7 +308,7 @@
   (fill 0 :type index))
 
 (defun reserve (output count)
-  "Make room for COUNT octets; the array."
+  "Makes room for COUNT octets; the array."
   (declare (type json-output output) (type index count))
   (let* ((octets (json-output-octets output))
          (needed (+ (json-output-fill output) count)))
@@ -325,12 +325,12 @@
   (incf (json-output-fill output)))
 
 (defun put-ascii (output string)
-  "Write STRING, which is ASCII, as it is."
+  "Writes STRING, which is ASCII, as it is."
   (declare (type simple-string string))
   (loop for char across string do (put-octet output (char-code char))))
 
 (defun put-code (output code)
-  "Write the character with that CODE, inside a string."
+  "Writes the character with that CODE, inside a string."
   (declare (optimize speed (safety 0)) (type json-output output) (type (mod #.char-code-limit) code))
   (flet ((escape (char)
            (put-octet output 92)
@@ -362,7 +362,7 @@
 (defconstant +piece+ 4096 "Characters of a string for which room is made at once.")
 
 (defun put-string (output string)
-  "Write STRING as a JSON string."
+  "Writes STRING as a JSON string."
   (declare (type json-output output))
   (put-octet output 34)
   (let ((string (coerce string 'simple-string)))
@@ -394,7 +394,7 @@
   (put-octet output 34))
 
 (defun put-integer (output integer)
-  "Write INTEGER in decimal, whatever *PRINT-BASE* is."
+  "Writes INTEGER in decimal, whatever *PRINT-BASE* is."
   (when (minusp integer)
     (put-octet output 45))
   (if (typep integer 'fixnum)
@@ -410,7 +410,7 @@
       (put-ascii output (with-standard-io-syntax (princ-to-string (abs integer))))))
 
 (defun put-float (output float)
-  "Write FLOAT; what JSON has no number for as null."
+  "Writes FLOAT; what JSON has no number for as null."
   (put-ascii output
              (if (or (sb-ext:float-infinity-p float) (sb-ext:float-nan-p float))
                  "null"
@@ -439,7 +439,7 @@
   (put-octet output 125))
 
 (defun put-json (output value)
-  "Write VALUE to the JSON-OUTPUT. NIL is the empty array."
+  "Writes VALUE to the JSON-OUTPUT. NIL is the empty array."
   (etypecase value
     (string (put-string output value))
     (integer (put-integer output value))

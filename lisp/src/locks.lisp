@@ -25,7 +25,7 @@
 (defconstant +look-patience+ 2 "Seconds that a look-up waits for a lock of the runtime.")
 
 (defun await-package-locks ()
-  "Wait until nobody holds a lock that listing packages takes. Refuse when somebody does not let
+  "Waits until nobody holds a lock that listing packages takes. Refuses when somebody does not let
   go."
   (dolist (lock *package-locks*)
     (when (lock-held-p lock)

@@ -8,21 +8,21 @@
 (defconstant +programs-end+ 0.5 "Seconds that programs have to end after SIGTERM.")
 
 (defun prepare-for-programs ()
-  "Take what CONSORT_KEEP_PROGRAMS says. Programs that the image runs are not told."
+  "Takes what CONSORT_KEEP_PROGRAMS says. Programs that the image runs are not told."
   (setf *keep-programs* (equal (sb-ext:posix-getenv "CONSORT_KEEP_PROGRAMS") "yes")
         *own-pid* (sb-posix:getpid))
   (sb-posix:unsetenv "CONSORT_KEEP_PROGRAMS"))
 
 (defun signal-programs (programs signal)
-  "Send SIGNAL to the process groups that PROGRAMS, process ids, lead. True if one is there."
+  "Sends SIGNAL to the process groups that PROGRAMS, process ids, lead. True if one is there."
   (let ((there nil))
     (dolist (pid programs there)
       (handler-case (progn (sb-posix:kill (- pid) signal) (setf there t))
         (sb-posix:syscall-error ()))))) ; it has ended
 
 (defun end-programs ()
-  "End the programs that were started here, unless they are to stay. Takes no lock, which the user's
-  code might hold."
+  "Ends the programs that were started here, unless they are to stay. Takes no lock, which the
+  user's code might hold."
   (unless (or *keep-programs* (not (eql *own-pid* (sb-posix:getpid))) (not (internal-p 'active-processes)))
     ;; A process in the list has not been waited for, so its number is its own.
     (let ((programs (mapcar #'sb-ext:process-pid (copy-list active-processes))))
@@ -33,6 +33,6 @@
         (signal-programs programs sb-posix:sigkill)))))
 
 (defun leave-with-programs ()
-  "End the process because its link has ended, and its programs before."
+  "Ends the process because its link has ended, and its programs before."
   (end-programs)
   (leave 0))

@@ -18,7 +18,7 @@
                      (missing-internal-name condition) (missing-internal-feature condition)))))
 
 (defun missing-internal (name feature)
-  "Signal that this SBCL lacks NAME, and so FEATURE."
+  "Signals that this SBCL lacks NAME, and so FEATURE."
   (error 'missing-internal :name name :feature feature))
 
 (eval-when (:compile-toplevel :load-toplevel :execute)
@@ -37,7 +37,8 @@
             return symbol)))
 
 (defmacro define-internal (name kind feature &rest candidates)
-  "Give NAME to an internal of SBCL: the first of CANDIDATES, each (PACKAGE SYMBOL), both strings. FEATURE is what is lost without it.
+  "Gives NAME to an internal of SBCL: the first of CANDIDATES, each (PACKAGE SYMBOL), both strings.
+  FEATURE is what is lost without it.
 KIND is one of
   :function  NAME becomes a function, the very same one;
   :macro     (NAME ...) is a call of the macro, also as a place of SETF (so this also serves for a function with a SETF);
@@ -73,7 +74,7 @@ KIND is one of
   (and (get name 'internal) t))
 
 (defmacro with-internals (bindings &body body)
-  "Bind internal variables, ((NAME VALUE) ...), around BODY. Those that this SBCL lacks are passed
+  "Binds internal variables, ((NAME VALUE) ...), around BODY. Those that this SBCL lacks are passed
   over."
   `(progv (remove nil (list ,@(loop for (name) in bindings collect `(get ',name 'internal))))
        (loop for symbol in (list ,@(loop for (name) in bindings collect `(get ',name 'internal)))
@@ -82,7 +83,7 @@ KIND is one of
      ,@body))
 
 (defmacro define-global (name value documentation)
-  "Define a variable that threads share and nobody binds. Unlike SB-EXT:DEFGLOBAL, VALUE is not
+  "Defines a variable that threads share and nobody binds. Unlike SB-EXT:DEFGLOBAL, VALUE is not
   evaluated at compile time."
   `(progn
      (declaim (sb-ext:global ,name))
@@ -128,7 +129,7 @@ KIND is one of
 (define-internal wait-until-fd-usable :function "answering while the host does not read" ("SB-SYS" "WAIT-UNTIL-FD-USABLE"))
 
 (defun read-octets (fd octets start end)
-  "Read once from FD into OCTETS: how many came, 0 at the end of file, and NIL with errno when it
+  "Reads once from FD into OCTETS: how many came, 0 at the end of file, and NIL with errno when it
   failed."
   (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
   (loop
@@ -143,7 +144,7 @@ KIND is one of
           (return (values nil errno)))))))
 
 (defun write-octets (fd octets start end)
-  "Write OCTETS to FD, all of them: true, or NIL and errno when it failed."
+  "Writes OCTETS to FD, all of them: true, or NIL and errno when it failed."
   (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
   (loop while (< start end)
         do (let ((count (with-pinned-objects (octets)
@@ -158,7 +159,7 @@ KIND is one of
   t)
 
 (defun leave (code)
-  "End the process at once by _exit(2): no hook runs, no thread is waited for, no buffer is
+  "Ends the process at once by _exit(2): no hook runs, no thread is waited for, no buffer is
   flushed."
   (sb-alien:alien-funcall (sb-alien:extern-alien "_exit" (function sb-alien:void sb-alien:int)) code)
   (loop))
@@ -219,7 +220,7 @@ KIND is one of
     (%make-source (namestring pathname) (make-source-info :file-info file-info) file-info)))
 
 (defun eval-in-source (form position source)
-  "Evaluate FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it
+  "Evaluates FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it
   defines is found there. Functions remember the character offset. Variables, classes and methods
   only remember the number of the form, which is not the file's own here: so the definition
   source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and
@@ -277,7 +278,7 @@ KIND is one of
 (define-internal classoid-of :function "telling errors while a user's PRINT-OBJECT method is for every condition" ("SB-KERNEL" "CLASSOID-OF"))
 
 (defun report-condition (condition stream)
-  "Have CONDITION report itself to STREAM without PRINT-OBJECT."
+  "Has CONDITION report itself to STREAM without PRINT-OBJECT."
   (let ((*print-escape* nil))
     (funcall (some #'condition-reporter (classoid-precedence (classoid-of condition))) condition stream)))
 
@@ -338,13 +339,13 @@ KIND is one of
           address))))
 
 (defun look-up-foreign-addresses ()
-  "Look up what threads of ours and copies need. To be called when the process begins: addresses in
+  "Looks up what threads of ours and copies need. To be called when the process begins: addresses in
   a saved core are of another one."
   (setf *foreign-addresses* '())
   (mapc #'foreign-address '("auto_gc_trigger" "protect_control_stack_return_guard_page" "protect_control_stack_guard_page")))
 
 (defun restore-stack-guards ()
-  "Put the guard pages of this thread's stack as they are in a new one. To be called where a thread
+  "Puts the guard pages of this thread's stack as they are in a new one. To be called where a thread
   of ours begins and where it ends, at little depth. When a stack is exhausted SBCL opens the guard
   page, closes the one before it, and undoes this when the stack is as deep again. If the thread
   ends before, the next thread on that memory has neither guard nor room: the runtime ends the
@@ -402,7 +403,7 @@ KIND is one of
       (push function sb-ext:*after-gc-hooks*)))
 
 (defun line-buffer-stdout ()
-  "Have what foreign code prints by stdio seen line by line, not when four kilobytes are full."
+  "Has what foreign code prints by stdio seen line by line, not when four kilobytes are full."
   #+linux
   (let ((address (sb-sys:find-foreign-symbol-address "stdout")))
     (when address

@@ -15,7 +15,7 @@
     (if (plusp tasks) tasks (count-if #'sb-thread:thread-alive-p (sb-thread:list-all-threads)))))
 
 (defun end-threads-but (keep seconds)
-  "End every thread but those of KEEP, which this one is of, and the runtime's own. Whether only as
+  "Ends every thread but those of KEEP, which this one is of, and the runtime's own. Whether only as
   many are left, within SECONDS."
   (let ((until (+ (get-internal-real-time) (round (* seconds internal-time-units-per-second)))))
     (when (and (internal-p 'stop-finalizer-thread) (typep finalizer-thread 'sb-thread:thread))
@@ -30,7 +30,7 @@
       (sleep 1/500))))
 
 (defun become-copy (id params runner)
-  "Have this process's first thread call RUNNER with PARAMS, as a copy does, and leave. Called in
+  "Has this process's first thread call RUNNER with PARAMS, as a copy does, and leave. Called in
   the thread of request ID, which then ends without an answer. Refused when threads of the user's
   do not end: they would not be confined."
   (let ((first (sb-thread:main-thread)) (self sb-thread:*current-thread*))

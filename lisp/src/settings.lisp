@@ -86,7 +86,7 @@
   (nth (position symbol *settings*) (settings-values settings)))
 
 (defun (setf setting) (value settings symbol)
-  "Set it. The list is replaced, since threads may be bound to it."
+  "Sets the value of SYMBOL. The list is replaced, since threads may be bound to it."
   (let ((values (copy-list (settings-values settings))))
     (setf (nth (position symbol *settings*) values) value
           (settings-values settings) values)
@@ -97,7 +97,7 @@
   (sb-ext:symbol-global-value symbol))
 
 (defun take-image-settings ()
-  "Have the image's settings be the global values, with a readtable and a dispatch table of their
+  "Has the image's settings be the global values, with a readtable and a dispatch table of their
   own. Our own threads stay as built, but for where relative names start."
   (setf *image-settings*
         (make-settings (loop for symbol in *settings*
@@ -128,7 +128,7 @@
   (if (boundp symbol) (symbol-value symbol) (setting *image-settings* symbol)))
 
 (defun refresh-settings (settings)
-  "Have SETTINGS know of what was loaded, and be of a package that is there."
+  "Has SETTINGS know of what was loaded, and be of a package that is there."
   (let ((new (- (length *published-features*) (settings-seen settings))))
     (when (plusp new)
       (let ((features (setting settings '*features*)))
@@ -142,7 +142,7 @@
       (setf (setting settings '*package*) (user-package)))))
 
 (defun call-with-settings (settings function)
-  "Call FUNCTION with SETTINGS in force; what it sets is kept in them."
+  "Calls FUNCTION with SETTINGS in force; what it sets is kept in them."
   (refresh-settings settings)
   (progv *settings* (settings-values settings)
     (unwind-protect (funcall function)
@@ -153,11 +153,11 @@
   (package-name (live-package (setting settings '*package*))))
 
 (defun call-with-copied-settings (function)
-  "Call FUNCTION, in a copy of the image, with what a check begins with."
+  "Calls FUNCTION, in a copy of the image, with what a check begins with."
   (progv *settings* (settings-values (copy-of-settings)) (funcall function)))
 
 (defun keep-in-image (settings)
-  "Have the image as a whole begin with SETTINGS: an init file set them."
+  "Has the image as a whole begin with SETTINGS: an init file set them."
   (setf (setting settings '*package*) (user-package))
   (dolist (symbol *repl-variables*) (setf (setting settings symbol) nil))
   (loop for symbol in *settings*
@@ -174,7 +174,7 @@
 ;;; there is now, in every session and check.
 
 (defun publish-features (before)
-  "Have everybody know of the features that are there now and were not BEFORE, a list."
+  "Has everybody know of the features that are there now and were not BEFORE, a list."
   (unless (eq *features* before)
     (let ((new (set-difference *features* before)))
       (when new

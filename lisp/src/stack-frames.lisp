@@ -155,7 +155,7 @@
   (error-facts (condition-type condition) (condition-message condition) frames (failed-operation condition)))
 
 (defun complain (what condition)
-  "Tell the host of a failure of our own that has no request to answer."
+  "Tells the host of a failure of our own that has no request to answer."
   (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "")
                              "type" (condition-type condition)
                              "message" (concatenate 'string what ": " (condition-message condition))

@@ -48,7 +48,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
   (ash (the index (capture-limit capture)) -1))
 
 (defun keep-head (capture string start end total)
-  "Keep what of STRING from START to END falls into the head; where the rest starts."
+  "Keeps what of STRING from START to END falls into the head; where the rest starts."
   (declare (type index start end total) (type string string))
   (let* ((room (max 0 (- (head-limit capture) total)))
          (middle (min end (+ start room)))
@@ -62,7 +62,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
     middle))
 
 (defun keep-tail (capture string start end total)
-  "Keep STRING from START to END, which begins at character TOTAL of all, in the ring of the last
+  "Keeps STRING from START to END, which begins at character TOTAL of all, in the ring of the last
   characters."
   (declare (type index start end total) (type string string))
   (let* ((size (- (the index (capture-limit capture)) (head-limit capture)))
@@ -77,7 +77,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
                (setf at (mod (+ at count) size))))))
 
 (defun capture-string (capture string start end &key (stream t))
-  "Write STRING from START to END to CAPTURE. Unless STREAM, it is kept and not sent."
+  "Writes STRING from START to END to CAPTURE. Unless STREAM, it is kept and not sent."
   (declare (type index start end) (type string string))
   (let ((excess nil))
     (with-lock ((capture-lock capture))
@@ -97,7 +97,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
       (funcall excess))))
 
 (defun capture-char (capture char)
-  "Write CHAR to CAPTURE: the common case without a string."
+  "Writes CHAR to CAPTURE: the common case without a string."
   (declare (optimize speed) (type character char))
   (or (with-lock ((capture-lock capture))
         (let ((total (capture-total capture))
@@ -126,7 +126,7 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
   nil)
 
 (defun echo (capture text)
-  "Keep TEXT, which a person typed, as a line of CAPTURE. It is not sent: they see what they type."
+  "Keeps TEXT, which a person typed, as a line of CAPTURE. It is not sent: they see what they type."
   (let ((line (concatenate 'string text '(#\Newline))))
     (capture-string capture line 0 (length line) :stream nil)))
 
@@ -183,25 +183,25 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
 ;;; Streaming: whoever writes a lot sends it; a timer sends the rest.
 
 (defun pass-on-waiting (capture)
-  "Send what waits. The lock is held, so pieces keep their order."
+  "Sends what waits. The lock is held, so pieces keep their order."
   (let ((text (shiftf (capture-waiting capture) nil))
         (sink (capture-sink capture)))
     (when (and text sink)
       (funcall sink text))))
 
 (defun pass-on (capture)
-  "Send what waits to be streamed."
+  "Sends what waits to be streamed."
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)))
 
 (defun stop-passing-on (capture)
-  "Send what waits, and nothing from then on."
+  "Sends what waits, and nothing from then on."
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)
     (setf (capture-sink capture) nil)))
 
 (defun pass-on-later (capture text)
-  "Let TEXT wait to be streamed. The lock is held."
+  "Lets TEXT wait to be streamed. The lock is held."
   (let ((waiting (capture-waiting capture))
         (text (subseq text 0 (min (length text) (capture-limit capture)))))
     (setf (capture-waiting capture) (if waiting (concatenate 'string waiting text) text))

@@ -19,10 +19,10 @@
 (define-global *deadlines* (make-timer-queue "consort deadlines") "The timers that interrupt
   evaluations. None of them may wait.")
 (define-global *flushes* (make-timer-queue "consort flushes") "The timers that send streamed output.
-  They may wait for the host.")
+  Flushes may wait for the host.")
 
 (defun start-timers (queue)
-  "Start the thread of QUEUE, unless it has one."
+  "Starts the thread of QUEUE, unless it has one."
   (unless (timer-queue-thread queue)
     (when (with-lock ((timer-queue-lock queue))
             (unless (timer-queue-thread queue)
@@ -30,7 +30,7 @@
       (start-thread-soon (timer-queue-name queue) #'run-timers queue))))
 
 (defun schedule (queue seconds function)
-  "Have FUNCTION called in SECONDS, by the thread of QUEUE; a timer for CANCEL."
+  "Has FUNCTION called in SECONDS, by the thread of QUEUE; a timer for CANCEL."
   (let* ((timer (make-timer (+ (get-internal-real-time) (ceiling (* seconds internal-time-units-per-second))) function))
          (at (timer-at timer))
          (earlier nil))
@@ -44,7 +44,7 @@
     timer))
 
 (defun cancel (queue timer)
-  "Forget TIMER. It may be running, or have run."
+  "Forgets TIMER. It may be running, or have run."
   (with-lock ((timer-queue-lock queue))
     (setf (timer-queue-timers queue) (delete timer (timer-queue-timers queue) :test #'eq :count 1))))
 

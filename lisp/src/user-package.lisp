@@ -1,4 +1,4 @@
-;;;; CL-USER, made fit for what people and agents write there.
+;;;; CL-USER without the symbol that clashes with what people and agents write there.
 
 (in-package :consort)
 

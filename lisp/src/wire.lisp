@@ -11,7 +11,7 @@
 (define-global *link-lock* (sb-thread:make-mutex :name "consort link") "Held while a frame is written.")
 
 (defun write-frame (octets end)
-  "Write a whole frame. Without a host there is nothing left to do: the image leaves."
+  "Writes a whole frame. Without a host there is nothing left to do: the image leaves."
   (with-lock (*link-lock*)
     (unless (write-octets *link* octets 0 end)
       (leave-with-programs))))
@@ -20,7 +20,7 @@
   "In a process that has no link (debug/attempt.lisp): the function that is given each frame.")
 
 (defun send-frame (value)
-  "Send VALUE as one frame; waits while the host does not read. A frame above the limit becomes an
+  "Sends VALUE as one frame; waits while the host does not read. A frame above the limit becomes an
   error of the same id."
   (when *instead-of-link*
     (return-from send-frame (funcall (the function *instead-of-link*) value)))
@@ -30,15 +30,15 @@
         (send-error (field value "id" :null) "internal" "The answer is larger than a frame may be (64 MiB)"))))
 
 (defun send-result (id result)
-  "Answer request ID."
+  "Answers request ID."
   (send-frame (object "id" id "result" result)))
 
 (defun send-error (id kind message)
-  "Answer request ID (or :NULL) with an error of docs/wire.md."
+  "Answers request ID (or :NULL) with an error of docs/wire.md."
   (send-frame (object "id" id "error" (object "kind" kind "message" message))))
 
 (defun send-event (name &rest fields)
-  "Send an event; FIELDS as in OBJECT."
+  "Sends an event; FIELDS as in OBJECT."
   (send-frame (list* :object "event" name fields)))
 
 (defvar *own-thread* nil "Bound to true in the threads that Consort started, and not in those that user code started.")
@@ -111,7 +111,7 @@
       (write-frame octets end))))
 
 (defun post-frame (value)
-  "Send VALUE as one frame without ever waiting for the host. Only the dispatcher calls this."
+  "Sends VALUE as one frame without ever waiting for the host. Only the dispatcher calls this."
   (multiple-value-bind (octets end) (json-line value)
     (let ((sent nil))
       (when (and (null *outbox*) (<= end +small-frame+))
@@ -139,7 +139,7 @@
   (skipping nil))
 
 (defun make-room (reader)
-  "Make room after END: by moving what is there to the front, or by a larger array."
+  "Makes room after END: by moving what is there to the front, or by a larger array."
   (let* ((octets (line-reader-octets reader))
          (start (line-reader-start reader))
          (end (line-reader-end reader))
@@ -159,7 +159,7 @@
           return position))
 
 (defun shrink (reader)
-  "Let go of an array that one large frame needed, once it is empty."
+  "Lets go of an array that one large frame needed, once it is empty."
   (when (and (= (line-reader-start reader) (line-reader-end reader))
              (> (length (line-reader-octets reader)) (* 1024 1024)))
     (setf (line-reader-octets reader) (make-array 65536 :element-type '(unsigned-byte 8))

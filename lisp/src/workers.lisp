@@ -31,7 +31,7 @@
       (setf (gethash name *sessions*) (make-session name))))
 
 (defun enqueue (session job)
-  "Have JOB done in SESSION's thread, after those before it."
+  "Has JOB done in SESSION's thread, after those before it."
   (with-lock ((session-lock session))
     (setf (session-jobs session) (append (session-jobs session) (list job))))
   (unless (session-thread session)
@@ -57,7 +57,7 @@
       (leave-session session))))
 
 (defun perform (job)
-  "Do JOB."
+  "Does JOB."
   (funcall (job-function job)))
 
 (defun leave-session (session)
@@ -73,7 +73,7 @@
   (evaluation-id (job-evaluation job)))
 
 (defun withdraw-jobs (session &optional (id nil id-p))
-  "Take the jobs that wait in SESSION out, or only job ID; a list of them."
+  "Takes the jobs that wait in SESSION out, or only job ID; a list of them."
   (with-lock ((session-lock session))
     (let ((withdrawn (if id-p
                          (remove id (session-jobs session) :key #'job-id :test-not #'equal)
@@ -87,7 +87,7 @@
     (and job (job-evaluation job))))
 
 (defun close-session (name)
-  "Forget the session of that NAME; what it still runs is interrupted, what waits is answered, and
+  "Forgets the session of that NAME; what it still runs is interrupted, what waits is answered, and
   threads that its code started stop no more."
   (let ((session (gethash name *sessions*)))
     (have-threads-report name)
@@ -107,8 +107,8 @@
 (defvar *own-evaluation* nil "The evaluation of the request that this thread was made for.")
 
 (defun call-starting (evaluation function)
-  "Call FUNCTION in the thread that was made for the request of EVALUATION, which the dispatcher put
-  among *STARTING*."
+  "Calls FUNCTION in the thread that was made for the request of EVALUATION, which the dispatcher
+  put among *STARTING*."
   (unwind-protect
        (let ((*own-evaluation* evaluation))
          (funcall function))
@@ -117,7 +117,7 @@
       (setf *starting* (remove evaluation *starting* :test #'eq)))))
 
 (defun evaluate-alone (id work &key keep)
-  "Call WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it
+  "Calls WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it
   ended, and the JSON of EvalOutcome. What it does to the readtable is done to the image's, which
   later sessions and checks begin with. KEEP: so is what it sets."
   (let ((evaluation (or *own-evaluation* (make-evaluation id nil)))
@@ -159,7 +159,7 @@
   "Held while a helper comes to wait or is given work.")
 
 (defun help (work)
-  "Have WORK called in a thread of ours, beside whatever else runs."
+  "Has WORK called in a thread of ours, beside whatever else runs."
   (let ((helper (with-lock (*helpers-lock*)
                   (let ((helper (pop *idle-helpers*)))
                     (when helper

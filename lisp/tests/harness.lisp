@@ -1,4 +1,7 @@
 ;;;; Tests and checks: defining them, running all or those that are named, and telling what failed.
+;;;; In tests PATH takes a member of an object that must be there, PATH-IF-ANY one that may be
+;;;; missing; ANSWER takes the answer to a request by its id, AWAIT-EVENT an event by its name and
+;;;; id.
 
 (in-package :consort)
 

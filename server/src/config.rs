@@ -109,7 +109,7 @@ pub struct CheckConfig {
 /// The use of chains (docs/architecture.md, "A chain").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Chains {
-    /// None are made: each edit is checked as a whole.
+    /// No chain is made: each edit has the whole text checked.
     Off,
     /// A chain stands for each text that is being edited, within limits.
     On,
@@ -270,7 +270,7 @@ impl Config {
             if granted.lisp.command == config.lisp.command {
                 wanted.extend(runs);
             }
-            // Whatever the workspace wants: until it is trusted, nothing of it runs.
+            // Until the workspace is trusted, nothing of it runs, whatever it sets.
             config.lisp.command = Config::default().lisp.command;
         }
         match UntrustedSettings::of(&config, granted, workspace, wanted) {

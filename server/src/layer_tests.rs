@@ -14,6 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("steady", &[]),
     ("file_uri", &[]),
     ("framing", &[]),
+    ("locked", &[]),
     ("planted", &[]),
     ("remove_tree", &[]),
     ("search_paths", &[]),
@@ -33,8 +34,18 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Helpers without product-specific code, which every layer may import.
-const HELPERS: &[&str] =
-    &["bounded_file", "fault", "file_uri", "framing", "planted", "remove_tree", "search_paths", "shown", "steady"];
+const HELPERS: &[&str] = &[
+    "bounded_file",
+    "fault",
+    "file_uri",
+    "framing",
+    "locked",
+    "planted",
+    "remove_tree",
+    "search_paths",
+    "shown",
+    "steady",
+];
 
 /// Crates of protocols, and the layers that may name them.
 const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];

@@ -15,6 +15,7 @@ mod framing;
 pub mod host;
 pub mod ide;
 pub mod image;
+mod locked;
 pub mod lsp;
 pub mod mcp;
 pub mod model;

@@ -185,8 +185,8 @@ impl Session {
     }
 
     /// Sets a client's name after it connected (initialize).
-    pub fn rename(&self, client: ClientId, name: String) {
-        self.send(Event::Rename { client, name: crate::shown::line(&name) });
+    pub fn name_client(&self, client: ClientId, name: String) {
+        self.send(Event::NameClient { client, name: crate::shown::line(&name) });
     }
 
     /// Removes a client: closes its documents, cancels its work and drops its evaluation session.
@@ -321,7 +321,7 @@ impl Session {
 
     /// Has code that a client runs from now on ask that client when it reads its standard input,
     /// by [`Feedback::Input`].
-    pub fn takes_input(&self, client: ClientId) {
+    pub fn note_takes_input(&self, client: ClientId) {
         self.send(Event::TakesInput { client });
     }
 
@@ -377,7 +377,7 @@ struct SentJob<T> {
 async fn settle_job<T>(SentJob { job, answer }: SentJob<T>) -> Result<T, ImageError> {
     if matches!(job, calls::Job::Refused { reports: true }) {
         let message = calls::NO_FURTHER.into();
-        return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+        return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message });
     }
     let result = settle(answer).await;
     drop(job);

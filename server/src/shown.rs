@@ -1,5 +1,6 @@
 //! Escaping of text from agents, workspaces, files and the image for display: nothing is hidden,
-//! interpreted as markup or disguised as other text. One function for each kind of output.
+//! interpreted as markup or disguised as other text. One function for each kind of output. Also
+//! amounts of memory.
 
 /// The limit of a one-line text, in characters.
 const LINE: usize = 400;
@@ -12,7 +13,7 @@ const EMPTY: usize = 6;
 /// The largest number of names in a list.
 const NAMED: usize = 5;
 
-/// Returns whether a character is invisible, changes the display of others, acts on a terminal, or
+/// Returns true if a character is invisible, changes the display of others, acts on a terminal, or
 /// looks like a space or a bracket and is not read as such by Lisp.
 fn is_unsafe(char: char) -> bool {
     is_hidden(char) || is_false_syntax(char) || (char.is_control() && !matches!(char, '\n' | '\t'))
@@ -30,6 +31,17 @@ pub fn safe(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Returns a number of bytes in megabytes of 2^20 bytes, as the settings count them; little memory
+/// in kilobytes of 2^10.
+pub fn megabytes(bytes: u64) -> String {
+    let megabytes = bytes as f64 / f64::from(1 << 20);
+    if bytes > 0 && megabytes < 0.05 {
+        format!("{:.1} kB", bytes as f64 / 1024.0)
+    } else {
+        format!("{megabytes:.1} MB")
+    }
 }
 
 /// Returns one line for a message, a status or a terminal: a name, a path, a value. The
@@ -230,6 +242,12 @@ fn is_lookalike(char: char) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn megabytes_are_those_of_the_settings() {
+        assert_eq!(megabytes(512 << 20), "512.0 MB");
+        assert_eq!((megabytes(0).as_str(), megabytes(2048).as_str()), ("0.0 MB", "2.0 kB"));
+    }
 
     /// Hostile names of agents, files and images.
     fn nasty() -> Vec<String> {

@@ -198,7 +198,6 @@ const FEATURES: &[Feature] = &[
     ("what is at a place", |document, _| {
         let at = place(document);
         forms::toplevel_form(document, at);
-        forms::innermost_form(document, at);
         forms::symbol_at(document, at);
         forms::operator_at(document, at);
     }),

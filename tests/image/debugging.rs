@@ -3,7 +3,8 @@
 use consort::image::StopEvent;
 use consort::image::api::EvalParams;
 use consort::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugStops, Inspect, Stop,
+    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugStops, DoneStatus,
+    Inspect, Stop,
 };
 use consort::model::evaluation::EvalStatus;
 use consort::model::image::ImageError;
@@ -74,7 +75,7 @@ async fn a_stop_is_looked_at_and_left_by_a_restart() {
             arguments: vec!["42".into()],
             input: None,
         };
-        assert_eq!(soon(fixture.image.at_stop(&restart)).await.unwrap().status, "sent");
+        assert_eq!(soon(fixture.image.at_stop(&restart)).await.unwrap().status, DoneStatus::Sent);
         assert_eq!(left(&mut events, number).await, "restart");
         match soon(fixture.image.at_stop(&restart)).await {
             Err(ImageError::Refused { kind, .. }) => assert_eq!(kind, "stale"),

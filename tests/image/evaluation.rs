@@ -49,7 +49,7 @@ async fn refusals_keep_their_kind() {
     }
     for timeout in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let refused = soon(fixture.image.eval(params("test", "1", timeout), None)).await;
-        assert!(matches!(refused, Err(ImageError::Refused { ref kind, .. }) if kind == "bad-params"), "{refused:?}");
+        assert!(matches!(refused, Err(ImageError::Refused { ref kind, .. }) if kind == "bad-arguments"), "{refused:?}");
     }
     fixture.close().await;
 }

@@ -1,6 +1,6 @@
 // Characters whose deletion unbalances nothing. No `vscode` here: it is tested without.
 
-/** Delimiters, escapes, and what with its neighbour is one. */
+/** Delimiters, escapes, and characters that form a delimiter with their neighbour. */
 const SPECIAL = /[()"\\|;#\n\r]/
 
 /** True if the character can be deleted whatever is around its line. */

@@ -7,7 +7,7 @@
 (defvar *reading* nil "The READING of the text that is being compiled.")
 
 (defun form-failed (check condition where)
-  "Report that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that
+  "Reports that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that
   is NIL. WHERE: the compiler's place then, if it is known."
   (let* ((span (form-span check))
          (message (cond ((null condition) "Compiling this form was left by a THROW or ABORT.")
@@ -35,7 +35,7 @@
                                          (list "package" (ignore-errors (string (package-error-package condition)))))))))
 
 (defun compile-one (check function form info)
-  "Let the compiler have FORM, the next of the file that INFO describes."
+  "Lets the compiler have FORM, the next of the file that INFO describes."
   (let* ((file (source-info-file info))
          (forms (file-info-forms file))
          (index (fill-pointer forms))
@@ -70,8 +70,8 @@
         (check-form-end check) (min (length (check-text check)) (1+ start))))
 
 (defun compile-next (check reading start function info)
-  "Read the form that begins behind START and call FUNCTION, the compiler's, with it; what READ-ONE
-  says of it."
+  "Reads the form that begins behind START and calls FUNCTION, the compiler's, with it; what
+  READ-ONE says of it."
   (let* ((text (check-text check)) (begin (skip-comments text start)))
     (flet ((tell-at (end)
              (when (< begin (length text))
@@ -96,8 +96,8 @@
         state))))
 
 (defun compile-text (check function info)
-  "Read the text of CHECK form by form and call FUNCTION, the compiler's, with each, as its own loop
-  over a file would."
+  "Reads the text of CHECK form by form and calls FUNCTION, the compiler's, with each, as its own
+  loop over a file would."
   (let ((reading *reading*))
     (setf *compile-file-pathname* (check-path check)
           *compile-file-truename* (check-path check)
@@ -131,7 +131,7 @@
 (sb-ext:defglobal *checking* nil "Whether this process is a copy that checks: then the hooks below are in force.")
 
 (defmacro hook (name (original &rest lambda-list) &body body)
-  "Have BODY called instead of the function NAME, with that as ORIGINAL, in a copy that checks.
+  "Has BODY called instead of the function NAME, with that as ORIGINAL, in a copy that checks.
   Installed when the image is built: it takes the system tens of milliseconds. In the image itself
   NAME does what it always did."
   `(encapsulate ,name 'consort-check
@@ -240,13 +240,13 @@
   pass.")
 
 (defun observe-unless-muffled (check condition)
-  "Report CONDITION, a warning or note, unless who has the file compiled muffles it."
+  "Reports CONDITION, a warning or note, unless who has the file compiled muffles it."
   (when *ask-handlers*
     (let ((*shown-to-handlers* t)) (signal condition)))
   (observe check condition))
 
 (defun call-observing (check function)
-  "Call FUNCTION, reporting what the compiler signals."
+  "Calls FUNCTION, reporting what the compiler signals."
   (handler-bind ((sb-ext:compiler-note (lambda (condition) (observe-unless-muffled check condition)))
                  (warning (lambda (condition)
                             (when (observable-p condition) (observe-unless-muffled check condition))))
@@ -270,13 +270,13 @@
     (error () nil)))
 
 (defun forget-placeholders (check)
-  "Rename the placeholder packages, so that code can make packages of their names."
+  "Renames the placeholder packages, so that code can make packages of their names."
   (loop for package in (shiftf (check-placeholders check) '())
         do (handler-case (rename-package package (symbol-name (gensym "PLACEHOLDER-")))
              (error () nil))))
 
 (defun tell-held-back (check code message)
-  "Tell, instead of the held findings of CHECK, why nothing can be said of names."
+  "Tells, instead of the held findings of CHECK, why nothing can be said of names."
   (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))
     (funcall (check-emit check)
              (make-finding :start (car place) :end (cdr place) :severity :information :code code :message message :toplevel place))))
@@ -287,7 +287,7 @@
                    (setf (check-system-facts check) (multiple-value-list (system-of-file (check-path check) (check-asd-files check)))))))
 
 (defun settle-names (check)
-  "Tell the held findings; or, when names are unknown because the file's system is not loaded, that
+  "Tells the held findings; or, when names are unknown because the file's system is not loaded, that
   alone."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
@@ -316,7 +316,7 @@
   (merge-pathnames "text.lisp" (check-scratch check)))
 
 (defun put-source (check)
-  "Put the text of CHECK, with what is withheld made blank, where it is read from."
+  "Puts the text of CHECK, with what is withheld made blank, where it is read from."
   (loop for (start) in (check-withheld check) do (note-unseen-name check start))
   (when (check-withheld check)
     (setf (check-text check) (blank (check-text check) (check-withheld check))))
@@ -324,7 +324,7 @@
   (setf (check-written check) t))
 
 (defun run-check (check)
-  "Check the text of CHECK, within WITH-CHECKS, in a copy that is *CHECKING*. Return the fasl's
+  "Checks the text of CHECK, within WITH-CHECKS, in a copy that is *CHECKING*. Returns the fasl's
   path, or NIL."
   (push check *checks*)
   (let* ((scratch (check-scratch check))

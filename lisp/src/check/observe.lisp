@@ -39,7 +39,7 @@ If it must, load the file's system first.)" message))))
       condition))
 
 (defun observe (check condition)
-  "Report CONDITION, which the compiler signals, where it belongs. Never fails: at worst the
+  "Reports CONDITION, which the compiler signals, where it belongs. Never fails: at worst the
   top-level form is marked."
   (handler-case
       (multiple-value-bind (form span cons)
@@ -51,7 +51,7 @@ If it must, load the file's system first.)" message))))
                                 (format nil "~A (Its place could not be told: ~A)" (say condition) (say problem)))))))
 
 (defun observe-at (check condition form span cons)
-  "Report CONDITION at FORM, read at SPAN, or at the car of CONS in it."
+  "Reports CONDITION at FORM, read at SPAN, or at the car of CONS in it."
   (let* ((inner (inner-condition condition))
          (message (say inner))
          (severity (severity-of condition))
@@ -89,7 +89,7 @@ If it must, load the file's system first.)" message))))
                (check-failures check)))))
 
 (defun note-failure (check code form)
-  "Remember that FORM could not be compiled; if a macro complains of a part of its call, the call
+  "Remembers that FORM could not be compiled; if a macro complains of a part of its call, the call
   around FORM too."
   (push form (check-failures check))
   (when (and (string= code "macro-expansion")

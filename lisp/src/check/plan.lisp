@@ -98,7 +98,7 @@
       (forget-actions-not-done state))))
 
 (defun forget-actions-not-done (state)
-  "Forget what planning noted of systems that are no parts: that an action of theirs is not forced
+  "Forgets what planning noted of systems that are no parts: that an action of theirs is not forced
   counts as done, and what the system's own code loads meanwhile would not be loaded."
   (let ((visited (asdf/session:visited-actions asdf/session:*asdf-session*)))
     (loop for action in (loop for action being the hash-keys of visited collect action)
@@ -107,7 +107,7 @@
             do (remhash action visited))))
 
 (defun check-by-plan (state name)
-  "Perform the plan of loading the system NAME with each Lisp file checked; the CHECKs in order."
+  "Performs the plan of loading the system NAME with each Lisp file checked; the CHECKs in order."
   (keep-loaded-systems (system-check-part-p state))
   (let ((*system-check* state)
         (uiop:*warnings-file-type* nil) ; a check makes no such files
@@ -143,7 +143,7 @@
         (t (perform-guarded state operation component))))
 
 (defun perform-elsewhere (state operation component)
-  "Perform OPERATION on COMPONENT, which the system that is checked depends on and is of another
+  "Performs OPERATION on COMPONENT, which the system that is checked depends on and is of another
   one."
   (let* ((system (asdf:component-system component)) (name (asdf:component-name system)))
     (unless (and (typep operation '(or asdf:prepare-op asdf:compile-op asdf:load-op)) (asdf:component-loaded-p system))
@@ -156,12 +156,12 @@
                              (asdf:operate operation component)))
                        (lambda (condition)
                          (tell-system-problem state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed"))))
-      ;; It is there for systems that the system's own code loads and that depend on it.
+      ;; The system stays for systems that its own code loads and that depend on it.
       (keep-loaded-systems (system-check-part-p state)))))
 
 (defun perform-guarded (state operation component)
-  "Perform OPERATION on COMPONENT as ASDF does it, unless the person has the files that it makes.
-  What follows lacks what an action that fails was to do."
+  "Performs OPERATION on COMPONENT as ASDF does it, unless the person has the files that it makes.
+  The actions after one that fails lack its effects."
   (flet ((perform-it ()
            (asdf:perform-with-restarts operation component)))
     (call-silently (lambda ()
@@ -175,7 +175,7 @@
                    (lambda (condition) (tell-action-problem state operation component condition)))))
 
 (defun call-with-the-persons-files (function)
-  "Call FUNCTION where ASDF has the files that it makes as the person configured it, to read them."
+  "Calls FUNCTION where ASDF has the files that it makes as the person configured it, to read them."
   (let ((asdf/session:*asdf-session* nil)) ; which keeps the names of files
     (call-with-the-persons-fasls function)))
 
@@ -193,7 +193,7 @@
   (and path (probe-file path) (file-write-date path)))
 
 (defun tell-action-problem (state operation component condition)
-  "Tell that OPERATION on COMPONENT failed with CONDITION."
+  "Tells that OPERATION on COMPONENT failed with CONDITION."
   (let* ((refused (and condition (confinement-errno condition)))
          (words (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
                         (words-of-failure condition))))
@@ -211,19 +211,20 @@
 ;;; Lisp files
 
 (defun compile-in-check (state operation component)
-  "Check the file of COMPONENT where OPERATION has it compiled."
+  "Checks the file of COMPONENT where OPERATION has it compiled."
   (setf (gethash component (system-check-outcomes state))
         (if (generated-p component)
             (compile-generated state operation component)
             (check-lisp-component state operation component))))
 
 (defun generate-in-check (state operation component)
-  "Perform OPERATION, which makes the Lisp text of COMPONENT, unless the person has the fasl of it."
+  "Performs OPERATION, which makes the Lisp text of COMPONENT, unless the person has the fasl of
+  it."
   (unless (persons-fasl component)
     (perform-without-programs state operation component)))
 
 (defun perform-without-programs (state operation component)
-  "Perform OPERATION on COMPONENT; whether that succeeded. Why it did not is an outcome: (:FAILED
+  "Performs OPERATION on COMPONENT; whether that succeeded. Why it did not is an outcome: (:FAILED
   words)."
   (call-silently (lambda ()
                    (let ((*run-no-programs* t))
@@ -234,8 +235,8 @@
                    nil)))
 
 (defun compile-generated (state operation component)
-  "Load what there is of COMPONENT, whose text is generated, or compile what was made here; or tell
-  that there is nothing. What there is to load then, as CHECK-LISP-COMPONENT returns it."
+  "Loads what there is of COMPONENT, whose text is generated, or compiles what was made here; or
+  tells that there is nothing. What there is to load then, as CHECK-LISP-COMPONENT returns it."
   (flet ((failure () (gethash component (system-check-outcomes state))))
     (cond ((persons-fasl component)
            (unless (load-generated component) (tell-not-generated state component nil))
@@ -254,7 +255,7 @@
                        "system-not-loaded"))
 
 (defun check-lisp-component (state operation component)
-  "Check the file of COMPONENT. What there is to load of it: :NOTHING-TO-LOAD, :BY-ASDF, or a fasl
+  "Checks the file of COMPONENT. What there is to load of it: :NOTHING-TO-LOAD, :BY-ASDF, or a fasl
   that is not where ASDF looks for it."
   (let* ((path (asdf:component-pathname component))
          (check (funcall (system-check-make-check state) path)))
@@ -273,7 +274,7 @@
                 (t fasl))))))
 
 (defun load-in-check (state operation component)
-  "Load the file of COMPONENT as far as it was compiled, so that the files after it see what it
+  "Loads the file of COMPONENT as far as it was compiled, so that the files after it see what it
   defines."
   (let ((outcome (gethash component (system-check-outcomes state) :by-asdf)))
     (unless (eq outcome :nothing-to-load)

@@ -17,7 +17,7 @@
   (start 0 :type fixnum) (end 0 :type fixnum) object)
 
 (defun index-list (index list nodes)
-  "Give each cons of LIST the place of its car, from NODES, the objects read within it, in order."
+  "Gives each cons of LIST the place of its car, from NODES, the objects read within it, in order."
   (loop with missed fixnum = 0
         for cons = list then (cdr cons)
         while (and nodes (consp cons) (< missed 64)) ; a circular list has no end
@@ -79,7 +79,7 @@
 ;;; Walking what was read
 
 (defun map-read (function form &key (skip (constantly nil)))
-  "Call FUNCTION with every cons of the lists in FORM, outer before inner, left to right, but not
+  "Calls FUNCTION with every cons of the lists in FORM, outer before inner, left to right, but not
   within the lists for which SKIP is true. Ends on circular structure too."
   (let ((seen (make-hash-table :test 'eq)))
     (labels ((walk (object)

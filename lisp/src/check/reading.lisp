@@ -18,7 +18,7 @@
   (+ (reading-base reading) (tracking-stream-position (reading-stream reading))))
 
 (defun reopen (reading position)
-  "Go on reading at the character POSITION."
+  "Goes on reading at the character POSITION."
   (when (reading-stream reading) (close (reading-stream reading)))
   (let ((subforms (reading-subforms reading)))
     (setf (reading-base reading) position
@@ -37,7 +37,7 @@
 ;;; Forms that cannot be read
 
 (defun reader-finding (check start end code message condition)
-  "Report that the text from START to END cannot be read."
+  "Reports that the text from START to END cannot be read."
   (found check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message
                              :condition (type-name-for-user condition)
                              :form (collapse-space (let* ((text (check-text check))
@@ -57,7 +57,7 @@
         (setf (gethash key (check-reader-messages check)) (say condition)))))
 
 (defun tell-package-error (reading condition)
-  "Report an unknown package or symbol in a token."
+  "Reports an unknown package or symbol in a token."
   (let* ((check (reading-check reading))
          (unknown (not (packagep (package-error-package condition))))
          (span (token-around (check-text check) (reading-position reading) :delimiter t)))
@@ -66,7 +66,7 @@
                     (package-message check condition) condition)))
 
 (defun tell-reader-error (reading condition)
-  "Report any other failure to read."
+  "Reports any other failure to read."
   (let* ((check (reading-check reading))
          (text (check-text check))
          (position (min (length text) (reading-position reading))))
@@ -110,11 +110,11 @@
 (define-global *check-end* nil "When the copy should be done, in internal time: some time before the host ends it. NIL: whenever it likes.")
 
 (defun set-check-end (seconds)
-  "Have forms left in time, in a copy that the host ends after SECONDS."
+  "Has forms left in time, in a copy that the host ends after SECONDS."
   (setf *check-end* (+ (get-internal-real-time) (round (* 9/10 seconds internal-time-units-per-second)))))
 
 (defun call-in-time (function)
-  "Call FUNCTION; FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
+  "Calls FUNCTION; FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
   (if *check-end*
       (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
              (seconds (max 1/10 (* 3/4 left))))
@@ -122,9 +122,9 @@
       (funcall function)))
 
 (defun call-guarded (function on-failure &optional (where (constantly nil)))
-  "Call FUNCTION; when it would end any other way than by returning (an unhandled condition, a
+  "Calls FUNCTION; when it would end any other way than by returning (an unhandled condition, a
   throw, ABORT) call ON-FAILURE with the condition or NIL, and what WHERE returned where the
-  condition was met, and return NIL."
+  condition was met, and returns NIL."
   (let ((failure nil) (place nil) (done nil) (values nil))
     (block guarded
       (unwind-protect
@@ -145,7 +145,7 @@
           (t (funcall on-failure failure place) nil))))
 
 (defun read-one (reading)
-  "Read the next form. Return it, and :FORM, :END at the end of the text, or :UNREADABLE when it
+  "Reads the next form. Returns it, and :FORM, :END at the end of the text, or :UNREADABLE when it
   failed, which has then been reported."
   (let* ((check (reading-check reading))
          (stream (reading-stream reading))
@@ -184,7 +184,7 @@
     (values form state)))
 
 (defun skip-unreadable (reading start)
-  "Go on behind the form that begins at START and could not be read."
+  "Goes on behind the form that begins at START and could not be read."
   (let* ((check (reading-check reading))
          (text (check-text check))
          (failed-at (min (length text) (max (1+ start) (reading-position reading)))))
@@ -205,6 +205,6 @@
     (note-unseen-name check start)))
 
 (defun note-unseen-name (check start)
-  "Remember the name that the form at START, which the compiler does not see, would define."
+  "Remembers the name that the form at START, which the compiler does not see, would define."
   (let ((token (definition-name (check-text check) start)))
     (when token (setf (gethash (plain-name token) (check-unseen-names check)) t))))

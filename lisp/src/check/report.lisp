@@ -32,7 +32,7 @@
     +report-descriptor+))
 
 (defun flush-report (report)
-  "Send what waits. A host that is gone needs no copy."
+  "Sends what waits. A host that is gone needs no copy."
   (unless (write-octets (report-descriptor report) (report-octets report) 0 (report-fill report))
     (leave 0))
   (setf (report-fill report) 0))
@@ -40,7 +40,7 @@
 (defconstant +line-limit+ 1000000 "Octets of a line. The host ends a copy that sends one of more than a MiB.")
 
 (defun send-line (report value &key flush)
-  "Send VALUE as a line, now if FLUSH, else when enough waits. One that is too long has its long
+  "Sends VALUE as a line, now if FLUSH, else when enough waits. One that is too long has its long
   texts and lists cut."
   (multiple-value-bind (octets end) (fitting-line value +line-limit+)
     (when (> (+ (report-fill report) end) (length (report-octets report)))

@@ -14,7 +14,7 @@
     copy))
 
 (defun write-source (text path)
-  "Put TEXT into the file PATH, in UTF-8."
+  "Puts TEXT into the file PATH, in UTF-8."
   (with-open-file (out path :direction :output :if-exists :supersede :external-format :utf-8)
     (write-string text out))
   path)

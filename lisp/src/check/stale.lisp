@@ -29,7 +29,7 @@
     (t :unknown)))
 
 (defun note-definition (check form)
-  "Remember what FORM, which the compiler comes to now, defines."
+  "Remembers what FORM, which the compiler comes to now, defines."
   (multiple-value-bind (name named) (defined-name form)
     (if named
         (dolist (key (list (list (car form) name) (list (namespace-of form) name)))
@@ -51,7 +51,7 @@
                         (inner-definitions (car rest))))))
 
 (defun note-inner-definition (check definition)
-  "Remember what DEFINITION, which is in the current form, defines. That the same operator defines
+  "Remembers what DEFINITION, which is in the current form, defines. That the same operator defines
   it twice is then left to the compiler."
   (let ((key (list (namespace-of definition) (defined-name definition))))
     (unless (or (eq (first key) :unknown) (gethash key (check-definitions check)))
@@ -59,7 +59,7 @@
             (or (car (object-span check definition)) (check-form-start check))))))
 
 (defun tell-duplicate (check form)
-  "Report it if the text defined the same as FORM before, as the same kind of thing, and the
+  "Reports it if the text defined the same as FORM before, as the same kind of thing, and the
   compiler did not say so."
   (multiple-value-bind (name named) (defined-name form)
     (when (and named (member (car form) *defining-forms*))
@@ -85,7 +85,7 @@
          (or (macro-function name) (and (fboundp name) (fdefinition name))))))
 
 (defun note-operator (check form before)
-  "Remember that FORM, which was compiled, made its name an operator, when that is not what it was
+  "Remembers that FORM, which was compiled, made its name an operator, when that is not what it was
   BEFORE."
   (let ((now (operator-now form)))
     (when (and now (not (eq now before)))
@@ -138,7 +138,7 @@
             ((and words (some (lambda (stale) (search stale words)) *stale-words*)) (new-p (defined-name (check-form check))))))))
 
 (defun forget-definitions (check form)
-  "Make the compiler forget the functions that the text defines from FORM, which comes next, to its
+  "Makes the compiler forget the functions that the text defines from FORM, which comes next, to its
   next IN-PACKAGE, so that calls before their definitions are not measured by what an earlier state
   of the text defined."
   (let ((text (check-text check)) (start (check-form-start check)))
@@ -157,7 +157,7 @@
                   (t (forget-function-type symbol)))))))))
 
 (defun forget-generic-function (form)
-  "Undefine the generic function that FORM, a DEFGENERIC, defines with another lambda list: calls
+  "Undefines the generic function that FORM, a DEFGENERIC, defines with another lambda list: calls
   are measured by the function itself."
   (when (and (consp form) (eq (car form) 'defgeneric) (consp (cddr form)))
     (let* ((name (second form))
@@ -168,7 +168,7 @@
         (fmakunbound name)))))
 
 (defun settle-redefinition (check condition)
-  "Let a definition that differs from the image's take its place when the text itself defined it
+  "Lets a definition that differs from the image's take its place when the text itself defined it
   only once: constants, structures."
   (let ((restart (cond ((typep condition 'sb-ext:defconstant-uneql)
                         (find-restart 'continue condition))

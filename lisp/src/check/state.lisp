@@ -79,7 +79,7 @@
 
 (declaim (ftype function note-finding note-keywords))
 (defun found (check finding)
-  "Report FINDING unless the same was found at the same place."
+  "Reports FINDING unless the same was found at the same place."
   (let ((key (list (finding-start finding) (finding-end finding) (finding-code finding) (finding-message finding))))
     (unless (or (gethash key (check-marked check))
                 (and (check-lost-package check) (meaningless-p finding)))

@@ -4,20 +4,20 @@
 (in-package :consort)
 
 (defun redirect-asdf (scratch)
-  "Have ASDF put what it compiles below SCRATCH."
+  "Has ASDF put what it compiles below SCRATCH."
   (setf *persons-translations* (unless-mistaken (progn (asdf:ensure-output-translations)
                                                        (asdf/output-translations::output-translations))))
   (asdf:initialize-output-translations
    `(:output-translations (t (,scratch "asdf" :implementation :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache)))
 
 (defun keep-asdf ()
-  "Have ASDF stay as it is: a newer one among the installed systems would be compiled, which takes
+  "Has ASDF stay as it is: a newer one among the installed systems would be compiled, which takes
   many seconds and is lost with the copy."
   (dolist (name '("asdf" "uiop"))
     (asdf:register-immutable-system name :version (asdf:asdf-version))))
 
 (defun keep-loaded-systems (mine-p)
-  "Have ASDF leave the loaded systems as they are, but for those whose names satisfy MINE-P: it
+  "Has ASDF leave the loaded systems as they are, but for those whose names satisfy MINE-P: it
   finds none of their fasls here. It would read definitions again that themselves load a system,
   and compile what depends on them."
   (dolist (name (asdf:already-loaded-systems))
@@ -25,7 +25,7 @@
       (asdf:register-immutable-system name :version (asdf:component-version (asdf:registered-system name))))))
 
 (defun call-silently (function on-failure)
-  "Call FUNCTION, whatever it prints discarded; ON-FAILURE as in CALL-GUARDED."
+  "Calls FUNCTION, whatever it prints discarded; ON-FAILURE as in CALL-GUARDED."
   (let* ((nowhere (make-broadcast-stream))
          (*standard-output* nowhere) (*error-output* nowhere) (*trace-output* nowhere))
     (call-guarded (lambda ()
@@ -36,7 +36,7 @@
                   (lambda (condition where) (declare (ignore where)) (funcall on-failure condition)))))
 
 (defun load-definition (asd)
-  "Have ASDF read the system definitions in the file ASD; the names of the systems it defines, or
+  "Has ASDF read the system definitions in the file ASD; the names of the systems it defines, or
   NIL and why, in words."
   (let ((why nil))
     (values (call-silently (lambda ()
@@ -156,7 +156,7 @@
       (error () (text :latin-1)))))
 
 (defun place-fasl (fasl operation component scratch)
-  "Put FASL, which may be NIL, where ASDF looks for what OPERATION makes of COMPONENT, if that is
+  "Puts FASL, which may be NIL, where ASDF looks for what OPERATION makes of COMPONENT, if that is
   below the directory SCRATCH. Its path there, or FASL."
   (let ((expected (first (ignore-errors (asdf:output-files operation component)))))
     (cond ((and fasl expected scratch (uiop:subpathp expected scratch) (probe-file fasl))
@@ -166,7 +166,7 @@
           (t fasl))))
 
 (defun run-check-as-compiled (component check &key (operation (asdf:make-operation 'asdf:compile-op)) scratch)
-  "Run CHECK where ASDF has COMPONENT compiled by OPERATION: within its :AROUND-COMPILE and the
+  "Runs CHECK where ASDF has COMPONENT compiled by OPERATION: within its :AROUND-COMPILE and the
   system's own methods on PERFORM, which may leave it alone. The fasl, or NIL, whether it was
   compiled, and in words why PERFORM failed, when that is not for what the check found. The fasl is
   where ASDF looks for it, when that is below SCRATCH."
@@ -218,7 +218,7 @@
       (and component (own-compile-p component) component))))
 
 (defun run-check-of-file (check)
-  "Run CHECK, of one file, as its system has it compiled."
+  "Runs CHECK, of one file, as its system has it compiled."
   (let ((component (and (check-path check) (eq (check-mode check) :file)
                         (handler-case (component-of-its-own-way (check-path check)) (error () nil)))))
     (unless (and component (nth-value 1 (run-check-as-compiled component check)))
@@ -230,7 +230,7 @@
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
-  "Load COMPONENT by the system's own method. Where ASDF looks for its fasl there is then FASL, if
+  "Loads COMPONENT by the system's own method. Where ASDF looks for its fasl there is then FASL, if
   there is one."
   (let ((expected (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
     (when (and fasl expected (probe-file fasl))
@@ -241,7 +241,7 @@
 ;;; The dependencies of a system
 
 (defun call-with-the-persons-fasls (function)
-  "Call FUNCTION where ASDF has fasls as the person configured it, to read them."
+  "Calls FUNCTION where ASDF has fasls as the person configured it, to read them."
   (let ((ours (asdf/output-translations::output-translations)))
     (unwind-protect (progn (setf (asdf/output-translations::output-translations) *persons-translations*)
                            (funcall function))
@@ -257,7 +257,7 @@
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
 (defun load-dependency (system)
-  "Load SYSTEM, which the system that is checked depends on, unless it is loaded. What is loaded is
+  "Loads SYSTEM, which the system that is checked depends on, unless it is loaded. What is loaded is
   not compiled again, and what the person has fasls of is not either."
   (unless (asdf:component-loaded-p system)
     (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
@@ -282,7 +282,7 @@
          (and fasl (probe-file fasl)))))))
 
 (defun load-generated (component)
-  "Load the person's fasl of COMPONENT, whose text is generated; whether that succeeded."
+  "Loads the person's fasl of COMPONENT, whose text is generated; whether that succeeded."
   (call-silently (lambda () (load (persons-fasl component)) t)
                  (constantly nil)))
 
@@ -304,7 +304,7 @@
           (files-of-system name)))
 
 (defun check-system (asd name asd-files &key make-check problem at-definition step (wanted nil wanted-p))
-  "Check the files of the system NAME, or of the first one that ASD defines, in order; ASD may be
+  "Checks the files of the system NAME, or of the first one that ASD defines, in order; ASD may be
   NIL: ASD-FILES are then searched. MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a
   path and words when something goes wrong around the files, AT-DEFINITION with the definition's
   path once it is known, STEP with words before what takes long. WANTED, of a component: the system

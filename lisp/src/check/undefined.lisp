@@ -25,7 +25,7 @@
                  :data (list "symbol" (and symbol (symbol-name symbol))))))
 
 (defun note-undefined-use (check name kind)
-  "Keep that the compiler met NAME, which is undefined so far. For a function this is the first use
+  "Keeps that the compiler met NAME, which is undefined so far. For a function this is the first use
   only; NOTE-FUNCTION-USES finds all."
   (multiple-value-bind (form span cons) (locate-context check)
     (let ((place (or (undefined-place check form cons name kind)
@@ -47,7 +47,7 @@
             (t (or (undefined-place check form cons name :function) span))))))
 
 (defun note-function-uses (check)
-  "Keep every use of the undefined functions in the code that the compiler has just turned into its
+  "Keeps every use of the undefined functions in the code that the compiler has just turned into its
   graph."
   (dolist (warning (undefined-warnings))
     (when (eq (undefined-warning-kind warning) :function)
@@ -69,7 +69,7 @@
 ;;; are.
 
 (defun note-keyword-use (check name keywords)
-  "Keep that the compiler met a call of the generic function NAME with KEYWORDS that it does not
+  "Keeps that the compiler met a call of the generic function NAME with KEYWORDS that it does not
   take so far."
   (multiple-value-bind (form span) (locate-context check)
     (dolist (keyword keywords)

@@ -40,7 +40,7 @@
   "A text that has most of the compiler touched; its names are ours.")
 
 (defun warm-copy (scratch)
-  "Check a text of ours, so that the pages that every check changes are copied already. Never
+  "Checks a text of ours, so that the pages that every check changes are copied already. Never
   fails."
   (let ((directory (merge-pathnames "warm/" scratch)))
     (handler-case
@@ -62,12 +62,12 @@
 (defconstant +room-step+ (* 4 1024 1024) "How much memory is made ready between two looks at whether there is work.")
 
 (defun advise-memory (from octets advice)
-  "Tell the system of OCTETS of memory behind address FROM. False where it does not take this
+  "Tells the system of OCTETS of memory behind address FROM. False where it does not take this
   ADVICE."
   (zerop (call-c "madvise" sb-alien:int (sb-alien:unsigned-long from) (sb-alien:unsigned-long octets) (sb-alien:int advice))))
 
 (defun allow-free-run ()
-  "Let this copy allocate for a while without collecting, and have the system give it the memory in
+  "Lets this copy allocate for a while without collecting, and has the system give it the memory in
   large pages, each of which is one fault instead of 512. Where either cannot be, it is slower and
   no more."
   (when (and (internal-p 'free-pointer) (room-left-p +free-run+))
@@ -79,7 +79,7 @@
   (< (* 4 octets) (- (sb-ext:dynamic-space-size) (dynamic-usage))))
 
 (defun prepare-room (room asked-p)
-  "Make ROOM octets of memory ready, a step at a time, until ASKED-P is true."
+  "Makes ROOM octets of memory ready, a step at a time, until ASKED-P is true."
   (when (and #+linux t #-linux nil (internal-p 'free-pointer) (room-left-p room))
     (let ((start (sap-integer (free-pointer))))
       (loop for done from 0 below room by +room-step+

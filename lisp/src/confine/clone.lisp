@@ -26,7 +26,7 @@
         (load-word (+ 20 (* 8 argument))) (jump-equal high 1 0) (answer +eperm+)))
 
 (defun prctl-ruling ()
-  "Allow what *PRCTL-COMMANDS* names, to end with the parent, and a further filter, which only
+  "Allows what *PRCTL-COMMANDS* names, to end with the parent, and a further filter, which only
   narrows."
   (append (list (load-argument 0))
           (loop for command in *prctl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
@@ -50,7 +50,7 @@
               (prctl-ruling))))
 
 (defun put-key (address count key)
-  "Replace what stands for the halves of the key in the COUNT instructions at ADDRESS by those of
+  "Replaces what stands for the halves of the key in the COUNT instructions at ADDRESS by those of
   the octets at the address KEY."
   (loop for place from (+ address 4) by 8 repeat count
         do (let ((constant (sap-32 (int-sap place) 0)))
@@ -60,14 +60,14 @@
 (defconstant +key-octets+ 8)
 
 (defun read-key (descriptor key)
-  "Read a key from DESCRIPTOR to the address KEY; whether it came."
+  "Reads a key from DESCRIPTOR to the address KEY; whether it came."
   (= +key-octets+ (call-c "read" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun write-key (descriptor key)
   (= +key-octets+ (call-c "write" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun confine-calls-of-chain (landlock pipe)
-  "Install the filter, with a key of its own, and put the key into PIPE, the end of a pipe that is
+  "Installs the filter, with a key of its own, and puts the key into PIPE, the end of a pipe that is
   written. True when both were done."
   (and (seccomp-p)
        (let ((program (filter-program (sb-posix:getpid) landlock (chain-rulings))))
@@ -79,7 +79,7 @@
              (setf (sap-word (int-sap key) 0) 0))))))
 
 (defun fork-with-key (pipe-to-read pipe-to-write)
-  "Fork, with the key from the pipe, which it is put back into: the process id, 0 in the new
+  "Forks, with the key from the pipe, which it is put back into: the process id, 0 in the new
   process, -1 when the system refused."
   (with-octets (key (0))
     (without-interrupts
@@ -94,7 +94,7 @@
         pid))))
 
 (defun forbid-fork ()
-  "Have this process, and all that is left to it, make no process any more, with whatever key. True
+  "Has this process, and all that is left to it, make no process any more, with whatever key. True
   when that is in force."
   (install-filter (list (load-word 0) (jump-equal (number-here *clone*) 0 1) (answer +eperm+) (answer +allow+))))
 

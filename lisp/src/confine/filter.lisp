@@ -23,7 +23,9 @@
 (defconstant +eperm+ (logior #x50000 1))
 (defconstant +enosys+ (logior #x50000 38))
 
-(defun load-argument (n) "Load the low half of argument N: the kernel takes these arguments as 32 bits." (load-word (+ 16 (* 8 n))))
+(defun load-argument (n)
+  "Loads the low half of argument N: the kernel takes these arguments as 32 bits."
+  (load-word (+ 16 (* 8 n))))
 
 ;;; Instructions that answer a call whose number was found.
 
@@ -31,20 +33,20 @@
 (defun refuse-call () (list (answer +eperm+)))
 
 (defun only-values (argument &rest values)
-  "Allow the call if its ARGUMENT is one of VALUES."
+  "Allows the call if its ARGUMENT is one of VALUES."
   (append (list (load-argument argument))
           (loop for value in values append (list (jump-equal value 0 1) (answer +allow+)))
           (refuse-call)))
 
 (defun only-fcntl-commands ()
-  "Allow what *FCNTL-COMMANDS* names, and F_SETFL without O_ASYNC, which sends signals."
+  "Allows what *FCNTL-COMMANDS* names, and F_SETFL without O_ASYNC, which sends signals."
   (append (list (load-argument 1))
           (loop for command in *fcntl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
           (list (jump-equal 4 1 0) (answer +eperm+)
                 (load-argument 2) (jump-any-bit #o20000 0 1) (answer +eperm+) (answer +allow+))))
 
 (defun only-private-memory ()
-  "Allow mmap for private memory: other memory is not seen by check.memory_mb, also that of a file
+  "Allows mmap for private memory: other memory is not seen by check.memory_mb, also that of a file
   that is mapped to be read (/dev/zero), or made writable afterwards."
   (list (load-argument 3)
         (jump-any-bit #x40000 0 1) (answer +eperm+) ; MAP_HUGETLB
@@ -56,13 +58,13 @@
 (defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux has 3 too, which Landlock takes for neither.")
 
 (defun only-plain-modes (argument)
-  "Allow the call if its ARGUMENT, the mode of a new file, has no S_ISUID and S_ISGID."
+  "Allows the call if its ARGUMENT, the mode of a new file, has no S_ISUID and S_ISGID."
   (list (load-argument argument) (jump-any-bit #o6000 0 1) (answer +eperm+) (answer +allow+)))
 
 (defun only-known-access (argument)
-  "Refuse opening with the access mode 3, and cutting files that are opened for reading: Landlock
-  before its version 3 lets both pass. Refuse new files that run with their owner's rights. The mode
-  is the next argument."
+  "Refuses opening with the access mode 3, and cutting files that are opened for reading: Landlock
+  before its version 3 lets both pass. Refuses new files that run with their owner's rights. The
+  mode is the next argument."
   (append
    (list (load-argument argument)
          (keep-bits (logior sb-posix:o-trunc +access-mode+))
@@ -76,7 +78,7 @@
    (only-plain-modes (1+ argument))))
 
 (defun only-reading (argument)
-  "Refuse opening that would write, make or cut a file."
+  "Refuses opening that would write, make or cut a file."
   (list (load-argument argument)
         (jump-any-bit (logior +access-mode+ sb-posix:o-creat sb-posix:o-trunc +o-tmpfile+) 0 1)
         (answer +eperm+)
@@ -149,7 +151,7 @@
   (and *machine* (>= (call-c "prctl" sb-alien:int (sb-alien:int +pr-get-seccomp+)) 0)))
 
 (defun install-filter (program &optional (complete #'identity))
-  "Have the system apply PROGRAM to every call from now on, also to those of processes that this one
+  "Has the system apply PROGRAM to every call from now on, also to those of processes that this one
   makes. COMPLETE is called with the address of the instructions first; they are wiped afterwards.
   True when it is in force."
   (let ((code (make-array (length program) :element-type '(unsigned-byte 64) :initial-contents program)))
@@ -164,7 +166,7 @@
           (fill code 0))))))
 
 (defun confine-calls (landlock)
-  "Install the filter. True when it is in force."
+  "Installs the filter. True when it is in force."
   (and (seccomp-p)
        (install-filter (filter-program (sb-posix:getpid) landlock))))
 

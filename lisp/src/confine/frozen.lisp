@@ -18,7 +18,7 @@
         (cons (number-here *prctl*) (prctl-ruling))))
 
 (defun confine-calls-of-frozen (landlock)
-  "Install the filter of a frozen failure. True when it is in force."
+  "Installs the filter of a frozen failure. True when it is in force."
   (and (seccomp-p)
        (install-filter (filter-program (sb-posix:getpid) landlock (frozen-rulings)))))
 

@@ -39,7 +39,7 @@
       (system-call (number-here '(openat 257 56)) (ldb (byte 64 0) -100) (sap-integer (vector-sap octets)) flags 0))))
 
 (defun allow-beneath (ruleset path rights)
-  "Add to RULESET that RIGHTS are given beneath PATH, if there is one; beneath a link they are
+  "Adds to RULESET that RIGHTS are given beneath PATH, if there is one; beneath a link they are
   none."
   (let ((descriptor (open-at path (logior +o-path+ +o-cloexec+ sb-posix:o-nofollow))))
     (or (minusp descriptor)
@@ -50,7 +50,7 @@
           (sb-posix:close descriptor)))))
 
 (defun confine-files (directory readable &optional own-network)
-  "Give up writing but below DIRECTORY, NIL for nowhere, reading but beneath READABLE, names of
+  "Gives up writing but below DIRECTORY, NIL for nowhere, reading but beneath READABLE, names of
   which a directory's ends with a slash, executing, TCP unless the network is its own, and signals
   to others. The version of
   Landlock that does it, 0 where there is none; NIL, and the system's message, where there is one

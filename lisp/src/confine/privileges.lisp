@@ -7,7 +7,7 @@
 (progn
 
 (defun drop-capabilities ()
-  "Give up every capability, which root has, for good: no program is started that could give one
+  "Gives up every capability, which root has, for good: no program is started that could give one
   back. Whether that was done."
   (let ((number (number-here '(capset 126 91))))
     ;; struct __user_cap_header_struct (version 3, this process), and twice 3 words of 32 bits.
@@ -18,14 +18,14 @@
 (defconstant +clone-newuser+ #x10000000)
 
 (defun write-file-at-once (path text)
-  "Write TEXT to PATH by one call, as files of /proc want it."
+  "Writes TEXT to PATH by one call, as files of /proc want it."
   (let ((descriptor (sb-posix:open path sb-posix:o-wronly)) (octets (sb-ext:string-to-octets text :external-format :latin-1)))
     (unwind-protect (with-pinned-objects (octets)
                       (sb-posix:write descriptor (vector-sap octets) (length octets)))
       (sb-posix:close descriptor))))
 
 (defun enter-user-namespace (&optional (others 0))
-  "Move into a user namespace of its own, from which the memory and the environment of processes
+  "Moves into a user namespace of its own, from which the memory and the environment of processes
   outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise; and into
   the namespaces whose flags OTHERS are. Whether the system lets it."
   (let ((user (sb-posix:geteuid)) (group (sb-posix:getegid)))
@@ -54,7 +54,7 @@
 (defparameter *secret-variables*
   '("DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
     "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "SUDO_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "XAUTHORITY" "KRB5CCNAME")
-  "Others that are secrets, or lead to them.")
+  "Names of further variables that are secrets, or lead to some.")
 
 (defparameter *plain-variables* '("PWD" "OLDPWD") "The variables that only look like secrets.")
 
@@ -124,7 +124,7 @@
           'string))
 
 (defun wipe-entry (address entry)
-  "Overwrite what follows the name in ENTRY, which is at ADDRESS."
+  "Overwrites what follows the name in ENTRY, which is at ADDRESS."
   (loop for at from (+ address 1 (position #\= entry)) below (+ address (length entry))
         do (setf (sb-alien:deref (sb-alien:sap-alien (int-sap at) (* (sb-alien:unsigned 8)))) 0)))
 
@@ -174,8 +174,8 @@
     (call-c "setrlimit" sb-alien:int (sb-alien:int resource) (sb-alien:unsigned-long limits))))
 
 (defun limit-copy (seconds)
-  "Limit what this process can use up: CPU time a little above SECONDS from now, files, descriptors,
-  and no core dump."
+  "Limits what this process can use up: CPU time a little above SECONDS from now, files,
+  descriptors, and no core dump."
   (let ((cpu (max 1 (ceiling (+ seconds 1 (/ (get-internal-run-time) internal-time-units-per-second))))))
     (set-limit +rlimit-cpu+ cpu (+ cpu 1)))
   (set-limit +rlimit-fsize+ (* 256 1024 1024) (* 256 1024 1024))

@@ -23,7 +23,7 @@
   that much for each socket, since the system shows it in no process's memory.")
 
 (defun raise-loopback ()
-  "Have the loopback interface of this network namespace work. Whether the system did it."
+  "Has the loopback interface of this network namespace work. Whether the system did it."
   (let ((socket (system-call (number-here '(socket 41 198)) +af-inet+ 2 0)))
     (and (>= socket 0)
          (unwind-protect
@@ -33,7 +33,7 @@
            (sb-posix:close socket)))))
 
 (defun enter-own-network ()
-  "Move into a network namespace of this process's own, with a loopback interface of its own and
+  "Moves into a network namespace of this process's own, with a loopback interface of its own and
   small buffers. True when that was done, or NIL and why it was not: the namespace may be a new one
   then too."
   (flet ((refused (words) (return-from enter-own-network (values nil (format nil "~A: ~A" words (system-message))))))
@@ -51,8 +51,8 @@
     t))
 
 (defun name-report-socket (descriptor)
-  "Give the socket DESCRIPTOR, which is one of the namespace before, a name that the system chooses,
-  so that code cannot give it one there."
+  "Gives the socket DESCRIPTOR, which is one of the namespace before, a name that the system
+  chooses, so that code cannot give it one there."
   (with-octets (address (1))
     (system-call (number-here '(bind 49 200)) descriptor address 2)))
 
@@ -68,7 +68,7 @@
   "The same. Without those that pass descriptors.")
 
 (defparameter *thread-flags* '(#x3d0f00 #x7d0f00)
-  "Of clone: exactly those with which the C libraries make threads, glibc's and musl's.")
+  "The flags of clone with which glibc and musl make threads.")
 
 (defparameter *socket-options*
   '((1 2 6 9 10 13 15 20 21)            ; SOL_SOCKET: REUSEADDR BROADCAST KEEPALIVE OOBINLINE LINGER REUSEPORT RCVTIMEO SNDTIMEO
@@ -80,7 +80,7 @@
 (defparameter *more-readable-options* '((1 3 4 7 8 30 38 39))) ; TYPE ERROR SNDBUF RCVBUF ACCEPTCONN PROTOCOL DOMAIN
 
 (defun only-options (options)
-  "Allow the call if its level and its option are in OPTIONS."
+  "Allows the call if its level and its option are in OPTIONS."
   (append (list (load-argument 1))
           (loop for (level . names) in options
                 for rulings = (apply #'only-values 2 names)
@@ -88,12 +88,12 @@
           (refuse-call)))
 
 (defun only-new-threads ()
-  "Allow clone for a thread of this process."
+  "Allows clone for a thread of this process."
   (append (list (load-word 20) (jump-equal 0 1 0) (answer +eperm+)) ; the flags' high half
           (apply #'only-values 0 *thread-flags*)))
 
 (defun only-internet-sockets ()
-  "Allow socket for TCP and UDP: no Unix sockets, of which those of others have names in the file
+  "Allows socket for TCP and UDP: no Unix sockets, of which those of others have names in the file
   system, and none of the kernel's."
   (append (list (load-argument 0) (jump-equal +af-inet+ 2 0) (jump-equal +af-inet6+ 1 0) (answer +eperm+)
                 (load-argument 1) (keep-bits #xf) (jump-equal 1 2 0) (jump-equal 2 1 0) (answer +eperm+)) ; SOCK_STREAM, SOCK_DGRAM
@@ -128,7 +128,7 @@
       (values landlock confined why why-not))))
 
 (defun allow-other-threads ()
-  "Let this copy have more threads than the one that was copied: an error of one ends that one."
+  "Lets this copy have more threads than the one that was copied: an error of one ends that one."
   (let ((first sb-thread:*current-thread*))
     (setf sb-ext:*invoke-debugger-hook*
           (lambda (condition hook)

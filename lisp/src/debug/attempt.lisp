@@ -30,12 +30,12 @@
                 (make-report descriptor)))
 
 (defun answer-attempt (attempt &rest fields)
-  "Tell the answer, FIELDS as in OBJECT, and leave."
+  "Tells the answer, FIELDS as in OBJECT, and leaves."
   (send-line (attempt-report attempt) (apply #'object "id" (attempt-id attempt) fields) :flush t)
   (leave 0))
 
 (defun take-frame-of-attempt (attempt evaluation frame)
-  "Have FRAME, which the image would have sent, answer ATTEMPT if it does: it is the answer to the
+  "Has FRAME, which the image would have sent, answer ATTEMPT if it does: it is the answer to the
   request, or that of EVALUATION, which went on."
   (let ((id (field frame "id")) (result (field frame "result")))
     (cond ((equal (field frame "event") "input")
@@ -56,7 +56,7 @@
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
 (defun answer-of-thread (evaluation how values)
-  "Answer this process's attempt with the end of a thread that a program started, which EVALUATION
+  "Answers this process's attempt with the end of a thread that a program started, which EVALUATION
   is of: HOW as in CALL-EVALUATING, and the JSON of its VALUES."
   (let ((package (package-name *package*)))
     (with-own-settings ()
@@ -64,7 +64,7 @@
                    (outcome evaluation how :values values :package (or package "COMMON-LISP-USER") :timeout (attempt-seconds *attempt*))))))
 
 (defun answer-of-test (evaluation name status checks failures output)
-  "Answer this process's attempt with the end of the test NAME: STATUS, CHECKS and FAILURES as in
+  "Answers this process's attempt with the end of the test NAME: STATUS, CHECKS and FAILURES as in
   TestResult, and OUTPUT, the JSON of what it printed. EVALUATION runs the tests."
   (let ((good (or (string= status "passed") (string= status "skipped"))))
     (unless good
@@ -80,7 +80,7 @@
                    "stdout" output))))
 
 (defun capture-output-of-thread (evaluation)
-  "Have what a thread writes that a program started, which EVALUATION is of, be captured. In the
+  "Has what a thread writes that a program started, which EVALUATION is of, be captured. In the
   image it is nobody's."
   (unless (evaluation-stdout evaluation)
     (setf (evaluation-stdout evaluation) (make-capture)
@@ -88,7 +88,7 @@
           *running* (list evaluation))))
 
 (defun set-alarm-of-attempt (attempt evaluation)
-  "Have ATTEMPT end after its time: code in a frame with the answer `timeout`, EVALUATION, which
+  "Has ATTEMPT end after its time: code in a frame with the answer `timeout`, EVALUATION, which
   went on, as at its deadline, anything else without an answer."
   (sb-ext:schedule-timer
    (sb-ext:make-timer (lambda ()
@@ -100,7 +100,7 @@
    (attempt-seconds attempt)))
 
 (defun serve-attempt (attempt condition frames more)
-  "Serve ATTEMPT at the stop that CONDITION would have been, with FRAMES, and MORE when the stack
+  "Serves ATTEMPT at the stop that CONDITION would have been, with FRAMES, and MORE when the stack
   has more. Never returns: what leaves the stop unwinds this."
   (let* ((evaluation *evaluation*)
          (operation (gethash (attempt-operation attempt) *operations*))

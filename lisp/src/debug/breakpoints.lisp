@@ -162,7 +162,7 @@
                          (and hit (hit-function hit))))))
 
 (defun flag-breakpoints (unit)
-  "Have the flags of UNIT and the lists of its sites be of the breakpoints in force."
+  "Has the flags of UNIT and the lists of its sites be of the breakpoints in force."
   (loop for site across (unit-sites unit)
         for number from 0
         for flags = (unit-flags unit)
@@ -179,7 +179,7 @@
   (or *stops* *stepping* (some #'evaluation-debug *running*)))
 
 (defun settle-units ()
-  "Flag what has breakpoints and take out what has none. What an evaluation that could stop may
+  "Flags what has breakpoints and takes out what has none. What an evaluation that could stop may
   still run stays known. *PROBES-LOCK* is held."
   (mapc #'flag-breakpoints *units*)
   (dolist (unit *units*)
@@ -197,7 +197,7 @@
                       (t (format nil "~A: ~A" (condition-type condition) (condition-message condition))))))
 
 (defun settle-units-soon ()
-  "Have SETTLE-UNITS called in a thread of ours, once the lock is free."
+  "Has SETTLE-UNITS called in a thread of ours, once the lock is free."
   (help (lambda ()
           (let ((*setting-breakpoints* t))
             (sb-thread:with-mutex (*probes-lock*) (settle-units))))))
@@ -235,7 +235,7 @@
                             (list (unset message) nil t)))))))))
 
 (defun call-setting-breakpoints (owner file locate key words points timeout)
-  "Have exactly POINTS be the breakpoints of OWNER in FILE; the JSON of each. LOCATE gives the unit
+  "Has exactly POINTS be the breakpoints of OWNER in FILE; the JSON of each. LOCATE gives the unit
   and the site of one, KEY what its definition is known by before it is read, WORDS describes that.
   A definition that takes longer than TIMEOUT seconds is left as it is; after the first such one,
   the others have as long together, and each half a second."
@@ -262,7 +262,7 @@
           answers)))))
 
 (defun set-breakpoints (owner file text points timeout)
-  "Have exactly POINTS in TEXT be the breakpoints of OWNER in FILE."
+  "Has exactly POINTS in TEXT be the breakpoints of OWNER in FILE."
   (let ((pieces (and (plusp (length points)) (toplevel-pieces text))))
     (flet ((piece-of (point)
              (let* ((line (field point "line")) (start (and (typep line '(integer 1)) (point-offset text line 1))))
@@ -326,7 +326,7 @@
   (unit-of-loaded (or (and (symbolp name) (macro-function name)) (fdefinition name))))
 
 (defun set-function-breakpoints (owner points timeout)
-  "Have exactly POINTS be the breakpoints of OWNER at functions."
+  "Has exactly POINTS be the breakpoints of OWNER at functions."
   (call-setting-breakpoints owner ""
                             (lambda (point)
                               (let ((unit (unit-of-function (function-named (param point "name" 'string)))))

@@ -7,15 +7,15 @@
 (defconstant +missed-text+ 60 "Characters that are shown of each.")
 
 (defun note-covered (unit number)
-  "Note that a thread came to the probe NUMBER of UNIT."
+  "Notes that a thread came to the probe NUMBER of UNIT."
   (let ((flags (unit-flags unit)))
-    ;; Others set flags of units that breakpoints are in.
+    ;; Other threads set flags of units that have breakpoints.
     (when (logtest +cover-flag+ (aref flags number))
       (setf (aref flags number) (logandc2 (aref flags number) +cover-flag+)))))
 
 (defun cover-piece (text pieces piece package)
-  "Have the definition that is the PIECE of TEXT, and is in place, note which of its forms run.
-  Its unit, or NIL where it can have no probes."
+  "Has the definition that is the PIECE of TEXT, and is in place, note which of its forms run.
+  Returns the unit, or NIL where the definition can have no probes."
   (handler-case
       (let ((unit (make-unit-of "code" text piece (package-before text pieces piece package) :loaded nil)))
         (compile-unit unit)
@@ -26,7 +26,7 @@
     (error () nil)))
 
 (defun cover-definitions (text package)
-  "Have the definitions of TEXT, which was evaluated in PACKAGE, note which of their forms run. A
+  "Has the definitions of TEXT, which was evaluated in PACKAGE, note which of their forms run. A
   list of (UNIT . TEXT)."
   (when (can-probe-p)
     (let* ((text (coerce text 'text))

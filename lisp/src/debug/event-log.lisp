@@ -57,7 +57,7 @@
     (and log (not (event-log-closed log)) log)))
 
 (defun call-unrecorded (function)
-  "Call FUNCTION, which does what is none of the program's, such as a request to a stop."
+  "Calls FUNCTION, which does what is none of the program's, such as a request to a stop."
   (let ((*event-log* nil))
     (funcall (the function function))))
 
@@ -69,7 +69,7 @@
           (ecase kind (:call 0) (:value 1) (:return 2) (:exit 3) (:signal 4))))
 
 (defun record-event (log kind number activation kept variables)
-  "Add an event of ACTIVATION at the probe NUMBER or -1; returns its number."
+  "Adds an event of ACTIVATION at the probe NUMBER or -1; returns its number."
   (declare (type event-log log) (type fixnum number))
   (let* ((size (event-log-size log))
          (count (event-log-count log))
@@ -171,7 +171,7 @@
           (event-log-current log) (activation-parent activation))))
 
 (defun record-call (unit arguments function)
-  "Call FUNCTION, which does the work of UNIT's with ARGUMENTS, and record it."
+  "Calls FUNCTION, which does the work of UNIT's with ARGUMENTS, and records it."
   (declare (type function function))
   (let* ((log *event-log*) (activation (begin-activation log unit arguments)) (outcome :left) (results '()))
     (unwind-protect
@@ -185,7 +185,7 @@
 (defvar *signals-noted* t "True if conditions that are signalled here are the program's.")
 
 (defun note-signalled (condition)
-  "Record that CONDITION is signalled. Always false, as the type of *BREAK-ON-SIGNALS* that it is
+  "Records that CONDITION is signalled. Always false, as the type of *BREAK-ON-SIGNALS* that it is
   part of."
   (let* ((log (open-log)) (activation (and log (event-log-current log))))
     (when (and activation *signals-noted* (not (event-log-outside log)) (or (null *evaluation*) (in-user-code-p))
@@ -200,7 +200,7 @@
   (typecase condition (error :error) (warning :warning) (t :condition)))
 
 (defun call-recording (log function)
-  "Call FUNCTION, which runs the program, and record what it does."
+  "Calls FUNCTION, which runs the program, and records what it does."
   (unwind-protect (let* ((*event-log* log)
                          (*break-on-signals* '(satisfies note-signalled))
                          (debugger sb-ext:*invoke-debugger-hook*)
@@ -215,7 +215,7 @@
     (setf (event-log-signalled log) nil)))
 
 (defun note-unhandled (log condition)
-  "Note that CONDITION came to handlers that are not the program's."
+  "Notes that CONDITION came to handlers that are not the program's."
   (setf (event-log-outside log) t
         (event-log-failed log) (and (eq condition (event-log-signalled log)) (event-log-signalled-at log))))
 

@@ -5,8 +5,9 @@
 (defconstant +stopped-frames+ 1000 "Frames of a stop that can be looked at.")
 
 (defun user-frames ()
-  "The frames of this thread's stack from what failed down to where the evaluation began, innermost
-  first: neither what signals nor the evaluator's. Second value: whether there are more."
+  "Returns the user's frames of this thread, from the failure to the start of the evaluation,
+  innermost first. Frames of signalling and of the evaluator are left out. Second value: true if
+  there are more."
   (let ((frames '()) (names '()) (more nil))
     (loop with count = 0
           for frame = (top-frame) then (frame-below frame)
@@ -54,8 +55,8 @@
           (t (present (readable-name name) (user-package) :case :upcase)))))
 
 (defun package-of-frame (frame)
-  "The package that code is read in that a person writes for FRAME: that of its function's name, or
-  the current one."
+  "Returns the package for reading a person's code at FRAME: its function name's, or the current
+  one."
   (let* ((name (frame-name frame))
          (symbol (or (frame-symbol (list name))
                      (and (consp name) (ignore-errors (list-length name))

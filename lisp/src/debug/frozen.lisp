@@ -42,7 +42,7 @@
        (plusp (landlock-abi))))
 
 (defun end-frozen (keep &optional kind)
-  "End all frozen failures but the newest KEEP; only those of KIND, unless that is NIL."
+  "Ends all frozen failures but the newest KEEP; only those of KIND, unless that is NIL."
   (with-lock (*frozen-lock*)
     (dolist (one (nthcdr keep (if kind (remove kind *frozen* :key #'cdr :test-not #'eq) *frozen*)))
       (handler-case (sb-posix:kill (car one) sb-posix:sigkill)
@@ -55,19 +55,19 @@
   (if (eq kind :evaluation) keep (max 1 (floor keep 2))))
 
 (defun make-room-for (kind keep)
-  "End frozen failures, so that with one of KIND more there are no more than KEEP."
+  "Ends frozen failures, so that with one of KIND more there are no more than KEEP."
   (end-frozen (1- (kept-of-kind kind keep)) kind)
   (end-frozen (1- keep)))
 
 (defun reap-frozen (pid)
-  "Wait for the frozen failure PID to end, and give its number back."
+  "Waits for the frozen failure PID to end, and gives its number back."
   (await-end pid)
   (with-lock (*frozen-lock*)
     (setf *frozen* (remove pid *frozen* :key #'car))
     (wait-for-copy pid)))
 
 (defun fork-frozen ()
-  "Fork the process of a frozen failure: its number, 0 in it, NIL when the image could not be
+  "Forks the process of a frozen failure: its number, 0 in it, NIL when the image could not be
   copied."
   (let ((*break-on-signals* nil))
     (handler-case (fork-image +freeze-patience+
@@ -79,8 +79,8 @@
       ((or copy-busy cannot-copy) () nil))))
 
 (defun freeze-failure (evaluation condition freeze &optional (kind :evaluation))
-  "Leave a frozen failure of EVALUATION behind, which fails with CONDITION here, if that can be done
-  at once: its JSON, or NIL. FREEZE is as in FREEZE-PARAM; KIND as in *FROZEN*."
+  "Leaves a frozen failure of EVALUATION behind, which fails with CONDITION here, if that can be
+  done at once: its JSON, or NIL. FREEZE is as in FREEZE-PARAM; KIND as in *FROZEN*."
   (when (may-freeze-p condition)
     (let ((began (now-ms)))
       (make-room-for kind (field freeze "keep"))
@@ -104,7 +104,7 @@
          (eql last (sb-ext:compare-and-swap (car *last-frozen-thread*) last now)))))
 
 (defun freeze-thread (evaluation condition)
-  "Leave a frozen failure behind of this thread, which CONDITION ends: its JSON, or NIL. EVALUATION
+  "Leaves a frozen failure behind of this thread, which CONDITION ends: its JSON, or NIL. EVALUATION
   is the thread's, if a program started it."
   (let ((freeze (evaluation-freeze-threads evaluation)))
     (and freeze
@@ -131,7 +131,7 @@
 (define-global *life-timer* nil "The system's number for the timer that ends this process, once there is one.")
 
 (defun limit-life (seconds)
-  "Have the system end this process in SECONDS, wherever it stands then: a copy that needs a lock of
+  "Has the system end this process in SECONDS, wherever it stands then: a copy that needs a lock of
   the C library that a lost thread holds waits for ever."
   #+linux
   (progn
@@ -160,7 +160,7 @@
   (why nil))
 
 (defun be-frozen (evaluation condition params)
-  "Serve the host as the frozen failure of EVALUATION. Never returns here; what an attempt does may
+  "Serves the host as the frozen failure of EVALUATION. Never returns here; what an attempt does may
   unwind this, in its own process."
   (free-lost-locks evaluation)
   (multiple-value-bind (attempt frozen)
@@ -171,7 +171,7 @@
     (serve-attempt attempt condition (first (frozen-frames frozen)) (second (frozen-frames frozen)))))
 
 (defun free-lost-locks (evaluation)
-  "Free those of our locks, younger than *RUNTIME-LOCKS*, that a thread may have held which is not
+  "Frees those of our locks, younger than *RUNTIME-LOCKS*, that a thread may have held which is not
   here."
   (dolist (lock (list* *references-lock* *frozen-lock*
                        (mapcar #'capture-lock (remove nil (list (evaluation-stdout evaluation) (evaluation-stderr evaluation))))))
@@ -179,7 +179,7 @@
       (free-lock lock))))
 
 (defun greet-host (condition params)
-  "Connect to the host. The FROZEN of this process."
+  "Connects to the host. The FROZEN of this process."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (limit-life (+ (field params "seconds") +life-grace+))
@@ -196,7 +196,7 @@
     (or (next-message reader) (leave 0))))
 
 (defun next-attempt (frozen)
-  "Serve requests, each in a process of its own. Returns in that: the attempt, and FROZEN."
+  "Serves requests, each in a process of its own. Returns in that: the attempt, and FROZEN."
   (loop
     (let ((request (next-request frozen)))
       (when (field request "op")        ; not a `stop` that came late
@@ -222,7 +222,7 @@
   (sb-posix:close (pipe-writer pipe)))
 
 (defun confine-frozen (frozen)
-  "Confine this process for good, and look at the stack, once."
+  "Confines this process for good, and looks at the stack, once."
   (unless (frozen-ready frozen)
     (setf (frozen-ready frozen) t)
     #+linux (set-limit +rlimit-core+ 0 0)
@@ -244,7 +244,7 @@
 (defconstant +attempt-grace+ 1 "Seconds beyond its time after which an attempt is ended.")
 
 (defun follow-attempt (frozen request pid descriptor)
-  "Wait for the attempt PID at REQUEST, whose answer comes from DESCRIPTOR, end it, and tell the
+  "Waits for the attempt PID at REQUEST, whose answer comes from DESCRIPTOR, ends it, and tells the
   host: a line that says how it ended, and its answer, if it has one, as it came."
   (let ((octets (make-array 65536 :element-type '(unsigned-byte 8)))
         (end 0)

@@ -84,7 +84,7 @@
           (make-picture 'vector '() parts (format nil "~D elements" (length vector)))))))
 
 (defun keep-object (object depth)
-  "Keep OBJECT, which may change."
+  "Keeps OBJECT, which may change."
   (cond ((obsolete-p object) (make-picture (class-name (class-of object)) '() '() "obsolete"))
         ((or (> depth +kept-depth+) (<= *parts-left* 0)) *omitted*)
         (t
@@ -134,11 +134,6 @@
   (replace (make-string end) string :end2 end))
 
 ;;; The same value again
-
-(defun same-parts-p (objects kept depth)
-  (loop for object in objects
-        for (part . more) on kept
-        always (same-kept-p object part depth)))
 
 (defun same-list-p (list kept depth)
   (loop

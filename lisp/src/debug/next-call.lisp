@@ -45,7 +45,7 @@
            (progn (setf (awaited-state awaited) :waiting) nil))))
 
 (defun call-noting-signals (function)
-  "Call FUNCTION so that the conditions which it signals are noted. What the program has for
+  "Calls FUNCTION so that the conditions which it signals are noted. What the program has for
   *BREAK-ON-SIGNALS* stays in force, and a value that it gives it stays."
   (let* ((own *break-on-signals*)
          (ours (if own `(or (satisfies note-signalled) ,own) '(satisfies note-signalled)))
@@ -57,7 +57,7 @@
       (unless (eq after ours) (setf *break-on-signals* after)))))
 
 (defun record-awaited (awaited function)
-  "Call FUNCTION, which makes the call that is waited for, and record it in this thread."
+  "Calls FUNCTION, which makes the call that is waited for, and records it in this thread."
   (let* ((log (awaited-log awaited)) (*event-log* log) (outcome :left) (results '()))
     (setf (awaited-thread awaited) (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed"))
     (unwind-protect
@@ -78,7 +78,7 @@
 ;;; In place
 
 (defun place-function (awaited unit)
-  "Have callers of UNIT's function get it by way of the recorder."
+  "Has callers of UNIT's function get it by way of the recorder."
   (compile-recorded unit)
   (let ((new (unit-new unit)) (old (unit-old unit)) (log (awaited-log awaited)) (entry (equal (unit-name unit) (awaited-name awaited))))
     (declare (type function new))
@@ -93,12 +93,12 @@
                            (t (apply plain arguments))))))))
 
 (defun place-method (awaited unit)
-  "Put UNIT's method with recorded code beside its plain one in the place of the plain method."
+  "Puts UNIT's method with recorded code beside its plain one in the place of the plain method."
   (push unit (awaited-placed awaited))
   (compile-recorded unit))
 
 (defun place-recorded (awaited unit)
-  "Have callers get what UNIT defines by way of the recorder."
+  "Has callers get what UNIT defines by way of the recorder."
   (when (find (unit-old unit) *units* :key #'unit-new)
     (refuse-probe "~S has breakpoints" (unit-name unit)))
   (ecase (unit-kind unit)
@@ -106,7 +106,7 @@
     (:method (place-method awaited unit))))
 
 (defun place-generic (awaited)
-  "Have the generic function of AWAITED look for the call that is waited for. Its methods record
+  "Has the generic function of AWAITED look for the call that is waited for. Its methods record
   themselves."
   (setf (awaited-generic awaited) t)
   (let ((log (awaited-log awaited)))
@@ -122,26 +122,26 @@
     (error () nil)))                    ; it is no function any more
 
 (defun take-out-recorded (unit)
-  "Have callers get the plain definition of UNIT."
+  "Has callers get the plain definition of UNIT."
   (ecase (unit-kind unit)
     (:function (remove-recorder (unit-name unit)))
     (:method
      (let ((current (current-definition unit)))
        (when (and current (not (eq current (unit-old unit)))
                   (or (eq current (unit-new unit))
-                      ;; It was put in place, and the thread that did it was ended.
+                      ;; The method was put in place, and its thread was ended before the note.
                       (find unit (function-constants (fast-method-function (sb-mop:method-function current))))))
          (put-definition unit (unit-old unit)))))))
 
 (defun take-out-awaited (awaited)
-  "Take out all that AWAITED has in place. *PROBES-LOCK* is held."
+  "Takes out all that AWAITED has in place. *PROBES-LOCK* is held."
   (when (shiftf (awaited-generic awaited) nil) (remove-recorder (awaited-name awaited)))
   (mapc #'take-out-recorded (shiftf (awaited-placed awaited) '()))
   (world-changed))
 
 (defun free-recorded-methods ()
-  "Have plain methods, before breakpoints are set in one: a method has one replacement at a time.
-  *PROBES-LOCK* is held."
+  "Puts plain methods in place before breakpoints are set in one: a method has one replacement at a
+  time. *PROBES-LOCK* is held."
   (let ((awaited *awaited*))
     (when awaited
       (let ((methods (remove :method (awaited-placed awaited) :key #'unit-kind :test-not #'eq)))
@@ -149,7 +149,7 @@
         (setf (awaited-placed awaited) (set-difference (awaited-placed awaited) methods))))))
 
 (defun end-awaited (why)
-  "Wait for no call any more, because of WHY. *PROBES-LOCK* is held."
+  "Waits for no call any more, because of WHY. *PROBES-LOCK* is held."
   (let ((awaited *awaited*))
     (when awaited
       (take-out-awaited awaited)
@@ -170,8 +170,8 @@
                   (subsetp (sb-mop:generic-function-methods definition) (awaited-methods awaited)))))))
 
 (defun prepare-awaited (awaited names directories seconds)
-  "Make the function of AWAITED ready, and those that it calls below DIRECTORIES, or those of NAMES.
-  *PROBES-LOCK* is held."
+  "Makes the function of AWAITED ready, and those that it calls below DIRECTORIES, or those of
+  NAMES. *PROBES-LOCK* is held."
   (let* ((name (awaited-name awaited)) (own (list* name names)))
     (unless (or (eq (awaited-state awaited) :preparing)
                 (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :preparing)))
@@ -195,11 +195,11 @@
           (awaited-state awaited) :waiting)))
 
 (defun close-awaited (awaited)
-  "End the recording of a call that has not returned yet. The thread goes on, unrecorded."
+  "Ends the recording of a call that has not returned yet. The thread goes on, unrecorded."
   (setf (event-log-closed (awaited-log awaited)) t
         (awaited-state awaited) :done))
 
-;;; What came of it
+;;; The outcome of a call
 
 (defun outcome-of-call (awaited timeout)
   "The JSON of EvalOutcome of the call that AWAITED has recorded."

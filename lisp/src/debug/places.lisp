@@ -46,7 +46,7 @@
 (define-global *recent-texts* '() "EVALUATED-TEXT of forms that came from files, newest first.")
 
 (defun note-evaluated-form (form evaluation text start origin)
-  "Remember where FORM, which EVALUATION is about to evaluate, was read, and each list in it."
+  "Remembers where FORM, which EVALUATION is about to evaluate, was read, and each list in it."
   (when (consp form)
     (let ((known (make-evaluated-text (evaluation-id evaluation) (coerce text 'simple-string) start origin))
           (count 0))

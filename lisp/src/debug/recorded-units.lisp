@@ -33,7 +33,7 @@
     (values unit (aref (unit-sites unit) (ldb (byte +site-bits+ 0) number)))))
 
 (defun call-writing-recording-probes (unit function)
-  "Call FUNCTION, which compiles UNIT, so that its probes record."
+  "Calls FUNCTION, which compiles UNIT, so that its probes record."
   (let* ((index (vector-push-extend unit *recorded-units*))
          (*unit* unit)
          (*probe-writer* (lambda (form inside tail number variables)
@@ -91,7 +91,7 @@
                      (block ,block ,@forms))))))))))) ; the plain method: calls in tail position stay such
 
 (defun compile-recorded (unit)
-  "Compile the definition of UNIT so that it is recorded. A method is then in place already."
+  "Compiles the definition of UNIT so that it is recorded. A method is then in place already."
   (let* ((*package* (unit-package unit))
          (source (make-source (sb-ext:parse-native-namestring (unit-file unit)))))
     (setf (unit-new unit)
@@ -102,7 +102,8 @@
                (call-replacing-in-place (lambda () (eval-in-source form (unit-start unit) source)))))))))
 
 (defun compile-recording (unit)
-  "Compile the definition of UNIT so that it is recorded, and put it in the place of the plain one."
+  "Compiles the definition of UNIT so that it is recorded, and puts it in the place of the plain
+  one."
   (let ((new (compile-recorded unit)) (plain (unit-old unit)))
     (when (eq (unit-kind unit) :function)
       (exchange-function (unit-name unit)
@@ -133,7 +134,7 @@
   (call-writing-recording-probes unit (lambda () (compile nil (recording-form unit)))))
 
 (defun evaluate-recorded (text file line column)
-  "Read and evaluate the forms of TEXT, which begins at LINE and COLUMN of FILE, and record them.
+  "Reads and evaluates the forms of TEXT, which begins at LINE and COLUMN of FILE, and records them.
   The values of the last one."
   (let ((at 0) (values '()) (text (coerce text 'simple-string)))
     (loop
@@ -185,7 +186,7 @@
     (error () nil)))
 
 (defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t) (anywhere '()) (install #'compile-recording))
-  "Have the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, as far
+  "Has the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, as far
   as their texts are below DIRECTORIES or they are named in ANYWHERE, and within LIMIT and UNTIL, a
   time of NOW-MS. INSTALL puts a unit in place. Their units, and the number of names that were not
   looked at."

@@ -82,9 +82,6 @@
                          finally (return (site-span best)))))
     table))
 
-(defun line-of-site (unit site)
-  (line-and-column (unit-text unit) (site-start site) 0 (unit-line unit) (unit-column unit)))
-
 (defun sites-from-line (unit line)
   "The sites of UNIT that begin on LINE of its file, or on the next line that has any."
   (let* ((own (1+ (- line (unit-line unit))))

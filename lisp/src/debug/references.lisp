@@ -38,7 +38,7 @@
       (sb-ext:weak-pointer-value (reference-weak reference))))
 
 (defun drop-references (stop)
-  "Forget what belongs to STOP."
+  "Forgets what belongs to STOP."
   (with-lock (*references-lock*)
     (loop for number being the hash-keys of *references* using (hash-value reference)
           when (eq (reference-stop reference) stop)

@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defun set-frame-variable (frame name value)
-  "Have the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the
+  "Has the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the
   compiler relies on is kept."
   (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
     (cond ((null found) (refuse-setting "There is no variable ~A in this frame" name))
@@ -23,7 +23,7 @@
         t)))
 
 (defun set-part (object number value)
-  "Have the part NUMBER of OBJECT, as PARTS-OF counts them, be VALUE."
+  "Has the part NUMBER of OBJECT, as PARTS-OF counts them, be VALUE."
   (when (obsolete-p object) (refuse-setting "The instance is of a class that was redefined: it is not set before its program uses it"))
   (typecase object
     (cons (let ((cons (nthcdr number object)))

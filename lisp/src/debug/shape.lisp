@@ -22,7 +22,7 @@
     (and (< at (shape-end input)) (schar (shape-text input) at))))
 
 (defun skip-shape-comment (input)
-  "Pass a #| comment, of which the two first characters are next."
+  "Passes a #| comment, of which the two first characters are next."
   (let ((depth 0))
     (loop
       (let ((char (shape-peek input)) (next (shape-peek input 1)))
@@ -44,7 +44,7 @@
             (t (return))))))
 
 (defun skip-shape-quoted (input mark)
-  "Pass what ends with MARK, which is next."
+  "Passes what ends with MARK, which is next."
   (incf (shape-at input))
   (loop
     (let ((char (or (shape-peek input) (error 'no-shape))))

@@ -14,7 +14,7 @@
     type))
 
 (defun watch-signals (owner texts)
-  "Have exactly the types of TEXTS be those that OWNER asks for; the JSON of each."
+  "Has exactly the types of TEXTS be those that OWNER asks for; the JSON of each."
   (let* ((types '())
          (answers (map 'vector (lambda (text)
                                  (handler-case (progn (push (watched-type text) types)
@@ -33,7 +33,7 @@
                thereis (some (lambda (type) (ignore-errors (typep condition type))) types))))
 
 (defun stop-at-signal-p (condition)
-  "Stop if CONDITION, which is about to be signalled, is asked for. Always false, as the type of
+  "Stops if CONDITION, which is about to be signalled, is asked for. Always false, as the type of
   *BREAK-ON-SIGNALS* that it is part of."
   (let ((evaluation *evaluation*))
     (when (and evaluation (in-user-code-p) (not *in-copy*) (not *at-probe*) (stops-at-errors-p evaluation)
@@ -46,8 +46,9 @@
   nil)
 
 (defun call-watching-signals (function)
-  "Call FUNCTION, which evaluates, so that it stops at the conditions that are asked for. A value that
-  the code gives to *BREAK-ON-SIGNALS* stays, and where it had one before, that is in force alone."
+  "Calls FUNCTION, which evaluates, so that it stops at the conditions that are asked for. A value
+  that the code gives to *BREAK-ON-SIGNALS* stays, and where it had one before, that is in force
+  alone."
   (if (or (null *signals-watched*) *break-on-signals*)
       (funcall (the function function))
       (let* ((ours '(satisfies stop-at-signal-p)) (after ours))

@@ -52,7 +52,7 @@
     (if (typep function 'generic-function) (sb-mop:generic-function-methods function) (list function))))
 
 (defun probe-callees (moment)
-  "Give probes to what may be called next after MOMENT. What cannot have them is stepped over."
+  "Gives probes to what may be called next after MOMENT. What cannot have them is stepped over."
   (let ((*setting-breakpoints* t))
     (loop for definition in (mapcan (lambda (name) (copy-list (definitions-called name))) (names-called-from moment))
           repeat +callees-limit+

@@ -20,7 +20,7 @@
             (if on (logior +step-flag+ (aref flags number)) (logandc2 (aref flags number) +step-flag+))))))
 
 (defun flag-for-steps (unit)
-  "Give UNIT, which is new, the flags that the others have."
+  "Gives UNIT, which is new, the flags that the others have."
   (with-lock (*stepping-lock*)
     (when *stepping* (set-step-flags unit t))))
 
@@ -33,7 +33,7 @@
         (dolist (unit *units*) (set-step-flags unit nil))))))
 
 (defun begin-step (stop mode)
-  "Have what waits in STOP stop again after a step, once it goes on."
+  "Has what waits in STOP stop again after a step, once it goes on."
   (let ((evaluation (stopped-evaluation stop))
         (moment (stopped-moment stop)))
     (setf (evaluation-stepper evaluation)

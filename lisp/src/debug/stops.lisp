@@ -2,8 +2,8 @@
 ;;;; failed, broke or was paused, with its stack alive. Its thread serves requests about that stack,
 ;;;; one after another, until one of them leaves.
 ;;;;
-;;;; Others read a stack that waits (frames, locals) from their own threads; only what runs code or
-;;;; unwinds goes through the thread itself.
+;;;; Other threads read the stack of a waiting thread (frames, locals). Only requests that run code
+;;;; or unwind go through the thread itself.
 
 (in-package :consort)
 
@@ -67,7 +67,7 @@
     (and stop (eq (stopped-state stop) :waiting))))
 
 (defun stop-level (stop)
-  "1 for a stop of its own, 2 for one that came of a request to that, and so on."
+  "Returns how many stops are nested on the stack of STOP, itself included."
   (if (stopped-parent stop) (1+ (stop-level (stopped-parent stop))) 1))
 
 (defun innermost-stop (stop)
@@ -77,7 +77,7 @@
 ;;; Requests to a stop
 
 (defun answer-work (work result)
-  "Answer the request of WORK, once."
+  "Answers the request of WORK, once."
   (unless (shiftf (work-answered work) t)
     (with-own-settings () (send-result (work-id work) result))))
 
@@ -89,7 +89,7 @@
   (format nil "The stop ~D was left (~A): nothing of it is there any more. Ask for the stops that there are" (stopped-id stop) (stopped-how stop)))
 
 (defun give-work (stop id function &key nests)
-  "Have FUNCTION serve request ID in the thread of STOP. Refuses when the stop was left, or another
+  "Has FUNCTION serve request ID in the thread of STOP. Refuses when the stop was left, or another
   is on its stack. Waits for nobody."
   (let ((inner (innermost-stop stop))
         (work (make-work id function)))
@@ -104,7 +104,7 @@
     nil))
 
 (defun wake-stop (stop)
-  "Have the thread of STOP look whether its evaluation is to end."
+  "Has the thread of STOP look whether its evaluation is to end."
   (sb-thread:signal-semaphore (stopped-wake stop)))
 
 (defun take-work (stop)
@@ -112,14 +112,14 @@
     (pop (stopped-work stop))))
 
 (defun leave-stop (stop how work)
-  "Answer WORK, which leaves STOP: HOW tells the event. What leaves then fails is a stop of its
-  own."
+  "Answers WORK, which leaves STOP. HOW is the event's reason. An error of WORK from now on is a new
+  stop."
   (setf (stopped-how stop) how
         (work-nests work) t)
   (answer-work work (object "status" "sent")))
 
 (defun interrupt-work (id)
-  "End the request ID that a stop serves, or that waits for one; whether there was such a request.
+  "Ends the request ID that a stop serves, or that waits for one; whether there was such a request.
   The stop stays."
   (dolist (stop *stops* nil)
     (let ((waiting (with-lock ((stopped-lock stop))
@@ -135,7 +135,7 @@
              (return t))))))
 
 (defun end-work (stop work status)
-  "Have the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in
+  "Has the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in
   it. The stop stays."
   (interrupt-outside-foreign-code
    (stopped-thread stop)
@@ -186,7 +186,7 @@
           (when work (serve-work stop work call)))))))
 
 (defun hold-deadline (evaluation)
-  "Stop the clock of EVALUATION: what is left of its time in units of GET-INTERNAL-REAL-TIME, or
+  "Stops the clock of EVALUATION: what is left of its time in units of GET-INTERNAL-REAL-TIME, or
   NIL."
   (let ((timer (evaluation-deadline evaluation)))
     (when timer
@@ -216,7 +216,7 @@
   (< (count (and (evaluation-starter evaluation) t) *stops* :key #'of-thread-p) +stops-limit+))
 
 (defun list-stop (stop)
-  "Put STOP among those that there are; NIL when there are too many. Several threads may fail at
+  "Puts STOP among those that there are; NIL when there are too many. Several threads may fail at
   once."
   (with-lock (*stops-lock*)
     (when (room-for-stop-p (stopped-evaluation stop))
@@ -237,8 +237,9 @@
 (define-global *description-time* 2 "Seconds for which a stop that is to be left waits for a description of a value of it.")
 
 (defun call-describing (stop function)
-  "Call FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*, and has the stop held.
-  It is stopped a moment after the stop is to be left: it may wait for what the stopped thread has."
+  "Calls FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*, and has the stop
+  held. It is stopped a moment after the stop is to be left: it may wait for what the stopped thread
+  has."
   (unwind-protect
        (progn
          (setf (stopped-describing stop) *own-evaluation*)
@@ -247,7 +248,7 @@
     (setf (stopped-describing stop) nil)))
 
 (defun hurry-description (stop)
-  "Have what CALL-DESCRIBING runs for STOP, if anything, stopped in a moment."
+  "Has what CALL-DESCRIBING runs for STOP, if anything, stopped in a moment."
   (setf (stopped-leaving stop) t)
   (let ((evaluation (stopped-describing stop)))
     (when evaluation
@@ -274,8 +275,8 @@
   (multiple-value-list (handler-case (user-frames) (serious-condition () (values '() nil)))))
 
 (defun wait-at (condition reason &key stack moment)
-  "Stop here for REASON until a request leaves; :ABORT when it is to end as without a stop. NIL at
-  once where this thread may not wait. STACK is the USER-STACK when the caller has read it, MOMENT
+  "Stops here for REASON until a request leaves the stop. Returns :ABORT if the evaluation is to end
+  as if it had not stopped, NIL at once if the thread may not wait. STACK is the USER-STACK when the caller has read it, MOMENT
   the probe that the thread is at."
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
@@ -308,15 +309,15 @@
 ;;; Why a thread stops
 
 (defun end-request-of-stop (condition)
-  "End the request to a stop that this thread serves, if it does, with CONDITION as its error,
+  "Ends the request to a stop that this thread serves, if it does, with CONDITION as its error,
   unless it is to stop there."
   (let ((work *current-work*))
     (when (and work (not (and (work-nests work) (may-stop-p condition))))
       (throw work (with-own-settings () (describe-error condition))))))
 
 (defun stop-at-condition (condition)
-  "Stop where CONDITION was signalled and nobody handled it. Returns when it is to be reported as in
-  an evaluation that does not stop: true if it has stopped, and was aborted."
+  "Stops where CONDITION was signalled and nobody handled it. Returns when it is to be reported as
+  in an evaluation that does not stop: true if it has stopped, and was aborted."
   (let ((work *current-work*))
     (prog1 (wait-at condition (if (typep condition 'serious-condition) "error" "break"))
       (when work ; back to the stop around this one
@@ -325,7 +326,7 @@
 (defconstant +pause-tries+ 20 "How often a pause looks for frames of the program before it stops without them.")
 
 (defun pause-here (evaluation tries)
-  "Stop where this thread is, if it is in EVALUATION. To be called as an interruption. Before the
+  "Stops where this thread is, if it is in EVALUATION. To be called as an interruption. Before the
   program runs, the thread goes on, and is interrupted again in a moment; likewise between two
   instructions of a call, where the stack cannot be read, up to TRIES times."
   (flet ((again (tries)
@@ -346,6 +347,6 @@
         (t (again tries))))))
 
 (defun pause-evaluation (evaluation &optional (tries +pause-tries+))
-  "Ask the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its
+  "Asks the thread of EVALUATION to stop where it is, as soon as interrupts are on there and its
   stack can be read."
   (interrupt-outside-foreign-code (evaluation-thread evaluation) (lambda () (pause-here evaluation tries))))

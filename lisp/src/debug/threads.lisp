@@ -67,12 +67,12 @@
     (settle-after-thread evaluation)))
 
 (defun settle-after-thread (evaluation)
-  "Have probes that a stop of the thread of EVALUATION needed taken out, unless it steps on."
+  "Has probes that a stop of the thread of EVALUATION needed taken out, unless it steps on."
   (unless (evaluation-stepper evaluation)
     (with-own-settings () (note-changed-definitions))))
 
 (defun call-in-started-thread (evaluation function)
-  "Call FUNCTION as what a thread that a program started does, which EVALUATION is of. Returns its
+  "Calls FUNCTION as what a thread that a program started does, which EVALUATION is of. Returns its
   values; the thread ends without when the evaluation is left."
   (without-interrupts
     (unwind-protect

@@ -7,8 +7,9 @@
   "Seconds that breakpoints in one definition may take, when the request does not say.")
 
 (defstruct (time-limit (:conc-name limit-) (:constructor make-time-limit (thread)))
-  "THREAD is to leave what it does; it is itself the tag to throw to. OVER when it has. WHY says who
-  held the compiler's lock then, NIL for nobody. INTERRUPTION is what was last sent."
+  "THREAD is to leave what it does; the limit is itself the tag to throw to. OVER is true once the
+  time is up or the function is done. WHY says who held the compiler's lock then, NIL for nobody.
+  INTERRUPTION is what was last sent."
   (thread nil :read-only t)
   (over nil)
   (why nil)
@@ -22,7 +23,7 @@
     (and owner (not (eq owner thread)) (holding-words world-lock))))
 
 (defun pass-limit (limit)
-  "Have the thread of LIMIT leave what it does. Clean-up forms that go on for half a second are left
+  "Has the thread of LIMIT leave what it does. Clean-up forms that go on for half a second are left
   too."
   (unless (limit-over limit)
     (unless (limit-interruption limit)
@@ -35,8 +36,8 @@
     (schedule *deadlines* 0.5d0 (lambda () (pass-limit limit)))))
 
 (defun call-within (seconds function late)
-  "Returns the value of FUNCTION; when that takes longer than SECONDS, it is left, and the value is
-  that of LATE, called with who held the compiler's lock, in words, or NIL."
+  "Returns the value of FUNCTION. After SECONDS FUNCTION is left, and LATE is called with a
+  description of the holder of the compiler's lock, or NIL, and gives the value."
   (let* ((limit (make-time-limit sb-thread:*current-thread*))
          (timer (schedule *deadlines* seconds (lambda () (pass-limit limit))))
          (value (unwind-protect
@@ -72,7 +73,7 @@
   (if (consp key) (first key) key))
 
 (defun keep-late-definitions (owner file keys)
-  "Forget the definitions in FILE that were too late for OWNER, but for KEYS."
+  "Forgets the definitions in FILE that were too late for OWNER, but for KEYS."
   (setf *late-definitions*
         (remove-if (lambda (late)
                      (and (equal (first late) owner) (equal (second late) file) (not (member (definition-of-key (third late)) keys :test #'equal))))

@@ -17,7 +17,7 @@
   "By (FILE . OFFSET): the text of the form that was last evaluated from there.")
 
 (defun note-evaluated-source (text start end origin)
-  "Keep the text of the form that is about to be evaluated from ORIGIN."
+  "Keeps the text of the form that is about to be evaluated from ORIGIN."
   (when (<= (- end start) +evaluated-source-length+)
     (when (>= (hash-table-count *evaluated-sources*) +evaluated-sources+)
       (clrhash *evaluated-sources*))
@@ -60,7 +60,7 @@
              (or (ignore-errors (truename (sb-ext:parse-native-namestring other))) :none))))
 
 (defun check-loaded (object name file text)
-  "Refuse unless OBJECT, the definition NAME in the image, was made from TEXT in FILE."
+  "Refuses unless OBJECT, the definition NAME in the image, was made from TEXT in FILE."
   (multiple-value-bind (from loaded) (loaded-source object)
     (cond ((null from)
            (refuse-probe "The image does not know which text ~A was made from. Evaluate its definition in this file, or load the file" name))
@@ -119,7 +119,7 @@
          `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list body))))))))))
 
 (defun compile-unit (unit)
-  "Compile the definition of UNIT with probes. A method is then in place already. What the compiler
+  "Compiles the definition of UNIT with probes. A method is then in place already. What the compiler
   says of it was said of the plain definition."
   (let ((*unit* unit) (*package* (unit-package unit)))
     (setf (unit-evaluated unit) (evaluated-form unit))
@@ -131,7 +131,7 @@
                (eval-in-source (unit-evaluated unit) (unit-start unit) (make-source (sb-ext:parse-native-namestring (unit-file unit))))))))))
 
 (defun put-definition (unit definition)
-  "Have DEFINITION, of UNIT, be what callers get."
+  "Has DEFINITION, of UNIT, be what callers get."
   (ecase (unit-kind unit)
     (:function (exchange-function (unit-name unit) definition))
     (:macro (setf (macro-function (unit-name unit)) definition))
@@ -147,7 +147,7 @@
   (world-changed))
 
 (defun note-added-method (unit)
-  "Note that UNIT is in place if it is a method that was added before its thread was interrupted."
+  "Notes that UNIT is in place if it is a method that was added before its thread was interrupted."
   (when (eq (unit-kind unit) :method)
     (let* ((old (unit-old unit))
            (method (find-method (fdefinition (unit-name unit)) (method-qualifiers old) (sb-mop:method-specializers old) nil)))
@@ -156,7 +156,7 @@
         (note-in-place unit)))))
 
 (defun put-in-place (unit)
-  "Have UNIT's definition with probes be called. *PROBES-LOCK* is held. Where this is left by an
+  "Has UNIT's definition with probes be called. *PROBES-LOCK* is held. Where this is left by an
   interruption, the plain one is called, or UNIT is among those that are known to be in place."
   (unless (eq (unit-state unit) :in-place)
     (let ((method (eq (unit-kind unit) :method)))
@@ -171,7 +171,7 @@
           (without-interrupts (note-added-method unit)))))))
 
 (defun take-out (unit)
-  "Have the plain definition of UNIT be called again, the very same one, unless somebody has defined
+  "Has the plain definition of UNIT be called again, the very same one, unless somebody has defined
   it anew."
   (when (eq (unit-state unit) :in-place)
     (cond ((not (eq (current-definition unit) (unit-new unit)))
@@ -191,7 +191,7 @@
 
 (declaim (ftype function end-awaited free-recorded-methods))
 (defun take-out-all ()
-  "Have only plain definitions, before hot reload compares what there is."
+  "Puts plain definitions in place before hot reload compares what there is."
   (sb-thread:with-mutex (*probes-lock*)
     (end-awaited "code was reloaded")
     (setf *late-definitions* '())
@@ -229,7 +229,7 @@
   (values line column))
 
 (defun place-unit (unit text start)
-  "Note that the text of UNIT begins at START of its file's TEXT."
+  "Notes that the text of UNIT begins at START of its file's TEXT."
   (multiple-value-bind (line column) (line-and-column text start)
     (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column)))
 

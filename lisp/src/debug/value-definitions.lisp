@@ -11,7 +11,7 @@
     (when (and (symbolp name) name (eq (find-class name nil) class) (not (typep class 'built-in-class)))
       (loop for (kind words) in '((:class "class") (:structure "structure") (:condition "condition"))
             append (loop for source in (sources-named name kind)
-                         append (definition words (printed-name name (user-package)) source))))))
+                         append (definition-in-list words (printed-name name (user-package)) source))))))
 
 (defun function-text (function)
   "The name of FUNCTION; of a local one that of the function it is in."
@@ -25,7 +25,7 @@
   (let* ((generic (typep function 'generic-function))
          (name (and generic (sb-mop:generic-function-name function)))
          (shown (if generic (present name (user-package)) (function-text function))))
-    (append (handler-case (definition (if generic "generic function" "function") shown (sb-introspect:find-definition-source function))
+    (append (handler-case (definition-in-list (if generic "generic function" "function") shown (sb-introspect:find-definition-source function))
               (error () '()))
             (and generic
                  (ignore-errors (eq function (fdefinition name)))
@@ -37,7 +37,7 @@
       (class-definitions (class-of object))
       (typecase object
         (symbol (values (definitions-of object (user-package) +value-methods+)))
-        (package (definitions-of-package object))
+        (package (definition-of-package object))
         (method (definition-of-method object (user-package)))
         (function (function-definitions object))
         (class (class-definitions object))

@@ -4,7 +4,7 @@
 (in-package :consort)
 
 (defun value-had (event)
-  "What is kept of the one value of EVENT, of a form or a call; the first of several."
+  "The kept value of EVENT, a form or a call; the first of several."
   (let ((kept (event-kept event)))
     (if (several-p kept) (first (several-values kept)) kept)))
 

@@ -11,7 +11,7 @@
 (defvar *free-pairs* nil "An EQ table of symbols of no package that nothing binds, old to new.")
 
 (defun differ (reason &rest arguments)
-  "Leave the comparison: the expansions differ, for REASON."
+  "Leaves the comparison: the expansions differ, for REASON."
   (throw 'different (apply #'format nil reason arguments)))
 
 ;;; Bindings: lists (KIND OLD NEW), the innermost first. KIND is :VARIABLE, :FUNCTION, :BLOCK or
@@ -22,8 +22,8 @@
     (if (symbolp name) (string-downcase (symbol-name name)) (prin1-to-string name))))
 
 (defun compare-names (old new kind bindings)
-  "Leave the comparison unless OLD and NEW mean the same binding of KIND, or are the same name where
-  nothing binds it."
+  "Leaves the comparison unless OLD and NEW mean the same binding of KIND, or are the same name
+  where nothing binds it."
   (flet ((binding (name part)
            (find-if (lambda (binding) (and (eq (first binding) kind) (equal (funcall part binding) name))) bindings)))
     (let ((one (binding old #'second)) (other (binding new #'third)))
@@ -67,7 +67,7 @@
 ;;; Constants
 
 (defun compare-data (old new harmless)
-  "Leave the comparison unless constants OLD and NEW are alike but for the renaming. HARMLESS: SBCL
+  "Leaves the comparison unless constants OLD and NEW are alike but for the renaming. HARMLESS: SBCL
   keeps them to show them only."
   (cond ((eql old new))
         ((and harmless (consp old) (consp new)))
@@ -221,7 +221,7 @@
            (compare-code old-value new-value bindings)))
 
 (defun compare-code (old new bindings)
-  "Leave the comparison unless OLD and NEW, expanded and evaluated where BINDINGS are in force, are
+  "Leaves the comparison unless OLD and NEW, expanded and evaluated where BINDINGS are in force, are
   alike."
   (cond ((and (symbolp old) (symbolp new))
          (unless (and (eq old new) (or (null old) (keywordp old)))

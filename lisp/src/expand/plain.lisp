@@ -125,7 +125,7 @@
              (eql 0 (search "SB-" (package-name package)))))))
 
 (defun check-plain (form environment)
-  "Give up where expanding FORM would be more than expanding a plain macro."
+  "Gives up where expanding FORM would be more than expanding a plain macro."
   (let ((operator (and (consp form) (first form))))
     (when (or (eq operator 'macrolet)
               (and operator (symbolp operator) (macro-function operator environment) (not (plain-macro-p operator))))

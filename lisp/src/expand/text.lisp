@@ -9,7 +9,7 @@
   (start 0 :type fixnum) (end 0 :type fixnum) list)
 
 (defun read-unreadable (stream char count)
-  "Read what was printed as #<...> as a symbol of no package, so that the rest can be read."
+  "Reads what was printed as #<...> as a symbol of no package, so that the rest can be read."
   (declare (ignore char count))
   (loop with depth = 1
         for next = (read-char stream t nil t)
@@ -18,7 +18,7 @@
   (make-symbol "UNREADABLE"))
 
 (defun read-placing (text start &key printed)
-  "Read the first form of TEXT from START on. It, where it ends, and the PLACEs of the lists in it.
+  "Reads the first form of TEXT from START on. It, where it ends, and the PLACEs of the lists in it.
   PRINTED: the text is what we printed, so what has no package is the same wherever it has the same
   name, and #<...> is no error."
   (let* ((in (make-string-input-stream text start))
@@ -103,7 +103,7 @@
       nil)))
 
 (defun map-leaves (function tree &key once)
-  "Call FUNCTION with each atom of TREE, also those in vectors and behind commas. ONCE: no part is
+  "Calls FUNCTION with each atom of TREE, also those in vectors and behind commas. ONCE: no part is
   visited again, and TREE may be circular."
   (let ((visited (and once (make-hash-table :test #'eq))))
     (labels ((new-p (part)

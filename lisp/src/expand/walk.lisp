@@ -31,7 +31,7 @@
     (values expansion expanded)))
 
 (defun note-found (form environment)
-  "Remember ENVIRONMENT if FORM is sought; leave the walk when there is none that is wanted more."
+  "Remembers ENVIRONMENT if FORM is sought; leaves the walk when there is none that is wanted more."
   (when (and (gethash form *sought*) (not (nth-value 1 (gethash form *found*))))
     (setf (gethash form *found*) environment)
     (when (eq form *most-sought*)
@@ -40,7 +40,7 @@
 (define-global *walkers* (make-hash-table :test #'eq) "From special operators to functions of a form and its environment, which return the form walked.")
 
 (defmacro define-walker (operators (arguments environment) &body body)
-  "Define how forms of the special OPERATORS are walked: BODY returns the walked ARGUMENTS."
+  "Defines how forms of the special OPERATORS are walked: BODY returns the walked ARGUMENTS."
   (let ((form (gensym "FORM")) (operator (gensym "OPERATOR")))
     `(dolist (,operator (list ,@(loop for operator in operators
                                       collect (if (member (symbol-package operator) (list (find-package "CONSORT"))) operator `',operator))))

@@ -12,7 +12,7 @@
   (param params "timeout" '(real (0)) :default +definition-time+))
 
 (defun answer-setting (id function)
-  "Call FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation;
+  "Calls FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation;
   the JSON of the answer to request ID."
   (let ((answers nil) (refused nil))
     (multiple-value-bind (how outcome)

@@ -77,7 +77,7 @@
     (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
 
 (defun stop-thread (number how)
-  "Have the thread of that NUMBER call HOW; what evaluates there is stopped instead, and what is not
+  "Has the thread of that NUMBER call HOW; what evaluates there is stopped instead, and what is not
   the user's is refused."
   (let* ((thread (cdr (assoc number *thread-numbers*)))
          (evaluation (and thread (evaluation-in thread))))

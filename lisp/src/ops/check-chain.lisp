@@ -31,7 +31,7 @@
     chain))
 
 (defun check-with-chain (params)
-  "Check a text in a copy that becomes the head of a chain."
+  "Checks a text in a copy that becomes the head of a chain."
   (unless (chain-possible-p params)
     (return-from check-with-chain (check-in-copy params)))
   (sb-posix:setpgid 0 0)
@@ -51,7 +51,7 @@
       (hook-interruptions)
       (setf *chain* chain)
       (finish-check check report t)
-      ;; Whoever was forked for work ends within the compiler's loop.
+      ;; A process forked for work ends within the compiler's loop.
       (unless (eq (chain-role chain) :runner) (leave 71))
       (keep-chain chain report text (check-withheld check)))))
 

@@ -44,7 +44,7 @@
   "Returns true if the person lets this copy have threads and a network of its own."
   (eq (field params "threads") :true))
 
-(defconstant +processors+ 16 "Whose time a copy with threads may use up.")
+(defconstant +processors+ 16 "The number of processors whose time a copy with threads may use up.")
 
 (defun begin-deadline (params)
   "From now on the time that the check may take counts."

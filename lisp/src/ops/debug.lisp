@@ -108,7 +108,7 @@
   (and (eql 0 (param params "frame" '(integer 0) :default 0)) (stopped-moment stop)))
 
 (defun union-of-variables (passed found)
-  "The variables that a probe has PASSED, and those that were FOUND on the stack beside them."
+  "Returns PASSED, the variables of a probe, with the variables FOUND on the stack that it lacks."
   (append passed (remove-if (lambda (variable) (or (not (second variable)) (find (first variable) passed :key #'first))) found)))
 
 (defun variable-label (name)
@@ -148,8 +148,8 @@
           until (eq form in) collect form)))
 
 (defun eval-text-in-frame (text frame &optional moment)
-  "The values of TEXT where the variables of FRAME are visible; at MOMENT, those that the probe has
-  passed, which are not the program's to set."
+  "Returns the values of TEXT where the variables of FRAME are visible; at MOMENT, the copies that
+  its probe made, so that setting them does not reach the program."
   (let* ((package (if moment (unit-package (moment-unit moment)) (package-of-frame frame)))
          (forms (forms-of-text text package)))
     (let ((*package* package))
@@ -163,16 +163,16 @@
       (eval-text-in-frame text frame moment)
       (multiple-value-list (eval `(progn ,@(forms-of-text text (live-package *package*)))))))
 
-(defun call-unhandled (function)
-  "Call FUNCTION; an error of it is not for the handlers of the program that is stopped, which would
-  unwind it."
+(defun call-past-handlers (function)
+  "Calls FUNCTION; an error of it is not for the handlers of the program that is stopped, which
+  would unwind it."
   (handler-bind ((serious-condition #'invoke-debugger))
     (funcall function)))
 
 (defun call-for-work (stop work seconds function)
-  "Call FUNCTION in the thread of STOP for WORK, for SECONDS at most, NIL for no limit."
+  "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most, NIL for no limit."
   (let ((timer (and seconds (schedule *deadlines* seconds (lambda () (end-work stop work "timeout"))))))
-    (unwind-protect (call-unhandled function)
+    (unwind-protect (call-past-handlers function)
       (when timer (cancel *deadlines* timer)))))
 
 (defun values-json (values)
@@ -240,7 +240,7 @@
         collect (first (eval-text-at-stop text frame))))
 
 (defun answering-questions (text function)
-  "Call FUNCTION; what it reads from *QUERY-IO* comes from TEXT."
+  "Calls FUNCTION; what it reads from *QUERY-IO* comes from TEXT."
   (let ((*query-io* (make-two-way-stream (make-string-input-stream text) (make-broadcast-stream))))
     (funcall function)))
 
@@ -307,7 +307,7 @@
     (check-unwindable frame)
     (give-work stop id
                (lambda (work)
-                 (let ((again (call-unhandled (lambda () (frame-again frame)))))
+                 (let ((again (call-past-handlers (lambda () (frame-again frame)))))
                    (cond ((stringp again)
                           (answer-work-error work "not-restartable" (format nil "The frame ~A cannot be restarted: ~A" (frame-label frame) again)))
                          (t (leave-stop stop "restart-frame" work)

@@ -69,7 +69,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
               (field test "failures" '())))))
 
 (defun call-within-time (evaluation seconds function)
-  "Call FUNCTION, which runs EVALUATION in a copy. After SECONDS the evaluation is left."
+  "Calls FUNCTION, which runs EVALUATION in a copy. After SECONDS the evaluation is left."
   (call-with-alarm seconds
                    (lambda ()
                      (setf (evaluation-reason evaluation) :timeout)

@@ -62,8 +62,8 @@
   (shiftf *** ** * (first values)))
 
 (defun evaluate-form (form position origin &optional text)
-  "Evaluate FORM, read from POSITION of the text; the list of its values. REPL variables are kept as
-  a REPL does. TEXT is given when the evaluation stops at errors: then places and variables are
+  "Evaluates FORM, read from POSITION of the text; the list of its values. REPL variables are kept
+  as a REPL does. TEXT is given when the evaluation stops at errors: then places and variables are
   kept for those who look."
   (setf - form)
   (let ((values (flet ((work ()
@@ -80,7 +80,7 @@
     values))
 
 (defun evaluate-text (text origin)
-  "Read and evaluate the forms of TEXT one at a time; the list of the last one's values, empty
+  "Reads and evaluates the forms of TEXT one at a time; the list of the last one's values, empty
   without a form."
   (let* ((in (make-string-input-stream text)) ; WITH-INPUT-FROM-STRING's has a name that says nothing to a reader of errors
          (values '()))
@@ -99,7 +99,7 @@
 (defvar *policy-of-files* nil "While a form is evaluated for debugging: the policy that files are compiled with all the same.")
 
 (defun call-keeping-variables (function)
-  "Call FUNCTION, which evaluates a form, with a policy that keeps variables; what the form itself
+  "Calls FUNCTION, which evaluates a form, with a policy that keeps variables; what the form itself
   declaims is kept, but not in files that it compiles."
   (if (not (and (internal-p 'process-optimize) (internal-p 'policy-qualities) policy-name))
       (funcall function)
@@ -168,7 +168,7 @@
     (+ (* 1000d0 seconds) (/ microseconds 1000d0))))
 
 (defun call-timing (function)
-  "Call FUNCTION; its value, and the JSON of Timing."
+  "Calls FUNCTION; its value, and the JSON of Timing."
   (let ((real (now-ms))
         (run (get-internal-run-time))
         (gc sb-ext:*gc-run-time*)
@@ -184,7 +184,7 @@
 ;;; The operation
 
 (defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer)
-  "Evaluate TEXT as EVALUATION; the JSON of EvalOutcome. DEADLINE: the TIMEOUT that is told of,
+  "Evaluates TEXT as EVALUATION; the JSON of EvalOutcome. DEADLINE: the TIMEOUT that is told of,
   where somebody else keeps it. REFER: the values get references."
   (let ((time nil)
         (values '())
@@ -211,8 +211,8 @@
   (outcome evaluation :stopped :package "COMMON-LISP-USER"))
 
 (defun enqueue-evaluation (id params function)
-  "Answer the request ID by FUNCTION, called with an evaluation and the package of PARAMS or NIL, in
-  the thread of the session of PARAMS, in its turn."
+  "Answers the request ID by FUNCTION, called with an evaluation and the package of PARAMS or NIL,
+  in the thread of the session of PARAMS, in its turn."
   (let* ((name (param params "session" 'string))
          (package (param params "package" 'string :default nil))
          (evaluation (make-evaluation id name)))
@@ -248,8 +248,8 @@
                                                     :timeout timeout :stream stream :refer refer)))))
 
 (defun warm-up ()
-  "Evaluate a little of everything, so that what CLOS makes on first use is in the core: neither the
-  first user nor an evaluation that comes while another holds the compiler's lock waits for it."
+  "Evaluates a little of everything, so that what CLOS makes on first use is in the core: neither
+  the first user nor an evaluation that comes while another holds the compiler's lock waits for it."
   (note-methods)
   (users-methods #'print-object #'system-class-p)
   (rehearse '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)")

@@ -125,7 +125,7 @@
 (define-global *parts* '() "An alist of the fingerprint's parts, in reverse.")
 
 (defmacro define-part (name (omit) &body body)
-  "Define part NAME of the fingerprint: what BODY returns, an integer."
+  "Defines part NAME of the fingerprint: what BODY returns, an integer."
   `(setf *parts* (acons ,name (lambda (,omit) (declare (ignorable ,omit)) ,@body) (remove ,name *parts* :key #'car :test #'equal))))
 
 (defmacro summing ((add) &body body)
@@ -142,7 +142,7 @@
     (mix (hash-string (symbol-name symbol)) (if package (hash-string (or (package-name package) "")) 7))))
 
 (defun call-with-present-symbols (function)
-  "Call FUNCTION with every symbol that is present in a package, that package, and its status."
+  "Calls FUNCTION with every symbol that is present in a package, that package, and its status."
   (dolist (package (list-all-packages))
     (with-package-iterator (next package :internal :external)
       (loop (multiple-value-bind (more symbol status) (next)
@@ -150,7 +150,7 @@
               (funcall function symbol package status))))))
 
 (defun call-with-home-symbols (function)
-  "Call FUNCTION with every symbol that some package is the home of, once."
+  "Calls FUNCTION with every symbol that some package is the home of, once."
   (call-with-present-symbols (lambda (symbol package status)
                                (declare (ignore status))
                                (when (eq (symbol-package symbol) package)

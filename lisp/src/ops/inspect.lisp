@@ -27,7 +27,7 @@
     object))
 
 (defun reading-references (references function)
-  "Call FUNCTION with the stop that one of REFERENCES belongs to, which is not left meanwhile, or
+  "Calls FUNCTION with the stop that one of REFERENCES belongs to, which is not left meanwhile, or
   NIL."
   (let ((stop (some #'reference-stop references)))
     (if stop

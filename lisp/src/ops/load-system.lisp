@@ -16,7 +16,7 @@
          (find primary asd-files :key #'pathname-name :test #'equal))))
 
 (defun call-with-asd-files (asd-files function)
-  "Call FUNCTION where ASDF finds the systems of ASD-FILES first."
+  "Calls FUNCTION where ASDF finds the systems of ASD-FILES first."
   (let ((asdf:*system-definition-search-functions*
           (cons (lambda (name) (asd-file-for name asd-files)) asdf:*system-definition-search-functions*)))
     (funcall function)))
@@ -50,7 +50,7 @@
         (ignore-errors (new-asd-file-for name)))))
 
 (defun prefer-workspace-systems (asd-files &optional (root *workspace-root*))
-  "Have ASDF find the systems of ASD-FILES first, from now on, and those of new files beside them and
+  "Has ASDF find the systems of ASD-FILES first, from now on, and those of new files beside them and
   in the directory ROOT."
   (unless (equal asd-files *workspace-asd-files*)
     (sb-ext:atomic-incf (car *asdf-actions*)))
@@ -80,7 +80,7 @@
 (define-global *told-foreign* '() "The names of foreign systems that an evaluation was warned of.")
 
 (defun foreign-system-warnings ()
-  "What is to be told of loaded systems that are not the workspace's and were not told of before."
+  "Warnings about loaded systems that are not the workspace's, each given once."
   (loop for system in (ignore-errors (foreign-systems))
         for name = (field system "system")
         unless (member name *told-foreign* :test #'string=)
@@ -94,7 +94,7 @@
   (object))
 
 (defun find-system-in (system asd-files)
-  "Make SYSTEM known; when no file is called after it, look into all of ASD-FILES."
+  "Makes SYSTEM known; when no file is called after it, looks into all of ASD-FILES."
   (or (asdf:find-system system nil)
       (progn (dolist (file asd-files)
                (asdf:load-asd file))
@@ -150,7 +150,7 @@
     (and symbol (fboundp symbol) symbol)))
 
 (defun load-by-all-means (id system asd-files force)
-  "Load SYSTEM; through Quicklisp when a system is missing and Quicklisp is there."
+  "Loads SYSTEM; through Quicklisp when a system is missing and Quicklisp is there."
   (let ((quickload (quickload-function)))
     (if quickload
         (handler-case (load-with-asdf id system asd-files force)

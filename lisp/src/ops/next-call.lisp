@@ -34,14 +34,14 @@
     new))
 
 (defun stop-awaiting (awaited)
-  "Have plain definitions again, and wait for no call."
+  "Puts plain definitions in place again, and waits for no call."
   (sb-thread:with-mutex (*probes-lock*)
     (take-out-awaited awaited)
     (with-lock (*awaited-lock*) (setf *awaited* nil)))
   (clrhash *slots-of-classes*))
 
 (defun make-ready (id awaited names directories wait)
-  "Compile what AWAITED takes, as an evaluation of request ID, within WAIT seconds."
+  "Compiles what AWAITED takes, as an evaluation of request ID, within WAIT seconds."
   (let ((refused nil) (late nil) (within (min wait (* 2 +definitions-seconds+))))
     (multiple-value-bind (how outcome)
         (let ((*setting-breakpoints* t))
@@ -71,8 +71,8 @@
       (send-event "progress" "id" id "message" (request-error-message condition) "done" 0 "total" :null))))
 
 (defun await-call (awaited again wait timeout)
-  "Wait until AWAITED is done: :DONE, :ENDED, :CANCELLED, :LATE. AGAIN makes it ready anew. WAIT and
-  TIMEOUT: seconds until the call, and for it."
+  "Waits until AWAITED is done: :DONE, :ENDED, :CANCELLED, :LATE. AGAIN makes it ready anew. WAIT
+  and TIMEOUT: seconds until the call, and for it."
   (let ((late (+ (now-ms) (* 1000 wait))) (since nil) (world (car *world*)))
     (flet ((let-go-p () ; nobody records any more
              (or (eq (awaited-state awaited) :preparing)
@@ -115,7 +115,8 @@
            (how (unwind-protect
                      (handler-case
                          (progn
-                           ;; It is found before this thread's own, which ends earlier.
+                           ;; An interrupt finds this entry before the thread's own evaluation,
+                           ;; which ends earlier.
                            (with-lock (*running-lock*) (push waiting *starting*))
                            (make-ready id awaited names directories wait)
                            (let ((*own-evaluation* nil))

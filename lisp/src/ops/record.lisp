@@ -61,14 +61,14 @@
   (map 'list (lambda (name) (concatenate 'string (string-right-trim "/" name) "/")) (field params "within" #())))
 
 (defun call-recording-test (log case)
-  "Run the test CASE and record it; its values. What its checks found wrong is noted."
+  "Runs the test CASE and records it; its values. What its checks found wrong is noted."
   (let ((values (call-recording log (lambda () (multiple-value-list (funcall (test-case-run case)))))))
     (setf (event-log-failures log) (coerce (third values) 'list)
           (event-log-package log) (or (home case) (user-package)))
     (values-list values)))
 
 (defun record-as-asked (evaluation params package log timeout)
-  "Run what PARAMS ask for as EVALUATION, and record it with LOG. The JSON of EvalOutcome, the
+  "Runs what PARAMS ask for as EVALUATION, and records it with LOG. The JSON of EvalOutcome, the
   units that were recorded, and the number of functions that were left out."
   (let ((units '()) (left-out 0) (values '())
         (test (param params "test" 'string :default nil))
@@ -121,7 +121,7 @@
 ;;; In the copy
 
 (defun serve-recording (log report)
-  "Answer the host's questions until it wants no more."
+  "Answers the host's questions until it wants no more."
   (let ((reader (make-line-reader (report-descriptor report))))
     (loop
       (let ((params (or (next-message reader) (leave 0))))

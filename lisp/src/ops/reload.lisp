@@ -14,8 +14,8 @@
           "column" (or-null (failure-column failure))))
 
 (defun call-reload (id what work)
-  "Call WORK, which compiles and loads; it returns the names of the files it loaded, if whole files.
-  The JSON of ReloadOutcome. WHAT: a few words."
+  "Calls WORK, which compiles and loads; it returns the names of the files it loaded, if whole
+  files. The JSON of ReloadOutcome. WHAT: a few words."
   (let ((report nil) (failure nil) (notes '()) (recorded nil))
     (flet ((compare (before)
              (let ((after (take-snapshot)))
@@ -125,7 +125,7 @@
         (t (values '(defun) "a function"))))
 
 (defun check-replaceable (name function code package)
-  "Refuse a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one
+  "Refuses a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one
   definition of just that kind. What defines it."
   (let ((pieces (split-forms code)))
     (unless (and pieces (null (rest pieces)))
@@ -167,7 +167,7 @@
             (ldiff lambda-list (member-if (lambda (parameter) (member parameter lambda-list-keywords)) lambda-list)))))
 
 (defun check-method (function form)
-  "Fail unless the DEFMETHOD FORM defines a method that FUNCTION, a generic function, has."
+  "Fails unless the DEFMETHOD FORM defines a method that FUNCTION, a generic function, has."
   (multiple-value-bind (qualifiers lambda-list required) (method-parts form)
     (let ((name (definition-name-text (sb-mop:generic-function-name function))))
       (unless (congruent-p lambda-list (sb-mop:generic-function-lambda-list function))
@@ -183,7 +183,7 @@
                          (subseq methods 0 (min 20 (length methods))) (> (length methods) 20))))))))
 
 (defun check-generic (function form)
-  "Fail unless the methods of FUNCTION, a generic function, can be kept by the DEFGENERIC FORM."
+  "Fails unless the methods of FUNCTION, a generic function, can be kept by the DEFGENERIC FORM."
   (unless (or (null (sb-mop:generic-function-methods function))
               (congruent-p (third form) (sb-mop:generic-function-lambda-list function)))
     (let ((name (definition-name-text (sb-mop:generic-function-name function))))
@@ -233,7 +233,7 @@
     octets))
 
 (defun call-with-fasl (pathname work)
-  "Call WORK with a binary stream of the file."
+  "Calls WORK with a binary stream of the file."
   (with-open-file (in pathname :element-type '(unsigned-byte 8))
     (funcall work in)))
 

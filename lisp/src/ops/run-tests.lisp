@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defun run-case (case files &optional run)
-  "Run CASE; the JSON of TestResult. RUN is as in CALL-FREEZING-TEST."
+  "Runs CASE; the JSON of TestResult. RUN is as in CALL-FREEZING-TEST."
   (let ((output (make-capture :limit 20000))
         (start (now-ms))
         (status "error") (checks 0) (failures '()))
@@ -33,7 +33,7 @@
   (make-test-case system '() (lambda () (asdf:test-system system) (values "passed" 0 '()))))
 
 (defun load-tests (id system asd-files allowed)
-  "Load SYSTEM and its test systems, of ALLOWED files; their names."
+  "Loads SYSTEM and its test systems, of ALLOWED files; their names."
   (call-allowing
    allowed
    (lambda ()
@@ -61,7 +61,7 @@
   (send-event "progress" "id" id "message" (format nil "testing ~A" (shown-name (test-case-name case))) "done" done "total" total))
 
 (defun run-tests (evaluation params package timeout tell)
-  "Run the tests that PARAMS ask for as EVALUATION, with *USER-SETTINGS*; the JSON of
+  "Runs the tests that PARAMS ask for as EVALUATION, with *USER-SETTINGS*; the JSON of
   RunTestsOutcome. TELL is called before each with how many are done, how many there are, and the
   test."
   (let* ((system (param params "system" 'string :default nil))

@@ -9,7 +9,7 @@
 (define-global *systems* '() "The names of the loaded systems, when ASDF was last asked.")
 
 (defun ask-for-systems ()
-  "Ask ASDF for the loaded systems. Its generic functions may wait for the compiler's lock."
+  "Asks ASDF for the loaded systems. Its generic functions may wait for the compiler's lock."
   (setf *systems* (sort (copy-list (asdf:already-loaded-systems)) #'string<)))
 
 (define-global *asking* nil "The thread that asked ASDF for the loaded systems last.")

@@ -4,7 +4,7 @@
 
 (in-package :consort)
 
-(define-global *tracers* '() "Who traces what: (NAME . SESSION). Replaced, never changed.")
+(define-global *tracers* '() "The traces: (NAME . SESSION). Replaced, never changed.")
 (define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
 (defconstant +traces-a-second+ 200 "Lines of traced calls that are told of others' calls.")
 
@@ -33,7 +33,7 @@
 (define-global *traced-open* (make-hash-table :test #'eq :weakness :key) "By thread: its traced calls in progress, innermost first.")
 
 (defun begin-traced (depth name arguments)
-  "Keep the call of NAME that begins in this thread. What is in progress there and not further out
+  "Keeps the call of NAME that begins in this thread. What is in progress there and not further out
   was left without TRACE hearing of it."
   (with-lock (*traced-lock*)
     (let* ((thread sb-thread:*current-thread*)

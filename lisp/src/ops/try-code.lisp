@@ -5,8 +5,8 @@
 (in-package :consort)
 
 (defun tests-here (package)
-  "Run the tests of PACKAGE. Prints each failure; returns the numbers of tests that passed, and that
-  did not."
+  "Runs the tests of PACKAGE. Prints each failure; returns the numbers of tests that passed, and
+  that did not."
   (let ((passed 0) (others 0))
     (dolist (case (cases-meant nil nil '() :package (find-package-named package)) (values passed others))
       (let ((result (run-case case '())))
@@ -41,7 +41,7 @@
                      (evaluate evaluation code :package package :timing (eq (field params "capture_time") :true) :deadline timeout))))
 
 (defun try-forms (params)
-  "Evaluate the definitions of PARAMS until one fails. Their outcomes, the counted functions, what
+  "Evaluates the definitions of PARAMS until one fails. Their outcomes, the counted functions, what
   was refused, and the definitions that note which of their forms run, as of COVER-DEFINITIONS."
   (let ((outcomes '()) (counts '()) (refused nil) (covered '()))
     (loop for form across (field params "forms")

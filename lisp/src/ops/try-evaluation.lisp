@@ -41,7 +41,7 @@
           'vector))
 
 (defun intern-names-in (code package)
-  "Read CODE, so that the names in it are interned before the first digest. An error in it is left
+  "Reads CODE, so that the names in it are interned before the first digest. An error in it is left
   to the evaluation."
   (handler-case
       (call-with-user-settings package

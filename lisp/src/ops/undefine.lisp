@@ -44,7 +44,7 @@
   (find-if (lambda (info) (and (eq (first info) symbol) (eq (third info) :variable) (eq (fourth info) :kind))) (info-kinds symbol)))
 
 (defun forget-variable (symbol)
-  "Have the compiler know SYMBOL as no variable, constant or symbol macro."
+  "Has the compiler know SYMBOL as no variable, constant or symbol macro."
   (dolist (info (info-kinds symbol))
     (destructuring-bind (name number category kind value) info
       (declare (ignore value))

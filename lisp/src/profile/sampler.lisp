@@ -44,7 +44,7 @@
 ;;; The timers
 
 (defmacro call-foreign (name result &rest arguments)
-  "Call the C function NAME, looked up when it is called, with ARGUMENTS, each (TYPE VALUE). NIL
+  "Calls the C function NAME, looked up when it is called, with ARGUMENTS, each (TYPE VALUE). NIL
   when there is no such function."
   `(let ((address (find-foreign-symbol-address ,name)))
      (and address
@@ -83,7 +83,7 @@
                       (sb-alien:system-area-pointer (vector-sap times)) (sb-alien:unsigned-long 0))))))
 
 (defun stop-recorder (recorder)
-  "Delete RECORDER's timer, once, whoever comes first: its thread or the end of the profile."
+  "Deletes RECORDER's timer, once, whoever comes first: its thread or the end of the profile."
   (with-lock ((profile-lock (recorder-profile recorder)))
     (let ((timer (shiftf (recorder-timer recorder) nil)))
       (when timer
@@ -110,7 +110,7 @@
 ;;; Threads
 
 (defun call-recorded (profile function)
-  "Call FUNCTION in this thread, as a part of what PROFILE is of."
+  "Calls FUNCTION in this thread, as a part of what PROFILE is of."
   (if (or (eq (profile-mode profile) :alloc) (not (timers-p)))
       (let ((*recorder* (make-recorder :profile profile)))
         (sb-sprof:with-sampling (t) (funcall function)))
@@ -137,7 +137,7 @@
 ;;; A run
 
 (defun begin-profile (profile)
-  "Let PROFILE begin; refused while another one runs."
+  "Lets PROFILE begin; refused while another one runs."
   (let ((other (with-lock (*profiling-lock*)
                  (prog1 *profiling*
                    (unless *profiling* (setf *profiling* profile))))))
@@ -152,7 +152,7 @@
     (setf *profiling* nil)))
 
 (defun call-profiled (profile function)
-  "Call FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs
+  "Calls FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs
   any more when it is left, however it is: a deadline does not interrupt the end."
   (let ((start 0) (bytes 0)
         (sprof (or (eq (profile-mode profile) :alloc) (not (timers-p)))))

@@ -25,7 +25,7 @@
          (and code (not (eq code assembler-routines)) code))))
 
 (defun push-frame (code pc frames count)
-  "Note in FRAMES, at COUNT, that PC is in CODE. Code may move later, so its own offset is kept;
+  "Notes in FRAMES, at COUNT, that PC is in CODE. Code may move later, so its own offset is kept;
   what is no Lisp code stays where it is."
   (setf (svref frames count) code
         (svref frames (1+ count)) (if code (- pc (the word-integer (sap-integer (code-start code)))) pc)))
@@ -65,7 +65,7 @@
           return at))
 
 (defun read-frames (sap frames)
-  "Write the stack of the thread that a signal found in the context at SAP to FRAMES, innermost
+  "Writes the stack of the thread that a signal found in the context at SAP to FRAMES, innermost
   first, two elements a frame; how many elements."
   (let* ((context (signal-context sap))
          (pc (sap-integer (context-pc context)))

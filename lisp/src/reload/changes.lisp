@@ -51,7 +51,7 @@
             (eq (class-record-source before) (class-record-source after)))))
 
 (defun symbol-changes (symbol before after collect)
-  "Call COLLECT with each definition of SYMBOL that differs between two marks, either of which may
+  "Calls COLLECT with each definition of SYMBOL that differs between two marks, either of which may
   be NIL."
   (dolist (name (list symbol `(setf ,symbol)))
     (let ((old (function-in before name)) (new (function-in after name)))
@@ -88,7 +88,7 @@
   (not (typep method 'sb-mop:standard-accessor-method)))
 
 (defun generic-changes (function before after collect)
-  "Call COLLECT with each method of FUNCTION that differs, and with FUNCTION itself where it was
+  "Calls COLLECT with each method of FUNCTION that differs, and with FUNCTION itself where it was
   defined anew."
   (let ((old (and before (generic-record-methods before))) (new (and after (generic-record-methods after))))
     (when (and before after (not (eq (generic-record-source before) (generic-record-source after))))

@@ -86,8 +86,8 @@
 (defvar *load-again* nil "True if what is being loaded changed a structure.")
 
 (defun call-loading (load)
-  "Call LOAD, which loads one file; twice when that changes a structure: what the file loaded before
-  SBCL took the new layout is of the old one."
+  "Calls LOAD, which loads one file; twice when that changes a structure: what the file loaded
+  before SBCL took the new layout is of the old one."
   (let ((*load-again* nil))
     (funcall load)
     (when *load-again*
@@ -119,7 +119,7 @@
         (invoke-restart restart)))))
 
 (defun muffle-stale (warning)
-  "Pass over what is said of redefinitions and changed layouts: the report says it."
+  "Passes over what is said of redefinitions and changed layouts: the report says it."
   (when (typep warning package-variance-type)
     (pushnew (format nil "package ~A" (substitute #\Space #\Newline (condition-message warning))) *variances* :test #'string=))
   (when (and (find-restart 'muffle-warning warning)
@@ -130,7 +130,7 @@
     (muffle-warning warning)))
 
 (defun call-compiling (function)
-  "Call FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the
+  "Calls FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the
   report says it."
   (let ((*complaint* nil) (*compiling* t))
     (handler-bind ((warning #'muffle-stale)
@@ -147,7 +147,7 @@
                         :file file :line (first place) :column (second place)))
 
 (defun fail-compilation (file &optional (say "it could not be compiled"))
-  "Signal that what was compiled failed; FILE is where the text came from, if it is not the file
+  "Signals that what was compiled failed; FILE is where the text came from, if it is not the file
   that was compiled."
   (destructuring-bind (&optional condition compiled line column) *complaint*
     (error 'reload-failed :kind "COMPILATION_ERROR"
@@ -165,7 +165,7 @@
   (concatenate 'string (or *work-directory* (string-right-trim "/" (sb-ext:native-namestring (uiop:temporary-directory)))) "/consort-XXXXXX"))
 
 (defun call-with-scratch-directory (function)
-  "Call FUNCTION with the name of a directory that is gone afterwards."
+  "Calls FUNCTION with the name of a directory that is gone afterwards."
   (let ((directory (concatenate 'string (sb-posix:mkdtemp (scratch-template)) "/")))
     (unwind-protect (funcall function directory)
       (uiop:delete-directory-tree (sb-ext:parse-native-namestring directory) :validate t :if-does-not-exist :ignore))))
@@ -200,13 +200,13 @@
       (push (list* name file place) *missing-variables*))))
 
 (defun check-missing-variables ()
-  "Fail when the text uses a variable that it does not define either."
+  "Fails when the text uses a variable that it does not define either."
   (let* ((name (undefined-variable-use)) (use (assoc name *missing-variables*)))
     (when name
       (fail-undefined name (second use) (cddr use)))))
 
 (defun compile-piece (text head number directory file package)
-  "Compile TEXT, which comes after HEAD, a string of blanks, in PACKAGE; the fasl."
+  "Compiles TEXT, which comes after HEAD, a string of blanks, in PACKAGE; the fasl."
   (let ((source (format nil "~A~D.lisp" directory number))
         (*package* package)
         (*complaint* nil))
@@ -227,7 +227,7 @@
       fasl)))
 
 (defun compile-forms-of-text (text directory package file line)
-  "Compile the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of
+  "Compiles the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of
   fasls with the package of each. Nothing is loaded, but what a form says is to be done at compile
   time is."
   (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))

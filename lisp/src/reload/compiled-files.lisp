@@ -46,7 +46,7 @@
     (and true (sb-ext:native-namestring true))))
 
 (defun call-recording-content (pathname function)
-  "Call FUNCTION, which compiles or reads the file PATHNAME; if it returns, that content is
+  "Calls FUNCTION, which compiles or reads the file PATHNAME; if it returns, that content is
   recorded."
   (let* ((name (native-true-name pathname)) (state (and name (state-of-file name))))
     (multiple-value-prog1 (funcall function)

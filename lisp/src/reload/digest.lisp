@@ -36,7 +36,7 @@
   (logior (ash word (- count)) (ldb (byte 32 0) (ash word (- 32 count)))))
 
 (defun digest-block (state schedule octets start)
-  "Work the 64 octets from START into STATE. SCHEDULE is room for 64 words."
+  "Works the 64 octets from START into STATE. SCHEDULE is room for 64 words."
   (declare (type words state schedule) (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 40) start) (optimize speed)
            (sb-ext:muffle-conditions sb-ext:compiler-note))
   (let ((constants *digest-constants*))
@@ -105,7 +105,7 @@
         always (< (sb-posix:stat-ctime (sb-posix:lstat (subseq name 0 end))) second)))
 
 (defun check-allowed (pathname)
-  "Fail when what is in the file is not what was allowed."
+  "Fails when what is in the file is not what was allowed."
   (let ((true (and *allowed* (ignore-errors (probe-file pathname)))))
     (when true
       (let* ((name (sb-ext:native-namestring true)) (digest (gethash name (allowed-files *allowed*)))
@@ -125,7 +125,7 @@
                             name)))))))
 
 (defun call-allowing (allowed function)
-  "Call FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; NIL: whatever is
+  "Calls FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; NIL: whatever is
   there."
   (let ((*allowed* allowed))
     (check-allowed-systems)

@@ -63,7 +63,8 @@
     (and status (eq found symbol))))
 
 (defun make-way (symbol package before)
-  "Remove from PACKAGE what has the name of SYMBOL, if that was not there before and means nothing."
+  "Removes from PACKAGE what has the name of SYMBOL, if that was not there before and means
+  nothing."
   (multiple-value-bind (found status) (find-symbol (symbol-name symbol) package)
     (when (and (member status '(:internal :external)) (not (eq found symbol)) (eq (symbol-package found) package)
                (not (member found (package-record-own before) :test #'eq)) (null (take-mark found)))
@@ -103,7 +104,7 @@
         (export symbol package)))))
 
 (defun restore-package (before after)
-  "Have a package export, import, shadow and use what it did, and be called what it was, if it still
+  "Has a package export, import, shadow and use what it did, and be called what it was, if it still
   is what the reload made of it."
   (cond ((null before)
          (cannot-undo "the package ~A, which was new, stays, with its symbols" (package-record-name after)))

@@ -129,7 +129,7 @@
 (defvar *old-methods* '() "The generic functions that were defined again meanwhile, each with the methods that stood in its DEFGENERIC: (FUNCTION . METHODS).")
 
 (defun drop-old-methods ()
-  "Remove the methods that no longer stand in the DEFGENERIC they came from, and that nothing has
+  "Removes the methods that no longer stand in the DEFGENERIC they came from, and that nothing has
   taken the place of."
   (loop for (function . methods) in *old-methods*
         do (dolist (method methods)
@@ -145,7 +145,7 @@
       (remove-method function method))))
 
 (defun drop-old-accessors ()
-  "Remove the accessors that classes no longer have."
+  "Removes the accessors that classes no longer have."
   (loop for (class . slots) in *old-accessors*
         for now = (sb-mop:class-direct-slots class)
         do (flet ((lost (names)
@@ -158,7 +158,7 @@
                (drop-accessor name class (list (find-class t) class))))))
 
 (defun call-replacing-in-place (function)
-  "Call FUNCTION, which may define methods, generic functions and classes again. When it does not
+  "Calls FUNCTION, which may define methods, generic functions and classes again. When it does not
   return, what it left is to be taken back by another call."
   (let ((*methods-in-place* t) (*old-accessors* '()) (*old-methods* '()))
     (multiple-value-prog1 (funcall function)

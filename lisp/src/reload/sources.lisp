@@ -130,7 +130,7 @@
             (mapcar #'list (sort (loop for file being the hash-keys of wanted collect file) #'string<)))))
 
 (defun reload-file (name component directory number)
-  "Compile and load one file, as its system does if it has one."
+  "Compiles and loads one file, as its system does if it has one."
   (if component
       (progn
         (handler-case (asdf:perform (asdf:make-operation 'asdf:compile-op) component)
@@ -147,8 +147,8 @@
         (call-loading (lambda () (load fasl))))))
 
 (defun reload-files (id pairs)
-  "Compile and load the files of PAIRS, as IN-LOAD-ORDER gives them, one after another; progress is
-  told for request ID."
+  "Compiles and loads the files of PAIRS, as IN-LOAD-ORDER gives them, one after another; progress
+  is told for request ID."
   (call-with-scratch-directory
    (lambda (directory)
      (loop with total = (length pairs)

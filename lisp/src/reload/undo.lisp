@@ -19,7 +19,7 @@
   (not (and class-p (find-if (lambda (pair) (and (eq (first pair) (third info)) (eq (second pair) (fourth info)))) *class-infos*))))
 
 (defun restore-infos (before after class-p)
-  "Have the compiler know of a symbol what it knew: from one mark back to another."
+  "Has the compiler know of a symbol what it knew: from one mark back to another."
   (let ((old (and before (mark-infos before))) (new (and after (mark-infos after))))
     (flet ((counterpart (info list)
              (find-if (lambda (other) (and (eql (second other) (second info)) (equal (first other) (first info)))) list)))
@@ -34,7 +34,7 @@
 ;;; Functions, macros, variables
 
 (defun restore-function (name before after)
-  "Have NAME name the function BEFORE again (NIL: none), if it still names AFTER. One store: a
+  "Has NAME name the function BEFORE again (NIL: none), if it still names AFTER. One store: a
   caller never finds nothing."
   (let ((now (global-function name)))
     (cond ((eq before after) t)
@@ -45,7 +45,7 @@
           (t (fmakunbound name) t))))
 
 (defun restore-macro (symbol before after)
-  "Have SYMBOL be the macro BEFORE again (NIL: none), if it still is AFTER."
+  "Has SYMBOL be the macro BEFORE again (NIL: none), if it still is AFTER."
   (cond ((eq before after) t)
         ((not (eq (macro-function symbol) after))
          (cannot-undo "~S is left as it is: it was defined again since" symbol)
@@ -54,7 +54,7 @@
         (t (fmakunbound symbol) t)))
 
 (defun restore-symbol (moved kept)
-  "Put back what a symbol stood for, but for its class. KEPT: names of functions that belong to
+  "Puts back what a symbol stood for, but for its class. KEPT: names of functions that belong to
   structures that stay as they are."
   (let* ((symbol (moved-symbol moved)) (before (moved-before moved)) (after (moved-after moved))
          (class-p (or (and before (mark-class before)) (and after (mark-class after))))
@@ -114,7 +114,7 @@
 (defvar *own-methods* '() "Methods that came of what was put back.")
 
 (defun note-accessors (class slots)
-  "Note the accessors that a condition's definition made."
+  "Notes the accessors that a condition's definition made."
   (dolist (slot slots)
     (dolist (name (append (condition-slot-readers slot) (condition-slot-writers slot)))
       (let ((function (global-function name)))
@@ -124,7 +124,7 @@
               (push method *own-methods*))))))))
 
 (defun restore-structure (symbol before)
-  "Put back what SBCL has of a structure, whose layout is as it was: what its slots are initialized
+  "Puts back what SBCL has of a structure, whose layout is as it was: what its slots are initialized
   with where it is included, where it was defined."
   (setf (layout-description (class-record-layout before)) (first (class-record-slots before)))
   (let ((classoid (find-classoid symbol nil)))
@@ -166,7 +166,7 @@
 ;;; Generic functions
 
 (defun restore-generic (regrouped)
-  "Give a generic function its methods and its description back. Methods that came since, by other
+  "Gives a generic function its methods and its description back. Methods that came since, by other
   means, stay."
   (let* ((function (regrouped-function regrouped)) (before (regrouped-before regrouped)) (after (regrouped-after regrouped)))
     (when before
@@ -201,7 +201,7 @@
 ;;; All of it
 
 (defun take-back (moved regrouped repackaged times)
-  "Put back what two snapshots differ in. What could not be, as strings."
+  "Puts back what two snapshots differ in. What could not be, as strings."
   (let ((*undo-notes* '()) (*own-methods* '()))
     (without-interrupts
       (handler-bind ((warning #'muffle-warning))

@@ -83,7 +83,7 @@
 (define-internal clear-info :macro "checking a text that is loaded" ("SB-INT" "CLEAR-INFO"))
 
 (defun forget-function-type (name)
-  "Make the compiler forget what it took from the definition of the function NAME: it knows of none
+  "Makes the compiler forget what it took from the definition of the function NAME: it knows of none
   now. What was proclaimed stays, and calling it goes on as before."
   (when (member (info :function :where-from name) '(:defined :defined-method))
     (unless (info :function :source-transform name) ; of a structure
@@ -122,7 +122,7 @@
   (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))
 
 (defun forget-undefined-warnings ()
-  "Keep the compiler from telling of them itself."
+  "Keeps the compiler from telling of them itself."
   (when (boundp undefined-warnings-name)
     (setf (symbol-value undefined-warnings-name) '())))
 

@@ -28,7 +28,7 @@
 (define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
 
 (defun defer-collection (octets)
-  "Have the next collection wait until OCTETS more are allocated, where this runtime lets itself be
+  "Has the next collection wait until OCTETS more are allocated, where this runtime lets itself be
   told (gencgc.c: set after each collection)."
   (let ((address (foreign-address "auto_gc_trigger")))
     (when (and address (internal-p 'dynamic-usage))

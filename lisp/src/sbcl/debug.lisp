@@ -44,7 +44,7 @@
          (serious-condition () nil))))
 
 (defun unwind-to-frame (frame function)
-  "Leave all frames above FRAME and call FUNCTION in its place. FRAME must be unwindable."
+  "Leaves all frames above FRAME and calls FUNCTION in its place. FRAME must be unwindable."
   (unless (frame-unwindable-p frame)
     (error "The frame cannot be unwound to."))
   (%unwind-to-frame frame function))
@@ -85,7 +85,7 @@
     (serious-condition () '())))
 
 (defun eval-in-frame (form frame)
-  "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call
+  "Evaluates FORM where the variables of FRAME are visible. Only the frame's own thread may call
   this."
   (funcall (preprocess-for-eval form (frame-location frame)) frame))
 
@@ -121,12 +121,12 @@
 (define-internal deadline :variable "stopping with the stack alive" ("SB-IMPL" "*DEADLINE*") ("SB-SYS" "*DEADLINE*"))
 
 (defun take-interruptions ()
-  "Take out what other threads have sent this one to interrupt it. Interrupts must be off."
+  "Takes out what other threads have sent this one to interrupt it. Interrupts must be off."
   (let ((thread sb-thread:*current-thread*))
     (with-interruptions-locked (thread) (shiftf (thread-interruptions thread) '()))))
 
 (defun give-interruptions (interruptions &aux (thread sb-thread:*current-thread*))
-  "Put INTERRUPTIONS back, before those that came meanwhile. The signal is sent again: to set the
+  "Puts INTERRUPTIONS back, before those that came meanwhile. The signal is sent again: to set the
   runtime's own flag ends the process."
   (when interruptions
     (with-interruptions-locked (thread)

@@ -9,9 +9,9 @@
 (define-internal class-layout :function "the classes' part of fingerprints" ("SB-PCL" "CLASS-WRAPPER"))
 
 (defun map-symbol-info (function symbol)
-  "Call FUNCTION with a number that tells the kind and the value of each thing the compiler's
-  database has on SYMBOL and on names made from it, such as (SETF SYMBOL), but for how often it was
-  called in what was compiled."
+  "Calls FUNCTION with a number and a value for each entry of the compiler's database about SYMBOL
+  and names made from it, such as (SETF SYMBOL). The number tells kind and name. Counts of calls are
+  left out."
   (call-with-each-info (lambda (name kind value)
                          (unless (let ((type (svref *info-types* kind))) ; none for what is not of a kind, such as the function itself
                                    (and type (string= (meta-info-kind type) "EMITTED-FULL-CALLS")))
@@ -31,7 +31,7 @@
   "Names of internal variables whose values change without anybody having changed anything.")
 
 (defun moving-internal-p (symbol)
-  "Returns true if SYMBOL, of SBCL itself, is such a variable, or a cache."
+  "Returns true if SYMBOL, of SBCL itself, is one of *MOVING-INTERNALS*, or a cache."
   (let ((name (symbol-name symbol)))
     (and (system-symbol-p symbol)
          (or (member name *moving-internals* :test #'string=)

@@ -48,7 +48,7 @@
     constants))
 
 (defun exchange-function (name function)
-  "Have FUNCTION be the global function NAME, and the compiler think of it as before."
+  "Has FUNCTION be the global function NAME, and the compiler think of it as before."
   (let ((type (info :function :type name))
         (origin (info :function :where-from name)))
     (setf (fdefinition name) function)
@@ -58,7 +58,7 @@
     function))
 
 (defun note-same-place (form replacement)
-  "Have the compiler take REPLACEMENT, made of FORM, to be where FORM is."
+  "Has the compiler take REPLACEMENT, made of FORM, to be where FORM is."
   (let ((paths (and (consp form) (consp replacement) (not (eq form replacement)) (boundp *source-paths*) (symbol-value *source-paths*))))
     (when (hash-table-p paths)
       (let ((path (gethash form paths)))

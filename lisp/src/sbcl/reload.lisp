@@ -16,7 +16,7 @@
 (define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
 
 (defun put-method-in-place (generic-function new old)
-  "Have NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by
+  "Has NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by
   the old list of methods goes on to be called until SBCL's own method of ADD-METHOD, which is to
   be called next, has it decided anew; by itself that removes OLD first, and a caller in between
   finds no method."
@@ -46,7 +46,7 @@
   (equal (parameters-shape lambda-list) (parameters-shape other)))
 
 (defun check-arguments (generic-function method)
-  "Signal what ADD-METHOD would signal of METHOD's lambda list, before anything is changed."
+  "Signals what ADD-METHOD would signal of METHOD's lambda list, before anything is changed."
   (when (and (internal-p 'generic-arguments) (internal-p 'check-method-arguments))
     (check-method-arguments generic-function (generic-arguments generic-function) method)))
 
@@ -139,7 +139,7 @@
   (ignore-errors (function-code (underlying-function function))))
 
 (defun map-code-uses (function code)
-  "Call FUNCTION with :CALLS, :MACROEXPANDS or :REFERENCES and a name for each function called, or
+  "Calls FUNCTION with :CALLS, :MACROEXPANDS or :REFERENCES and a name for each function called, or
   inlined, macro expanded, and constant or variable read in CODE."
   (dotimes (i (code-entries code))
     (map-function-xrefs (lambda (kind name)
@@ -151,7 +151,7 @@
 (define-internal code-constants-offset :variable "what of old values is in code" ("SB-VM" "CODE-CONSTANTS-OFFSET"))
 
 (defun map-code-constants (function code)
-  "Call FUNCTION with each object that CODE has as a constant."
+  "Calls FUNCTION with each object that CODE has as a constant."
   (loop for i from code-constants-offset below (code-words code)
         do (funcall function (code-word code i))))
 
@@ -174,7 +174,7 @@
     (and classoid part (slot-exists-p classoid part) (slot-value classoid part))))
 
 (defun define-condition-again (name parents slots initargs report source documentation)
-  "Define the condition NAME with what CLASSOID-PART gave of it."
+  "Defines the condition NAME with what CLASSOID-PART gave of it."
   (flet ((all (accessors) (remove-duplicates (mapcan (lambda (slot) (copy-list (funcall accessors slot))) slots))))
     (define-condition-of name parents (condition-layout name parents) slots initargs (all #'condition-slot-readers) (all #'condition-slot-writers)
                          source documentation)

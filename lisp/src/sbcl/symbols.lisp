@@ -29,7 +29,7 @@
     (if (and (consp expander) (functionp (cdr expander))) (cdr expander) expander)))
 
 (defun map-function-xrefs (function simple-function)
-  "Call FUNCTION with the kind, as :CALLS, and the name of all that the code of SIMPLE-FUNCTION
+  "Calls FUNCTION with the kind, as :CALLS, and the name of all that the code of SIMPLE-FUNCTION
   refers to."
   (let ((xrefs (function-xrefs simple-function)))
     (when xrefs

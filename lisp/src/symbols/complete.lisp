@@ -121,7 +121,7 @@
           thereis (char= (schar pattern index) #\-)))
 
 (defun map-present-symbols (function package &optional external-only)
-  "Call FUNCTION with each symbol that is in PACKAGE itself, internal ones too."
+  "Calls FUNCTION with each symbol that is in PACKAGE itself, internal ones too."
   (declare (type function function))
   (if external-only
       (do-external-symbols (symbol package) (funcall function symbol))
@@ -131,8 +131,9 @@
                 (funcall function symbol))))))
 
 (defun map-accessible-symbols (function package)
-  "Call FUNCTION with each symbol that can be written without a prefix where PACKAGE is current, and
-  perhaps with shadowed ones and twice. DO-SYMBOLS takes five times as long, to leave these out."
+  "Calls FUNCTION with each symbol that can be written without a prefix where PACKAGE is current,
+  and perhaps with shadowed ones and twice. DO-SYMBOLS takes five times as long, to leave these
+  out."
   (map-present-symbols function package)
   (dolist (used (package-use-list package))
     (map-present-symbols function used t)))

@@ -59,12 +59,12 @@
     (:method-combination "method combination") (:declaration "declaration"))
   "Kinds of sb-introspect and what they are called, but for methods, setf functions and packages.")
 
-(defun definition (kind name source &rest more)
+(defun definition-in-list (kind name source &rest more)
   "The JSON of a definition, in a list; an empty one when it has no file."
   (let ((place (source-place source)))
     (and place (list (list* :object "kind" kind "name" name (append more place))))))
 
-(defun told-methods (function)
+(defun methods-to-report (function)
   "The methods of the generic FUNCTION of which people are told: the user's before those of the
   core, and none for a class of ours."
   (flet ((ours-p (method)
@@ -78,7 +78,7 @@
 (defun definition-of-method (method package)
   "The JSON of the definition of METHOD, in a list; an empty one when it has no file."
   (handler-case
-      (definition "method" (method-name-text method package) (sb-introspect:find-definition-source method)
+      (definition-in-list "method" (method-name-text method package) (sb-introspect:find-definition-source method)
         "specializers" (specializer-texts method package)
         "qualifiers" (mapcar (lambda (one) (present one package)) (method-qualifiers method)))
     (error () '())))
@@ -88,7 +88,7 @@
   out."
   (let ((function (and (fboundp name) (fdefinition name))))
     (if (typep function 'generic-function)
-        (let* ((methods (told-methods function)) (count (length methods)) (shown (min count (or most count))))
+        (let* ((methods (methods-to-report function)) (count (length methods)) (shown (min count (or most count))))
           (values (loop for method in methods
                         repeat shown
                         append (definition-of-method method package))
@@ -109,21 +109,21 @@
        (append
         (loop for (kind words) in *definition-kinds*
               append (loop for source in (sources-named symbol kind)
-                           append (definition words name source)))
+                           append (definition-in-list words name source)))
         (methods symbol)
         (when (fboundp setf-name)
           (append (loop for kind in '(:function :generic-function)
                         append (loop for source in (sources-named setf-name kind)
-                                     append (definition "setf function" (format nil "(setf ~A)" name) source)))
+                                     append (definition-in-list "setf function" (format nil "(setf ~A)" name) source)))
                   (methods setf-name)))
         (when (compiler-macro-function setf-name)
           (loop for source in (sources-named setf-name :compiler-macro)
-                append (definition "compiler macro" (format nil "(setf ~A)" name) source))))
+                append (definition-in-list "compiler macro" (format nil "(setf ~A)" name) source))))
        more))))
 
-(defun definitions-of-package (package)
+(defun definition-of-package (package)
   "The JSON of PACKAGE's definition."
-  (handler-case (definition "package" (package-name package) (sb-introspect:find-definition-source package))
+  (handler-case (definition-in-list "package" (package-name package) (sb-introspect:find-definition-source package))
     (error () '())))
 
 (defun definition-of-system (name)

@@ -31,8 +31,8 @@
           collect (code-entry code index))))
 
 (defun map-methods-of-system (function)
-  "Call FUNCTION with each method that users defined for a generic function that a package of SBCL's
-  exports: PRINT-OBJECT, Gray streams' and the like."
+  "Calls FUNCTION with each method that users defined for a generic function that a package of
+  SBCL's exports: PRINT-OBJECT, Gray streams' and the like."
   (let ((seen (make-hash-table :test 'eq)))
     (dolist (package (list-all-packages))
       (when (and (own-package-p package) (not (eq package (load-time-value (find-package "CONSORT")))))
@@ -46,7 +46,7 @@
                     (unless (part-of-core-p method) (funcall function method))))))))))))
 
 (defun map-own-functions (function)
-  "Call FUNCTION with the kind and name of each global function, macro and method of the user's
+  "Calls FUNCTION with the kind and name of each global function, macro and method of the user's
   packages, and with the function."
   (let ((seen (make-hash-table :test 'eq)))
     (flet ((visit (kind name object)

@@ -17,7 +17,7 @@
     (and found (find-symbol name found))))
 
 (defun their (package name &rest arguments)
-  "Call the function NAME of PACKAGE."
+  "Calls the function NAME of PACKAGE."
   (let ((symbol (their-symbol package name)))
     (unless (and symbol (fboundp symbol))
       (error "~A has no function ~A: this version of it is not known to Consort." package name))

@@ -48,7 +48,7 @@
             (setf (test-run-frozen run) (append frozen (list "error" (describe-error condition '()))))))))))
 
 (defun put-before-frameworks-handlers (base)
-  "Have FREEZE-TEST be called before each handler of a framework that is in force within BASE, under
+  "Has FREEZE-TEST be called before each handler of a framework that is in force within BASE, under
   the same condition."
   (loop for clusters on handler-clusters
         until (eq clusters base)
@@ -74,7 +74,7 @@
   (and (internal-p 'handler-clusters) (internal-p '%function-name)))
 
 (defun call-freezing-test (run function)
-  "Call FUNCTION, which runs one test of RUN, NIL or a TEST-RUN. Returns its values; then
+  "Calls FUNCTION, which runs one test of RUN, NIL or a TEST-RUN. Returns its values; then
   TEST-RUN-FROZEN of RUN has the JSON of the frozen failure, or NIL."
   (cond ((null run) (funcall function))
         (t

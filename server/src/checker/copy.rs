@@ -20,6 +20,7 @@ use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::lines::Lines;
 use crate::image::runtime::{Runtime, lost};
 use crate::model::check::{CheckEnd, CheckReport};
+use crate::model::error_kind::ErrorKind;
 use crate::model::expansion::ExpandAnswer;
 use crate::model::image::{ImageError, Progress};
 use crate::steady::sleep;
@@ -114,7 +115,7 @@ impl Runner {
     ) -> Result<Vec<(PathBuf, CheckReport)>, ImageError> {
         let Some(path) = params.asd.clone().or_else(|| params.only.first().cloned()) else {
             let message = "Name the system's definition, or files of it.".into();
-            return Err(ImageError::Refused { kind: "bad-params".into(), message });
+            return Err(ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message });
         };
         let job = CheckJob {
             op: "check-system",
@@ -154,7 +155,7 @@ impl Runner {
                 _ => "The copy of the image gave no answer.".into(),
             },
         };
-        Err(ImageError::Refused { kind: "stopped".into(), message: format!("The expansion was stopped: {why}") })
+        Err(ImageError::Refused { kind: ErrorKind::STOPPED, message: format!("The expansion was stopped: {why}") })
     }
 
     /// Checks in the copy that is kept ready. `None`: there is none, or it could not be used.

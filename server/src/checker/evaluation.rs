@@ -108,7 +108,7 @@ pub(super) fn meaning<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64
     }))
 }
 
-/// Returns whether no number of an answer is negative or greater than what a copy can mean.
+/// Returns true if no number of an answer is negative or greater than what a copy can mean.
 pub(super) fn numbers_are_bounded(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_some_and(|number| (0.0..=NUMBER_LIMIT).contains(&number)),

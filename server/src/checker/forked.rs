@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::ending::{
     Failed, early, explain, hindrance, is_locked_out, left_well, locked_out, no_socket, own_error, passed_limit,
 };
-use super::job::{AFTERWARDS, CheckJob, Wire};
+use super::job::{AFTERWARDS, CheckJob, Files, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::{self, Scratch};
@@ -149,6 +149,60 @@ impl Forker {
     }
 }
 
+/// Returns the reason to stop a copy, for a person.
+fn stopped_because(why: &str) -> (Limit, String) {
+    (Limit::Other, format!("The copy of the image was stopped: {why}."))
+}
+
+/// Takes a line of a copy's output. Returns false at the end of the output.
+///
+/// # Errors
+/// The reason to stop the copy.
+async fn take_line(
+    line: Result<Option<&[u8]>, LineError>,
+    token: &str,
+    findings: &mut Findings,
+    files: Option<&Files>,
+    answers: &mut OwnedWriteHalf,
+) -> Result<bool, String> {
+    match line {
+        Ok(Some(line)) => {
+            let taken = findings.take(line, token)?;
+            if let Some(files) = files {
+                files.serve(taken, findings, answers).await?;
+            }
+            Ok(true)
+        }
+        Ok(None) => Ok(false),
+        Err(LineError::TooLong(limit)) => {
+            Err(format!("it sent a line of more than {} MiB, the most that a copy may say at once", limit >> 20))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Returns the limit that a copy has exceeded, with the reason. `late`: the time that it had, if
+/// that is over. `had`: the memory that it had at its start.
+async fn limit_exceeded<P>(
+    job: &CheckJob<P>,
+    pid_handle: Option<&PidHandle>,
+    late: Option<Duration>,
+    had: u64,
+    contents: &mut Watch,
+) -> Option<(Limit, String)> {
+    let copy = pid_handle.map(PidHandle::pid).filter(|_| job.threads);
+    // Files in memory are the copy's memory too, as are buffers of sockets.
+    let beside = contents.memory().saturating_add(copy.map_or(0, threads::memory));
+    let memory = (job.memory, had, beside);
+    if let Some(passed) = passed_limit(pid_handle, late.is_some(), late.unwrap_or_default(), memory, job.what) {
+        return Some(passed);
+    }
+    match copy.and_then(threads::over) {
+        Some(what) => Some(stopped_because(&what)),
+        None => contents.over().await.map(|what| stopped_because(&what)),
+    }
+}
+
 impl ForkedCheck {
     /// Waits for the fork and for the copy to connect.
     pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
@@ -226,24 +280,12 @@ impl ForkedCheck {
             let mut over: Option<(Limit, String)> = None;
             tokio::select! {
                 line = lines.next(), if open => {
-                    let why = match line {
-                        Ok(Some(line)) => match (findings.take(line, &scratch.token), files) {
-                            (Ok(taken), Some(files)) => files.serve(taken, &mut findings, answers).await.err(),
-                            (Ok(_), None) => None,
-                            (Err(why), _) => Some(why),
-                        },
-                        Ok(None) => {
+                    match take_line(line, &scratch.token, &mut findings, files, answers).await {
+                        Ok(more) => open = more,
+                        Err(why) => {
                             open = false;
-                            None
+                            over = Some(stopped_because(&why));
                         }
-                        Err(LineError::TooLong(limit)) => {
-                            Some(format!("it sent a line of more than {} MiB, the most that a copy may say at once", limit >> 20))
-                        }
-                        Err(error) => Some(error.to_string()),
-                    };
-                    if let Some(why) = why {
-                        open = false;
-                        over = Some((Limit::Other, format!("The copy of the image was stopped: {why}.")));
                     }
                 }
                 result = child.end(), if end.is_none() => match result {
@@ -265,18 +307,8 @@ impl ForkedCheck {
                             let seconds = limit.as_secs_f64();
                             return Err(Failed::Mute(format!("The check's copy of the image did not come to its work within {seconds} s.")));
                         }
-                        let copy = pid_handle.as_deref().map(PidHandle::pid).filter(|_| job.threads);
-                        // Files in memory are the copy's memory too, as are buffers of sockets.
-                        let beside = contents.memory().saturating_add(copy.map_or(0, threads::memory));
-                        let memory = (job.memory, self.had, beside);
-                        over = passed_limit(pid_handle.as_deref(), now > deadline, within, memory, job.what);
-                        if over.is_none() {
-                            let other = match copy.and_then(threads::over) {
-                                Some(what) => Some(what),
-                                None => contents.over().await,
-                            };
-                            over = other.map(|what| (Limit::Other, format!("The copy of the image was stopped: {what}.")));
-                        }
+                        let late = (now > deadline).then_some(within);
+                        over = limit_exceeded(job, pid_handle.as_deref(), late, self.had, &mut contents).await;
                     }
                 },
             }
@@ -326,7 +358,7 @@ impl ForkedCheck {
         Ok(CheckOutput { reports, answer, stopped })
     }
 
-    /// Returns whether the copy is one of this image.
+    /// Returns true if the copy is one of this image.
     pub(super) fn is_of(&self, instance: &Arc<Instance>) -> bool {
         Arc::ptr_eq(&self.instance, instance)
     }

@@ -22,8 +22,9 @@ use super::scratch::{self, Scratch};
 use crate::config::Copies;
 use crate::image::api::{Freeze, Operation};
 use crate::image::lines::Lines;
-use crate::image::link::lock;
 use crate::image::runtime::Phase;
+use crate::locked::lock;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalError;
 use crate::model::frozen::{Failure, Frozen};
 use crate::model::image::ImageError;
@@ -35,7 +36,8 @@ const KEPT: f64 = 600.0;
 const ATTEMPT: f64 = 20.0;
 /// The pause before connections are accepted again after an error.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The first line of a frozen failure.
+
+/// The first line that a frozen failure sends.
 #[derive(Deserialize)]
 struct Hello {
     token: String,
@@ -48,11 +50,12 @@ fn gone(number: u64) -> ImageError {
          The action `stops` lists those that there are; evaluate again for a new one.",
         KEPT / 60.0
     );
-    ImageError::Refused { kind: "stale".into(), message }
+    ImageError::Refused { kind: ErrorKind::STALE, message }
 }
 
-/// Returns how an error is to be frozen; see [`super::Checker::freeze`].
-pub(super) fn freeze(failures: &Arc<Failures>, keep: usize) -> Option<Freeze> {
+/// Returns how an error is to be frozen, and opens the socket for it at first use; see
+/// [`super::Checker::freeze`].
+pub(super) fn freeze_params(failures: &Arc<Failures>, keep: usize) -> Option<Freeze> {
     let config = failures.runtime.config();
     if keep == 0 || config.copies == Copies::Process {
         return None;
@@ -95,7 +98,7 @@ async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
     }
 }
 
-/// Reads the first line of a connection. One that nobody tells of is closed again.
+/// Reads the first line of a connection, and closes it if no evaluation reports the failure.
 async fn greet(failures: Weak<Failures>, token: String, stream: UnixStream, pid: u32) {
     let (read, orders) = stream.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::report::{CheckEvent, Findings};
 use crate::model::check::FileFacts;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, Progress};
 use crate::text::expected::Expected;
 
@@ -78,7 +79,7 @@ impl<P> CheckJob<P> {
     pub(super) fn within(&self) -> Result<Duration, ImageError> {
         Duration::try_from_secs_f64(self.deadline).map_err(|_| {
             let message = format!("The deadline must be a number of seconds, and not {}.", self.deadline);
-            ImageError::Refused { kind: "bad-params".into(), message }
+            ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message }
         })
     }
 

@@ -2,7 +2,7 @@
 
 use rustix::process::Pid;
 
-/// Returns whether the process has more than `limit` bytes of memory to itself: private memory,
+/// Returns true if the process has more than `limit` bytes of memory to itself: private memory,
 /// swapped memory and page tables. `None`: unknown (the process is gone, or the system is not
 /// Linux).
 #[cfg(target_os = "linux")]

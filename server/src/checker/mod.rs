@@ -37,6 +37,7 @@ use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
 use crate::image::runtime::Phase;
 use crate::model::check::CheckReport;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome};
 use crate::model::expansion::ExpandAnswer;
 use crate::model::frozen::{Failure, Frozen};
@@ -88,7 +89,7 @@ impl Checker {
         Some(if self.runner.forker.workers.wanted(instance) { Copies::Process } else { Copies::Fork })
     }
 
-    /// Returns whether the system limits what a copy may read; `None` while there is no image.
+    /// Returns true if the system limits what a copy may read; `None` while there is no image.
     pub fn limits_reading(&self) -> Option<bool> {
         let Phase::Ready(instance) = &*self.runner.forker.runtime.phase.borrow() else { return None };
         Some(instance.ready.features.landlock > 0)
@@ -200,7 +201,7 @@ impl Checker {
         if self.copies() == Some(Copies::Process) {
             let message = "The next call cannot be recorded: a copy of the image keeps a recording, and on this system, or with \
                            `check.copies = \"process\"`, the image is not copied.";
-            return Err(ImageError::Refused { kind: "not-recordable".into(), message: message.into() });
+            return Err(ImageError::Refused { kind: ErrorKind::NOT_RECORDABLE, message: message.into() });
         }
         Ok(self.image.run(params, None, None, progress, None).await?.call)
     }
@@ -273,7 +274,7 @@ impl Checker {
     /// Returns how the error of an evaluation is to be frozen, of which `keep` are kept; `None`: it
     /// is only reported.
     pub fn freeze(&self, keep: usize) -> Option<Freeze> {
-        frozen::freeze(&self.failures, keep)
+        frozen::freeze_params(&self.failures, keep)
     }
 
     /// Keeps the frozen failure of `session`, or of what else ended with `error`; returns its

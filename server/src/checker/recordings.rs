@@ -17,7 +17,8 @@ use super::evaluation::{ended, meaning};
 use super::job::CheckJob;
 use super::turn::Queue;
 use crate::image::api::record::{RecordCallParams, RecordParams, RecordingQuestion};
-use crate::image::link::lock;
+use crate::locked::lock;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalError;
 use crate::model::image::ImageError;
 use crate::model::recording::Recording;
@@ -117,7 +118,7 @@ fn gone(number: u64) -> ImageError {
         "There is no recording {number} (any more): the newest {RECORDINGS} are kept for {} minutes, while the image that they are of runs. Record again.",
         KEPT.as_secs() / 60
     );
-    ImageError::Refused { kind: "stale".into(), message }
+    ImageError::Refused { kind: ErrorKind::STALE, message }
 }
 
 impl Recordings {
@@ -236,7 +237,7 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<Ask>, memory: u64
         let lost = answer.is_none();
         let result = answer.unwrap_or_else(|| {
             let message = "The recording was lost: its copy of the image ended, or passed a limit, before it answered. Record again.";
-            Err(ImageError::Refused { kind: "stale".into(), message: message.into() })
+            Err(ImageError::Refused { kind: ErrorKind::STALE, message: message.into() })
         });
         let _ = reply.send(result); // whoever asked may be gone
         if lost {
@@ -280,7 +281,7 @@ pub(super) async fn ask<Q: RecordingQuestion>(
     asks.ok_or_else(|| gone(number))?.send(Ask { question, reply }).await.map_err(|_| gone(number))?;
     let answer = answer.await.map_err(|_| gone(number))??;
     match answer["problem"].as_str() {
-        Some(message) => Err(ImageError::Refused { kind: "no-answer".into(), message: message.into() }),
+        Some(message) => Err(ImageError::Refused { kind: ErrorKind::NO_ANSWER, message: message.into() }),
         None => serde_json::from_value(answer).map_err(meaningless),
     }
 }
@@ -294,7 +295,7 @@ fn not_yet(recordings: &Recordings, number: u64) -> Result<(), ImageError> {
         let message = format!(
             "Recording {number} is of the next call of {function}, which was not made yet: make it, and ask again."
         );
-        ImageError::Refused { kind: "waiting".into(), message }
+        ImageError::Refused { kind: ErrorKind::WAITING, message }
     }))
 }
 

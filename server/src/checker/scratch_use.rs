@@ -1,6 +1,6 @@
-//! The files that code under check leaves in its scratch directory, held against limits: the
-//! directory often lies in memory, and is the same file system as the sockets of others. A file
-//! that was removed takes its place for as long as a process has it open or mapped.
+//! The limits on the files that code under check leaves in its scratch directory. The directory is
+//! often in memory, on a file system shared with others' sockets. A removed file counts while a
+//! process has it open or mapped.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -38,7 +38,7 @@ struct Use {
 #[derive(Debug)]
 pub(super) struct Watch {
     directory: PathBuf,
-    /// The first process that has the directory to itself.
+    /// The process of the copy; its descendants count too.
     head: Option<Pid>,
     in_memory: bool,
     /// The bytes that the last look found.
@@ -59,8 +59,8 @@ impl Watch {
         if self.in_memory { self.bytes } else { 0 }
     }
 
-    /// Returns the limit that the last look found passed, to be read after "it was stopped:". Never
-    /// waits for a look; begins one when it is time.
+    /// Returns the limit that the last look found exceeded, to follow "it was stopped:". Starts the
+    /// next look when due, and never waits for one.
     pub(super) async fn over(&mut self) -> Option<String> {
         match self.look.take_if(|look| look.is_finished()) {
             Some(look) => {

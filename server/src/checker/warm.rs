@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::locked::lock;
 use crate::steady::{sleep, timeout};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
@@ -18,7 +19,6 @@ use super::turn::Turn;
 use crate::image::api::CheckParams;
 use crate::image::instance::Instance;
 use crate::image::lines::Lines;
-use crate::image::link::lock;
 use crate::image::runtime::Phase;
 
 /// The time for which a warm copy is kept without a check.

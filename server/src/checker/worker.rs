@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::locked::lock;
 use crate::steady::sleep;
 use serde::de::IgnoredAny;
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +17,7 @@ use super::ending::Failed;
 use crate::config::{Copies, InitFile};
 use crate::image::frames::CopyEnd;
 use crate::image::instance::Instance;
-use crate::image::link::{Call, CallError, lock};
+use crate::image::link::{Call, CallError};
 use crate::image::program;
 use crate::image::restore::repeat;
 use crate::image::running::Running;
@@ -56,7 +57,7 @@ impl Workers {
         Workers { runtime, ready: Arc::default() }
     }
 
-    /// Returns whether checks of this image run in a second process from the start.
+    /// Returns true if checks of this image run in a second process from the start.
     pub(super) fn wanted(&self, instance: &Instance) -> bool {
         self.runtime.config().copies == Copies::Process || !instance.ready.features.fork
     }

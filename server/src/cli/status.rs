@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use consort::host::control::{Request, ask};
 use consort::host::election::{ConnectError, Place};
 use consort::host::hello::{Hello, Protocol};
-use consort::shown;
+use consort::shown::{self, megabytes};
 use serde_json::{Value, json};
 
 use super::WorkspaceArg;
@@ -181,10 +181,6 @@ fn text(value: &Value) -> String {
 
 fn words(value: &Value) -> Vec<String> {
     value.as_array().map(|items| items.iter().map(text).collect()).unwrap_or_default()
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
 }
 
 fn duration(seconds: u64) -> String {

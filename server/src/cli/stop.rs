@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let workspace = args.workspace.find()?;
     if args.workspace.workspace.is_none() {
-        is_of_here(&workspace)?;
+        refuse_host_of_other_folder(&workspace)?;
     }
     let hello = Hello { any_version: true, ..Hello::new(Protocol::Control) };
     let place = Place::of(&workspace)?;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Fails when the current directory is in another folder of the editor whose host `workspace` has:
 /// ending that one would end the work in its own workspace too.
-fn is_of_here(workspace: &Path) -> Result<(), Failure> {
+fn refuse_host_of_other_folder(workspace: &Path) -> Result<(), Failure> {
     let here = workspace::find_own(Path::new("."))
         .map_err(|error| Failure::cannot(format!("the current directory cannot be used: {error}")))?;
     if here == workspace {

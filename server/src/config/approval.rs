@@ -11,17 +11,17 @@ use super::source::Source;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Run code in the image. The default is `allow`; all other classes default to `ask`.
+    /// Runs code in the image. The default is `allow`; all other classes default to `ask`.
     Eval,
-    /// Compile a file; writes the fasl.
+    /// Compiles a file and writes the fasl.
     CompileFile,
-    /// Replace, load, reload or undo definitions.
+    /// Replaces, loads, reloads or undoes definitions.
     ModifyRunningCode,
-    /// Write a file in the workspace.
+    /// Writes a file in the workspace.
     EditFile,
-    /// End the image and lose its state.
+    /// Ends the image, whose state is lost.
     RestartImage,
-    /// Run code at a stop, or leave it.
+    /// Runs code at a stop, or leaves it.
     Debug,
 }
 

@@ -21,10 +21,6 @@ pub(super) fn text(error: ImageError) -> String {
 pub(super) fn trouble(done: &Done) -> String {
     match &done.error {
         Some(error) => format!("{}: {}", error.kind, error.message),
-        None => match done.status.as_str() {
-            "timeout" => "It took too long and was ended; the stop is as it was.".into(),
-            "left" => "It left the stop.".into(),
-            other => format!("It was ended: {other}."),
-        },
+        None => done.trouble("stop"),
     }
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::protocol::{BreakpointLocations, SetBreakpoints};
+use crate::locked::lock;
 use crate::model::image::{ImageError, ImageState};
 use crate::session::debug::{
     Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,

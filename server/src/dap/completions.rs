@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::answers::{Answer, MOST};
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::protocol::Completions;
 use crate::file_uri::uri_of_path;
 use crate::ide::completion::{self, Item};
 use crate::ide::context::{Backend as _, Cursor};
+use crate::locked::lock;
 use crate::session::debug::DebugLocals;
 use crate::text::document::Document;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use super::resuming::{ResumingRequest, Waiting};
 use super::sources::Evaluated;
 use super::variables::{Handle, Handles};
 use crate::ide::context::Backend as _;
+use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::debug::{DebugStops, Stop, StopEvent, with_thread};
 use crate::session::{ClientId, Frontend, Session};
@@ -93,11 +94,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.session.detach(self.client);
     }
-}
-
-/// Locks also after a panic: the data is consistent between any two statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Connection {
@@ -292,7 +288,9 @@ impl Connection {
                 }
                 self.event("output", body);
             }
-            Ok(StopEvent::Log(_) | StopEvent::Breakpoints(_) | StopEvent::Asks { .. } | StopEvent::Asked { .. }) => {}
+            Ok(
+                StopEvent::Log(_) | StopEvent::Breakpoints(_) | StopEvent::Input { .. } | StopEvent::InputOver { .. },
+            ) => {}
             Err(broadcast::error::RecvError::Lagged(missed)) => self.catch_up_after(missed).await,
             // The sender lives as long as the session's image.
             Err(broadcast::error::RecvError::Closed) => {}

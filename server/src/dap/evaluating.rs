@@ -6,15 +6,16 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::answers::{Answer, MOST, text, trouble};
-use super::connection::{Connection, Running, lock};
+use super::connection::{Connection, Running};
 use super::protocol::{Begin, Evaluate, Report};
 use crate::ide::context::Backend;
+use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::stack_frame;
 use crate::session::EvalRequest;
-use crate::session::debug::{DebugEval, DebugLocals, Done, Value as Inspected};
+use crate::session::debug::{DebugEval, DebugLocals, Done, DoneStatus, Value as Inspected};
 
 /// A person sees an evaluation run and can end it.
 const A_DAY: f64 = 86_400.0;
@@ -56,7 +57,7 @@ impl Failed {
 
 impl From<ImageError> for Failed {
     fn from(error: ImageError) -> Failed {
-        let left = matches!(&error, ImageError::Refused { kind, .. } if kind == ErrorKind::STALE.as_str());
+        let left = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::STALE);
         if left { Failed::Left(text(error)) } else { Failed::Otherwise(text(error)) }
     }
 }
@@ -80,7 +81,7 @@ async fn at_frame(
         () = cancel.requested() => return Err(Failed::Otherwise(CANCELLED.into())),
     };
     connection.flush().await;
-    if done.status != "ok" {
+    if done.status != DoneStatus::Ok {
         return Err(Failed::Otherwise(trouble(&done)));
     }
     let inside = done.values.first().map_or(0, |value| lock(&connection.handles).parts(value));
@@ -125,7 +126,7 @@ pub(super) async fn report(connection: &Connection, number: u64, wanted: Report)
     Ok(reported(outcome))
 }
 
-/// The fields have names by which the texts in them are made fit to be shown.
+/// The fields have names by which the texts in them are escaped before they are shown.
 fn reported(outcome: EvalOutcome) -> Value {
     let values: Vec<Value> = outcome.values.iter().map(|value| json!({"value": value.text})).collect();
     let warnings: Vec<Value> =
@@ -210,7 +211,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
                 cancelled = true;
                 let runs = lock(&connection.evaluations).front().is_some_and(|first| Arc::ptr_eq(&first.text, &turn.1));
                 if !runs {
-                    return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message: CANCELLED.into() });
+                    return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() });
                 }
                 // The evaluation's own answer says that it was interrupted.
                 connection.session.interrupt(connection.client, false).await?;

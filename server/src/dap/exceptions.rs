@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answers::Answer;
-use super::connection::{Connection, lock};
+use super::connection::Connection;
+use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::debug::DebugBreakOn;
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::evaluating::{shown_values, variable};
 use super::protocol::{
     Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments,
@@ -13,8 +13,9 @@ use super::requests::{exception, page_of_frames, restarts, scopes};
 use super::variables::{Handle, restarts as shown_restarts};
 use crate::ide::context::Backend as _;
 use crate::ide::failures;
+use crate::locked::lock;
 use crate::model::image::ImageError;
-use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn};
+use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn, DoneStatus};
 use crate::session::failures::{Failure, STOP, Tried};
 
 /// The number of the one thread.
@@ -143,7 +144,7 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
             connection.event("output", json!({"category": category, "output": output}));
         }
     }
-    if done.status != "ok" {
+    if done.status != DoneStatus::Ok {
         return Err(trouble(&done));
     }
     Ok(json!({"result": shown_values(&done), "variablesReference": 0}))

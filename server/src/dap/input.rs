@@ -21,9 +21,9 @@ pub(super) fn accept(connection: &Connection, client: Initialize) {
         return;
     }
     connection.asked.store(true, Ordering::SeqCst);
-    connection.session.takes_input(connection.client);
+    connection.session.note_takes_input(connection.client);
     if let Some(name) = client.client_name {
-        connection.session.rename(connection.client, name);
+        connection.session.name_client(connection.client, name);
     }
 }
 

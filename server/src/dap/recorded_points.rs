@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, text};
 use super::breakpoints;
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::protocol::{SetBreakpoints, SourceBreakpoint};
 use super::replay::Replay;
+use crate::locked::lock;
 use crate::session::debug::Point;
 use crate::session::recordings::{RecordingPoint, ReplayBreakpoints};
 

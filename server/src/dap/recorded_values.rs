@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::answers::{Answer, text};
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::protocol::{Evaluate, InFrame, SourceOf, StackTrace, Variables};
 use super::replay::{RecordedHandle, Replay};
+use crate::locked::lock;
 use crate::model::recording::{RecordedCall, RecordedValue};
 use crate::session::recordings::{ReplayEvaluate, ReplayFrames, ReplayText, ReplayValues};
 

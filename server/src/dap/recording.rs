@@ -8,6 +8,7 @@ use super::connection::Connection;
 use super::protocol::{Begin, Request, SetBreakpoints, arguments};
 use super::replay::Replay;
 use super::{recorded_points, recorded_values};
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::model::recording::RecordedMoment;
 use crate::session::recordings::{ReplayBegin, ReplayStep};
@@ -91,7 +92,7 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
 
 /// The message of a question without an answer. The session ends if there will be no more.
 fn lost(connection: &Connection, error: ImageError) -> String {
-    let goes_on = matches!(&error, ImageError::Refused { kind, .. } if kind == "no-answer");
+    let goes_on = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::NO_ANSWER);
     if !goes_on {
         connection.event("terminated", json!({}));
     }

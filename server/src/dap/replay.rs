@@ -15,8 +15,7 @@ const LIMIT: u64 = 50_000;
 pub(super) struct Replay {
     /// The number of the recording.
     pub(super) number: u64,
-    /// The moment that is shown; `None` until the recording has told one. Held while a request
-    /// goes to another.
+    /// The moment that is shown; `None` before the first. Locked while a request moves to another.
     pub(super) at: tokio::sync::Mutex<Option<RecordedMoment>>,
     pub(super) handles: Mutex<RecordedHandles>,
     pub(super) wanted: Mutex<RequestedBreakpoints>,
@@ -27,7 +26,7 @@ pub(super) struct Replay {
 pub(super) enum RecordedHandle {
     /// A call around an event.
     Frame { event: u64, frame: u64 },
-    /// The values of a scope, or the parts of one.
+    /// The values of a scope, or the parts of a value.
     Values { event: u64, frame: u64, scope: &'static str, path: Vec<u64> },
 }
 

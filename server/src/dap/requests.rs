@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
 use super::breakpoints;
-use super::connection::{Connection, IDLE_THREAD, lock, thread_of};
+use super::connection::{Connection, IDLE_THREAD, thread_of};
 use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables, arguments,
@@ -14,10 +14,11 @@ use super::protocol::{
 use super::variables::{self, Handle};
 use super::{completions, evaluating, exceptions, input, recording, resuming, setting, sources};
 use crate::ide::context::Backend;
+use crate::locked::lock;
 use crate::model::image::ImageError;
 use crate::session::debug::{
     Condition, DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
-    DebugReturn, DebugStep, Done, Inspect, Restart,
+    DebugReturn, DebugStep, Done, DoneStatus, Inspect, Restart,
 };
 
 /// The number of frames or variables of an answer, unless the client says otherwise.
@@ -265,5 +266,5 @@ async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer 
 /// The answer to a request that leaves a stop.
 fn left(done: Result<Done, ImageError>) -> Answer {
     let done = done.map_err(text)?;
-    if done.status == "sent" { Ok(json!({})) } else { Err(trouble(&done)) }
+    if done.status == DoneStatus::Sent { Ok(json!({})) } else { Err(trouble(&done)) }
 }

@@ -2,12 +2,13 @@
 //! `continue` or a step is answered, so a `stopped` event that came before the answer is lost on
 //! them. Stops are reported after the answers to such requests.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
 use super::outgoing::Sender;
 use super::protocol::Message;
+use crate::locked::lock;
 
 /// The requests after which a program goes on. The answers say that a thread runs.
 pub(super) const REQUESTS: &[&str] = &[
@@ -66,7 +67,7 @@ impl Waiting {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         // The state is consistent between any two statements.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -12,11 +12,12 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::handlers::Handlers;
 use super::protocol::Request;
 use super::{breakpoints, evaluating, exceptions, frozen, input, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
+use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
 use crate::session::requests::handle;

@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 
 use super::answers::{Answer, MOST, text, trouble};
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::protocol::SetVariable;
 use super::variables::{Handle, part_name};
 use crate::ide::context::Backend as _;
-use crate::session::debug::{DebugSet, Inspect, InspectSet};
+use crate::locked::lock;
+use crate::session::debug::{DebugSet, DoneStatus, Inspect, InspectSet};
 use crate::shown;
 
-/// Sets what a client names as `variables` has shown it.
+/// Sets the variable or part that a client names by its name in a `variables` response.
 pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer {
     let SetVariable { variables_reference, name, value: code } = wanted;
     let handle = lock(&connection.handles).get(variables_reference);
@@ -31,7 +32,7 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
         None => return Err("That value is not there any more.".into()),
     };
     let done = done.map_err(text)?;
-    let Some(value) = done.values.first().filter(|_| done.status == "ok") else { return Err(trouble(&done)) };
+    let Some(value) = done.values.first().filter(|_| done.status == DoneStatus::Ok) else { return Err(trouble(&done)) };
     let inside = lock(&connection.handles).parts(value);
     Ok(
         json!({"value": value.text, "type": value.kind.clone().map_or(Value::Null, Value::from), "variablesReference": inside}),

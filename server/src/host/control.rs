@@ -237,7 +237,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
             let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "consort".into() });
             // Other feedback is not used here, and would accumulate during a long evaluation.
             if matches!(work, Request::Eval { input: true, .. }) {
-                session.takes_input(client);
+                session.note_takes_input(client);
                 tokio::spawn(ask_for_input(feedback, replies.clone()));
             } else {
                 drop(feedback);

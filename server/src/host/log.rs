@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use super::runtime_dir::name_of;
 use crate::fault::{self, Call};
+use crate::locked::lock;
 
 /// The limit of the log and of the previous log, in bytes each.
 const LIMIT: u64 = 1 << 20;
@@ -46,7 +47,7 @@ impl Log {
     }
 
     fn write_line(&self, line: &[u8]) -> io::Result<()> {
-        let mut guard = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = lock(&self.file);
         let (file, length) = &mut *guard;
         if *length + line.len() as u64 > LIMIT {
             std::fs::rename(&self.path, self.path.with_extension("log.old"))?;

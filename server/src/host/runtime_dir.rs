@@ -384,11 +384,6 @@ pub fn name_of(workspace: &Path) -> String {
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns true when a name in a directory listing is a host's directory.
-pub fn is_host_name(name: &OsStr) -> bool {
-    name.len() == 16 && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -404,7 +399,8 @@ mod tests {
 
     #[test]
     fn names_are_short_and_differ() {
-        assert!(is_host_name(OsStr::new(&name_of(Path::new("/a")))));
+        let name = name_of(Path::new("/a"));
+        assert!(name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
         assert_ne!(name_of(Path::new("/a")), name_of(Path::new("/b")));
         let long = PathBuf::from("/").join("x".repeat(90));
         assert!(RuntimeDir::within(long, Path::new("/a")).unwrap_err().to_string().contains("XDG_RUNTIME_DIR"));

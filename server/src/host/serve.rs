@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -19,6 +19,7 @@ use super::hello::{self, Ack, Hello};
 use super::memory;
 use crate::fault::{self, Call};
 use crate::framing::first_line;
+use crate::locked::lock;
 use crate::session::OpenFolders;
 
 /// The time limit for a connection's hello.
@@ -83,7 +84,7 @@ impl Lifetime {
     /// Keeps a connection open until this process has ended, which the client sees as the end of
     /// file.
     pub fn hold(&self, stream: UnixStream) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        lock(&self.held).push(stream);
     }
 
     /// Counts a client for as long as the guard lives.

@@ -22,10 +22,9 @@ pub fn find(start: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the workspace for a client in `start` without a given root (an agent, the command
-/// line): the workspace of a running host for `start` or a directory above it within the same
-/// repository (the nearest `.git`), so that an agent in a subdirectory finds the editor's host;
-/// then that of a host whose editor has `start` in another of its folders; otherwise that of
-/// [`find`].
+/// line). A running host for `start`, or for a directory above it within the same repository (the
+/// nearest `.git`), comes first: an agent in a subdirectory finds the editor's host. A host whose
+/// editor has `start` in another of its folders comes next. Otherwise it is that of [`find`].
 ///
 /// # Errors
 /// The errors of [`find`].

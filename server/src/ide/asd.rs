@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::locked::lock;
 use crate::planted::is_planted;
 
 /// The depth below the workspace's directory at which files are looked for.
@@ -120,7 +121,7 @@ impl AsdFiles {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // The state is consistent between any two statements, so a poisoned lock is safe to use.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -147,16 +147,16 @@ fn one_form(content: &str) -> Result<&str, Refusal> {
     Ok(&content[start..end])
 }
 
-fn fault_text(fault: Option<crate::text::toplevel::Fault>) -> &'static str {
-    use crate::text::toplevel::Fault;
+fn fault_text(fault: Option<crate::text::toplevel::Unreadable>) -> &'static str {
+    use crate::text::toplevel::Unreadable;
     match fault {
-        Some(Fault::UnclosedList) => "a list is never closed",
-        Some(Fault::ExtraClose) => "a `)` closes nothing",
-        Some(Fault::UnterminatedString) => "a string is never closed",
-        Some(Fault::UnterminatedBar) => "a `|` is never closed",
-        Some(Fault::UnterminatedComment) => "a `#|` is never closed",
-        Some(Fault::DanglingEscape) => "it ends behind a `\\`",
-        Some(Fault::DanglingPrefix) => "a `'`, `#'`, `#+` or the like has nothing behind it",
+        Some(Unreadable::UnclosedList) => "a list is never closed",
+        Some(Unreadable::ExtraClose) => "a `)` closes nothing",
+        Some(Unreadable::UnterminatedString) => "a string is never closed",
+        Some(Unreadable::UnterminatedBar) => "a `|` is never closed",
+        Some(Unreadable::UnterminatedComment) => "a `#|` is never closed",
+        Some(Unreadable::DanglingEscape) => "it ends behind a `\\`",
+        Some(Unreadable::DanglingPrefix) => "a `'`, `#'`, `#+` or the like has nothing behind it",
         None => "it is whole",
     }
 }

@@ -48,7 +48,7 @@ pub fn source(path: &Path, limit: u64) -> Option<String> {
     bounded_file::read(&real, limit).ok().map(decode)
 }
 
-/// Returns whether a path leads through one of the directories that a copy never reads, such as
+/// Returns true if a path leads through one of the directories that a copy never reads, such as
 /// `~/.ssh` (lisp/src/confine/reading.lisp).
 fn is_secret(path: &Path) -> bool {
     path.components().any(|part| SECRETS.iter().any(|secret| part.as_os_str() == *secret))

@@ -9,9 +9,9 @@ use crate::text::definitions;
 use crate::text::document::Document;
 use crate::text::scopes::{Scopes, Shorthand, Space};
 
-/// The places of the local name at `offset`, in order; none for another name, for a special
-/// variable, for one that also stands for something else (`x` behind `&key` is the keyword too), if
-/// a macro may use it where the text does not tell, and if it is not written the same everywhere.
+/// Returns the places of the local name at `offset`, in order. None are returned for a special
+/// variable, for a name that also names something else (`x` behind `&key`), for a name that a macro
+/// may use unseen, and for a name that is not spelled the same everywhere.
 pub fn places(document: &Document, offset: usize) -> Vec<Span> {
     let mut spans = found(document, offset).unwrap_or_default();
     let written = |span: &Span| document.text().slice(span.start..span.end);

@@ -84,8 +84,8 @@ enum Place {
 }
 
 impl Manuals {
-    /// The manuals by the setting `docs.hyperspec`: a directory or an address; empty: the usual
-    /// address. A directory without a HyperSpec counts as none.
+    /// The manuals for the setting `docs.hyperspec`: a directory or an address. An empty setting,
+    /// and a directory without a HyperSpec, mean the address on the web.
     pub fn new(setting: &str) -> Manuals {
         let hyperspec = if setting.is_empty() {
             None

@@ -226,7 +226,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
     let alone = |from: usize, to: usize| text.slice(from..to).chars().all(char::is_whitespace);
     let behind = line_end(document, form.end);
     if !alone(text.line_to_char(first), form.start) || behind.is_none() {
-        // Others are on its lines.
+        // Other forms share its lines.
         return (text.slice(form.start..form.end).to_string(), form);
     }
     let comments = comment_lines(document);
@@ -236,7 +236,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
     }
     let (start, end) = (text.line_to_char(begin), behind.unwrap_or(form.end));
     let taken = text.slice(start..end).to_string();
-    // One blank line of two stays.
+    // Of two blank lines around the definition one stays.
     let mut next = text.char_to_line(end) + 1;
     if begin == 0 || blank(begin - 1) {
         while next < text.len_lines() && blank(next) {

@@ -42,7 +42,7 @@ pub enum Kind {
     Event,
     /// The form by which the value of an event, or that of a failed check, first came to be.
     Origin,
-    /// None: the recording, or the wait for its call, is ended.
+    /// The end of the recording, or of the wait for its call.
     Cancel,
 }
 

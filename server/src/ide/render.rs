@@ -150,7 +150,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Count one.
+    /// Counts a diagnostic.
     pub fn count(&mut self, diagnostic: &Diagnostic) {
         match diagnostic.severity {
             Severity::Error => self.errors += 1,
@@ -159,7 +159,7 @@ impl Summary {
         }
     }
 
-    /// Neither an error nor a warning.
+    /// Returns true if there was neither an error nor a warning.
     pub fn is_clean(&self) -> bool {
         self.errors == 0 && self.warnings == 0
     }

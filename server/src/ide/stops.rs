@@ -11,7 +11,8 @@ use super::context::{Backend, Context};
 use super::restarts::{numbered, of_restart};
 use super::texts::Texts;
 pub use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, Place, Stop,
+    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, DoneStatus,
+    Place, Stop,
 };
 use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals, Moment};
 use crate::model::error_kind::ErrorKind;
@@ -250,14 +251,14 @@ pub enum StopAction {
 }
 
 impl StopAction {
-    /// Returns the stop of a number, and the deed there in words that name the stop, its condition,
-    /// and the restart or the frame's function.
+    /// Returns the stop of a number, and the action there in words that name the stop, its
+    /// condition, and the restart or the frame's function.
     ///
     /// # Errors
     /// The stop was left or has no such restart (`stale`), another one is on its stack (`busy`), or
     /// see [`Backend::query`].
     pub async fn at<B: Backend>(&self, backend: &B, number: u64) -> Result<(Stop, String), ImageError> {
-        let refused = |kind: ErrorKind, message: String| ImageError::Refused { kind: kind.into(), message };
+        let refused = |kind: ErrorKind, message: String| ImageError::Refused { kind, message };
         let stops = all(backend).await?;
         if let Some(inner) = stops.iter().find(|stop| stop.parent == Some(number)) {
             let message = format!("Stop {} is on the stack of stop {number}: it must be left first.", inner.number);
@@ -292,7 +293,7 @@ impl StopAction {
         Ok((stop, description))
     }
 
-    /// Returns the code that the deed runs.
+    /// Returns the code that the action runs.
     pub fn code(&self) -> Option<&str> {
         match self {
             StopAction::Eval { code, .. } | StopAction::Return { code, .. } => Some(code),
@@ -308,30 +309,30 @@ async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<
     match page.frames.first() {
         Some(Frame { name, .. }) => Ok(format!("frame {frame}, {},", line(name))),
         None => Err(ImageError::Refused {
-            kind: "bad-params".into(),
+            kind: ErrorKind::BAD_ARGUMENTS,
             message: format!("The stop {} has {} frames; there is no frame {frame}.", stop.number, page.total),
         }),
     }
 }
 
-/// Tells the end of a deed at a `stop` or a `failure`; the third is true if it failed.
+/// Tells the end of an action at a `stop` or a `failure`; the third is true if it failed.
 pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
     let mut facts = json!({
         "status": done.status,
         "values": done.values,
         "error": done.error.as_ref().map(|error| json!({"type": error.kind, "message": error.message})),
     });
-    let mut text = match (done.status.as_str(), &done.error) {
-        ("ok", _) if done.values.is_empty() => "; No value".into(),
-        ("ok", _) => done.values.iter().map(|value| format!("=> {}", value.text)).collect::<Vec<_>>().join("\n"),
-        ("sent", _) => {
+    let mut text = match (done.status, &done.error) {
+        (DoneStatus::Ok, _) if done.values.is_empty() => "; No value".into(),
+        (DoneStatus::Ok, _) => {
+            done.values.iter().map(|value| format!("=> {}", value.text)).collect::<Vec<_>>().join("\n")
+        }
+        (DoneStatus::Sent, _) => {
             "Sent: the program leaves the stop. The action `stops` tells whether it has, and whether it stopped again."
                 .into()
         }
         (_, Some(error)) => format!("[ERROR] {}\n{}\nThe {whose} is as it was.", error.kind, error.message),
-        ("timeout", None) => format!("The code took too long and was ended. The {whose} is as it was."),
-        ("left", None) => "The code left the stop.".into(),
-        (other, None) => format!("The code was ended: {other}."),
+        (_, None) => done.trouble(whose),
     };
     for (name, written) in [("stdout", &done.stdout), ("stderr", &done.stderr)] {
         if !written.text.is_empty() {
@@ -340,7 +341,7 @@ pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
             facts[name] = shown.into();
         }
     }
-    let failed = !matches!(done.status.as_str(), "ok" | "sent" | "left");
+    let failed = !matches!(done.status, DoneStatus::Ok | DoneStatus::Sent | DoneStatus::Left);
     (text, facts, failed)
 }
 

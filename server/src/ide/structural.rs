@@ -104,7 +104,7 @@ pub struct Outcome {
     pub selection: Range<usize>,
 }
 
-/// Do it; `None` when there is nothing to do it to.
+/// Applies the action. `None`: there is nothing to apply it to.
 pub fn act(text: &str, selection: Range<usize>, action: Action) -> Option<Outcome> {
     let scan = Scan::of(text);
     let tree = Tree::of(text, &scan);

@@ -12,7 +12,7 @@ use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::position::{line_column, line_content, line_of};
 use crate::text::scanner::{Cut, Scanner, Token, TokenKind};
-use crate::text::toplevel::{Fault, TopForm};
+use crate::text::toplevel::{TopForm, Unreadable};
 
 /// The codes of the diagnostics of [`check`]; no other diagnostic has one of them. The `data` of a
 /// fixable diagnostic is `{"insert": {"at": offset, "text": ")"}}` or `{"delete": [start, end]}`,
@@ -54,8 +54,8 @@ pub fn check(document: &Document) -> Structure {
         if structure.diagnostics.len() >= MOST {
             continue;
         }
-        if fault == Fault::ExtraClose {
-            let run = forms[next..].iter().take_while(|form| form.fault == Some(Fault::ExtraClose)).count();
+        if fault == Unreadable::ExtraClose {
+            let run = forms[next..].iter().take_while(|form| form.fault == Some(Unreadable::ExtraClose)).count();
             structure.withheld.extend(forms[next..next + run].iter().map(|form| form.span));
             next += run;
             structure.diagnostics.push(extra_close(document.text(), forms, index, next));
@@ -63,7 +63,7 @@ pub fn check(document: &Document) -> Structure {
         }
         let broken = Broken::new(document.text(), form, forms.get(next));
         match fault {
-            Fault::UnclosedList => structure.diagnostics.extend(unclosed::diagnose(&broken)),
+            Unreadable::UnclosedList => structure.diagnostics.extend(unclosed::diagnose(&broken)),
             _ => structure.diagnostics.extend(broken.diagnose(fault)),
         }
     }
@@ -110,19 +110,19 @@ impl<'a> Broken<'a> {
         }
     }
 
-    fn diagnose(&self, fault: Fault) -> Option<Diagnostic> {
+    fn diagnose(&self, fault: Unreadable) -> Option<Diagnostic> {
         match fault {
-            Fault::UnterminatedString => {
+            Unreadable::UnterminatedString => {
                 let opening = self.tokens().find(|token| token.cut == Cut::String || self.is_glued(token))?.start;
                 let message = "This string never ends: a `\"` is missing.".to_owned();
                 Some(self.swallower("unbalanced-string", opening, message, "string"))
             }
-            Fault::UnterminatedBar => {
+            Unreadable::UnterminatedBar => {
                 let opening = self.cut_opening()?;
                 let message = "This `|` is never closed: a second `|` is missing.".to_owned();
                 Some(self.swallower("unbalanced-symbol", opening, message, "symbol"))
             }
-            Fault::UnterminatedComment => {
+            Unreadable::UnterminatedComment => {
                 let start = self.tokens().find(|token| token.cut == Cut::Comment)?.start;
                 let message =
                     "This comment never ends: a `|#` is missing. Everything after it is commented out.".to_owned();
@@ -134,7 +134,7 @@ impl<'a> Broken<'a> {
                     Value::Null,
                 ))
             }
-            Fault::DanglingEscape => {
+            Unreadable::DanglingEscape => {
                 let start = self.cut_opening()?;
                 let message = "The text ends after this `\\`, which takes the character behind it.".to_owned();
                 Some(self.diagnostic(
@@ -145,7 +145,7 @@ impl<'a> Broken<'a> {
                     Value::Null,
                 ))
             }
-            Fault::DanglingPrefix => {
+            Unreadable::DanglingPrefix => {
                 let token = self.dangling()?;
                 let written = self.source.get(token.start..token.end).unwrap_or_default();
                 let message = match token.kind {
@@ -157,7 +157,7 @@ impl<'a> Broken<'a> {
                 let span = self.span(token.start, token.end);
                 Some(self.diagnostic("unfinished-prefix", span, message, Vec::new(), Value::Null))
             }
-            Fault::UnclosedList | Fault::ExtraClose => None,
+            Unreadable::UnclosedList | Unreadable::ExtraClose => None,
         }
     }
 

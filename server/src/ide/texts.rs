@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use crate::bounded_file;
 use crate::file_uri::uri_of_path;
+use crate::locked::lock;
 use crate::text::decode;
 use crate::text::document::Document;
 
@@ -120,7 +121,7 @@ fn read(path: &Path) -> Option<Document> {
     }
     let (written, bytes) = (facts.modified().ok()?, facts.len());
     // Nothing is changed in two steps while it is locked.
-    let lock = || READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || lock(&READ);
     let same = |one: &Remembered| one.path == path && one.written == written && one.bytes == bytes;
     if let Some(known) = lock().iter().find(|one| same(one)) {
         return Some(known.document.clone());

@@ -19,10 +19,10 @@ pub fn are_among(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.code == CODE)
 }
 
-/// Moves each undefined variable that is marked at a local binding, where a local binding is in
-/// force, or where a function of that name is called, to the first use of its name in the same
-/// top-level form that means no local binding and is not marked yet. One without such a use stays
-/// where it is.
+/// Moves the marks of undefined variables that are at a wrong place: at a local binding, where one
+/// is in force, or where a function of that name is called. The new place is the first use of the
+/// name in the same top-level form that means no local binding and is not marked yet. Without such
+/// a use the mark stays.
 pub fn mark_uses(document: &Document, diagnostics: &mut [Diagnostic]) {
     let undefined = || diagnostics.iter().filter(|diagnostic| diagnostic.code == CODE);
     let mut marked: HashSet<Span> = undefined().map(|diagnostic| diagnostic.span).collect();

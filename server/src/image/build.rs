@@ -11,9 +11,9 @@ use tokio::process::Command;
 
 use super::excerpt::{clock_advice, clock_fault, excerpt, heap_fault};
 use super::hang::{Steps, hangs};
-use super::link::lock;
 use super::process::{describe, kill_group, start_helper};
 use super::program::Program;
+use crate::locked::lock;
 
 /// The time limit of a build, which normally takes seconds.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);
@@ -78,7 +78,7 @@ pub(super) async fn build(
         tokio::select! {
             endless = &mut reads => if endless? { Ok(None) } else { child.wait().await.map(Some) },
             status = child.wait() => {
-                // What it has started may hold the pipe open for longer.
+                // A process that the build started may hold the pipe open for longer.
                 if crate::steady::timeout(REST, reads).await.is_err() {
                     end_group(leader);
                 }

@@ -10,11 +10,13 @@ use tokio::sync::{broadcast, mpsc};
 use super::api::debug::{DebugStops, Stops};
 use super::api::{EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
-use super::link::{Call, CallError, Listener, lock};
+use super::link::{Call, CallError, Listener};
 use super::pipes::append;
 use super::runtime::{Runtime, lost};
 use super::stops::{StopEvent, while_running};
 use super::turns::Turn;
+use crate::locked::lock;
+use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, OutputChunk, Progress};
 use crate::model::input::InputTarget;
@@ -176,7 +178,7 @@ pub(crate) async fn eval(
     tokio::pin!(stopped);
     let Some(within) = Duration::try_from_secs_f64(params.timeout).ok().filter(|within| !within.is_zero()) else {
         let message = format!("The timeout must be a positive number of seconds, and not {}.", params.timeout);
-        return Err(ImageError::Refused { kind: "bad-params".into(), message });
+        return Err(ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message });
     };
     let ready = async { (runtime.turns.take(&params.session).await, runtime.instance().await) };
     let (turn, instance) = tokio::select! {

@@ -32,7 +32,7 @@ pub fn clean(line: &str) -> String {
     shown
 }
 
-/// Returns whether the character does not occur in text, is a terminal control character, or
+/// Returns true if the character does not occur in text, is a terminal control character, or
 /// changes the direction of writing.
 fn is_strange(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -58,7 +58,7 @@ pub(crate) fn heap_fault(printed: &str) -> Option<&str> {
     printed.lines().find(|line| SAYS.iter().any(|says| line.contains(says))).map(str::trim)
 }
 
-/// Returns whether SBCL reports that its clock goes backward; SBCL can then neither compile nor
+/// Returns true if SBCL reports that its clock goes backward; SBCL can then neither compile nor
 /// load.
 pub(crate) fn clock_fault(printed: &str) -> bool {
     printed.contains("Negative times?") || (printed.contains("REAL-TIME") && printed.contains("UNSIGNED-BYTE"))

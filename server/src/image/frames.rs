@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::model::frozen::Frozen;
+use crate::model::image::ImageError;
 use crate::model::input::{InputTarget, InputWanted};
 use crate::model::stack_frame::StackFrame;
 
@@ -74,6 +75,12 @@ pub(crate) struct Refusal {
     pub(crate) kind: String,
     /// The message for the user.
     pub(crate) message: String,
+}
+
+impl From<Refusal> for ImageError {
+    fn from(Refusal { kind, message }: Refusal) -> ImageError {
+        ImageError::Refused { kind: kind.into(), message }
+    }
 }
 
 /// `ready`.

@@ -11,12 +11,13 @@ use super::api::{EvalParams, ImageFacts, LoadSystemParams, Operation};
 use super::core::Cache;
 use super::evaluate;
 use super::instance::Instance;
-use super::link::{CallError, lock};
+use super::link::CallError;
 use super::plan::Replay;
 use super::runtime::{Command, Phase, Runtime, lost};
 use super::stops::StopEvent;
 use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
+use crate::locked::lock;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::image::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use crate::model::input::{InputAnswer, InputTarget};
@@ -191,7 +192,7 @@ impl Image {
         match crate::steady::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
-            // Whoever asks again at once is to meet the next image.
+            // The next call is to meet the next image, so this one waits for the loss.
             Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, instance).await),
             Err(_) => {
                 Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))

@@ -8,9 +8,10 @@ use serde::de::IgnoredAny;
 use tokio::sync::Notify;
 
 use super::frames::Ready;
-use super::link::{Link, lock};
+use super::link::Link;
 use super::pipes::Pipes;
 use super::process::PidHandle;
+use crate::locked::lock;
 
 /// A running image. Every start creates a new instance.
 pub(crate) struct Instance {
@@ -67,7 +68,7 @@ impl Instance {
         lock(&self.ending).clone()
     }
 
-    /// Returns whether the image as a whole answers within `limit`; an image that collects garbage
+    /// Returns true if the image as a whole answers within `limit`; an image that collects garbage
     /// does not.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let nothing = serde_json::json!({});

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -30,6 +30,9 @@ use super::frames::{
 use super::lines::{LineError, Lines};
 use super::stops::StopEvent;
 use crate::fault;
+// `restore.rs` has it from here.
+pub(super) use crate::locked::lock;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, OutputChunk, Progress};
 use crate::model::input::InputTarget;
 
@@ -43,12 +46,6 @@ const STREAMED: usize = 1 << 20;
 /// The reason for the end of a link that the image closed, as it does when it dies.
 pub(crate) const LEFT: &str = "it closed its link";
 
-/// Locks the mutex, also after a panic of another thread: the guarded data is consistent between
-/// any two statements.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A frame that the image sends its supervisor unasked.
 pub(crate) enum Volunteered {
     /// The image's first frame.
@@ -58,11 +55,11 @@ pub(crate) enum Volunteered {
     Trace(TraceFrame),
     /// Little heap was left.
     Heap(HeapFrame),
-    /// A program stopped, or left a stop.
+    /// An event of a stop, a breakpoint or a question for input.
     Stop(StopEvent),
     /// Code asks for a line of input.
     Input(InputFrame),
-    /// Such a question is over.
+    /// A question for a line of input is over.
     InputOver(InputOverFrame),
 }
 
@@ -203,11 +200,11 @@ impl Link {
     ) -> Result<Call, ImageError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut frame = serde_json::to_vec(&Request { id, op, params, input }).map_err(|error| {
-            ImageError::Refused { kind: "bad-params".into(), message: format!("cannot be sent: {error}") }
+            ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message: format!("cannot be sent: {error}") }
         })?;
         if frame.len() >= self.frame_limit {
             return Err(ImageError::Refused {
-                kind: "bad-params".into(),
+                kind: ErrorKind::BAD_ARGUMENTS,
                 message: format!(
                     "The text is too long: {} bytes, and at most {} can be sent.",
                     frame.len(),

@@ -158,7 +158,7 @@ async fn what_is_too_long_to_send_is_refused_and_an_image_that_does_not_read_is_
     let (ours, other) = StdUnixStream::pair().unwrap();
     let link = Link::open_limited(ours, &Handle::current(), limit, |_| {}).unwrap();
     let too_long = link.call("eval", &json!({"code": "z".repeat(limit)}), None, Listener::None);
-    assert!(matches!(too_long.err(), Some(ImageError::Refused { kind, .. }) if kind == "bad-params"));
+    assert!(matches!(too_long.err(), Some(ImageError::Refused { kind, .. }) if kind == "bad-arguments"));
     let half = json!({"code": "z".repeat(limit / 2)});
     let mut calls = Vec::new();
     let busy = loop {

@@ -15,8 +15,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::link::lock;
 use super::rate::Rate;
+use crate::locked::lock;
 use crate::model::evaluation::Clipped;
 use crate::model::image::OutputChunk;
 

@@ -15,8 +15,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
-use super::link::lock;
 use crate::fault::{self, Call};
+use crate::locked::lock;
 use crate::search_paths;
 
 /// The processes that this one has started. The lock is held while a process is started, so that

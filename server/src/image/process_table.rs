@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub(super) group: u32,
     /// The process has ended and was not waited for yet.
     pub(super) zombie: bool,
-    /// Its main thread runs, wants to, or waits for a disk.
+    /// The main thread runs, is ready to run, or waits for a disk.
     pub(super) busy: bool,
     /// The processor time of the process and of its children that were waited for, in ticks.
     pub(super) ticks: u64,

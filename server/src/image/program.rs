@@ -87,7 +87,7 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Returns whether the file is a native executable (ELF or Mach-O) with SBCL in its name.
+/// Returns true if the file is a native executable (ELF or Mach-O) with SBCL in its name.
 fn is_sbcl(file: &Path) -> bool {
     let mut magic = [0; 4];
     let native = bounded_file::open(file).and_then(|(mut open, _)| open.read_exact(&mut magic)).is_ok()

@@ -15,7 +15,7 @@ use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, InputFrame, InputOverFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::hang::{Steps, hangs};
 use super::instance::Instance;
-use super::link::{LEFT, Link, Volunteered, lock};
+use super::link::{LEFT, Link, Volunteered};
 use super::pipes::{LineSink, Pipes};
 use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
@@ -23,6 +23,7 @@ use super::rate::Rate;
 use super::runtime::Runtime;
 use super::stops::StopEvent;
 use crate::config::{InitFile, LispConfig};
+use crate::locked::lock;
 use crate::model::image::ImageEvent;
 
 /// The time limit for a process to send `ready`: a core takes tens of milliseconds, a wrapper may
@@ -291,11 +292,11 @@ fn listener(
             let _ = stops.send(event); // nobody may be listening
         }
         Volunteered::Input(InputFrame { evaluation, session, wanted }) => {
-            let _ = stops.send(StopEvent::Asks { evaluation, question: wanted.question });
+            let _ = stops.send(StopEvent::Input { evaluation, question: wanted.question });
             let _ = events.send(ImageEvent::Input { session, wanted }); // the session may have ended
         }
         Volunteered::InputOver(InputOverFrame { evaluation, question }) => {
-            let _ = stops.send(StopEvent::Asked { evaluation, question });
+            let _ = stops.send(StopEvent::InputOver { evaluation, question });
             let _ = events.send(ImageEvent::InputOver { question: Some(question) }); // the session may have ended
         }
         Volunteered::Heap(HeapFrame { usage, size, stopped }) => {

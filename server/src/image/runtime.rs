@@ -11,11 +11,11 @@ use tokio_util::task::TaskTracker;
 use super::build;
 use super::core::Cache;
 use super::instance::Instance;
-use super::link::lock;
 use super::plan::{Plan, Restoration};
 use super::stops::{BEHIND, StopEvent};
 use super::turns::Turns;
 use crate::config::LispConfig;
+use crate::locked::lock;
 use crate::model::image::{ImageError, ImageEvent, ImageState};
 
 /// The time for which a call waits for the next step of a starting image.
@@ -128,7 +128,7 @@ impl Runtime {
     }
 
     /// Resolves when something needs the image.
-    pub(crate) async fn is_needed(&self) {
+    pub(crate) async fn note_needed(&self) {
         let mut needed = self.needed.subscribe();
         // The sender lives as long as `self`.
         let _ = needed.wait_for(|needed| *needed).await;
@@ -255,7 +255,7 @@ mod tests {
             let runtime = runtime();
             let waiting = runtime.clone();
             let supervisor = tokio::spawn(async move {
-                waiting.is_needed().await;
+                waiting.note_needed().await;
                 waiting.enter(Phase::Dead("No Lisp.".into(), true));
             });
             runtime.need();

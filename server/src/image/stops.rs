@@ -16,26 +16,26 @@ pub(crate) const BEHIND: usize = 1024;
 /// The time limit for the image's answer about the stops that there are.
 const REREAD: Duration = Duration::from_secs(5);
 
-/// A program stopped, or left a stop.
+/// An event of a stop, a breakpoint or a question for input.
 #[derive(Debug, Clone)]
 pub enum StopEvent {
     /// A program stopped.
     Stopped(Box<Stop>),
     /// A stop was left.
     Left(StopLeft),
-    /// Breakpoints are not in force any more, or may be now: they are to be set again.
+    /// Breakpoints have lost their place, or may have one now; their owner sets them again.
     Breakpoints(BreakpointsChanged),
     /// A breakpoint that only logs was passed.
     Log(BreakpointLog),
     /// An evaluation waits for a line of input.
-    Asks {
+    Input {
         /// The evaluation's request.
         evaluation: u64,
         /// The question's number.
         question: u64,
     },
-    /// An evaluation waits for such a line no longer.
-    Asked {
+    /// A question for a line of input was answered or withdrawn.
+    InputOver {
         /// The evaluation's request.
         evaluation: u64,
         /// The question's number.
@@ -72,11 +72,11 @@ pub struct StopLeft {
 }
 
 impl StopEvent {
-    fn of(&self, evaluation: u64) -> bool {
+    fn is_of(&self, evaluation: u64) -> bool {
         let id = match self {
             StopEvent::Stopped(stop) => &stop.evaluation,
             StopEvent::Left(left) => &left.evaluation,
-            StopEvent::Asks { evaluation: of, .. } | StopEvent::Asked { evaluation: of, .. } => {
+            StopEvent::Input { evaluation: of, .. } | StopEvent::InputOver { evaluation: of, .. } => {
                 return *of == evaluation;
             }
             StopEvent::Breakpoints(_) | StopEvent::Log(_) => return false,
@@ -85,10 +85,9 @@ impl StopEvent {
     }
 }
 
-/// Waits for the answer of an evaluation for as long as the evaluation runs: the time in stops, and
-/// that of a person who is asked for input, does not count. `None`: the time is over. `reread` asks
-/// the image for the stops and questions that there are, which is done when events were missed;
-/// `None`: it does not answer.
+/// Waits for the answer of an evaluation, up to `limit` of running time: time in stops and in
+/// questions for input is not counted. `None`: the limit is over. `reread` asks the image for its
+/// stops and questions after missed events; its `None`: no answer.
 pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     limit: Duration,
     mut events: broadcast::Receiver<StopEvent>,
@@ -97,7 +96,7 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     reread: impl Fn() -> R,
 ) -> Option<T> {
     tokio::pin!(answer);
-    // Numbers, and not their count: events that are still to come may be older than what is reread.
+    // Numbers instead of a count: after a reread, an older event may still arrive, and acts once.
     let (mut left, mut stops, mut question) = (limit, HashSet::new(), None);
     loop {
         let began = Instant::now();
@@ -117,12 +116,12 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
             left = left.saturating_sub(began.elapsed());
         }
         match event {
-            Ok(event) if !event.of(evaluation) => {}
+            Ok(event) if !event.is_of(evaluation) => {}
             Ok(StopEvent::Stopped(stop)) => drop(stops.insert(stop.number)),
             Ok(StopEvent::Left(left)) => drop(stops.remove(&left.stop)),
             // A question whose event was missed has no number here; any end of a question ends it.
-            Ok(StopEvent::Asks { question: number, .. }) => question = Some(number),
-            Ok(StopEvent::Asked { question: number, .. }) => question = question.filter(|open| *open > number),
+            Ok(StopEvent::Input { question: number, .. }) => question = Some(number),
+            Ok(StopEvent::InputOver { question: number, .. }) => question = question.filter(|open| *open > number),
             Ok(StopEvent::Breakpoints(_) | StopEvent::Log(_)) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 let there = tokio::select! {
@@ -203,8 +202,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_time_of_a_question_does_not_count() {
-        let asks = |question| StopEvent::Asks { evaluation: 7, question };
-        let asked = |question| StopEvent::Asked { evaluation: 7, question };
+        let asks = |question| StopEvent::Input { evaluation: 7, question };
+        let asked = |question| StopEvent::InputOver { evaluation: 7, question };
         for (events, expected) in [
             (vec![asks(1)], Some(1)),
             (vec![asks(1), asked(1)], None),

@@ -8,7 +8,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::core::{Cache, Start};
 use super::instance::Instance;
-use super::link::lock;
 use super::plan::Restoration;
 use super::program::{self, Program};
 use super::programs;
@@ -16,6 +15,7 @@ use super::restore::restore;
 use super::running::{Fault, NotReady, Running};
 use super::runtime::{Command, Phase, Runtime};
 use crate::config::InitFile;
+use crate::locked::lock;
 use crate::model::image::ImageEvent;
 
 /// The first pause before a new try, and the longest.
@@ -122,7 +122,7 @@ impl Supervisor {
     /// Runs one life cycle, from the start to the end. The process is in `running`, so that the
     /// caller can end it whenever this future is dropped.
     async fn life(&mut self, running: &mut Option<Running>) -> Ended {
-        self.runtime.is_needed().await;
+        self.runtime.note_needed().await;
         self.generation += 1;
         let runtime = self.runtime.clone();
         let config = runtime.config();

@@ -4,9 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use crate::locked::lock;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
-
-use super::link::lock;
 
 /// The sessions that have evaluated.
 #[derive(Debug, Default)]

@@ -82,7 +82,7 @@ fn params(id: u64, request: &ApprovalRequest, deadline: Duration) -> Value {
         "class": request.class,
         "what": shown::notification(&shown::line(&request.subject.what)),
         "file": request.file(),
-        "code": approval::whole(request),
+        "code": approval::complete_code(request),
         "arguments": request.arguments,
         "message": approval::message(request, deadline),
         "deadlineSeconds": deadline.as_secs_f64(),

@@ -57,6 +57,10 @@ pub(super) trait Command {
     /// The command's only argument, an object.
     type Argument: DeserializeOwned + Send + 'static;
     const NAME: &'static str;
+    /// True for a command that may run the user's code, in the image or a copy of it: it loads,
+    /// expands macros, prints or changes definitions. An interrupt that arrives after such a
+    /// command ends it, also before its work is a job.
+    const RUNS_CODE: bool;
     /// The expected `arguments`, for the error message about invalid ones.
     const EXPECTS: &'static str;
 
@@ -73,6 +77,9 @@ type Running<'a> = Pin<Box<dyn Future<Output = Result<Value>> + Send + 'a>>;
 
 struct Entry {
     name: &'static str,
+    runs_code: bool,
+    #[cfg(test)]
+    expects: &'static str,
     run: fn(&Connection, Vec<Value>, Option<ProgressToken>) -> Running<'_>,
 }
 
@@ -138,36 +145,12 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     ]
 });
 
-/// The commands that run code, which an interrupt ends also before their work is a job.
-static RUN_CODE: [&str; 23] = [
-    eval::Eval::NAME,
-    load_system::LoadSystem::NAME,
-    forms::EvalForm::NAME,
-    forms::EvalRegion::NAME,
-    forms::EvalBuffer::NAME,
-    forms::EvalToCursor::NAME,
-    forms::EvalToComment::NAME,
-    reload::ReplaceFunction::NAME,
-    reload::ReloadSystem::NAME,
-    reload::ReloadPackage::NAME,
-    reload::UndoReload::NAME,
-    recompile::RecompileCallers::NAME,
-    reload::CompileForm::NAME,
-    reload::CompileFile::NAME,
-    reload::LoadFile::NAME,
-    profile::ProfileForm::NAME,
-    recording::Record::NAME,
-    running_tests::RunTests::NAME,
-    running_tests::RunTestAtPoint::NAME,
-    undefine::Undefine::NAME,
-    inspect::Evaluate::NAME,
-    inspect::Set::NAME,
-    inspect_definition::Describe::NAME,
-];
-
 fn entry<T: Command + 'static>() -> Entry {
     Entry {
         name: T::NAME,
+        runs_code: T::RUNS_CODE,
+        #[cfg(test)]
+        expects: T::EXPECTS,
         run: |connection, arguments, token| match argument::<T>(arguments) {
             Ok(argument) => Box::pin(T::execute(connection, argument, token)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
@@ -180,9 +163,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
-/// Returns true if a command may run code, load or change definitions.
+/// Returns true if the command of this name runs code ([`Command::RUNS_CODE`]).
 pub(super) fn runs_code(name: &str) -> bool {
-    RUN_CODE.contains(&name)
+    TABLE.iter().any(|entry| entry.runs_code && entry.name == name)
 }
 
 /// Executes a command.
@@ -201,11 +184,11 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
             // The future is created inside, so that a command that sends its event at once does
             // so under its name.
             let work = log::named(doing, async { (entry.run)(connection, params.arguments, token).await });
-            if !runs_code(entry.name) {
+            if !entry.runs_code {
                 return work.await;
             }
             let interrupted = |why: &str| {
-                let error = ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message: why.into() };
+                let error = ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: why.into() };
                 Err(to_proto::error(&error))
             };
             connection.calls.begin().work(work).await.unwrap_or_else(interrupted)
@@ -320,6 +303,21 @@ mod tests {
             assert!(seconds(Eval::NAME, Some(bad)).is_err());
         }
         assert_eq!(seconds(Eval::NAME, Some(0.5)), Ok(Some(0.5)));
+    }
+
+    #[test]
+    fn an_interrupt_meets_every_command_that_is_given_code_or_a_timeout() {
+        for entry in TABLE.iter() {
+            let given = |name: &str| entry.expects.contains(&format!("\"{name}\""));
+            let runs = given("code") || given("timeout") || given("force");
+            assert!(entry.runs_code || !runs, "{} runs code", entry.name);
+        }
+        for name in ["consort.describe", "consort.macroCalls", "consort.recordingQuery", "consort.evalBuffer"] {
+            assert!(runs_code(name), "{name}");
+        }
+        for name in ["consort.interrupt", "consort.restartImage", "consort.status", "consort.unknown"] {
+            assert!(!runs_code(name), "{name}");
+        }
     }
 
     #[test]

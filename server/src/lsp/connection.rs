@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use lsp_types::*;
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use super::transport::Peer;
 use super::workspace_checks::ClientChanges;
 use super::{from_proto, to_proto};
 use crate::ide::context::Cursor;
+use crate::locked::lock;
 use crate::session::calls::Calls;
 use crate::session::{ClientId, Feedback, Level, Session, path_of_uri};
 use crate::text::position::to_offset;
@@ -33,7 +34,7 @@ pub(super) struct Connection {
     pub(super) feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force if the client has no section `consort`.
     pub(super) options: OnceLock<Value>,
-    /// What the client does that may change the findings of files that are not open.
+    /// The client's changes that may alter the findings of files that are not open.
     pub(super) changes: ClientChanges,
     /// The semantic tokens last sent for each document.
     pub(super) tokens: SentTokens,
@@ -86,7 +87,7 @@ impl Connection {
 
     /// Replaces the task that sends new log entries to the client; `None` stops it.
     pub(super) fn follow(&self, follower: Option<tokio::task::AbortHandle>) {
-        let before = std::mem::replace(&mut *self.follower.lock().unwrap_or_else(PoisonError::into_inner), follower);
+        let before = std::mem::replace(&mut *lock(&self.follower), follower);
         if let Some(before) = before {
             before.abort();
         }
@@ -102,7 +103,7 @@ impl Connection {
 
     /// Reports once for a document that a feature is not computed.
     pub(super) fn limited(&self, uri: &Url, what: &'static str, why: &str) {
-        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limits = lock(&self.limits);
         if limits.insert((uri.clone(), what)) {
             self.show(
                 Level::Info,
@@ -117,7 +118,7 @@ impl Connection {
     }
 
     pub(super) fn opened(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.opened)
     }
 }
 

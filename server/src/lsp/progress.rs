@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lsp_types::ProgressToken;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::transport::Peer;
+use crate::locked::lock;
 use crate::model::image::Progress;
 use crate::shown;
 
@@ -162,8 +163,4 @@ fn report(peer: &Peer, token: &ProgressToken, value: &Value) {
     } else {
         peer.notify("$/progress", params);
     }
-}
-
-fn lock(cancellable: &Cancellable) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, CancellationToken>> {
-    cancellable.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,6 @@
 //! The LSP requests and notifications: tower-lsp's trait, each method a translation into one
 //! session call.
 
-use std::sync::PoisonError;
-
 use lsp_types::*;
 use serde_json::{Value, json};
 use tower_lsp::LanguageServer;
@@ -14,6 +12,7 @@ use super::{
     actions, capabilities, commands, feedback, formatting, from_proto, hierarchies, lenses, negotiated, pull, stopping,
     texts, tokens, workspace_checks,
 };
+use crate::locked::lock;
 use crate::session::{Frontend, requests};
 
 #[tower_lsp::async_trait]
@@ -25,11 +24,11 @@ impl LanguageServer for Connection {
                 Some(version) => format!("{} {version}", info.name),
                 None => info.name,
             };
-            self.session.rename(self.client, name);
+            self.session.name_client(self.client, name);
         }
         self.session.set_encoding(self.client, negotiated.encoding);
         if negotiated.input {
-            self.session.takes_input(self.client);
+            self.session.note_takes_input(self.client);
         }
         if let Some(options) = from_proto::settings(params.initialization_options) {
             self.session.configure_first(self.client, options.clone(), negotiated.settings);
@@ -84,7 +83,7 @@ impl LanguageServer for Connection {
     async fn did_close(&self, params: DidCloseTextDocumentParams) {
         if self.opened().remove(&params.text_document.uri) {
             self.tokens.forget(&params.text_document.uri);
-            let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut limits = lock(&self.limits);
             limits.retain(|(uri, _)| *uri != params.text_document.uri);
             drop(limits);
             self.session.close(self.client, params.text_document.uri.as_str());
@@ -316,7 +315,7 @@ impl Connection {
     /// Starts to send session events to the client. Not before `initialize` is answered (LSP
     /// 3.17).
     fn start_feedback(&self) {
-        let feedback = self.feedback.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let feedback = lock(&self.feedback).take();
         if let Some(feedback) = feedback {
             let notifier = Notifier {
                 peer: self.peer.clone(),
@@ -325,7 +324,7 @@ impl Connection {
                 session: self.session.clone(),
                 client: self.client,
             };
-            self.session.can_be_asked(self.client);
+            self.session.note_shows_questions(self.client);
             if notifier.negotiated.stops {
                 let stops = self.session.stops_of(self.client, Frontend::Lsp);
                 requests::handle().spawn(stopping::forward(notifier.clone(), stops));

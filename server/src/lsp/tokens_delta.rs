@@ -2,8 +2,9 @@
 //! client has.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::locked::lock;
 use lsp_types::*;
 
 /// The tokens last sent to a client, by document.
@@ -47,7 +48,7 @@ impl SentTokens {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

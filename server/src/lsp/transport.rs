@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ use tower_service::Service;
 use crate::fault::{self, Call};
 use crate::framing::content_length;
 use crate::framing::json::{Frame, Frames};
+use crate::locked::lock;
 use crate::session::requests::{self, Lane};
 use crate::shown;
 use crate::text::stop::Stop;
@@ -122,7 +123,7 @@ impl Peer {
             return;
         };
         let (key, length) = (format!("{method} {about}"), frame.len());
-        let replaced = self.inner.latest.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), frame);
+        let replaced = lock(&self.inner.latest).insert(key.clone(), frame);
         match replaced {
             Some(old) => {
                 self.inner.backlog.fetch_add(length, Ordering::Relaxed);
@@ -193,7 +194,7 @@ impl Peer {
     }
 
     fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value>>>> {
-        self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.waiting)
     }
 }
 
@@ -285,9 +286,7 @@ async fn write_out<W: AsyncWrite + Unpin>(mut write: W, mut out: Outgoing) {
     while let Some(Some(queued)) = out.frames.recv().await {
         let frame = match queued {
             Queued::Frame(frame) => frame,
-            Queued::Newest(key) => {
-                out.latest.lock().unwrap_or_else(PoisonError::into_inner).remove(&key).unwrap_or_default()
-            }
+            Queued::Newest(key) => lock(&out.latest).remove(&key).unwrap_or_default(),
         };
         let written = async {
             fault::point(Call::Write)?;

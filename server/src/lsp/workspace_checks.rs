@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lsp_types::{PublishDiagnosticsParams, Url};
@@ -15,6 +15,7 @@ use super::notifier::Notifier;
 use super::progress::Bar;
 use super::to_proto::Diagnostics;
 use crate::bounded_file::{self, SOURCE_LIMIT};
+use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::{FoundInFile, Level, Pass, Step, digest_of, uri_of_path};
 use crate::text::decode;
@@ -28,7 +29,8 @@ const LOOK: Duration = Duration::from_secs(30);
 /// The duration of a pass after which a progress bar is shown.
 const LONG: Duration = Duration::from_secs(1);
 
-/// What the client does that may change the findings of files that are not open. Clones share it.
+/// The client's changes that may alter the findings of files that are not open. Clones share the
+/// record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClientChanges {
     shared: Arc<(Notify, Mutex<HashSet<Url>>)>,
@@ -51,7 +53,7 @@ impl ClientChanges {
     }
 
     fn all_closed(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {
-        self.shared.1.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.1)
     }
 }
 
@@ -73,7 +75,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
                     again = pass.again.map(Instant::from_std);
                 }
                 Err(Ended::Cancelled) => {
-                    // What was found so far; the rest waits for the next change.
+                    // The findings so far are shown; the rest waits for the next change.
                     let files = notifier.session.workspace_findings();
                     published.are(&notifier, &Pass { files, ..Pass::default() }).await;
                     cancelled = true;
@@ -170,7 +172,7 @@ pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
     (digest_of(&text) == digest).then(|| Rope::from_str(&text))
 }
 
-/// What the client was told of files that it does not have open.
+/// The findings that the client has of files that it does not have open.
 #[derive(Debug, Default)]
 struct Published {
     /// The numbers of the findings ([`FoundInFile::number`]) of files with any.

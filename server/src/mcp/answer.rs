@@ -1,11 +1,12 @@
 //! The shortening of a tool's answer: limited in size, with a number to read the rest by, and
 //! without long strings in both text and data.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde_json::{Map, Value};
 
 use super::kept::Kept;
+use crate::locked::lock;
 
 /// The maximum number of bytes of text in an answer.
 pub(crate) const TEXT: usize = 4_000;
@@ -57,7 +58,7 @@ pub(crate) fn shorten(
         store.push_str("\n\n[data]\n");
         store.push_str(&serde_json::to_string_pretty(&before).unwrap_or_default());
     }
-    let number = kept.lock().unwrap_or_else(PoisonError::into_inner).keep(store);
+    let number = lock(kept).keep(store);
     let shown = if text.len() > limits.text {
         ends(text, limits.text, &|left| {
             format!("[... {left} bytes left out: full-output {{\"handle\": {number}}} ...]")

@@ -3,34 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rmcp::model::{CallToolRequestParams, RequestId};
 
+use super::tools;
+use crate::locked::lock;
 use crate::session::calls::{self, Interrupt, Running};
 use crate::session::{ClientId, Session};
-
-/// The tools that run code in the image or in a copy of it.
-const RUN_CODE: [&str; 18] = [
-    "evaluate-lisp",
-    "repl_eval",
-    "try-code",
-    "record",
-    "load-system",
-    "run-tests",
-    "profile-code",
-    "code_compile_string",
-    "code_load_fasl",
-    "code_reload_package",
-    "code_reload_system",
-    "code_replace_function",
-    "code_undo",
-    "compile-form",
-    "macroexpand-form",
-    "diagnostics",
-    "debug",
-    "set-breakpoints",
-];
 
 /// A client's calls.
 #[derive(Debug)]
@@ -38,7 +18,7 @@ pub(crate) struct Calls {
     calls: calls::Calls,
     /// Calls whose line was read and whose task has not begun.
     arrived: Mutex<HashMap<RequestId, Arrived>>,
-    /// Calls are noted as their lines are read.
+    /// True on a connection of lines; over HTTP a call is noted when its task begins.
     by_lines: AtomicBool,
 }
 
@@ -75,26 +55,30 @@ impl Calls {
     pub(crate) fn begins(&self, id: &RequestId, call: &CallToolRequestParams) -> Option<Arrived> {
         match self.lock().remove(id) {
             Some(arrived) => Some(arrived),
-            // It was forgotten meanwhile. An interrupt that acted only now would reach later calls.
+            // The call was forgotten meanwhile. A late interrupt would reach later calls.
             None if self.by_lines.load(Ordering::Relaxed) => is_noted(call).then_some(Arrived::Cancelled),
             None => self.noted(call),
         }
     }
 
     fn noted(&self, call: &CallToolRequestParams) -> Option<Arrived> {
-        if RUN_CODE.contains(&&*call.name) {
+        if runs_code(call) {
             return Some(Arrived::Runs(self.calls.begin()));
         }
         is_interrupt(call).then(|| Arrived::Interrupts(self.calls.interrupt(false)))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Arrived>> {
-        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.arrived)
     }
 }
 
+fn runs_code(call: &CallToolRequestParams) -> bool {
+    tools::find(&call.name).is_some_and(tools::Entry::runs_code)
+}
+
 fn is_noted(call: &CallToolRequestParams) -> bool {
-    RUN_CODE.contains(&&*call.name) || is_interrupt(call)
+    runs_code(call) || is_interrupt(call)
 }
 
 fn is_interrupt(call: &CallToolRequestParams) -> bool {
@@ -103,17 +87,28 @@ fn is_interrupt(call: &CallToolRequestParams) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::RUN_CODE;
-    use crate::mcp::tools;
+    use super::*;
+
+    fn call(tool: &str) -> CallToolRequestParams {
+        CallToolRequestParams::new(tool.to_owned())
+    }
 
     #[test]
-    fn every_tool_that_runs_code_exists_and_reloads_are_among_them() {
-        for name in RUN_CODE {
-            assert!(tools::find(name).is_some(), "{name}");
+    fn an_interrupt_meets_a_call_of_every_tool_that_is_given_code() {
+        for entry in tools::all() {
+            let given = entry.definition.input_schema["properties"].as_object().unwrap();
+            let code = ["code", "new_code", "form", "content", "candidates", "timeout"];
+            let runs = code.iter().any(|name| given.contains_key(*name));
+            let name = &*entry.definition.name;
+            assert!(runs_code(&call(name)) || !(runs || name.starts_with("code_")), "{name} runs code");
         }
-        for entry in tools::all().iter().filter(|entry| entry.definition.name.starts_with("code_")) {
-            assert!(RUN_CODE.contains(&&*entry.definition.name), "{}", entry.definition.name);
+        for name in ["repl_eval", "rename-symbol", "lisp-edit-form", "debug", "set-breakpoints", "diagnostics"] {
+            assert!(is_noted(&call(name)), "{name}");
+        }
+        for name in ["image", "clhs", "unknown"] {
+            assert!(!is_noted(&call(name)), "{name}");
         }
     }
 }

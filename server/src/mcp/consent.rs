@@ -91,7 +91,8 @@ impl Asker {
         arguments: Value,
     ) -> Consent {
         let request =
-            ApprovalRequest::resolved(session.workspace(), client, tool, operation, arguments, self.lasting).await;
+            ApprovalRequest::new_off_thread(session.workspace(), client, tool, operation, arguments, self.lasting)
+                .await;
         let verdict = match session.permit(request, self.retry.take()).await {
             Verdict::ThroughAgent(question) => match self.through_agent(session, question).await {
                 Ok(verdict) => verdict,

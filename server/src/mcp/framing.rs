@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::calls::Calls;
 use super::lines::{Id, Line, Lines, id_of};
 use crate::fault::{self, Call};
+use crate::locked::lock;
 
 /// The maximum length of a line. Code for an image is far shorter.
 const LINE_LIMIT: usize = 16 << 20;
@@ -66,7 +67,7 @@ struct Shared {
 
 impl Shared {
     fn requests(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.in_flight)
     }
 
     fn answered(&self, id: &RequestId) {
@@ -92,14 +93,14 @@ impl Shared {
 pub(crate) struct Ndjson<R> {
     lines: Lines<R>,
     shared: Arc<Shared>,
-    /// Told of each tool call in the order of the lines.
+    /// The record of tool calls, in the order of their lines.
     calls: Option<Arc<Calls>>,
     limits: Limits,
     outbox: Option<mpsc::UnboundedSender<Vec<u8>>>,
     writer: Option<tokio::task::JoinHandle<()>>,
     /// The rest of a batch (revision 2025-03-26 has batches).
     batch: VecDeque<Value>,
-    /// A first request was received. Before it, `rmcp` ends the connection on any other message.
+    /// True once a request was received; `rmcp` ends a connection that begins with anything else.
     begun: bool,
     ended: bool,
     /// Cancels the calls in progress when the client has disconnected.
@@ -140,8 +141,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// Has `calls` told of each tool call as its line is read.
-    pub(crate) fn noting(mut self, calls: Arc<Calls>) -> Self {
+    /// Has `calls` record each tool call as its line is read.
+    pub(crate) fn with_calls(mut self, calls: Arc<Calls>) -> Self {
         self.calls = Some(calls);
         self
     }
@@ -342,8 +343,7 @@ fn id_value(id: Option<Id>) -> Value {
     }
 }
 
-/// Returns true for a notification that a later one makes good. One that takes a question back is
-/// none.
+/// Returns true for a notification that the next one supersedes; a cancellation is never lost.
 fn may_be_lost(item: &TxJsonRpcMessage<RoleServer>) -> bool {
     let TxJsonRpcMessage::<RoleServer>::Notification(notification) = item else { return false };
     !matches!(notification.notification, ServerNotification::CancelledNotification(_))

@@ -106,7 +106,7 @@ pub async fn serve_http(
 async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     if bearer(request.headers()).is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
         if let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<Peer>>() {
-            peer.is_known();
+            peer.note_known();
         }
         if !is_addressed_here(&request) {
             let why = "Forbidden: only requests for `localhost`, `127.0.0.1` or `[::1]` are served, and no page of another machine\n";

@@ -48,7 +48,7 @@ struct State {
 
 impl Peer {
     /// Records that a request on this connection had the token.
-    pub(super) fn is_known(&self) {
+    pub(super) fn note_known(&self) {
         self.0.known.store(true, Ordering::Release);
     }
 }
@@ -63,7 +63,7 @@ impl Connected<IncomingStream<'_, Guarded>> for Peer {
 #[derive(Debug)]
 pub(super) struct Guarded {
     listener: TcpListener,
-    /// Those without the token, the oldest first.
+    /// Connections that have not shown the token, the oldest first.
     strangers: VecDeque<Weak<State>>,
     open: Arc<AtomicUsize>,
     /// Notified when a connection has ended.
@@ -113,7 +113,7 @@ impl Guarded {
                 }
             };
             if tokio::time::timeout(PAUSE, freed).await.is_err() {
-                // It has ended, and this machine is busy.
+                // The connection has ended; the machine is too busy to notify in time.
                 return true;
             }
         }
@@ -269,7 +269,7 @@ mod tests {
         let router = Router::new().route("/stranger", get(|| async { "no" })).route(
             "/known",
             get(|ConnectInfo(peer): ConnectInfo<Peer>| async move {
-                peer.is_known();
+                peer.note_known();
                 "yes"
             }),
         );

@@ -2,7 +2,7 @@
 //! agent's client, by a form with one text. Clients without such forms get the end of the file.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::task::AbortHandle;
 
 use super::elicitation::elicit;
+use crate::locked::lock;
 use crate::model::input::{InputAnswer, InputWanted};
 use crate::session::{ClientId, Session};
 use crate::shown;
@@ -41,12 +42,12 @@ impl Lines {
         (session, client): (&Session, ClientId),
     ) {
         if shows_forms(&request.capabilities) && self.peer.set(peer.clone()).is_ok() {
-            session.takes_input(client);
+            session.note_takes_input(client);
         }
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<u64, AbortHandle>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Asks for a line, and has the image know of the answer.

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The maximum number of answers kept for one client.
-const NUMBER: usize = 16;
+pub(super) const NUMBER: usize = 16;
 /// The maximum size of all kept answers in bytes.
 const BYTES: usize = 1 << 20;
 /// The time an answer is kept.
-const TIME: Duration = Duration::from_secs(30 * 60);
+pub(super) const TIME: Duration = Duration::from_secs(30 * 60);
 
 /// The kept answers of one client, the oldest first.
 #[derive(Debug, Default)]

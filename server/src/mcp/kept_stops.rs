@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::lock::lock;
 use crate::bounded_file;
 use crate::fault::{self, Call};
+use crate::locked::lock;
 
 /// The limit of one agent's part of the file, in bytes.
 const PART: usize = 64 << 10;
@@ -52,7 +52,7 @@ struct Record {
     files: KeptFiles,
 }
 
-/// What is known of one bridge.
+/// The record of one bridge.
 #[derive(Debug, Default)]
 struct Known {
     /// The last connection of the bridge.

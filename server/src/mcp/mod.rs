@@ -19,7 +19,6 @@ mod input;
 mod kept;
 mod kept_stops;
 mod lines;
-mod lock;
 mod notices;
 mod own_stops;
 mod progress;
@@ -105,7 +104,7 @@ async fn serve_until<R, W>(
     let _guard = gone.clone().drop_guard();
     let handler = server::Handler::for_connection(session, gone.clone(), bridge);
     let transport = framing::Ndjson::new(read, write, framing::Limits::default(), gone, hang_up);
-    let transport = transport.noting(handler.calls());
+    let transport = transport.with_calls(handler.calls());
     match rmcp::serve_server(handler, transport).await {
         Ok(running) => match running.waiting().await {
             Ok(reason) => tracing::debug!(?reason, "an MCP client left"),

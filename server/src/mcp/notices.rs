@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use rmcp::model::{CallToolResult, ContentBlock};
 use tokio::time::{Duration, Instant};
 
-use super::lock::lock;
+use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::session::Session;
 
@@ -81,7 +81,7 @@ pub(super) fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>)
     let text =
         result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
     let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
-    // One contract has the kind of the error in `data`, in a spelling of its own.
+    // The contract of hot reload has the kind in `data`, in upper case.
     let kind = facts
         .as_ref()
         .and_then(|facts| facts.get("error"))

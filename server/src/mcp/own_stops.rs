@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use self::rules::Rules;
 use super::kept_stops::{Keeper, KeptFiles, KeptPoint};
-use super::lock::lock;
 use super::progress::Reporter;
+use crate::locked::lock;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState, OutputChunk};
 use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};
@@ -26,7 +26,7 @@ use crate::session::{ClientId, EvalRequest, Frontend, Session};
 /// The time that a stop waits for its agent before its evaluation is aborted.
 const PARKED: Duration = Duration::from_secs(300);
 
-/// What came of an evaluation that may stop.
+/// The next event of an evaluation that may stop.
 #[derive(Debug)]
 pub(crate) enum NextEvent {
     Stopped(Stopped),
@@ -53,7 +53,7 @@ struct State {
     waiting: Option<Waiting>,
     /// The record that outlives the connection and the host; agents over HTTP have none.
     keeper: Option<Keeper>,
-    /// What the record had of an earlier connection, until the agent's first call.
+    /// The breakpoints on record from an earlier connection, until the agent's first call.
     kept: KeptFiles,
     /// Tells the agent of what was taken over or withdrawn; a cancelled call leaves it to the next.
     notice: Option<String>,

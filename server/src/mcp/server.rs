@@ -21,12 +21,12 @@ use super::consent::Asker;
 use super::input::Lines;
 use super::kept::Kept;
 use super::kept_stops::{BridgeKey, KeptStops};
-use super::lock::lock;
 use super::notices::{Notices, with_notices};
 use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
+use crate::locked::lock;
 use crate::session::requests::{self, Lane};
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
@@ -209,7 +209,7 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        self.session.rename(self.own().id, full_name(&request.client_info));
+        self.session.name_client(self.own().id, full_name(&request.client_info));
         // Over HTTP, the server may have no stream on which it can send a request to its client.
         if self.stateless.is_none() {
             self.own().lines.greet(&request, &context.peer, (&self.session, self.own().id));
@@ -374,7 +374,7 @@ impl ServerHandler for Handler {
             && let Some(info) = context.client_info()
         {
             // Without a handshake each request names its client.
-            self.session.rename(client.id, full_name(&info));
+            self.session.name_client(client.id, full_name(&info));
         }
         let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
         // Without a session, HTTP has no connection: clients of the same name cannot be

@@ -75,6 +75,10 @@ pub(crate) trait Tool {
     type Output: Serialize + FromFailure + Send + 'static;
 
     const NAME: &'static str;
+    /// True for a tool that may run the user's code, in the image or a copy of it: it loads,
+    /// expands macros, prints or changes definitions. An interrupt that arrives after such a call
+    /// ends it, also before its work is a job.
+    const RUNS_CODE: bool;
     /// The description for an agent: when to use the tool, and when not.
     const DESCRIPTION: &'static str;
     const HINTS: Hints;
@@ -195,7 +199,7 @@ impl Call {
         self.allowed_sources().await.map_err(refused)
     }
 
-    async fn is_read_as_approved(&self, reads: Option<&Reads>) -> Result<(), String> {
+    async fn check_read_as_approved(&self, reads: Option<&Reads>) -> Result<(), String> {
         let (Some(permit), Some(reads)) = (&self.permit, reads) else { return Ok(()) };
         let (by, package) = reads.place(self.client);
         self.session.recheck_reading(by, package, permit).await
@@ -203,7 +207,7 @@ impl Call {
 
     /// Writes to the audit log that a tool refuses an operation without a request for approval.
     pub(crate) async fn refuse(&self, tool: &'static str, asked: (Class, Subject), arguments: Value, why: &str) {
-        let request = ApprovalRequest::resolved(
+        let request = ApprovalRequest::new_off_thread(
             self.session.workspace(),
             self.client,
             tool,
@@ -288,6 +292,7 @@ pub(crate) struct Entry {
     /// The schema to check arguments against.
     accepts: JsonObject,
     needs_image: bool,
+    runs_code: bool,
     run: fn(&'static Entry, Call, JsonObject) -> Running,
 }
 
@@ -295,6 +300,11 @@ impl Entry {
     /// Returns true if the tool's first call has the image started, and waits for it.
     pub(crate) fn needs_image(&self) -> bool {
         self.needs_image
+    }
+
+    /// Returns true if the tool may run code ([`Tool::RUNS_CODE`]).
+    pub(crate) fn runs_code(&self) -> bool {
+        self.runs_code
     }
 
     /// Calls the tool. Dropping the future cancels the call.
@@ -365,7 +375,7 @@ fn entry<T: Tool + 'static>() -> Entry {
         .with_annotations(hints);
     let run: fn(&'static Entry, Call, JsonObject) -> Running =
         |entry, call, arguments| Box::pin(run::tool::<T>(&entry.accepts, call, arguments));
-    Entry { definition, accepts, needs_image: T::NEEDS_IMAGE, run }
+    Entry { definition, accepts, needs_image: T::NEEDS_IMAGE, runs_code: T::RUNS_CODE, run }
 }
 
 #[cfg(test)]

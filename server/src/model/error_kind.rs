@@ -32,8 +32,16 @@ impl ErrorKind {
     pub const PACKAGE_NOT_FOUND: ErrorKind = ErrorKind(Cow::Borrowed("package-not-found"));
     /// The loaded code signalled an error.
     pub const LOAD_ERROR: ErrorKind = ErrorKind(Cow::Borrowed("load-error"));
-    /// A file is not as it was when a person was asked, or when it was read.
-    pub const FILE_CHANGED: ErrorKind = ErrorKind(Cow::Borrowed("file-changed"));
+    /// A recording has no answer to the question.
+    pub const NO_ANSWER: ErrorKind = ErrorKind(Cow::Borrowed("no-answer"));
+    /// The call of a function that is to be recorded was not made yet.
+    pub const WAITING: ErrorKind = ErrorKind(Cow::Borrowed("waiting"));
+    /// Code cannot be recorded here.
+    pub const NOT_RECORDABLE: ErrorKind = ErrorKind(Cow::Borrowed("not-recordable"));
+    /// An expansion was stopped.
+    pub const STOPPED: ErrorKind = ErrorKind(Cow::Borrowed("stopped"));
+    /// The image's answer cannot be read.
+    pub const INTERNAL: ErrorKind = ErrorKind(Cow::Borrowed("internal"));
 
     /// Returns the kind as it is written.
     pub fn as_str(&self) -> &str {
@@ -47,16 +55,27 @@ impl ErrorKind {
     }
 }
 
-/// Accepts the contracts' spelling too.
+/// Accepts the contracts' spelling too. The image's word for wrong parameters of an operation
+/// (docs/wire.md) is the same kind as wrong arguments.
 impl From<&str> for ErrorKind {
     fn from(written: &str) -> Self {
-        ErrorKind(Cow::Owned(written.to_lowercase().replace('_', "-")))
+        match written.to_lowercase().replace('_', "-") {
+            kind if kind == "bad-params" => ErrorKind::BAD_ARGUMENTS,
+            kind => ErrorKind(Cow::Owned(kind)),
+        }
     }
 }
 
 impl From<String> for ErrorKind {
     fn from(written: String) -> Self {
         ErrorKind::from(written.as_str())
+    }
+}
+
+/// Compares with a kind in its own spelling.
+impl PartialEq<str> for ErrorKind {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
     }
 }
 
@@ -92,5 +111,6 @@ mod tests {
                 (&ErrorKind::LOST, "image-lost", "IMAGE_LOST")
             );
         }
+        assert_eq!(ErrorKind::from("bad-params"), ErrorKind::BAD_ARGUMENTS);
     }
 }

@@ -62,7 +62,7 @@ pub struct ExpandRequest {
 }
 
 impl ExpandRequest {
-    /// Returns whether the request may be answered without a copy: only the expansion of the first
+    /// Returns true if the request may be answered without a copy: only the expansion of the first
     /// form is requested.
     pub(crate) fn is_plain(&self) -> bool {
         self.offset.is_none() && self.column.is_none() && self.steps.is_empty() && !(self.printed || self.writable)

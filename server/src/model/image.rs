@@ -111,8 +111,8 @@ pub enum ImageError {
     /// The image refused the call (docs/wire.md, `error.kind`).
     #[error("{message}")]
     Refused {
-        /// `package-not-found`, `bad-params`, ...
-        kind: String,
+        /// `package-not-found`, `bad-arguments`, ...
+        kind: ErrorKind,
         /// The message for the user.
         message: String,
     },
@@ -125,7 +125,7 @@ impl ImageError {
             ImageError::Unavailable(_) => ErrorKind::UNAVAILABLE,
             ImageError::Lost { .. } => ErrorKind::LOST,
             ImageError::Busy(_) => ErrorKind::BUSY,
-            ImageError::Refused { kind, .. } => kind.as_str().into(),
+            ImageError::Refused { kind, .. } => kind.clone(),
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::text::pattern::{Pattern, Template};
 
-/// A rule: the lists that it tells of, and what they are rewritten to.
+/// A rule: the lists that it reports, and the form that replaces them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintRule {
     /// The name, by which a comment silences it.
     pub name: String,
-    /// The lists that it tells of.
+    /// The lists that the rule reports.
     pub pattern: Pattern,
     /// The message.
     pub message: String,
-    /// What such a list is rewritten to.
+    /// The form that replaces such a list.
     pub rewrite: Option<Template>,
 }

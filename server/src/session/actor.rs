@@ -213,7 +213,7 @@ impl Actor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Attach { client, info, feedback } => self.attach(client, info, feedback),
-            Event::Rename { client, name } => self.rename(client, name),
+            Event::NameClient { client, name } => self.name_client(client, name),
             Event::Detach { client } => self.detach(client),
             Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
             Event::Settings { client, reply } => drop(reply.send(self.config(client).clone())),
@@ -284,7 +284,7 @@ impl Actor {
                 // The caller may have gone.
                 let _ = reply.send(self.would_ask(client, class, tool));
             }
-            Event::Setting { class, reply } => {
+            Event::ApprovalSetting { class, reply } => {
                 // The caller may have gone.
                 let _ = reply.send(self.setting(class).0);
             }
@@ -294,11 +294,11 @@ impl Actor {
             Event::AwaitRetry { state, question } => self.await_retry(state, question),
             Event::Withdrawn { request } => self.approvals.withdrawn(&request),
             Event::Refused { request, why } => self.refused(*request, &why),
-            Event::IsProcess { editor, process } => self.approvals.is_process(editor, process),
+            Event::EditorProcess { editor, process } => self.approvals.note_process(editor, process),
             Event::MarksUnsaved { editor, process } => self.documents.note_process(editor, process),
             Event::Stopped { client, stopped } => self.with_client(client, |client| client.stopped = stopped),
-            Event::CanBeAsked { editor } => {
-                self.can_be_asked(editor);
+            Event::ShowsQuestions { editor } => {
+                self.note_shows_questions(editor);
                 self.ask_for_trust(editor);
             }
             Event::TrustAnswered { client, digest, answer, reply } => {
@@ -372,7 +372,7 @@ impl Actor {
         self.clients.insert(id, client);
     }
 
-    fn rename(&mut self, id: ClientId, name: String) {
+    fn name_client(&mut self, id: ClientId, name: String) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.info.name = name;
             self.log.meet(id, client.info.clone());

@@ -24,7 +24,7 @@ use super::{ClientId, Frontend, Session};
 use crate::ide::context::Backend as _;
 use crate::image::api::reading::{Reading, SessionReading};
 pub use crate::shown::safe;
-pub use messages::{message, whole};
+pub use messages::{complete_code, message};
 pub use question::{Question, Verdict};
 pub use request::{Answer, ApprovalRequest, Grant, Subject};
 pub(super) use state::ApprovalState;
@@ -52,7 +52,7 @@ impl Session {
 
     /// Returns the setting of a class that is in force, whoever asks.
     pub fn setting(&self, class: Class) -> impl Future<Output = Setting> + Send + use<> {
-        let answer = self.ask(|reply| Event::Setting { class, reply });
+        let answer = self.ask(|reply| Event::ApprovalSetting { class, reply });
         // A session that ends allows nothing.
         async { answer.await.unwrap_or(Setting::Deny) }
     }
@@ -158,13 +158,13 @@ impl Session {
 
     /// Records the process of an editor: its program and id, for the people at other editors who
     /// are told who answered.
-    pub fn is_process(&self, editor: ClientId, process: String) {
-        self.send(Event::IsProcess { editor, process });
+    pub fn note_process(&self, editor: ClientId, process: String) {
+        self.send(Event::EditorProcess { editor, process });
     }
 
     /// Records that an editor shows questions, so that it can be asked.
-    pub fn can_be_asked(&self, editor: ClientId) {
-        self.send(Event::CanBeAsked { editor });
+    pub fn note_shows_questions(&self, editor: ClientId) {
+        self.send(Event::ShowsQuestions { editor });
     }
 
     /// Handles an editor's answer to a question ([`Feedback::Ask`](super::Feedback::Ask)).

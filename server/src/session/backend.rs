@@ -48,7 +48,7 @@ impl Backend for Session {
         let (last, due) = self.inner.index.last();
         if due {
             let (session, open) = (self.clone(), open.to_vec());
-            // Of no request: it goes on when the one that found the index old has its answer.
+            // A task of no request: the refresh outlives the request that found the index old.
             tokio::spawn(async move { session.index(open).await });
         }
         last

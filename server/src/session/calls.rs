@@ -1,15 +1,16 @@
 //! The calls of a client in the order in which they arrived, so that an interrupt reaches each call
-//! that was sent before it: also one that is not yet known to the actor, because it waits for a
-//! person's approval, for the image, or between two of its jobs.
+//! that was sent before it. The actor may not know such a call yet: it waits for a person's
+//! approval, for the image, or between two of its jobs.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::event::Event;
 use super::{ClientId, Session, settle};
+use crate::locked::lock;
 use crate::model::image::ImageError;
 
 /// The answer to a call that an interrupt ended before any of its work.
@@ -192,10 +193,6 @@ pub(super) fn left_nothing() {
     if let Ok(call) = CALL.try_with(Clone::clone) {
         lock(&call.state).begun = false;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

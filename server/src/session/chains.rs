@@ -174,7 +174,7 @@ impl Chains {
         }
     }
 
-    /// Handles an edit of a document, whose text is now `document`. Returns whether its chain
+    /// Handles an edit of a document, whose text is now `document`. Returns true if its chain
     /// answers it.
     pub(super) fn changed(
         &mut self,
@@ -194,7 +194,7 @@ impl Chains {
         self.send(key, document, withheld)
     }
 
-    /// Sends the text as it is to the document's chain. Returns whether there is one.
+    /// Sends the text as it is to the document's chain. Returns true if there is one.
     pub(super) fn send(&mut self, key: &Key, document: &Document, withheld: impl FnOnce() -> Vec<Span>) -> bool {
         let Some(followed) = self.documents.get_mut(key) else { return false };
         (followed.awaited, followed.answer) = (false, None);
@@ -304,13 +304,13 @@ impl Chains {
             return None;
         }
         self.counts.differed += 1;
-        // Whatever it knows wrongly, another chain does not.
+        // A new chain does not share the old one's error.
         followed.worn = true;
         let edit = followed.standing.as_ref()?.region?;
         Some(Difference { chain, whole, edit })
     }
 
-    /// Returns whether a chain is to be made for a document whose current text was checked.
+    /// Returns true if a chain is to be made for a document whose current text was checked.
     pub(super) fn wants(&self, key: &Key, now: Instant) -> bool {
         let Some(followed) = self.documents.get(key) else { return false };
         let worn = |link: &Link| {

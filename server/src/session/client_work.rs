@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::event::{Event, Place, Start};
 use super::jobs::{Jobs, Kind};
 use super::log::{self, Status as Ended};
-use super::provenance::ProvenanceEntry;
+use super::provenance::{MadeBy, ProvenanceEntry, loading};
 use super::record::outcome_line;
 use super::{
     CheckRequest, CheckSystemRequest, ClientId, EvalRequest, LoadRequest, SentJob, Session, SystemReport, calls,
@@ -106,7 +106,7 @@ impl Session {
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
         let (image, provenance, who) =
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
-        let (what, name) = (format!("loading the system {}", load.system), load.system.clone());
+        let (what, name) = (loading(&load.system), load.system.clone());
         let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
         self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
             if loaded.loaded {
@@ -141,7 +141,7 @@ impl Session {
                     biased;
                     Ok(()) = stopped => {
                         let message = "It was interrupted. What it had changed in the image before is kept.".into();
-                        Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message })
+                        Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message })
                     }
                     answer = image.run(&operation, Some(&session), within, progress, input) => answer,
                 }
@@ -162,7 +162,7 @@ impl Session {
                 {
                     let making = ProvenanceEntry {
                         client: who,
-                        how: doing.tool.clone(),
+                        made_by: MadeBy::Operation(doing.tool.clone()),
                         package: doing.package.clone().unwrap_or_else(|| "COMMON-LISP-USER".into()),
                         origin: None,
                         file: doing.file.clone(),

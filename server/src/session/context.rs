@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{ClientId, Session};
+use crate::locked::lock;
 use crate::text::position::LineColumn;
 
 /// A person's editor context. Lines and columns are 1-based, in characters.
@@ -29,7 +30,7 @@ pub(super) struct Contexts(Arc<Mutex<BTreeMap<ClientId, EditorContext>>>);
 
 impl Contexts {
     pub(super) fn set(&self, client: ClientId, context: Option<EditorContext>) {
-        let mut contexts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contexts = lock(&self.0);
         match context {
             Some(context) => contexts.insert(client, context),
             None => contexts.remove(&client),
@@ -45,7 +46,7 @@ impl Session {
 
     /// Returns the contexts of all editors that report one.
     pub fn editor_contexts(&self) -> Vec<(ClientId, EditorContext)> {
-        let contexts = self.inner.contexts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let contexts = lock(&self.inner.contexts.0);
         contexts.iter().map(|(client, context)| (*client, context.clone())).collect()
     }
 

@@ -13,8 +13,8 @@ pub use crate::image::api::breakpoints::{
 };
 pub use crate::image::api::debug::{
     Condition, DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart,
-    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, Inspect, InspectSet, Local, Part, Place,
-    Restart, Stop, Value,
+    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, DoneStatus, Inspect, InspectSet, Local,
+    Part, Place, Restart, Stop, Value,
 };
 pub use crate::image::api::inspector::{InspectCompare, InspectDescribe, InspectEval, InspectTable};
 pub use crate::image::{BreakpointsChanged, StopEvent};

@@ -52,25 +52,19 @@ impl std::fmt::Debug for Start {
     }
 }
 
+/// All that can happen to the session.
 #[derive(Debug)]
 pub(super) enum Event {
     // Clients.
-    Attach {
-        client: ClientId,
-        info: ClientInfo,
-        feedback: mpsc::UnboundedSender<Feedback>,
-    },
-    Rename {
-        client: ClientId,
-        name: String,
-    },
-    Detach {
-        client: ClientId,
-    },
-    Encoding {
-        client: ClientId,
-        encoding: PositionEncoding,
-    },
+    /// A client has connected.
+    Attach { client: ClientId, info: ClientInfo, feedback: mpsc::UnboundedSender<Feedback> },
+    /// A client has said its name.
+    NameClient { client: ClientId, name: String },
+    /// A client has left: its documents are closed and its work is cancelled.
+    Detach { client: ClientId },
+    /// The unit of a client's positions.
+    Encoding { client: ClientId, encoding: PositionEncoding },
+    /// A client sends its settings.
     Configure {
         client: ClientId,
         settings: Value,
@@ -79,59 +73,39 @@ pub(super) enum Event {
         /// Sent with `initialize`; later ones of the same authority follow.
         initial: bool,
     },
-    Settings {
-        client: ClientId,
-        reply: oneshot::Sender<Config>,
-    },
-    Folder {
-        client: ClientId,
-        folder: PathBuf,
-    },
-    FolderClosed {
-        client: ClientId,
-        folder: PathBuf,
-    },
+    /// Asks for the settings that are in force for a client.
+    Settings { client: ClientId, reply: oneshot::Sender<Config> },
+    /// An editor has opened a folder, or a client works in one.
+    Folder { client: ClientId, folder: PathBuf },
+    /// An editor has closed a folder.
+    FolderClosed { client: ClientId, folder: PathBuf },
+    /// Files of the workspace were changed by others.
     FilesChanged,
-    Note {
-        about: &'static str,
-        text: Option<String>,
-    },
+    /// A problem of the host, shown to all clients and by `consort status`; `None`: it is over.
+    Note { about: &'static str, text: Option<String> },
     // Documents.
-    Open {
-        client: ClientId,
-        uri: String,
-        version: i32,
-        text: String,
-    },
-    Change {
-        client: ClientId,
-        uri: String,
-        version: i32,
-        edits: Vec<Edit>,
-    },
-    Save {
-        client: ClientId,
-        uri: String,
-    },
-    Close {
-        client: ClientId,
-        uri: String,
-    },
+    /// A document was opened.
+    Open { client: ClientId, uri: String, version: i32, text: String },
+    /// A document was edited.
+    Change { client: ClientId, uri: String, version: i32, edits: Vec<Edit> },
+    /// A document was saved.
+    Save { client: ClientId, uri: String },
+    /// A document was closed.
+    Close { client: ClientId, uri: String },
+    /// Asks for a document with its diagnostics.
     Snapshot {
         client: ClientId,
         uri: String,
+        /// Waits for the diagnostics of a check that is due or under way.
         settled: bool,
         reply: oneshot::Sender<Option<Snapshot>>,
     },
-    Snapshots {
-        client: ClientId,
-        reply: oneshot::Sender<Vec<Snapshot>>,
-    },
+    /// Asks for all documents of a client with their diagnostics.
+    Snapshots { client: ClientId, reply: oneshot::Sender<Vec<Snapshot>> },
     // Work.
     /// Code that the client runs may ask it for input.
-    TakesInput {
-        client: ClientId,
-    },
+    TakesInput { client: ClientId },
+    /// Evaluates code in the client's evaluation session.
     Evaluate {
         client: ClientId,
         request: EvalRequest,
@@ -140,6 +114,7 @@ pub(super) enum Event {
         how: String,
         reply: Reply<EvalOutcome>,
     },
+    /// Evaluates a part of a document, which is selected in its current text.
     EvaluatePart {
         client: ClientId,
         request: EvalRequest,
@@ -148,46 +123,30 @@ pub(super) enum Event {
         reply: Reply<EvalOutcome>,
     },
     /// An evaluation in a copy of the image.
-    EvaluateInCopy {
-        client: ClientId,
-        request: EvalRequest,
-        reply: Reply<EvalOutcome>,
-    },
+    EvaluateInCopy { client: ClientId, request: EvalRequest, reply: Reply<EvalOutcome> },
     /// The trial of definitions in a copy of the image.
-    TryCode {
-        client: ClientId,
-        request: EvalRequest,
-        forms: Vec<TriedForm>,
-        reply: Reply<Trial>,
-    },
-    Check {
-        client: ClientId,
-        request: CheckRequest,
-        reply: Reply<CheckReport>,
-    },
-    Expand {
-        client: ClientId,
-        request: ExpandRequest,
-        reply: Reply<ExpandAnswer>,
-    },
+    TryCode { client: ClientId, request: EvalRequest, forms: Vec<TriedForm>, reply: Reply<Trial> },
+    /// Checks a text in a copy of the image.
+    Check { client: ClientId, request: CheckRequest, reply: Reply<CheckReport> },
+    /// Expands macros.
+    Expand { client: ClientId, request: ExpandRequest, reply: Reply<ExpandAnswer> },
+    /// Checks all files of a system in a copy of the image.
     CheckSystem {
         client: ClientId,
         request: CheckSystemRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<SystemReport>,
     },
+    /// Loads a system into the image.
     LoadSystem {
         client: ClientId,
         load: LoadRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<LoadSystemOutcome>,
     },
-    Run {
-        client: ClientId,
-        what: String,
-        kind: Kind,
-        start: Start,
-    },
+    /// Runs another operation.
+    Run { client: ClientId, what: String, kind: Kind, start: Start },
+    /// Has an editor change one of its documents, if it still has this version.
     ApplyEdit {
         client: ClientId,
         uri: String,
@@ -195,96 +154,63 @@ pub(super) enum Event {
         edits: Vec<(Span, String)>,
         reply: mpsc::UnboundedSender<std::result::Result<(), String>>,
     },
-    Document {
-        client: ClientId,
-        uri: String,
-        reply: oneshot::Sender<Option<Document>>,
-    },
-    OpenDocuments {
-        reply: oneshot::Sender<Vec<OpenDocument>>,
-    },
-    Interrupt {
-        client: ClientId,
-        everything: bool,
-        reply: Reply<usize>,
-    },
-    Restart {
-        client: ClientId,
-        reply: Reply<()>,
-    },
-    Status {
-        reply: oneshot::Sender<Status>,
-    },
+    /// Asks for a document's current text.
+    Document { client: ClientId, uri: String, reply: oneshot::Sender<Option<Document>> },
+    /// Asks for the documents of all editors.
+    OpenDocuments { reply: oneshot::Sender<Vec<OpenDocument>> },
+    /// Ends the client's jobs, with `everything` those of all clients.
+    Interrupt { client: ClientId, everything: bool, reply: Reply<usize> },
+    /// Restarts the image.
+    Restart { client: ClientId, reply: Reply<()> },
+    /// Asks for the facts of `consort status`.
+    Status { reply: oneshot::Sender<Status> },
     // Approval.
+    /// Asks for the approval of an operation.
     Permit {
         request: Box<ApprovalRequest>,
         /// The state and the answer of a call that was answered with a question before.
         retry: Option<(String, Answer)>,
         reply: oneshot::Sender<Verdict>,
     },
-    WouldAsk {
-        client: ClientId,
-        class: Class,
-        tool: &'static str,
-        reply: oneshot::Sender<bool>,
-    },
-    Setting {
-        class: Class,
-        reply: oneshot::Sender<Setting>,
-    },
-    Settle {
-        request: Box<ApprovalRequest>,
-        answer: Answer,
-        reply: oneshot::Sender<Verdict>,
-    },
-    AwaitRetry {
-        state: String,
-        question: Question,
-    },
-    Withdrawn {
-        request: Box<ApprovalRequest>,
-    },
-    Refused {
-        request: Box<ApprovalRequest>,
-        why: String,
-    },
-    IsProcess {
-        editor: ClientId,
-        process: String,
-    },
+    /// Asks whether a person would be asked about an operation.
+    WouldAsk { client: ClientId, class: Class, tool: &'static str, reply: oneshot::Sender<bool> },
+    /// Asks for the setting of a class of operations.
+    ApprovalSetting { class: Class, reply: oneshot::Sender<Setting> },
+    /// Applies a person's answer to a request that asked by its own client.
+    Settle { request: Box<ApprovalRequest>, answer: Answer, reply: oneshot::Sender<Verdict> },
+    /// Keeps a question until its call comes again with the answer.
+    AwaitRetry { state: String, question: Question },
+    /// The caller of an open request has gone: nobody is asked about it any more.
+    Withdrawn { request: Box<ApprovalRequest> },
+    /// A request was refused because of its file or another binding, for the audit log.
+    Refused { request: Box<ApprovalRequest>, why: String },
+    /// The program and process id of an editor.
+    EditorProcess { editor: ClientId, process: String },
     /// The unsaved texts of an editor are marked from now on.
-    MarksUnsaved {
-        editor: ClientId,
-        process: EditorProcess,
-    },
+    MarksUnsaved { editor: ClientId, process: EditorProcess },
     /// A client's running evaluation waits in a stop, or does not any more.
-    Stopped {
-        client: ClientId,
-        stopped: bool,
-    },
-    CanBeAsked {
-        editor: ClientId,
-    },
-    Answered {
-        editor: ClientId,
-        question: u64,
-        answer: Answer,
-    },
+    Stopped { client: ClientId, stopped: bool },
+    /// An editor shows questions, so that it can be asked.
+    ShowsQuestions { editor: ClientId },
+    /// An editor's answer to a question.
+    Answered { editor: ClientId, question: u64, answer: Answer },
     // Trust.
+    /// An editor's answer to the question whether the workspace is trusted.
     TrustAnswered {
         client: ClientId,
         digest: String,
         answer: TrustAnswer,
         reply: oneshot::Sender<Option<UntrustedSettings>>,
     },
-    PutTrusted {
-        client: ClientId,
-        config: Box<Config>,
-        reply: Reply<()>,
-    },
+    /// Puts the settings that now need no further trust in force.
+    PutTrusted { client: ClientId, config: Box<Config>, reply: Reply<()> },
     // From below, and from the clock.
+    /// The image's state or an event of it.
     Image(ImageEvent),
+    /// A job has ended.
     Finished(Finished),
+    /// The report of a chain.
     Chain(ChainReport),
+    /// The time of the next thing that waits for the clock.
     Tick,
 }

@@ -46,7 +46,7 @@ pub(super) fn bounded(config: &Config, wanted: f64) -> f64 {
 }
 
 impl Session {
-    /// Returns whether the system limits what a copy may read; `None` while there is no image.
+    /// Returns true if the system limits what a copy may read; `None` while there is no image.
     pub fn limits_reading(&self) -> Option<bool> {
         self.inner.checker.limits_reading()
     }
@@ -73,7 +73,7 @@ impl Session {
                     operation: operation(name, timeout),
                     timeout,
                     deadline,
-                    // Whatever the settings say of checks: nobody is asked about it.
+                    // Always confined: no person is asked about code in a copy.
                     confine: true,
                     threads: config.copy_threads && O::IS_UNDER_TEST,
                     memory,

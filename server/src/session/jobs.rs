@@ -132,7 +132,7 @@ impl Jobs {
                 biased;
                 Ok(()) = stopped => {
                     let message = "It was interrupted, and nothing of it is kept.".into();
-                    Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message })
+                    Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message })
                 }
                 result = work => result,
             }

@@ -3,13 +3,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Instant, SystemTime};
 
 use tokio::sync::watch;
 
 use super::timestamp::timestamp;
 use super::{ClientId, ClientInfo, Frontend};
+use crate::locked::lock;
 
 /// The number of entries kept.
 const ENTRIES: usize = 1_000;
@@ -148,7 +149,7 @@ impl Log {
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.shared.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.ring)
     }
 
     /// Records a client's name and front end.

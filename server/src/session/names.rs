@@ -1,6 +1,6 @@
 //! The index of the image's names, kept up to date in the background. Nobody waits for it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use crate::ide::name_index::NameIndex;
 use crate::image::Image;
 use crate::image::api::name_index;
+use crate::locked::lock;
 use crate::model::image::{ImageError, ImageState};
 
 /// The pause after a change of the image before the index is updated: changes come in bursts.
@@ -150,6 +151,6 @@ impl Names {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No field is left half changed between two statements.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -23,19 +23,19 @@ struct PersonDefinition {
     frontend: Frontend,
     /// The name, such as `SHOP::DISCOUNT`.
     name: String,
-    /// The name was defined before.
-    again: bool,
-    /// The operation that loaded it with a system: `loading the system shop`.
-    with: Option<String>,
+    /// True if the name was defined before.
+    redefined: bool,
+    /// The system with which it was loaded.
+    system: Option<String>,
 }
 
 impl PeopleDefinitions {
-    pub(super) fn add(&mut self, frontend: Frontend, name: String, again: bool, with: Option<String>) {
+    pub(super) fn add(&mut self, frontend: Frontend, name: String, redefined: bool, system: Option<String>) {
         if frontend == Frontend::Mcp {
             return;
         }
         self.last += 1;
-        self.made.push_back(PersonDefinition { number: self.last, frontend, name, again, with });
+        self.made.push_back(PersonDefinition { number: self.last, frontend, name, redefined, system });
         if self.made.len() > REMEMBERED {
             self.made.pop_front();
         }
@@ -54,16 +54,16 @@ impl PeopleDefinitions {
         for (frontend, who) in [(Frontend::Lsp, "the editor"), (Frontend::Cli, "the command line")] {
             let mine = || new.iter().filter(move |made| made.frontend == frontend);
             for made in mine() {
-                if let Some(with) = &made.with {
-                    let sentence = format!("{who} {}", with.replacen("loading", "loaded", 1));
+                if let Some(system) = &made.system {
+                    let sentence = format!("{who} loaded the system {system}");
                     if !sentences.contains(&sentence) {
                         sentences.push(sentence);
                     }
                 }
             }
-            for (again, verb) in [(true, "redefined"), (false, "defined")] {
+            for (redefined, verb) in [(true, "redefined"), (false, "defined")] {
                 let mut names: Vec<&str> = Vec::new();
-                for made in mine().filter(|made| made.with.is_none() && made.again == again) {
+                for made in mine().filter(|made| made.system.is_none() && made.redefined == redefined) {
                     if !names.contains(&made.name.as_str()) {
                         names.push(&made.name);
                     }
@@ -97,7 +97,7 @@ mod tests {
         work.add(Frontend::Lsp, "SHOP::DISCOUNT".into(), true, None);
         work.add(Frontend::Lsp, "SHOP::DISCOUNT".into(), true, None);
         work.add(Frontend::Lsp, "SHOP::NEW".into(), false, None);
-        work.add(Frontend::Cli, "X::Y".into(), true, Some("loading the system x".into()));
+        work.add(Frontend::Cli, "X::Y".into(), true, Some("x".into()));
         assert_eq!(
             work.sentences_since(0),
             [

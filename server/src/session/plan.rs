@@ -46,7 +46,7 @@ impl Plan {
         Plan { within }
     }
 
-    /// Returns whether the check may be about a file.
+    /// Returns true if the check may be about a file.
     pub(super) fn has(&self, path: &Path) -> bool {
         path.canonicalize().is_ok_and(|path| self.within.iter().any(|place| path.starts_with(place)))
     }

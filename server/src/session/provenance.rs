@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use super::loaded_texts::{LoadedTexts, is_older};
@@ -17,6 +17,7 @@ use crate::bounded_file;
 use crate::image::Image;
 use crate::image::api::Origin;
 use crate::image::api::contents::{Homes, SystemFiles};
+use crate::locked::lock;
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
 
@@ -43,6 +44,9 @@ pub struct Provenance {
     pub at: String,
     /// The tool, command or operation.
     pub how: String,
+    /// The system with which the definition was loaded. A new image loads it again.
+    #[serde(skip)]
+    pub system: Option<String>,
     /// The form, clipped.
     pub text: String,
     /// The digest of the top-level form ([`Definition::digest`]); 0: unknown.
@@ -96,11 +100,35 @@ struct Table {
     loaded: LoadedTexts,
 }
 
+/// The operation that made definitions.
+#[derive(Debug, Clone)]
+pub(super) enum MadeBy {
+    /// A tool, command or operation, by its name.
+    Operation(String),
+    /// The load of a system, which a new image loads again.
+    System(String),
+}
+
+impl MadeBy {
+    /// The operation in words, and the system.
+    fn parts(&self) -> (String, Option<String>) {
+        match self {
+            MadeBy::Operation(how) => (how.clone(), None),
+            MadeBy::System(system) => (loading(system), Some(system.clone())),
+        }
+    }
+}
+
+/// The name of the load of a system, as an operation and as a job.
+pub(super) fn loading(system: &str) -> String {
+    format!("loading the system {system}")
+}
+
 /// The source of definitions.
 #[derive(Debug, Clone)]
 pub(super) struct ProvenanceEntry {
     pub(super) client: ClientInfo,
-    pub(super) how: String,
+    pub(super) made_by: MadeBy,
     /// The package in which the text begins.
     pub(super) package: String,
     /// The position at which the text begins.
@@ -118,7 +146,7 @@ impl ProvenanceEntry {
 
 impl ProvenanceStore {
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 
     pub(super) fn of(&self, package: &str, name: &str) -> Vec<Provenance> {
@@ -169,7 +197,7 @@ impl ProvenanceStore {
             table.packages.clear();
             table.loaded.clear();
             table.made.retain(|_, made| {
-                made.retain(|made| made.how.starts_with(LOADING));
+                made.retain(|made| made.system.is_some());
                 !made.is_empty()
             });
             let Table { made, order, .. } = &mut *table;
@@ -192,7 +220,7 @@ impl ProvenanceStore {
     /// Records the definitions in the files of a system that was loaded.
     pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
-        self.files(image, files.files, &format!("{LOADING}{system}"), client, until).await;
+        self.files(image, files.files, &MadeBy::System(system.to_owned()), client, until).await;
     }
 
     /// Returns the text of a file that the image has loaded, if known.
@@ -201,12 +229,12 @@ impl ProvenanceStore {
     }
 
     /// Records the definitions in files that were loaded, and the files' texts unless they were
-    /// written after `until`. `how`: see [`LOADING`].
+    /// written after `until`.
     pub(super) async fn files(
         &self,
         image: &Image,
         files: Vec<PathBuf>,
-        how: &str,
+        made_by: &MadeBy,
         client: ClientInfo,
         until: SystemTime,
     ) {
@@ -224,7 +252,8 @@ impl ProvenanceStore {
             .await;
             let origin = Some(Origin { file, line: 1, column: 1 });
             let package = "COMMON-LISP-USER".to_owned();
-            let making = ProvenanceEntry { client: client.clone(), how: how.to_owned(), package, origin, file: None };
+            let (client, made_by) = (client.clone(), made_by.clone());
+            let making = ProvenanceEntry { client, made_by, package, origin, file: None };
             self.note(image, found, &making, real).await;
         }
     }
@@ -251,6 +280,7 @@ impl ProvenanceStore {
                     frontend,
                     at,
                     how,
+                    system: None,
                     text,
                     digest: 0,
                     file: None,
@@ -264,6 +294,7 @@ impl ProvenanceStore {
     /// Records definitions. `real`: the source file without symbolic links.
     async fn note(&self, image: &Image, found: Vec<Definition>, making: &ProvenanceEntry, real: Option<PathBuf>) {
         let at = timestamp(SystemTime::now());
+        let (how, system) = making.made_by.parts();
         for found in found.chunks(ASK) {
             let names: Vec<(String, String)> = found
                 .iter()
@@ -291,7 +322,8 @@ impl ProvenanceStore {
                         by: making.client.name.clone(),
                         frontend: making.client.frontend,
                         at: at.clone(),
-                        how: making.how.clone(),
+                        how: how.clone(),
+                        system: system.clone(),
                         text: definition.text.clone(),
                         digest: definition.digest,
                         file: making.file().cloned(),
@@ -324,15 +356,12 @@ fn named(text: &str) -> Option<((String, String), String)> {
     Some(((package.to_owned(), name.to_owned()), kind))
 }
 
-/// The operation recorded for definitions that are loaded again after a crash.
-pub(super) const LOADING: &str = "loading the system ";
-
 impl Table {
     fn add(&mut self, name: (String, String), made: Provenance) {
         self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);
-        let with = made.how.starts_with(LOADING).then(|| made.how.clone());
-        self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, with);
+        let system = made.system.clone();
+        self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, system);
         let provenance = self.made.entry(name.clone()).or_default();
         // There is one definition of each kind, except of methods.
         provenance.retain(|other| other.kind != made.kind || other.method != made.method);

@@ -102,7 +102,7 @@ impl Session {
             called = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }) => called?,
             () = expected.cancelled() => {
                 let message = "The recording was cancelled.".into();
-                return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+                return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message });
             }
         };
         let params = RecordCallParams {
@@ -110,7 +110,7 @@ impl Session {
             call,
             timeout,
             deadline: KEEP + QUESTIONS,
-            // Whatever the settings say of checks: questions run code.
+            // Always confined: questions run code.
             confine: true,
             within_seconds: KEEP,
             memory,
@@ -133,7 +133,7 @@ impl Session {
         tokio::spawn(async move {
             if let Err(error) = session.record_expected(client, next, Some(progress), &expected).await {
                 tracing::info!(%error, "the next call of a function was not recorded");
-                // Whoever asked for it waits for this, or asks the recording later.
+                // The caller waits for this error, or asks the recording later.
                 if let Err(error) = refused.send(error) {
                     expected.fail(error);
                 }
@@ -189,7 +189,7 @@ impl Session {
                 column,
                 timeout,
                 deadline: deadline + QUESTIONS,
-                // Whatever the settings say of checks: nobody is asked about it.
+                // Always confined: no person is asked about code in a copy.
                 confine: true,
                 within_seconds: deadline,
                 memory,
@@ -236,6 +236,6 @@ impl Session {
     pub fn recording_query(&self, question: &Question) -> Result<RecordingQuery, ImageError> {
         question
             .query(self.workspace())
-            .map_err(|message| ImageError::Refused { kind: "bad-arguments".into(), message })
+            .map_err(|message| ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::log;
-use super::provenance::{LOADING, ProvenanceEntry};
+use super::provenance::{MadeBy, ProvenanceEntry};
 use super::sources::{Sources, digest_of};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
@@ -235,14 +235,14 @@ impl Session {
             ProvenanceSource::Nothing => {}
             ProvenanceSource::Texts(texts) => {
                 for ReloadedText { code, package, origin } in texts {
-                    let (client, how) = (who.clone(), how.clone());
-                    let entry = ProvenanceEntry { client, how, package, origin, file: None };
+                    let (client, made_by) = (who.clone(), MadeBy::Operation(how.clone()));
+                    let entry = ProvenanceEntry { client, made_by, package, origin, file: None };
                     provenance.made(image, &code, entry).await;
                 }
             }
-            ProvenanceSource::Files => provenance.files(image, files(), &how, who, until).await,
+            ProvenanceSource::Files => provenance.files(image, files(), &MadeBy::Operation(how), who, until).await,
             ProvenanceSource::System(system) => {
-                provenance.files(image, files(), &format!("{LOADING}{system}"), who, until).await
+                provenance.files(image, files(), &MadeBy::System(system), who, until).await
             }
             ProvenanceSource::Undone => {
                 let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
@@ -332,7 +332,7 @@ impl Session {
                 None => Ok(()),
             },
             Err(ImageError::Refused { kind, message })
-                if kind == "package-not-found" || ErrorKind::INTERRUPTED == kind.as_str() =>
+                if kind == ErrorKind::PACKAGE_NOT_FOUND || kind == ErrorKind::INTERRUPTED =>
             {
                 Err(Failure::new(kind, message))
             }

@@ -275,7 +275,7 @@ pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
     let ended = stop.clone();
     match on_a_thread(stop, move || stop::whole(&ended, work)).await {
         Some(value) => value,
-        // Whoever waited for it is gone.
+        // The caller has gone.
         None => std::future::pending().await,
     }
 }
@@ -294,7 +294,7 @@ async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T 
 
 /// Runs a computation in its turn. `stop` is asked for when the future is dropped.
 async fn on_a_thread<T: Send + 'static>(stop: Stop, work: impl FnOnce() -> T + Send + 'static) -> T {
-    // Neither semaphore is ever closed.
+    // The semaphores are never closed.
     let share = match LANE.try_with(Clone::clone) {
         Ok(lane) => lane.computations.acquire_owned().await.ok(),
         Err(_) => None,

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -16,6 +16,7 @@ use super::event::Event;
 use super::file_identity::{are_linked, real_path};
 use super::{ClientId, Feedback, OpenDocument, Session};
 use crate::fault::{self, Call};
+use crate::locked::lock;
 use crate::text::Span;
 
 /// The largest file that is read, in bytes.
@@ -86,15 +87,6 @@ struct Identity {
 }
 
 impl SourceFile {
-    /// Returns true if neither the file nor its location has changed in the meantime.
-    pub fn is_still(&self, now: &SourceFile) -> bool {
-        self.path == now.path
-            && self.text == now.text
-            && self.editor == now.editor
-            && self.bytes == now.bytes
-            && self.identity == now.identity
-    }
-
     /// Fails for a file that may not be written. An editor's unsaved text may be edited all the
     /// same.
     ///
@@ -431,7 +423,7 @@ fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, ru
 /// Writes a temporary file and renames it, in the directory as resolved, after a last check that
 /// the file is still the same.
 fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileError> {
-    let mut number = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut number = lock(&WRITING);
     *number += 1;
     let failed = |why: String| {
         error("not-written", format!("{} could not be written: {why}. Nothing was changed.", file.relative))

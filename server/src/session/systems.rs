@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
@@ -18,6 +18,7 @@ use crate::ide::diagnostics::{head_of, merge};
 use crate::ide::structure::{self, Structure};
 use crate::ide::{files, undefined_variables};
 use crate::image::api::CheckSystemParams;
+use crate::locked::lock;
 use crate::model::check::{CheckEnd, CheckReport, FileFacts};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::{ImageError, Progress};
@@ -84,7 +85,7 @@ impl Files {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Seen>> {
         // The value is consistent between any two statements.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 }
 

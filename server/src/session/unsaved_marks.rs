@@ -11,7 +11,7 @@
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,6 +20,7 @@ use super::file_identity::real_path;
 use crate::bounded_file;
 use crate::fault::{self, Call};
 use crate::image::process_table;
+use crate::locked::lock;
 
 /// The maximum number of marks that are looked at when marks without an editor are removed.
 const SWEPT: usize = 10_000;
@@ -142,7 +143,7 @@ impl Marker {
 
     /// Marks a text by a comparison with its file, unless it was changed or closed meanwhile.
     pub(super) fn compared(&self, same: bool) {
-        let decided = self.lock();
+        let decided = lock(&self.decided);
         if !*decided {
             self.send(!same);
         }
@@ -150,12 +151,12 @@ impl Marker {
 
     /// Returns the marker of the text that follows, which a comparison that runs says nothing of.
     pub(super) fn next(&self) -> Marker {
-        *self.lock() = true;
+        *lock(&self.decided) = true;
         self.marks.marker(&self.path, self.editor)
     }
 
     fn decide(&self, unsaved: bool) {
-        let mut decided = self.lock();
+        let mut decided = lock(&self.decided);
         *decided = true;
         self.send(unsaved);
     }
@@ -163,10 +164,6 @@ impl Marker {
     fn send(&self, unsaved: bool) {
         let work = if unsaved { Work::Set } else { Work::Remove };
         self.marks.send(work(self.path.clone(), self.editor));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was found in the workspace's files that no editor has open, and until when it counts. Makes
+//! The findings in the workspace's files that no editor has open, and how long they count. Makes
 //! decisions only; `pass.rs` has the files checked.
 
 mod pass;
@@ -6,16 +6,16 @@ mod pass;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 pub use pass::{Pass, Step};
 
+use crate::locked::lock;
 use crate::model::diagnostic::Diagnostic;
 
-/// The least pause between two checks of files of which it is not known that they are concerned, in
-/// durations of the last one: the share of the processors that changes of the image cost which
-/// nobody can attribute to names.
+/// The least pause between two checks of files that may or may not be concerned, in durations of
+/// the last check. It bounds the cost of changes of the image that have no known names.
 const SHARE: u32 = 20;
 
 /// The findings of a file that is not open.
@@ -57,7 +57,7 @@ struct World {
 /// Whether a file is to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    /// What was found still counts.
+    /// The findings still count.
     No,
     /// The image has changed, and it is not known how.
     Perhaps,
@@ -66,7 +66,7 @@ enum Due {
 }
 
 impl Kept {
-    /// Returns whether the file is to be checked again. The digests: of its text, of the changed
+    /// Returns true if the file is to be checked again. The digests: of its text, of the changed
     /// files that it uses, of the files of systems that are not loaded. `mentions`: whether it may
     /// mention one of the names whose definitions changed in the image; `None`: it is not known
     /// which these are.
@@ -91,7 +91,7 @@ impl Kept {
     }
 }
 
-/// What is known of the workspace's files. Clones share it.
+/// The findings and digests of the workspace's files. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkspaceChecks {
     shared: Arc<Shared>,
@@ -140,7 +140,7 @@ impl WorkspaceChecks {
 
     fn kept(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Kept>> {
         // The value is consistent between any two statements.
-        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.kept)
     }
 
     /// Keeps what was found in a file. The number stays where nothing is new.

@@ -2,12 +2,13 @@
 //! load a system, so that plain `asdf:load-system` finds them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::ide::asd::AsdFiles;
 use crate::image::Image;
 use crate::image::api::contents::WorkspaceSystems;
+use crate::locked::lock;
 use crate::model::image::ImageState;
 
 /// The longest wait for a starting image.
@@ -75,7 +76,7 @@ impl RegisteredSystems {
     }
 
     fn lock(&self) -> MutexGuard<'_, Registered> {
-        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.registered)
     }
 }
 

@@ -31,7 +31,7 @@ pub enum Kind {
 /// The prefix nearest to a datum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
-    /// None.
+    /// No prefix.
     None,
     /// `'`.
     Quote,

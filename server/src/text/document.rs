@@ -8,7 +8,7 @@ use ropey::Rope;
 use super::Span;
 use super::packages::Packages;
 use super::position::{Position, PositionEncoding, to_offset};
-use super::top_form::Damage;
+use super::top_form::Edited;
 use super::toplevel::Scan;
 
 /// A content change of a `didChange`.
@@ -52,7 +52,7 @@ const APART: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
     /// In order, each in the characters of the text that the one before it left.
-    replaced: Vec<Damage>,
+    replaced: Vec<Edited>,
 }
 
 impl Applied {
@@ -91,8 +91,8 @@ pub struct Region {
 impl Region {
     /// The region after further edits; `before`: the region before them, if the texts differed.
     pub fn after(before: Option<Region>, applied: &Applied) -> Option<Region> {
-        let before = before.map(|Region { old, new }| Damage { start: old.start, old_end: old.end, new_end: new.end });
-        let all = before.into_iter().chain(applied.replaced.iter().copied()).reduce(Damage::then)?;
+        let before = before.map(|Region { old, new }| Edited { start: old.start, old_end: old.end, new_end: new.end });
+        let all = before.into_iter().chain(applied.replaced.iter().copied()).reduce(Edited::then)?;
         let span = |end| Span { start: all.start, end };
         Some(Region { old: span(all.old_end), new: span(all.new_end) })
     }
@@ -139,7 +139,7 @@ impl Document {
     pub fn apply(&mut self, version: i32, encoding: PositionEncoding, edits: &[Edit]) -> Result<Applied, EditError> {
         let mut text = self.text.clone();
         let mut applied = Applied::default();
-        let mut damage: Option<(Damage, Damage)> = None;
+        let mut damage: Option<(Edited, Edited)> = None;
         for (index, edit) in edits.iter().enumerate() {
             let (bytes, chars) = match edit.range {
                 None => replace_all(&mut text, &edit.text),
@@ -168,21 +168,21 @@ impl Document {
     }
 }
 
-fn replace(text: &mut Rope, from: usize, to: usize, by: &str) -> (Damage, Damage) {
+fn replace(text: &mut Rope, from: usize, to: usize, by: &str) -> (Edited, Edited) {
     let (from_byte, to_byte) = (text.char_to_byte(from), text.char_to_byte(to));
     text.remove(from..to);
     text.insert(from, by);
     (
-        Damage { start: from_byte, old_end: to_byte, new_end: from_byte + by.len() },
-        Damage { start: from, old_end: to, new_end: from + by.chars().count() },
+        Edited { start: from_byte, old_end: to_byte, new_end: from_byte + by.len() },
+        Edited { start: from, old_end: to, new_end: from + by.chars().count() },
     )
 }
 
-fn replace_all(text: &mut Rope, by: &str) -> (Damage, Damage) {
+fn replace_all(text: &mut Rope, by: &str) -> (Edited, Edited) {
     let old = std::mem::replace(text, Rope::from_str(by));
     (
-        Damage { start: 0, old_end: old.len_bytes(), new_end: text.len_bytes() },
-        Damage { start: 0, old_end: old.len_chars(), new_end: text.len_chars() },
+        Edited { start: 0, old_end: old.len_bytes(), new_end: text.len_bytes() },
+        Edited { start: 0, old_end: old.len_chars(), new_end: text.len_chars() },
     )
 }
 
@@ -197,11 +197,11 @@ fn reversed(index: usize, version: i32, start: Position, end: Position) -> EditE
     }
 }
 
-impl Damage {
+impl Edited {
     /// Merges this change and the next into one.
-    fn then(self, next: Damage) -> Damage {
+    fn then(self, next: Edited) -> Edited {
         let beyond = next.old_end.saturating_sub(self.new_end);
-        Damage {
+        Edited {
             start: self.start.min(next.start),
             old_end: self.old_end + beyond,
             new_end: self.new_end + beyond + next.new_end - next.old_end,

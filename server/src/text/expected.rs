@@ -1,4 +1,4 @@
-//! The top-level forms that a complete reading of a text comes to, as the scanner counts them.
+//! The starts of the top-level forms that a complete reading of a text comes to.
 
 use super::document::Document;
 
@@ -17,8 +17,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Counts the forms of `document`. Empty if one of them is broken: the structure's own
-    /// diagnostics tell of it.
+    /// Returns the starts of the forms of `document`. Empty if a form is broken, which the
+    /// structure's own diagnostics report.
     pub fn of(document: &Document) -> Expected {
         let (scan, text) = (document.scan(), document.text());
         if scan.broken().next().is_some() {

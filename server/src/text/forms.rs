@@ -29,37 +29,6 @@ pub fn toplevel_form(document: &Document, offset: usize) -> Option<Span> {
     at.map(|form| form.span)
 }
 
-/// The innermost list around `offset`, with the prefixes before it, its edges included. The
-/// top-level form if there is no list.
-pub fn innermost_form(document: &Document, offset: usize) -> Option<Span> {
-    let form = document.scan().form_at(offset)?;
-    let part = Part::of(document.text(), form.span);
-    let at = part.byte(offset);
-    let mut open: Vec<usize> = Vec::new();
-    let mut prefix: Option<usize> = None;
-    for token in part.tokens() {
-        match token.kind {
-            TokenKind::Prefix => prefix = Some(prefix.unwrap_or(token.start)),
-            TokenKind::Open => {
-                open.push(prefix.take().unwrap_or(token.start));
-                if open.last().is_some_and(|start| *start > at) {
-                    break;
-                }
-            }
-            TokenKind::Close => {
-                prefix = None;
-                if let Some(start) = open.pop().filter(|start| *start <= at && at <= token.end) {
-                    return Some(part.span(start, token.end));
-                }
-            }
-            TokenKind::LineComment | TokenKind::BlockComment => {}
-            _ => prefix = None,
-        }
-    }
-    let around = open.into_iter().rev().find(|start| *start <= at);
-    Some(around.map_or(form.span, |start| part.span(start, part.text.len())))
-}
-
 /// The symbol or number around or next to `offset`, as written, including its package prefix;
 /// `None` in strings and comments.
 pub fn symbol_at(document: &Document, offset: usize) -> Option<(Span, String)> {
@@ -177,24 +146,6 @@ mod tests {
 
     fn text_of(document: &Document, span: Span) -> String {
         document.text().slice(span.start..span.end).to_string()
-    }
-
-    #[test]
-    fn the_innermost_form_is_the_list_around_or_at_the_caret() {
-        for (source, expected) in [
-            ("(a (b ‸c) d)", "(b c)"),
-            ("(a (b c)‸ d)", "(b c)"),
-            ("(a '(b c‸) d)", "'(b c)"),
-            ("(a ‸(b c) d)", "(b c)"),
-            ("(a (b c) ‸d)", "(a (b c) d)"),
-            ("é (a \")‸(\" #\\( b)", "(a \")(\" #\\( b)"),
-            ("(a (b ‸c", "(b c"),
-            ("f‸oo", "foo"),
-        ] {
-            let (document, caret) = at(source);
-            let form = innermost_form(&document, caret).map(|span| text_of(&document, span));
-            assert_eq!(form.as_deref(), Some(expected), "{source}");
-        }
     }
 
     #[test]

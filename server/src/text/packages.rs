@@ -17,7 +17,7 @@ pub(super) struct Packages {
 /// An `(in-package ...)` form.
 #[derive(Debug)]
 struct Named {
-    /// Its end, in characters.
+    /// The end of the form, in characters.
     end: usize,
     /// The package.
     name: String,

@@ -2,7 +2,7 @@
 //! Offsets are bytes of the given part.
 
 use super::scanner::{Cut, Scanner, Suspect, Token, TokenKind};
-use super::top_form::{Damage, Fault, TopForm};
+use super::top_form::{Edited, TopForm, Unreadable};
 
 /// The number of rescans of a text behind a broken form before every `(` at the start of a line
 /// begins a form. Keeps time linear.
@@ -13,7 +13,7 @@ pub(super) const MAX_RECOVERIES: usize = 8;
 pub(super) struct Found {
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<Unreadable>,
     pub(super) suspect: Option<Suspect>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Reuse<'a> {
     /// The forms of the old scan.
     pub(super) old: &'a [TopForm],
     /// The changed range, in bytes of the whole text.
-    pub(super) damage: Damage,
+    pub(super) damage: Edited,
     /// The start of the part in the whole new text.
     pub(super) from: usize,
     /// From this form on, no `)` closes more than was opened and every string ends.
@@ -31,8 +31,8 @@ pub(super) struct Reuse<'a> {
 }
 
 impl<'a> Reuse<'a> {
-    pub(super) fn new(old: &'a [TopForm], damage: Damage, from: usize) -> Self {
-        let sound = |form: &TopForm| matches!(form.fault, None | Some(Fault::UnclosedList));
+    pub(super) fn new(old: &'a [TopForm], damage: Edited, from: usize) -> Self {
+        let sound = |form: &TopForm| matches!(form.fault, None | Some(Unreadable::UnclosedList));
         let sound_from = old.iter().rposition(|form| !sound(form)).map_or(0, |last| last + 1);
         Reuse { old, damage, from, sound_from }
     }
@@ -102,7 +102,7 @@ enum Step {
     /// The form takes the rest of the text.
     Swallowed {
         form: Found,
-        fault: Fault,
+        fault: Unreadable,
         mark: Option<Mark>,
     },
 }
@@ -165,8 +165,8 @@ impl<'a> Pass<'a> {
 
     /// Cuts the form that causes a text to end inside `form`. Returns the place to continue at, if
     /// any.
-    fn recover(&mut self, base: usize, form: Found, fault: Fault, mark: Option<Mark>) -> Option<usize> {
-        if matches!(fault, Fault::UnterminatedString | Fault::UnterminatedBar) {
+    fn recover(&mut self, base: usize, form: Found, fault: Unreadable, mark: Option<Mark>) -> Option<usize> {
+        if matches!(fault, Unreadable::UnterminatedString | Unreadable::UnterminatedBar) {
             let earlier = self.forms[base..].iter().position(|form| form.suspect.is_some());
             if let Some((index, suspect)) = earlier.and_then(|i| Some((base + i, self.forms[base + i].suspect?))) {
                 let start = self.forms[index].start;
@@ -176,7 +176,12 @@ impl<'a> Pass<'a> {
         }
         match (mark, form.suspect) {
             (Some(mark), suspect) if suspect.is_none_or(|suspect| mark.at < suspect.resume) => {
-                self.forms.push(Found { end: mark.before, fault: Some(Fault::UnclosedList), suspect: None, ..form });
+                self.forms.push(Found {
+                    end: mark.before,
+                    fault: Some(Unreadable::UnclosedList),
+                    suspect: None,
+                    ..form
+                });
                 Some(mark.at)
             }
             (_, Some(suspect)) => Some(self.cut_in_text(form.start, suspect)),
@@ -195,7 +200,7 @@ impl<'a> Pass<'a> {
 
     fn ended_by(&self, start: usize, suspect: Suspect) -> Found {
         let string = self.text.as_bytes().get(suspect.opening) == Some(&b'"');
-        let fault = if string { Fault::UnterminatedString } else { Fault::UnterminatedBar };
+        let fault = if string { Unreadable::UnterminatedString } else { Unreadable::UnterminatedBar };
         let end = start + self.text.get(start..suspect.resume).map_or(0, |text| text.trim_ascii_end().len());
         Found { start, end, fault: Some(fault), suspect: None }
     }
@@ -228,13 +233,17 @@ impl<'a> Pass<'a> {
                     {
                         let mark = *mark.get_or_insert(here);
                         let unclosed =
-                            Found { start: first, end: mark.before, fault: Some(Fault::UnclosedList), suspect };
+                            Found { start: first, end: mark.before, fault: Some(Unreadable::UnclosedList), suspect };
                         if strict {
                             return Step::Cut { form: unclosed, resume: mark.at };
                         }
                         if self.reuse.is_some_and(|reuse| reuse.resumes_at(here.at).is_some()) {
                             // The rest closes no list of this form: no need to go through it again.
-                            return Step::Swallowed { form: unclosed, fault: Fault::UnclosedList, mark: Some(mark) };
+                            return Step::Swallowed {
+                                form: unclosed,
+                                fault: Unreadable::UnclosedList,
+                                mark: Some(mark),
+                            };
                         }
                     }
                     self.frames.push(Frame {
@@ -250,13 +259,13 @@ impl<'a> Pass<'a> {
                 TokenKind::Close => {
                     while let Some(frame) = self.frames.last().filter(|frame| frame.takes > 0) {
                         if !frame.lenient {
-                            fault = fault.or(Some(Fault::DanglingPrefix));
+                            fault = fault.or(Some(Unreadable::DanglingPrefix));
                         }
                         self.frames.pop();
                     }
                     if depth == 0 {
                         if first == token.start {
-                            let fault = Some(Fault::ExtraClose);
+                            let fault = Some(Unreadable::ExtraClose);
                             return Step::Form(Found { start: first, end: token.end, fault, suspect });
                         }
                         self.scanner.seek(token.start);
@@ -287,10 +296,14 @@ impl<'a> Pass<'a> {
         let Some(start) = start else { return Step::End };
         let form = Found { start, end: last_end, fault, suspect };
         if depth > 0 {
-            return Step::Swallowed { form: Found { end: self.text.len(), ..form }, fault: Fault::UnclosedList, mark };
+            return Step::Swallowed {
+                form: Found { end: self.text.len(), ..form },
+                fault: Unreadable::UnclosedList,
+                mark,
+            };
         }
         let dangling = self.frames.iter().any(|frame| !frame.lenient);
-        Step::Form(Found { fault: fault.or(dangling.then_some(Fault::DanglingPrefix)), ..form })
+        Step::Form(Found { fault: fault.or(dangling.then_some(Unreadable::DanglingPrefix)), ..form })
     }
 
     fn push_prefix(&mut self, token: Token, before: usize, takes: u8) {
@@ -338,12 +351,12 @@ impl<'a> Pass<'a> {
     }
 }
 
-fn fault_of(cut: Cut) -> Option<Fault> {
+fn fault_of(cut: Cut) -> Option<Unreadable> {
     match cut {
         Cut::None => None,
-        Cut::String => Some(Fault::UnterminatedString),
-        Cut::Comment => Some(Fault::UnterminatedComment),
-        Cut::Bar => Some(Fault::UnterminatedBar),
-        Cut::Escape => Some(Fault::DanglingEscape),
+        Cut::String => Some(Unreadable::UnterminatedString),
+        Cut::Comment => Some(Unreadable::UnterminatedComment),
+        Cut::Bar => Some(Unreadable::UnterminatedBar),
+        Cut::Escape => Some(Unreadable::DanglingEscape),
     }
 }

@@ -1,6 +1,6 @@
 //! Patterns of lists, as data: `(when (not ?x) ?*body)`. `?x` stands for one form, the same one
-//! wherever it stands; `?*body` for the rest of a list; `?_` for any form. And what a matched list
-//! is rewritten to.
+//! wherever it stands; `?*body` for the rest of a list; `?_` for any form. A template says what a
+//! matched list is rewritten to.
 
 use super::Span;
 use super::datum::{Form, Kind, Node};
@@ -24,7 +24,7 @@ struct Variable {
     name: String,
     /// `?*name`.
     rest: bool,
-    /// It stands behind a prefix (`'?x`), which is no part of what it stands for.
+    /// True if the variable has a prefix in the pattern (`'?x`), which its value lacks.
     inner: bool,
 }
 
@@ -80,7 +80,7 @@ impl Pattern {
         Ok(Pattern { list, variables: reading.variables })
     }
 
-    /// What the variables stand for, if a list of a form matches.
+    /// Returns the values of the variables, if `list` matches.
     pub fn matched<'n>(&self, form: &Form, list: &'n Node, same: SameSymbol) -> Option<Bound<'n>> {
         let count = self.variables.len();
         let mut bound = Bound { ones: vec![None; count], rests: vec![&[]; count] };
@@ -269,7 +269,7 @@ fn is_same(form: &Form, one: &Node, other: &Node) -> bool {
         }
 }
 
-/// What a matched list is rewritten to.
+/// The form of a rewritten list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 

@@ -72,11 +72,11 @@ pub fn within<T>(stop: &Stop, compute: impl FnOnce() -> T) -> T {
 /// The payload with which [`point`] unwinds.
 struct Left;
 
-/// Compute something as a whole, for a stop [`of_the_whole`](Stop::of_the_whole). `None`: it was
-/// ended early.
+/// Computes something as a whole, for a stop [`of_the_whole`](Stop::of_the_whole). `None`: the
+/// computation was ended early.
 pub fn whole<T>(stop: &Stop, compute: impl FnOnce() -> T) -> Option<T> {
-    // What the computation leaves half done is dropped with it, or guarded by a mutex whose users
-    // know that.
+    // Unfinished state is dropped with the computation, or guarded by a mutex whose users expect
+    // it.
     match catch_unwind(AssertUnwindSafe(|| within(stop, compute))) {
         Ok(value) => (!stop.is_asked()).then_some(value),
         Err(payload) if payload.is::<Left>() => None,

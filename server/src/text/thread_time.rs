@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// This thread's processor time so far.
+/// Returns the processor time of this thread so far.
 fn used() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// The end of a computation's time. It says nothing to threads other than the one that made it.
+/// The end of a computation's time, valid only in the thread that made it.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     began: Duration,

@@ -4,7 +4,7 @@ use super::Span;
 
 /// Why a top-level form cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum Unreadable {
     /// A list in it is never closed.
     UnclosedList,
     /// A `)` that closes nothing.
@@ -27,17 +27,17 @@ pub struct TopForm {
     /// The span in characters.
     pub span: Span,
     /// Why it cannot be read; `None` when its structure is whole.
-    pub fault: Option<Fault>,
+    pub fault: Option<Unreadable>,
     /// The span in bytes.
     pub(crate) bytes: Span,
     /// True if the form has a string in which a definition seems to begin.
-    pub(super) suspect: bool,
+    pub(super) seems_unterminated: bool,
 }
 
 /// The changed part of a text: `start..old_end` of the old text became `start..new_end` of the
 /// new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Damage {
+pub(super) struct Edited {
     pub(super) start: usize,
     pub(super) old_end: usize,
     pub(super) new_end: usize,

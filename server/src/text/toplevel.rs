@@ -13,8 +13,8 @@ use ropey::Rope;
 
 use super::Span;
 use super::pass::{Found, MAX_RECOVERIES, Outcome, Pass, Reuse};
-use super::top_form::Damage;
-pub use super::top_form::{Fault, TopForm};
+use super::top_form::Edited;
+pub use super::top_form::{TopForm, Unreadable};
 
 /// The top-level forms of a text, in order and disjoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -53,7 +53,7 @@ impl Scan {
 
     /// Updates the scan to `text`. The result equals `Scan::of` the new text; the time depends
     /// mostly on the size of the change.
-    pub(super) fn update(&mut self, text: &Rope, bytes: Damage, chars: Damage) {
+    pub(super) fn update(&mut self, text: &Rope, bytes: Edited, chars: Edited) {
         let kept = self.kept_before(bytes.start);
         let near = text.char_to_byte(text.byte_to_char((bytes.new_end + WINDOW).min(text.len_bytes())));
         let forms = self
@@ -66,9 +66,9 @@ impl Scan {
         }
     }
 
-    /// The number of forms before the damage that are valid if nothing behind them fails: not the
-    /// last one (it may be a prefix that awaits its datum), and none from the first one that was
-    /// cut in a string or comment, as only a scan of the rest can confirm them.
+    /// The number of forms before the damage that are valid if nothing behind them fails. The last
+    /// one is not counted: it may be a prefix that awaits its datum. Neither is any from the first
+    /// one that was cut in a string or comment: only a scan of the rest can confirm those.
     fn kept_before(&self, start: usize) -> usize {
         let before = self.forms.partition_point(|form| form.bytes.end < start).saturating_sub(1);
         let first_lexical = self.forms[..before].iter().position(|form| form.fault.is_some_and(is_lexical));
@@ -76,7 +76,7 @@ impl Scan {
     }
 
     /// The new forms, if the text up to byte `until` is sufficient to decide.
-    fn updated(&self, text: &Rope, bytes: Damage, chars: Damage, kept: usize, until: usize) -> Option<Vec<TopForm>> {
+    fn updated(&self, text: &Rope, bytes: Edited, chars: Edited, kept: usize, until: usize) -> Option<Vec<TopForm>> {
         let prefix = &self.forms[..kept];
         let (from_byte, from_char) = prefix.last().map_or((0, 0), |form| (form.bytes.end, form.span.end));
         let part = String::from(text.byte_slice(from_byte..until));
@@ -99,29 +99,29 @@ impl Scan {
     }
 }
 
-fn shifted(span: Span, damage: Damage) -> Span {
+fn shifted(span: Span, damage: Edited) -> Span {
     let shift = |at: usize| at - damage.old_end + damage.new_end;
     Span { start: shift(span.start), end: shift(span.end) }
 }
 
-fn is_lexical(fault: Fault) -> bool {
-    matches!(fault, Fault::UnterminatedString | Fault::UnterminatedBar | Fault::UnterminatedComment)
+fn is_lexical(fault: Unreadable) -> bool {
+    matches!(fault, Unreadable::UnterminatedString | Unreadable::UnterminatedBar | Unreadable::UnterminatedComment)
 }
 
 /// Returns true if forms combined from an old and a new scan surely equal those of one scan of the
-/// whole text: the forms kept are still broken (no `)` behind them can close their lists), no
-/// string before an unterminated one is the likelier cause, and the limit of recoveries is not
-/// reached.
+/// whole text. Broken forms that were kept must still be broken: no `)` behind them may close their
+/// lists. No string before an unterminated one may be the likelier cause. The limit of recoveries
+/// may not be reached.
 fn equals_one_scan(forms: &[TopForm], kept: usize) -> bool {
-    let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Fault::UnclosedList);
+    let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Unreadable::UnclosedList);
     if forms.iter().filter(cut).count() >= MAX_RECOVERIES {
         return false;
     }
-    let unclosed = forms[..kept].iter().position(|form| form.fault == Some(Fault::UnclosedList));
-    let still_unclosed =
-        unclosed.is_none_or(|i| forms[i..].iter().all(|form| matches!(form.fault, None | Some(Fault::UnclosedList))));
+    let unclosed = forms[..kept].iter().position(|form| form.fault == Some(Unreadable::UnclosedList));
+    let still_unclosed = unclosed
+        .is_none_or(|i| forms[i..].iter().all(|form| matches!(form.fault, None | Some(Unreadable::UnclosedList))));
     let lexical = forms.iter().rposition(|form| form.fault.is_some_and(is_lexical));
-    let culprit = lexical.is_none_or(|i| forms[..i].iter().all(|form| !form.suspect));
+    let culprit = lexical.is_none_or(|i| forms[..i].iter().all(|form| !form.seems_unterminated));
     still_unclosed && culprit
 }
 
@@ -139,17 +139,17 @@ fn in_chars(part: &str, found: &[Found], from_byte: usize, from_char: usize) -> 
         span: Span { start: char_at(found.start), end: char_at(found.end) },
         fault: found.fault,
         bytes: Span { start: found.start + from_byte, end: found.end + from_byte },
-        suspect: found.suspect.is_some(),
+        seems_unterminated: found.suspect.is_some(),
     };
     found.iter().map(form).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Fault::*;
+    use super::Unreadable::*;
     use super::*;
 
-    fn forms(text: &str) -> Vec<(String, Option<Fault>)> {
+    fn forms(text: &str) -> Vec<(String, Option<Unreadable>)> {
         let chars: Vec<char> = text.chars().collect();
         let scan = Scan::of(text);
         scan.forms().iter().map(|form| (chars[form.span.start..form.span.end].iter().collect(), form.fault)).collect()
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(forms(text), expected, "{text:?}");
     }
 
-    fn broken(text: &str, expected: &[(&str, Option<Fault>)]) {
+    fn broken(text: &str, expected: &[(&str, Option<Unreadable>)]) {
         let expected: Vec<_> = expected.iter().map(|(form, fault)| ((*form).to_owned(), *fault)).collect();
         assert_eq!(forms(text), expected, "{text:?}");
     }

@@ -271,7 +271,7 @@ async fn an_editor_that_came_after_the_question_does_not_answer_it() {
     let question = editor.question().await;
     let session = &guarded.world.session;
     let (late, _feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "late".into() });
-    session.can_be_asked(late);
+    session.note_shows_questions(late);
     for id in 0..100 {
         session.answer(late, id, Answer::Allow);
     }

@@ -136,7 +136,6 @@ async fn a_file_with_unsaved_changes_is_edited_through_its_editor() {
     ask(&mut editor, "foldingRange", &uri, json!({})).await;
     let dirty = world.session.source_file("a.lisp").await.unwrap();
     assert_eq!((dirty.text.as_str(), dirty.editor.is_some()), ("(new)\n(a)\n(é)\n", true));
-    assert!(!clean.is_still(&dirty));
     let start = dirty.text.find("(é)").unwrap();
     let edited = world.session.edit_source_file(&dirty, start..start + "(é)".len(), "(b)");
     // The editor answers while somebody reads what it is sent.

@@ -50,8 +50,8 @@ local function moved(one, by, longer)
   return { start = one.start + by, stop = one.stop + by + (longer or 0), before = one.before, hidden = one.hidden }
 end
 
---- Returns the expansions around and beside a range of which the text becomes longer by BY, and
---- those in it. One of the same range is around it.
+--- Splits PLACED at a range whose text grows by BY: the expansions around and beside it, moved, and
+--- those inside it. An expansion with the same range counts as around it.
 local function parted(placed, start, stop, by)
   local others, inside = {}, {}
   for _, one in ipairs(placed) do

@@ -6,8 +6,8 @@
 (declaim (ftype function before-form-of-edit after-form-of-edit before-form-of-mover after-form-of-mover))
 
 (defun await-fork (chain next)
-  "Wait as a checkpoint, and fork whenever that is asked. Returns only in a process that was forked.
-  NEXT: the process id of the next in the chain, NIL in the last."
+  "Waits as a checkpoint, and forks whenever that is asked. Returns only in a process that was
+  forked. NEXT: the process id of the next in the chain, NIL in the last."
   (let ((reader (chain-reader chain)))
     (loop
       (let ((message (next-message reader)))
@@ -28,7 +28,7 @@
                           (tell-keeper chain "reaped" (or code signal -1))))))))))))
 
 (defun begin-work (chain)
-  "Wait, in a process that a checkpoint has forked, for the order that says what it is for."
+  "Waits, in a process that a checkpoint has forked, for the order that says what it is for."
   (let* ((message (next-message (chain-reader chain)))
          (edit (and message (field message "edit")))
          (target (and message (field message "move"))))
@@ -49,7 +49,7 @@
           (t (leave 0)))))
 
 (defun park (chain next)
-  "Stay behind as a checkpoint, until the end. Returns only in a process that was forked for work."
+  "Stays behind as a checkpoint, until the end. Returns only in a process that was forked for work."
   (setf (chain-role chain) :checkpoint
         *check-end* nil)
   (stop-alarms)
@@ -58,7 +58,7 @@
   (begin-work chain))
 
 (defun make-next-checkpoint (chain)
-  "Fork, if the system lets it: the parent stays behind, the child goes on as the runner. True in a
+  "Forks, if the system lets it: the parent stays behind, the child goes on as the runner. True in a
   process that was forked for work."
   (let ((pipe (new-pipe)) (parent (sb-posix:getpid)) (pid (chain-fork chain)))
     (cond ((null pid) nil)
@@ -96,7 +96,7 @@
     start))
 
 (defun begin-role (chain start)
-  "Begin the work of a process that was forked for it; where the next form begins to be read."
+  "Begins the work of a process that was forked for it; where the next form begins to be read."
   (ecase (chain-role chain)
     (:mover
      (reopen *reading* start)           ; the offset in the file is the runner's too
@@ -128,7 +128,7 @@
 ;;; The checkpoint that follows the edits
 
 (defun before-form-of-mover (chain start)
-  "Go on to the form where this process is to wait, and wait there."
+  "Goes on to the form where this process is to wait, and waits there."
   (loop while (and (eq (chain-role chain) :mover) (>= (chain-index chain) (chain-target chain)))
         do (setf (chain-reader chain) (make-line-reader (pipe-reader (chain-mover-pipe chain))))
            (tell-keeper chain "parked" (chain-index chain))
@@ -149,8 +149,8 @@
     new))
 
 (defun begin-edit (chain)
-  "Put the new text in place of the old one, and go on reading where the form that was next began;
-  where it begins now."
+  "Puts the new text in place of the old one, and goes on reading where the form that was next
+  began; where it begins now."
   (let* ((edit (chain-edit chain)) (check (chain-check chain)) (reading *reading*)
          (text (check-text check)) (octets (chain-octets chain))
          (start (field edit "start")) (cut (field edit "cut")) (old-end (field edit "old_end"))
@@ -180,7 +180,7 @@
   (leave 0))
 
 (defun await-order (chain)
-  "Wait for what the keeper wants now: to go on to another place, or to stop."
+  "Waits for what the keeper wants now: to go on to another place, or to stop."
   (let* ((message (next-message (chain-reader chain)))
          (go-on (and message (field message "go"))))
     (cond (go-on (setf (chain-edit chain) (list* :object "until" (field message "until" :null) (rest (chain-edit chain)))))

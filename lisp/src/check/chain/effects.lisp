@@ -80,7 +80,7 @@
                  t)))))
 
 (defun hook-compiler ()
-  "Have the compiler's changes of what it knows noted, in this process."
+  "Has the compiler's changes of what it knows noted, in this process."
   (encapsulate update-symbol-info-name 'consort-chain
                (lambda (original symbol update)
                  (declare (type function original))
@@ -106,7 +106,7 @@
     (and package (package-of-system-p package))))
 
 (defun note-mentions (recorder form)
-  "Note the symbols in FORM, which is compiled now, and those in their inline expansions; and the
+  "Notes the symbols in FORM, which is compiled now, and those in their inline expansions; and the
   methods that it declares."
   (let ((mentions (recording-mentions recorder)) (walked (recording-walked recorder)))
     (labels ((walk (object)
@@ -128,7 +128,7 @@
       (walk form))))
 
 (defun call-noting-mentions (recorder form function)
-  "Call FUNCTION, which compiles FORM, noting what FORM and its expansions mention."
+  "Calls FUNCTION, which compiles FORM, noting what FORM and its expansions mention."
   (note-mentions recorder form)
   (let* ((outer *macroexpand-hook*)
          (*macroexpand-hook* (lambda (expander form environment)
@@ -151,7 +151,7 @@
   "Numbers of what is assumed of undefined functions from their calls.")
 
 (defun map-infos (function infos symbol)
-  "Call FUNCTION with the name, the number and the value of what the entry INFOS of SYMBOL has that
+  "Calls FUNCTION with the name, the number and the value of what the entry INFOS of SYMBOL has that
   counts. The name is NIL for SYMBOL itself, else the operator of a list like (setf f)."
   (unless (member infos '(nil 0))
     (call-with-packed-infos (lambda (name number value)

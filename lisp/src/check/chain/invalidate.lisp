@@ -4,9 +4,9 @@
 (in-package :consort)
 
 (defun changes-by-name (old new)
-  "Compares the records OLD, which gave way to NEW from the same state on: the keys of names that
-  the compiler now knows otherwise, and of those that it assumes otherwise of. What one of them did
-  not touch is as it was before both."
+  "Compares the effects of the records OLD with those of NEW, which replace them from the same state
+  on. Returns the keys of names that the compiler now knows otherwise, and of names that it assumes
+  otherwise of. A name that one of them did not touch is as it was before both."
   (let ((table (make-hash-table)) (main '()) (assumed '()))
     (flet ((note (records place)
              (dolist (record records)

@@ -53,7 +53,7 @@
   (or (next-message (keeper-answers keeper)) (leave 0)))
 
 (defun await-reaped (keeper)
-  "Wait until the process that was forked for work has ended."
+  "Waits until the process that was forked for work has ended."
   (when (keeper-running keeper)
     (loop until (field (next-answer keeper) "reaped"))
     (setf (keeper-running keeper) nil)))
@@ -62,14 +62,14 @@
   (tell (pipe-writer pipe) (apply #'object message)))
 
 (defun stop-ready (keeper)
-  "Have no process wait for work."
+  "Has no process wait for work."
   (when (keeper-ready keeper)
     (tell-pipe (keeper-ready keeper) "stop" :true)
     (setf (keeper-ready keeper) nil))
   (await-reaped keeper))
 
 (defun stop-mover (keeper)
-  "Have the checkpoint that follows the edits end."
+  "Has the checkpoint that follows the edits end."
   (when (keeper-mover keeper)
     (stop-ready keeper)
     (tell-pipe (pipe-of-mover keeper) "quit" :true)
@@ -81,7 +81,7 @@
   (find-if (lambda (checkpoint) (<= (checkpoint-index checkpoint) index)) (chain-checkpoints (keeper-chain keeper))))
 
 (defun have-ready (keeper index)
-  "Have a process wait for work at the last place at or before the form INDEX. Its pipe, and the
+  "Has a process wait for work at the last place at or before the form INDEX. Its pipe, and the
   index of that place."
   (let* ((fixed (fixed-checkpoint keeper index)) (mover (keeper-mover keeper))
          (use-mover (and mover (<= (checkpoint-index fixed) (car mover) index)))
@@ -96,7 +96,7 @@
     (values pipe (if use-mover (car mover) (checkpoint-index fixed)))))
 
 (defun move-to (keeper index)
-  "Have a checkpoint wait before the form INDEX, where the next edit probably is."
+  "Has a checkpoint wait before the form INDEX, where the next edit probably is."
   (multiple-value-bind (pipe at) (have-ready keeper index)
     (unless (= at index)
       (when (keeper-mover keeper)       ; there is one pipe for movers
@@ -204,7 +204,7 @@
            (in-package-p (text end) (< (let ((at start)) (if (line-begins-p text at "(in-package") at (next-in-package text at))) end)))
       (cond ((loop for index from first below behind thereis (record-in-package (aref base index))) "an IN-PACKAGE is edited")
             ((or (in-package-p old end) (in-package-p new new-end)) "an IN-PACKAGE is edited")
-            ;; One that is defined twice is told of only when the compiler closes the file.
+            ;; The compiler reports a condition that is defined twice only at the end of the file.
             ((or (condition-p old end) (condition-p new new-end)) "a condition is edited")
             ((some (lambda (token) (known-function-p keeper token))
                    (other-tokens keeper (forgettable-tokens old start end) (forgettable-tokens new start new-end)))
@@ -261,7 +261,7 @@
                (error 'edit-given-up)))))))
 
 (defun await-either (answers host &optional (milliseconds -1))
-  "Wait until there is something to read from ANSWERS, or from HOST: the keyword of who it is. NIL
+  "Waits until there is something to read from ANSWERS, or from HOST: the keyword of who it is. NIL
   when nothing comes for MILLISECONDS, unless these are negative."
   (with-octets (descriptors ((logior answers (ash 1 32)) (logior host (ash 1 32)))) ; struct pollfd: POLLIN
     (loop
@@ -271,7 +271,7 @@
               ((zerop ready) (return nil)))))))
 
 (defun check-edit (keeper edit answer)
-  "Call ANSWER with the findings of the text of EDIT, and with whether that is all: when the edited
+  "Calls ANSWER with the findings of the text of EDIT, and with whether that is all: when the edited
   forms are compiled, and once more when those that depend on them are, if any do."
   (let* ((base (keeper-base keeper)) (count (length base)) (first (edit-first edit)) (distance (edit-distance edit))
          (pipe (have-ready keeper first))
@@ -312,12 +312,12 @@
 ;;; Serving the host
 
 (defun send-findings (report number findings final)
-  "Tell the host what is FOUND in the text of its edit NUMBER."
+  "Tells the host what is FOUND in the text of its edit NUMBER."
   (dolist (finding findings) (send-line report (object "diagnostic" (finding-json finding))))
   (send-line report (object "answer" (object "edit" number "final" (bool final))) :flush t))
 
 (defun answer-edit (keeper report request)
-  "Answer the host's REQUEST."
+  "Answers the host's REQUEST."
   (let* ((number (field request "number"))
          (edit (edit-of-request keeper request))
          (why (why-whole keeper edit)))
@@ -336,7 +336,7 @@
           (send-line report (object "whole" (object "edit" number "why" "the process that compiled the edit ended")) :flush t))))))
 
 (defun end-chain (keeper)
-  "Have every process end, each reaped by its parent, and end."
+  "Has every process end, each reaped by its parent, and ends."
   (stop-ready keeper)
   (stop-mover keeper)
   (dolist (checkpoint (chain-checkpoints (keeper-chain keeper)))
@@ -355,7 +355,7 @@
                    (chain-told (keeper-chain keeper))))
 
 (defun serve-host (keeper report)
-  "Do what the host asks, until it wants no more. Does not return."
+  "Does what the host asks, until it wants no more. Does not return."
   (loop
     (let* ((message (or (next-message (keeper-host keeper)) (end-chain keeper)))
            (edit (field message "edit")) (cursor (field message "cursor")))
@@ -364,7 +364,7 @@
             (t (end-chain keeper))))))
 
 (defun keep-chain (chain report text withheld)
-  "Answer the host's edits of TEXT, the base text, of which it WITHHELD some, until it wants no
+  "Answers the host's edits of TEXT, the base text, of which it WITHHELD some, until it wants no
   more. Does not return."
   (let ((keeper (make-keeper chain (chain-check chain) text (withheld-names text withheld))))
     (stop-alarms)

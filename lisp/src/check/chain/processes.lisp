@@ -48,7 +48,7 @@
 ;;; Messages: lines of JSON
 
 (defun tell (descriptor message)
-  "Send MESSAGE through the pipe whose end is DESCRIPTOR. Who cannot has nobody left to work for."
+  "Sends MESSAGE through the pipe whose end is DESCRIPTOR. Who cannot has nobody left to work for."
   (multiple-value-bind (octets end) (json-line message)
     (unless (write-octets descriptor octets 0 end) (leave 0))))
 
@@ -74,7 +74,7 @@
 ;;; Alarms
 
 (defun hook-interruptions ()
-  "Have an alarm call its function in this process, without a signal: the filter of a chain refuses
+  "Has an alarm call its function in this process, without a signal: the filter of a chain refuses
   all."
   (encapsulate 'sb-thread:interrupt-thread 'consort-chain
                (lambda (original thread function)
@@ -86,11 +86,11 @@
 ;;; Forking
 
 (defun stop-alarms ()
-  "Have no alarm that was set stop this process any more."
+  "Has no alarm that was set stop this process any more."
   (mapc #'sb-ext:unschedule-timer (sb-ext:list-all-timers)))
 
 (defun chain-fork (chain)
-  "Fork: the process id, 0 in the child, which ends with this process and has no alarms, NIL when
+  "Forks: the process id, 0 in the child, which ends with this process and has no alarms, NIL when
   the system refused."
   (let* ((parent (sb-posix:getpid))
          (pid (fork-with-key (pipe-reader (chain-keys chain)) (pipe-writer (chain-keys chain)))))
@@ -105,7 +105,7 @@
            0))))
 
 (defun close-report ()
-  "Leave the host's socket to the keeper: where it ends, the host sees it."
+  "Leaves the host's socket to the keeper: where it ends, the host sees it."
   (let ((nowhere (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
     (sb-posix:dup2 nowhere +report-descriptor+)
     (sb-posix:close nowhere)))

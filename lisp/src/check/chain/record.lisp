@@ -112,8 +112,6 @@
             (or-null (record-unread-name record))
             (bool (record-compiled record)) (bool (record-in-package record)) (bool (record-lost record)))))
 
-(defun json-null-p (value) (eq value :null))
-
 (defun json-value (value)
   "VALUE as read, with NIL for null and false, and T for true."
   (case value ((:null :false) nil) (:true t) (t value)))

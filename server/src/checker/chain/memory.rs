@@ -30,7 +30,7 @@ pub(in crate::checker) fn processes(head: Pid) -> Vec<Pid> {
     all
 }
 
-/// Returns whether a process of the chain has more than `limit` bytes for itself.
+/// Returns true if a process of the chain has more than `limit` bytes for itself.
 pub(super) fn one_exceeds(head: Pid, limit: u64) -> bool {
     processes(head).into_iter().any(|pid| exceeds(pid, limit) == Some(true))
 }

@@ -82,7 +82,7 @@ impl KeeperProtocol {
         self.edit = Some((number, length));
     }
 
-    /// Returns whether an answer is awaited.
+    /// Returns true if an answer is awaited.
     pub(super) fn awaits(&self) -> bool {
         self.edit.is_some()
     }

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::requests::{Ask, Connection};
 use crate::checker::scratch::Scratch;
-use crate::image::link::lock;
 use crate::image::runtime::Runtime;
+use crate::locked::lock;
 use crate::model::frozen::Failure;
 
 /// The frozen failures of an image.

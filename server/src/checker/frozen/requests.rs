@@ -18,6 +18,7 @@ use crate::image::frames::Refusal;
 use crate::image::instance::Instance;
 use crate::image::lines::Lines;
 use crate::image::process::{PidHandle, describe_signal};
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::steady::timeout;
 
@@ -123,7 +124,7 @@ pub(super) async fn run(
         let lost = served.is_none();
         let _ = reply.send(served.unwrap_or_else(|| {
             let message = "The frozen failure ended before it answered.".into();
-            Err(ImageError::Refused { kind: "stale".into(), message })
+            Err(ImageError::Refused { kind: ErrorKind::STALE, message })
         })); // whoever asked may be gone
         if lost {
             return;
@@ -178,7 +179,7 @@ async fn serve(
     let line = timeout(GRACE, connection.lines.next()).await.ok()?.ok()??;
     Some(match serde_json::from_slice(line) {
         Ok(Answer { result: Some(result), .. }) => Ok(result),
-        Ok(Answer { error: Some(Refusal { kind, message }), .. }) => Err(ImageError::Refused { kind, message }),
+        Ok(Answer { error: Some(refusal), .. }) => Err(refusal.into()),
         // Code that was tried may write to the pipe of its answer.
         _ => Err(ImageError::Unavailable("The attempt gave an answer that means nothing.".into())),
     })

@@ -70,7 +70,7 @@ impl Text {
         Span { start, end: span.end.clamp(start, self.length) }
     }
 
-    /// Returns whether there is an error, which may explain why the copy left out forms.
+    /// Returns true if there is an error, which may explain why the copy left out forms.
     pub(super) fn has_error(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }

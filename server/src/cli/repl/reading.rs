@@ -2,7 +2,7 @@
 
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{IndentRange, Options, format};
-use consort::text::toplevel::{Fault, Scan};
+use consort::text::toplevel::{Scan, Unreadable};
 use consort::text::tree::Tree;
 
 /// A longer entry is not indented as it is typed, bytes.
@@ -10,7 +10,7 @@ const INDENTED: usize = 64 << 10;
 
 /// Returns true if the reader would not wait for more of the text.
 pub(super) fn is_whole(text: &str) -> bool {
-    Scan::of(text).broken().all(|form| form.fault == Some(Fault::ExtraClose))
+    Scan::of(text).broken().all(|form| form.fault == Some(Unreadable::ExtraClose))
 }
 
 /// Returns true if the structure of the text has no mistake.

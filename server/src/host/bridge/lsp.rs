@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -29,6 +29,7 @@ use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 use crate::host::reopening::{self, Holds};
 use crate::host::workspace;
+use crate::locked::lock;
 
 /// The time that the host has to finish after the client has left.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -77,16 +78,16 @@ impl Host {
 
 impl Shared {
     fn host(&self) -> MutexGuard<'_, Host> {
-        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.host)
     }
 
     /// Writes whole messages only.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        self.stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+        lock(&self.stdout).write_all(bytes)
     }
 
     fn marks(&self) -> MutexGuard<'_, Vec<Holds>> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.marks)
     }
 
     /// Marks that the current host has all documents.
@@ -97,7 +98,7 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, BridgeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Passes a message of the client on, and remembers its contents.

@@ -27,6 +27,7 @@ use crate::host::election::{self, Place};
 use crate::host::folders::Served;
 use crate::host::hello::{Hello, Protocol};
 use crate::host::workspace;
+use crate::locked::lock;
 
 /// The time limit for the answer to a repeated `initialize`.
 const REPEAT_WAIT: Duration = Duration::from_secs(10);
@@ -74,7 +75,7 @@ impl Link {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Link> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.link)
     }
 }
 
@@ -304,7 +305,7 @@ impl Bridge {
         let Some(host) = self.host.take() else { return Ok(()) };
         // Fails when the host has ended; nothing is left to do then.
         let _ = host.shutdown(std::net::Shutdown::Write);
-        let stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner).try_clone()?;
+        let stdout = lock(&self.stdout).try_clone()?;
         std::thread::spawn(move || {
             if lines::wait_for_reader_to_leave(&stdout).is_ok() {
                 election::hang_up(&host);
@@ -410,7 +411,7 @@ fn withdraw(link: &mut Link, number: u64, stdout: &Mutex<File>) {
 }
 
 fn write_line(stdout: &Mutex<File>, line: &[u8]) -> io::Result<()> {
-    stdout.lock().unwrap_or_else(PoisonError::into_inner).write_all(line)
+    lock(stdout).write_all(line)
 }
 
 fn cancelled(line: &[u8]) -> Option<Value> {

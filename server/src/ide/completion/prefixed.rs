@@ -55,7 +55,7 @@ pub(super) fn symbols(
         (symbol_item(label, symbol, &home.name), score)
     };
     let mut found: Vec<(Item, f32)> = scored.into_iter().map(item).collect();
-    // Of a package that the image does not have, the texts say what is there.
+    // The texts know the names of a package that the image does not have.
     if let Some(named) = named.filter(|_| target.is_none()) {
         for name in workspace::of_package(workspace, &named, !internal) {
             let Some(fit) = pattern.score(&name) else { continue };

@@ -77,7 +77,7 @@ struct Seen<'a> {
 enum Visible<'a> {
     All,
     Exports(&'a PackageText),
-    /// What the package with these imports takes from it.
+    /// The names that the package with these imports takes from the other.
     Imports(&'a PackageText, &'a PackageText),
 }
 

@@ -91,7 +91,7 @@ fn is_quoted(tree: &Tree, list: NodeId) -> bool {
 struct Line<'l, 'a> {
     lines: &'l Lines<'a>,
     tree: &'l Tree<'a>,
-    /// Its first byte that is no space.
+    /// The first byte of the line that is no space.
     at: usize,
     /// The list that it is in, the elements before it there, and the column of its parenthesis.
     list: NodeId,

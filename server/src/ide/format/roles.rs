@@ -19,7 +19,7 @@ pub enum Role {
     Binding,
     /// A `:method` of a generic function: a body follows its lambda list.
     Method,
-    /// None of these.
+    /// A list of no other role: code.
     Code,
 }
 

@@ -41,7 +41,7 @@ pub(super) enum Rule {
 pub(super) enum Method {
     /// So many arguments, and a body.
     Number(usize),
-    /// One by one.
+    /// A rule for each argument.
     Arguments(&'static [Spec]),
     /// By a rule of its own.
     By(Rule),

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{FileEntry, Snapshot};
 use crate::bounded_file;
 use crate::file_uri::uri_of_path;
 use crate::ide::texts::OpenText;
+use crate::locked::lock;
 use crate::text::decode;
 use crate::text::document::Document;
 use crate::text::stop;
@@ -53,7 +54,7 @@ impl Store {
     pub fn last(&self) -> (Arc<Snapshot>, bool) {
         // While an index is made, another would only wait for it.
         let free = self.kept.try_lock().is_ok();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         let due = free && last.begun.is_none_or(|at| at.elapsed() >= OLD);
         if due {
             last.begun = Some(Instant::now());
@@ -67,7 +68,7 @@ impl Store {
         let (paths, cut) = lisp_files(root);
         // Only a single refresh at a time: others would read the same files. Files that a
         // refresh has read before it was ended early are kept.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
         for (path, written, bytes) in paths {
             if stop::now() {
@@ -125,7 +126,7 @@ impl Store {
         if !stop::ended() {
             let made = Arc::new(snapshot.clone());
             let before = {
-                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last = lock(&self.last);
                 std::mem::replace(&mut last.snapshot, made)
             };
             // The last that has it frees thousands of names: here, and not under the lock.

@@ -6,9 +6,9 @@ use crate::text::datum::{Form, Kind, Node};
 /// A body.
 struct Body<'a> {
     forms: &'a [Node],
-    /// It may begin with documentation.
+    /// True if the body may begin with documentation.
     documented: bool,
-    /// It is a definition's.
+    /// True if the body is a definition's.
     defines: bool,
 }
 

@@ -1,6 +1,7 @@
 //! The contract's text of a profile.
 
 use super::*;
+use crate::shown::megabytes;
 
 /// The contract's text.
 pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
@@ -106,11 +107,6 @@ fn none(facts: &Profiled, asked: &ProfileSettings) -> String {
          For reliable profiling, code should run at least 0.5 seconds.",
         duration(facts)
     )
-}
-
-fn megabytes(bytes: u64) -> String {
-    let megabytes = bytes as f64 / 1e6;
-    if megabytes < 0.05 { format!("{:.1} kB", bytes as f64 / 1e3) } else { format!("{megabytes:.1} MB") }
 }
 
 /// Names, padded, of those rows that ran themselves; and what the others have in all.

@@ -9,7 +9,7 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let Some(chain) = site.nearest(&["let", "let*"]) else { return Vec::new() };
     let Some(&list) = chain.last() else { return Vec::new() };
     let mut all = Vec::new();
-    let code = super::evaluated::is_code(site, &chain[..chain.len() - 1], list);
+    let code = super::evaluated::check_code(site, &chain[..chain.len() - 1], list);
     let whole = |result: Result<Vec<Edit>, String>| code.clone().and(result).map(|edits| site.all_of(list, edits));
     if let Some(result) = converted(site, list) {
         let to = if is_serial(site, list) { "let" } else { "let*" };

@@ -10,7 +10,7 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let operator = site.form.operator(list).unwrap_or_default();
     let form = Conditional { site, list };
     let mut all = Vec::new();
-    let code = super::evaluated::is_code(site, &chain[..chain.len() - 1], list);
+    let code = super::evaluated::check_code(site, &chain[..chain.len() - 1], list);
     let mut add = |id, title: &str, edits: Option<Vec<Edit>>| {
         let result = |edits| code.clone().map(|()| site.all_of(list, edits));
         all.extend(edits.map(|edits| Planned::new(id, Group::Rewrite, title, result(edits))));

@@ -16,7 +16,7 @@ pub(super) const BOUND_TO_PLACE: [&str; 6] =
 ///
 /// # Errors
 /// The reason why that is not known.
-pub(super) fn is_code(site: &Site, parents: &[&Node], list: &Node) -> Result<(), String> {
+pub(super) fn check_code(site: &Site, parents: &[&Node], list: &Node) -> Result<(), String> {
     let (top, within) = match parents {
         [top, rest @ ..] => (top, rest),
         [] => return steps(site, parents, list).map(drop),

@@ -42,12 +42,12 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
             return Err("one of them is no statement".into());
         }
     }
-    if let Some(operator) = selected.parents.iter().find_map(|parent| has_own_meaning(site, parent)) {
+    if let Some(operator) = selected.parents.iter().find_map(|parent| other_meaning(site, parent)) {
         return Err(format!("{operator} around it gives the code a meaning that a function before it does not have"));
     }
     let span = Span { start: first.span.start, end: last.span.end };
     for node in selected.nodes {
-        may_assign(site, node, span)?;
+        check_no_assignment(site, node, span)?;
     }
     let mut names: Vec<String> = Vec::new();
     let changing = changing(site);
@@ -134,7 +134,7 @@ pub(super) fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), Stri
 }
 
 /// The operator of a form whose code may run when the text is compiled, or has macros of its own.
-pub(super) fn has_own_meaning(site: &Site, node: &Node) -> Option<String> {
+pub(super) fn other_meaning(site: &Site, node: &Node) -> Option<String> {
     let operator = site.form.operator(node)?;
     matches!(operator.as_str(), "eval-when" | "macrolet" | "symbol-macrolet" | "load-time-value").then_some(operator)
 }
@@ -173,7 +173,7 @@ fn occurs_outside(site: &Site, nodes: &[Node], name: &str, span: Span) -> bool {
 }
 
 /// Refuses assignments to variables that are bound outside of the selection.
-pub(super) fn may_assign(site: &Site, node: &Node, span: Span) -> Result<(), String> {
+pub(super) fn check_no_assignment(site: &Site, node: &Node, span: Span) -> Result<(), String> {
     let mut found = Vec::new();
     assignments(site, node, &mut found);
     for name in found {

@@ -34,7 +34,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     }
     let title = format!("Define the generic function {written}");
     let result = || {
-        may_be_elsewhere(site, &bare)?;
+        check_nowhere_else(site, &bare)?;
         let parameters = lambda_list(site, &list.children[at])?;
         let code = format!("({} {written} ({parameters})){}{}", site.cased("defgeneric"), site.newline, site.newline);
         Ok(vec![site.edit(list.start(), list.start(), code)])
@@ -43,7 +43,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
 }
 
 /// Refuses a name that may be another package's, whose generic function would be defined again.
-fn may_be_elsewhere(site: &Site, bare: &str) -> Result<(), String> {
+fn check_nowhere_else(site: &Site, bare: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let here = package_at(site.document, site.form.span.start).ok_or("no in-package form is before it")?;
     let package = packages.get(&here).ok_or_else(|| format!("no file defines the package {here}"))?;

@@ -75,12 +75,12 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         _ if anywhere => keeps_names(site, value, &uses)?,
         [one] => {
             keeps_names(site, value, &uses)?;
-            is_evaluated_next(site, list, binding, value, one)?;
+            check_evaluated_next(site, list, binding, value, one)?;
         }
         // A form that has a value once has the same value later.
         [first, ..] if stable => {
             keeps_names(site, value, &uses)?;
-            is_evaluated_next(site, list, binding, value, first)?;
+            check_evaluated_next(site, list, binding, value, first)?;
         }
         _ => return Err(format!("{name} is used {} times, and its value may have an effect or change", uses.len())),
     }
@@ -146,7 +146,7 @@ fn keeps_names(site: &Site, value: &Node, uses: &[Span]) -> Result<(), String> {
 }
 
 /// Refuses unless the only use is evaluated once, right behind the bindings.
-fn is_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, used: &[&Node]) -> Result<(), String> {
+fn check_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, used: &[&Node]) -> Result<(), String> {
     let changing = changing(site);
     let late = || Err("its value may have an effect or change, and is used later or not always".to_owned());
     let (used, parents) = used.split_last().ok_or("it is not used")?;

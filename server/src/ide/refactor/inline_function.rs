@@ -84,7 +84,7 @@ fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Funct
 }
 
 /// Refuses what means something else outside of the function.
-fn can_move(site: &Site, function: &Function, name: &str) -> Result<(), String> {
+fn check_can_move(site: &Site, function: &Function, name: &str) -> Result<(), String> {
     fn leaves(form: &Form, node: &Node, name: &str) -> bool {
         let block = || node.children.get(1).and_then(|block| form.name(block));
         node.prefix != Prefix::Quote
@@ -203,7 +203,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
     if form.nodes.len() != 1 || !std::ptr::eq(definition, &form.nodes[0]) {
         return Err("its definition is in another form, whose bindings it may use".into());
     }
-    is_evaluated(site, parents, call)?;
+    check_evaluated(site, parents, call)?;
     let selection = Span { start: top.start, end: top.start };
     let own = Site {
         document,
@@ -220,7 +220,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
         newline: site.newline,
     };
     let function = parts(&own, definition, 2)?;
-    can_move(&own, &function, name)?;
+    check_can_move(&own, &function, name)?;
     let mut names = Vec::new();
     function.body.iter().for_each(|form| symbols(form, &mut names));
     for atom in names {
@@ -234,7 +234,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
 }
 
 /// Refuses unless a call is code that runs where it is.
-fn is_evaluated(site: &Site, parents: &[&Node], call: &Node) -> Result<(), String> {
+fn check_evaluated(site: &Site, parents: &[&Node], call: &Node) -> Result<(), String> {
     if let Some(operator) = parents
         .iter()
         .find_map(|parent| site.form.operator(parent).filter(|operator| EXPANDERS.contains(&operator.as_str())))
@@ -259,7 +259,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         return Err("the functions have declarations, which would be lost".into());
     }
     let function = parts(site, definition, 1)?;
-    can_move(site, &function, name)?;
+    check_can_move(site, &function, name)?;
     let mut symbols_of_body = Vec::new();
     function.body.iter().for_each(|form| symbols(form, &mut symbols_of_body));
     let uses = site.scopes.occurrences(index).into_iter().filter(|span| *span != bound.span);
@@ -275,7 +275,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         if calls.iter().any(|other| other.start() < call.end() && call.start() < other.end()) {
             return Err(format!("a call of {name} is in another one's arguments"));
         }
-        is_evaluated(site, parents, call)?;
+        check_evaluated(site, parents, call)?;
         for atom in &symbols_of_body {
             let Some(written) = site.form.name(atom).filter(|name| !name.starts_with(':')) else { continue };
             let inside = |span: Span| definition.span.start <= span.start && span.end <= definition.span.end;
@@ -300,7 +300,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     Ok(edits)
 }
 
-/// What may use a local name besides the places that are known.
+/// Returns a place that may use the local name unseen, in words.
 fn hidden_use(site: &Site, list: &Node, name: &str, index: usize) -> Option<String> {
     let unknown =
         |operator: &str| site.macros.operator(operator) == Operator::Unknown && !BOUND_TO_PLACE.contains(&operator);

@@ -2,7 +2,7 @@
 //! function a definition.
 
 use super::effects::changing;
-use super::extract_function::{before_definition, free_name, has_own_meaning, may_assign, stays};
+use super::extract_function::{before_definition, check_no_assignment, free_name, other_meaning, stays};
 use super::inline::{is_declaration, without_binding};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Site};
@@ -76,7 +76,7 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     if chain.iter().any(|node| node.guarded) || bindings.children.iter().chain(body).any(|node| node.guarded) {
         return Err("a part of it is read only with some features (#+, #-)".into());
     }
-    if let Some(operator) = chain.iter().find_map(|parent| has_own_meaning(site, parent)) {
+    if let Some(operator) = chain.iter().find_map(|parent| other_meaning(site, parent)) {
         return Err(format!("{operator} around it gives the code a meaning that a definition before it does not have"));
     }
     let rest = list.elements().get(2..).unwrap_or_default();
@@ -84,7 +84,7 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         return Err("the functions have declarations, which would be lost".into());
     }
     for form in body {
-        may_assign(site, form, definition.span)?;
+        check_no_assignment(site, form, definition.span)?;
         stays(site, form, false)?;
     }
     let free = free_variables(site, definition)?;

@@ -1,7 +1,6 @@
-//! Renaming of packages, of their nicknames, and of local nicknames: in package definitions, in
-//! `in-package`, in prefixes, and where the standard's functions take a package; in all files of
-//! the workspace, loaded or not. Other strings and symbols of that name are changes that a person
-//! must decide.
+//! Renaming of packages, nicknames and local nicknames in all files of a workspace, loaded or not:
+//! package definitions, `in-package`, prefixes, and arguments of standard functions that take a
+//! package. Other strings and symbols of the name are offered to a person as unsure changes.
 
 mod designators;
 
@@ -24,14 +23,15 @@ const STANDARD: [&str; 5] = ["COMMON-LISP", "CL", "KEYWORD", "COMMON-LISP-USER",
 /// The package in force where a text names none.
 const USER: &str = "COMMON-LISP-USER";
 
-/// A name of a package that gets a new one.
+/// The renaming of a package's name.
 struct Renamed<'a> {
-    /// As the reader has it.
+    /// The old name, as the reader has it.
     old: &'a str,
-    /// As it is written where it was renamed.
+    /// The old name, as written at the cursor.
     typed: &'a str,
+    /// The new name, as typed.
     new: &'a str,
-    /// The package that alone knows a local nickname.
+    /// The package that a local nickname belongs to.
     owner: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn named(document: &Document, offset: usize) -> Option<Named> {
     Some(Named { span: found.span, name: found.written.clone(), written: found.written })
 }
 
-/// Renames the package whose name is at the cursor; `None` if none is.
+/// Renames the package named at the cursor. `None`: the cursor is at no package's name.
 ///
 /// # Errors
 /// The reason why it is not renamed.
@@ -108,7 +108,7 @@ pub(super) async fn rename<B: Backend>(
     Ok(Some(Renaming { old: found.written, new: new.to_owned(), kind: kind.into(), files }))
 }
 
-/// Refuses a package whose name ASDF makes a file name of: `system/directory/file`.
+/// Refuses a package of a package-inferred system, whose name ASDF turns into its file's name.
 fn free_of_file(index: &Snapshot, name: &str) -> Result<(), Refusal> {
     let Some((_, rest)) = name.split_once('/') else { return Ok(()) };
     let rest = rest.to_lowercase();

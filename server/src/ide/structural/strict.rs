@@ -257,7 +257,7 @@ impl Editor<'_> {
             return None;
         }
         let text = self.tree.text;
-        // What stands before the cursor goes out.
+        // The elements before the cursor move out.
         let elements = self.elements(list);
         let behind = elements.iter().map(|id| self.span(*id)).find(|span| span.end > self.at());
         let cut = behind.map_or(node.end - 1, |span| span.start);

@@ -395,8 +395,8 @@ pub struct Locals {
 /// The end of a request that a stopped thread serves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Done {
-    /// `ok`, `sent` (the stop is being left), `error`, `timeout`, `interrupted`, `left`.
-    pub status: String,
+    /// The end.
+    pub status: DoneStatus,
     /// The values, with status `ok`.
     #[serde(default)]
     pub values: Vec<Value>,
@@ -409,6 +409,41 @@ pub struct Done {
     /// The error output.
     #[serde(default)]
     pub stderr: Clipped,
+}
+
+/// The kinds of end of a request that a stopped thread serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DoneStatus {
+    /// The code returned values.
+    Ok,
+    /// The stop is being left.
+    Sent,
+    /// The code failed.
+    Error,
+    /// The code took too long.
+    Timeout,
+    /// Somebody interrupted the code.
+    Interrupted,
+    /// The code itself left the stop.
+    Left,
+    /// The work ended without a result.
+    Done,
+}
+
+impl Done {
+    /// Says how code that was run at a `whose`, `stop` or `failure`, ended without values or an
+    /// error of its own.
+    pub fn trouble(&self, whose: &str) -> String {
+        match self.status {
+            DoneStatus::Timeout => format!("The code took too long and was ended. The {whose} is as it was."),
+            DoneStatus::Left => "The code left the stop.".into(),
+            DoneStatus::Interrupted => "The code was ended: interrupted.".into(),
+            DoneStatus::Ok | DoneStatus::Sent | DoneStatus::Error | DoneStatus::Done => {
+                "The code ended without a result.".into()
+            }
+        }
+    }
 }
 
 /// The end of an attempt at a frozen failure.

@@ -66,7 +66,7 @@ operation!(
 /// The definitions of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Definitions {
-    /// Those that are from files, the value's own first.
+    /// The definitions that are from files, the value's own first.
     pub definitions: Vec<Definition>,
     /// The image's `*features*`, upper-case.
     pub features: Vec<String>,

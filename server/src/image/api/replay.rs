@@ -87,7 +87,7 @@ question!(
     |frames| Query::Frames { event: frames.event, start: frames.start, count: frames.count.min(PAGE) });
 
 question!(
-/// The values of a scope, or the parts of one.
+/// The values of a scope, or the parts of a value.
 ReplayValues {
     /// The event.
     event: u64,

@@ -62,8 +62,6 @@ pub enum SymbolPart {
     Definitions,
     /// Among the definitions, those of the types that the value has or the function returns.
     Types,
-    /// The initialization arguments of the class of that name.
-    Initargs,
     /// Among the definitions, also those of systems of that name.
     Systems,
     /// The references to the name.
@@ -126,8 +124,6 @@ pub struct Known {
     pub references: Option<Vec<Reference>>,
     /// The functions that the name's own code calls, without SBCL's.
     pub callees: Option<Vec<String>>,
-    /// The class's initialization arguments, as written in that package.
-    pub initargs: Option<Vec<String>>,
     /// The class of that name.
     pub class: Option<ClassDetails>,
     /// The package of that name.

@@ -96,7 +96,7 @@ pub struct Traced {
 /// A traced call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedCall {
-    /// Its number.
+    /// The call's number.
     pub call: u64,
     /// The number of the traced call that made it.
     pub parent: Option<u64>,

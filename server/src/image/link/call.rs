@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use super::{Answer, Link, NoResult, lock};
-use crate::image::frames::Refusal;
+use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 
 /// The reason why a call has no result.
@@ -47,13 +47,13 @@ impl Call {
             Ok(raw) => serde_json::from_str(raw.get()).map_err(|error| {
                 tracing::error!(%error, op = self.op, answer = %raw.get().chars().take(300).collect::<String>(), "unreadable answer");
                 let message = format!("The image's answer to {} cannot be read: {error}", self.op);
-                CallError::Refused(ImageError::Refused { kind: "internal".into(), message })
+                CallError::Refused(ImageError::Refused { kind: ErrorKind::INTERNAL, message })
             }),
             // Not `cannot-fork`: another try would not help.
             Err(NoResult::Refused(refusal)) if refusal.kind == "busy" => {
                 Err(CallError::Refused(ImageError::Busy(refusal.message)))
             }
-            Err(NoResult::Refused(Refusal { kind, message })) => Err(CallError::Refused(ImageError::Refused { kind, message })),
+            Err(NoResult::Refused(refusal)) => Err(CallError::Refused(refusal.into())),
             Err(NoResult::Closed) => Err(CallError::Gone),
         }
     }

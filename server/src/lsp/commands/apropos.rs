@@ -30,6 +30,7 @@ pub(super) struct Argument {
 impl Command for Apropos {
     type Argument = Argument;
     const NAME: &'static str = "consort.apropos";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"pattern": "...", "package"?: "...", "external"?: bool, "limit"?: number}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {

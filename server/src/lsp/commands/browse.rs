@@ -19,6 +19,7 @@ pub(super) struct Packages;
 impl Command for Packages {
     type Argument = NoArgument;
     const NAME: &'static str = "consort.packages";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {
@@ -39,6 +40,7 @@ pub(super) struct Package {
 impl Command for PackageSymbols {
     type Argument = Package;
     const NAME: &'static str = "consort.packageSymbols";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"package": "..."}]"#;
 
     async fn execute(connection: &Connection, Package { package }: Package, _: Option<ProgressToken>) -> Result<Value> {
@@ -63,6 +65,7 @@ pub(super) struct CompleteArgument {
 impl Command for Complete {
     type Argument = CompleteArgument;
     const NAME: &'static str = "consort.complete";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"text": "...", "package"?: "...", "operator"?: bool}]"#;
 
     async fn execute(
@@ -83,6 +86,7 @@ pub(super) struct Threads;
 impl Command for Threads {
     type Argument = NoArgument;
     const NAME: &'static str = "consort.threads";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {
@@ -113,6 +117,7 @@ async fn stop(stopped: impl Future<Output = std::result::Result<impl Serialize, 
 impl Command for InterruptThread {
     type Argument = ThreadArgument;
     const NAME: &'static str = "consort.interruptThread";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = THREAD_EXPECTS;
 
     async fn execute(
@@ -129,6 +134,7 @@ impl Command for InterruptThread {
 impl Command for KillThread {
     type Argument = ThreadArgument;
     const NAME: &'static str = "consort.killThread";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = THREAD_EXPECTS;
 
     async fn execute(

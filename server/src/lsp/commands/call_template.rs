@@ -28,6 +28,7 @@ pub(super) struct Argument {
 impl Command for CallTemplate {
     type Argument = Argument;
     const NAME: &'static str = "consort.callTemplate";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "package"?: "..."}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {

@@ -24,6 +24,7 @@ pub(super) struct Argument {
 impl Command for Differences {
     type Argument = Argument;
     const NAME: &'static str = "consort.differences";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
 
     async fn execute(connection: &Connection, Argument { uri }: Argument, _: Option<ProgressToken>) -> Result<Value> {

@@ -39,6 +39,7 @@ pub(super) struct Argument {
 impl Command for Eval {
     type Argument = Argument;
     const NAME: &'static str = "consort.eval";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"code": "...", "package"?: "...", "uri"?: "file:///...", "position"?: {"line", "character"}, "range"?: {...}, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {

@@ -88,6 +88,7 @@ pub(super) struct EvalToComment;
 impl Command for EvalForm {
     type Argument = AtPosition;
     const NAME: &'static str = "consort.evalForm";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "topLevel"?: bool, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
     async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
@@ -98,6 +99,7 @@ impl Command for EvalForm {
 impl Command for EvalRegion {
     type Argument = InRange;
     const NAME: &'static str = "consort.evalRegion";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "range": {"start": {...}, "end": {...}}, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
     async fn execute(connection: &Connection, argument: InRange, token: Option<ProgressToken>) -> Result<Value> {
@@ -110,6 +112,7 @@ impl Command for EvalRegion {
 impl Command for EvalBuffer {
     type Argument = Whole;
     const NAME: &'static str = "consort.evalBuffer";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str =
         r#"[{"uri": "file:///...", "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
@@ -121,6 +124,7 @@ impl Command for EvalBuffer {
 impl Command for EvalToCursor {
     type Argument = AtPosition;
     const NAME: &'static str = "consort.evalToCursor";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = EvalForm::EXPECTS;
 
     async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
@@ -132,6 +136,7 @@ impl Command for EvalToCursor {
 impl Command for EvalToComment {
     type Argument = AtPosition;
     const NAME: &'static str = "consort.evalToComment";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = EvalForm::EXPECTS;
 
     async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {

@@ -16,6 +16,7 @@ pub(super) struct RestartImage;
 impl Command for RestartImage {
     type Argument = NoArgument;
     const NAME: &'static str = "consort.restartImage";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(
@@ -45,6 +46,7 @@ pub(super) struct InterruptArgument {
 impl Command for Interrupt {
     type Argument = InterruptArgument;
     const NAME: &'static str = "consort.interrupt";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[] or [{"everything": bool}]"#;
 
     async fn execute(
@@ -63,6 +65,7 @@ pub(super) struct Status;
 impl Command for Status {
     type Argument = NoArgument;
     const NAME: &'static str = "consort.status";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {

@@ -44,6 +44,7 @@ fn answered<T: Serialize>(answer: std::result::Result<T, ImageError>) -> Result<
 impl Command for Inspect {
     type Argument = Page;
     const NAME: &'static str = "consort.inspect";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"reference": number, "start"?: number, "count"?: number}]"#;
 
     async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {
@@ -58,6 +59,7 @@ pub(super) struct Table;
 impl Command for Table {
     type Argument = Page;
     const NAME: &'static str = "consort.inspectTable";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = Inspect::EXPECTS;
 
     async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {
@@ -80,6 +82,7 @@ pub(super) struct Two {
 impl Command for Compare {
     type Argument = Two;
     const NAME: &'static str = "consort.inspectCompare";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"reference": number, "other": number}]"#;
 
     async fn execute(
@@ -105,6 +108,7 @@ pub(super) struct On {
 impl Command for Evaluate {
     type Argument = On;
     const NAME: &'static str = "consort.inspectEval";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"reference": number, "code": "..."}]"#;
 
     async fn execute(connection: &Connection, On { reference, code }: On, _: Option<ProgressToken>) -> Result<Value> {
@@ -127,6 +131,7 @@ pub(super) struct Given {
 impl Command for Set {
     type Argument = Given;
     const NAME: &'static str = "consort.inspectSet";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"reference": number, "part": number, "code": "..."}]"#;
 
     async fn execute(connection: &Connection, given: Given, _: Option<ProgressToken>) -> Result<Value> {

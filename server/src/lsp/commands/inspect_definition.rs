@@ -27,6 +27,7 @@ pub(super) struct Definition;
 impl Command for Definition {
     type Argument = Of;
     const NAME: &'static str = "consort.inspectDefinition";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"reference": number}]"#;
 
     async fn execute(connection: &Connection, Of { reference }: Of, _: Option<ProgressToken>) -> Result<Value> {
@@ -47,6 +48,7 @@ pub(super) struct Describe;
 impl Command for Describe {
     type Argument = Of;
     const NAME: &'static str = "consort.inspectDescribe";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = Definition::EXPECTS;
 
     async fn execute(connection: &Connection, Of { reference }: Of, _: Option<ProgressToken>) -> Result<Value> {

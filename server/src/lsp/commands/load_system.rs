@@ -27,6 +27,7 @@ pub(in crate::lsp) struct Argument {
 impl Command for LoadSystem {
     type Argument = Argument;
     const NAME: &'static str = "consort.loadSystem";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"system": "...", "force"?: bool}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {

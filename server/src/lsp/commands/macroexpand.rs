@@ -66,6 +66,7 @@ pub(in crate::lsp) struct Argument {
 impl Command for Macroexpand {
     type Argument = Argument;
     const NAME: &'static str = "consort.macroexpand";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "text"?: "... instead of uri", "package"?: "...", "how"?: "one", "step" or "full", "steps"?: [position, ...], "inPlace"?: bool, "show"?: bool, "timeout"?: seconds}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {

@@ -49,6 +49,7 @@ pub(super) struct CallsArgument {
 impl Command for Macrostep {
     type Argument = StepArgument;
     const NAME: &'static str = "consort.macrostep";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "text": "...", "position": {"line", "character"}, "within"?: {"start", "end"}, "timeout"?: seconds}]"#;
 
     async fn execute(connection: &Connection, argument: StepArgument, _: Option<ProgressToken>) -> Result<Value> {
@@ -75,6 +76,7 @@ impl Command for Macrostep {
 impl Command for MacroCalls {
     type Argument = CallsArgument;
     const NAME: &'static str = "consort.macroCalls";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str =
         r#"[{"uri": "file:///...", "text": "...", "position": {"line", "character"}, "timeout"?: seconds}]"#;
 

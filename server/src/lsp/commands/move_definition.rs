@@ -29,6 +29,7 @@ pub(super) struct Place {
 impl Command for Destinations {
     type Argument = Place;
     const NAME: &'static str = "consort.moveDestinations";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}}]"#;
 
     async fn execute(connection: &Connection, place: Place, _: Option<ProgressToken>) -> Result<Value> {
@@ -56,6 +57,7 @@ pub(super) struct Argument {
 impl Command for MoveDefinition {
     type Argument = Argument;
     const NAME: &'static str = "consort.moveDefinition";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str =
         r#"[{"uri": "file:///...", "position": {"line", "character"}, "target": "file:///..."}]"#;
 

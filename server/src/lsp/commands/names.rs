@@ -44,11 +44,11 @@ async fn named(connection: &Connection, argument: Argument) -> Result<(Option<St
     }
 }
 
-/// What an operation does where no name is given.
+/// The meaning of a call without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nameless {
     Refuses,
-    /// It is about the package, which is then needed.
+    /// The operation is about the package, which must be given.
     Package,
     Everything,
 }
@@ -86,6 +86,7 @@ pub(super) struct Hyperspec;
 impl Command for Hyperspec {
     type Argument = Argument;
     const NAME: &'static str = "consort.hyperspec";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = EXPECTS;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
@@ -114,13 +115,14 @@ impl Command for Hyperspec {
 }
 
 macro_rules! command {
-    ($name:ident, $wire:literal, $nameless:expr, $operation:path, $about:literal) => {
+    ($name:ident, $wire:literal, $runs_code:literal, $nameless:expr, $operation:path, $about:literal) => {
         #[doc = $about]
         pub(super) struct $name;
 
         impl Command for $name {
             type Argument = Argument;
             const NAME: &'static str = $wire;
+            const RUNS_CODE: bool = $runs_code;
             const EXPECTS: &'static str = EXPECTS;
 
             async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
@@ -130,10 +132,18 @@ macro_rules! command {
     };
 }
 
-command!(Describe, "consort.describe", Nameless::Refuses, name_tools::Describe, "`consort.describe`.");
-command!(Disassemble, "consort.disassemble", Nameless::Refuses, name_tools::Disassemble, "`consort.disassemble`.");
-command!(Trace, "consort.trace", Nameless::Package, name_tools::Trace, "`consort.trace`.");
-command!(Untrace, "consort.untrace", Nameless::Everything, name_tools::Untrace, "`consort.untrace`.");
+// DESCRIBE calls methods of the user.
+command!(Describe, "consort.describe", true, Nameless::Refuses, name_tools::Describe, "`consort.describe`.");
+command!(
+    Disassemble,
+    "consort.disassemble",
+    false,
+    Nameless::Refuses,
+    name_tools::Disassemble,
+    "`consort.disassemble`."
+);
+command!(Trace, "consort.trace", false, Nameless::Package, name_tools::Trace, "`consort.trace`.");
+command!(Untrace, "consort.untrace", false, Nameless::Everything, name_tools::Untrace, "`consort.untrace`.");
 
 /// `consort.tracedCalls`.
 pub(super) struct TracedCalls;
@@ -152,6 +162,7 @@ pub(super) struct Page {
 impl Command for TracedCalls {
     type Argument = Page;
     const NAME: &'static str = "consort.tracedCalls";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"after"?: number, "count"?: number, "clear"?: bool}]"#;
 
     async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {

@@ -44,6 +44,7 @@ enum Kind {
 impl Command for ProfileForm {
     type Argument = Argument;
     const NAME: &'static str = "consort.profileForm";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"code": "...", "package"?: "...", "mode"?: "cpu" | "time" | "alloc", "report"?: "flat" | "graph", "sampleInterval"?: seconds, "maxSamples"?: number, "timeout"?: seconds}] or, for the top-level form at a place, "uri" and "position" instead of "code""#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {

@@ -36,6 +36,7 @@ pub(super) struct Argument {
 impl Command for RecompileCallers {
     type Argument = Argument;
     const NAME: &'static str = "consort.recompileCallers";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str =
         r#"[{"name": "...", "package"?: "..."}] or [{"uri": "file:///...", "position": {"line", "character"}}]"#;
 

@@ -35,6 +35,7 @@ pub(super) struct LogArgument {
 impl Command for Log {
     type Argument = LogArgument;
     const NAME: &'static str = "consort.log";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[] or [{"since"?: number, "limit"?: number, "follow"?: bool}]"#;
 
     async fn execute(connection: &Connection, argument: LogArgument, _: Option<ProgressToken>) -> Result<Value> {
@@ -83,6 +84,7 @@ pub(super) struct Place {
 impl Command for Context {
     type Argument = Place;
     const NAME: &'static str = "consort.editorContext";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str =
         r#"[{"uri"?: "file:///...", "selection"?: {"start", "end"}, "visibleRange"?: {"start", "end"}}]"#;
 

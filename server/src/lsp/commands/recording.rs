@@ -40,6 +40,7 @@ pub(super) struct Argument {
 impl Command for Record {
     type Argument = Argument;
     const NAME: &'static str = "consort.record";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"code": "..." or "test": "..." or "call": "...", "package"?: "...", "functions"?: ["..."], "timeout"?: seconds}] or, for the top-level form at a place, "uri" and "position" instead of "code""#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
@@ -120,6 +121,7 @@ pub(super) struct RecordingQueryArgument {
 impl Command for RecordingQuery {
     type Argument = RecordingQueryArgument;
     const NAME: &'static str = "consort.recordingQuery";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"recording": number, "query"?: "tree" | "values" | "history" | "when" | "error" | "event" | "origin", "of"?: "...", "function"?: "...", "event"?: number, "start"?: number}]"#;
 
     async fn execute(

@@ -30,6 +30,7 @@ pub(super) struct Argument {
 impl Command for References {
     type Argument = Argument;
     const NAME: &'static str = "consort.references";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"name": "...", "package"?: "...", "kinds"?: ["calls", ...]}] or [{"uri": "file:///...", "position": {"line", "character"}, "kinds"?: [...]}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {

@@ -60,6 +60,7 @@ pub(super) struct Replacement {
 impl Command for ReplaceFunction {
     type Argument = Replacement;
     const NAME: &'static str = "consort.replaceFunction";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"function": "...", "code": "...", "package"?: "..."}]"#;
 
     async fn execute(connection: &Connection, argument: Replacement, token: Option<ProgressToken>) -> Result<Value> {
@@ -84,6 +85,7 @@ pub(super) struct System {
 impl Command for ReloadSystem {
     type Argument = System;
     const NAME: &'static str = "consort.reloadSystem";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"system": "...", "force"?: bool}]"#;
 
     async fn execute(
@@ -111,6 +113,7 @@ pub(super) struct Package {
 impl Command for ReloadPackage {
     type Argument = Package;
     const NAME: &'static str = "consort.reloadPackage";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"package": "...", "recursive"?: bool}]"#;
 
     async fn execute(connection: &Connection, argument: Package, token: Option<ProgressToken>) -> Result<Value> {
@@ -126,6 +129,7 @@ pub(super) struct UndoReload;
 impl Command for UndoReload {
     type Argument = NoArgument;
     const NAME: &'static str = "consort.undoReload";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(
@@ -151,6 +155,7 @@ pub(super) struct Place {
 impl Command for CompileForm {
     type Argument = Place;
     const NAME: &'static str = "consort.compileForm";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}}]"#;
 
     async fn execute(
@@ -208,6 +213,7 @@ pub(super) struct CompileFile;
 impl Command for CompileFile {
     type Argument = File;
     const NAME: &'static str = "consort.compileFile";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
 
     async fn execute(connection: &Connection, file: File, token: Option<ProgressToken>) -> Result<Value> {
@@ -222,6 +228,7 @@ pub(super) struct LoadFile;
 impl Command for LoadFile {
     type Argument = File;
     const NAME: &'static str = "consort.loadFile";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
 
     async fn execute(connection: &Connection, file: File, token: Option<ProgressToken>) -> Result<Value> {

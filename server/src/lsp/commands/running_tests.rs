@@ -35,6 +35,7 @@ pub(super) struct Argument {
 impl Command for RunTests {
     type Argument = Argument;
     const NAME: &'static str = "consort.runTests";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"system"?: "...", "suite"?: "...", "test"?: "...", "package"?: "...", "framework"?: "fiveam" | "parachute" | "rove" | "asdf", "timeout"?: seconds}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
@@ -65,6 +66,7 @@ pub(in crate::lsp) struct Point {
 impl Command for RunTestAtPoint {
     type Argument = Point;
     const NAME: &'static str = "consort.runTestAtPoint";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "show"?: bool}]"#;
 
     async fn execute(connection: &Connection, argument: Point, token: Option<ProgressToken>) -> Result<Value> {

@@ -28,6 +28,7 @@ pub(super) struct SourceLocationArgument {
 impl Command for SourceLocation {
     type Argument = SourceLocationArgument;
     const NAME: &'static str = "consort.sourceLocation";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"symbol": "...", "package"?: "...", "kind"?: "..."}]"#;
 
     async fn execute(

@@ -30,6 +30,7 @@ pub(super) struct Argument {
 impl Command for Structure {
     type Argument = Argument;
     const NAME: &'static str = "consort.structure";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"} or "selection": {"start", "end"}, "action": "slurpForward", ...}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {

@@ -31,6 +31,7 @@ pub(super) struct Place {
 impl Command for Removable {
     type Argument = Place;
     const NAME: &'static str = "consort.removable";
+    const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}}]"#;
 
     async fn execute(connection: &Connection, place: Place, _: Option<ProgressToken>) -> Result<Value> {
@@ -69,6 +70,7 @@ pub(super) struct Argument {
 impl Command for Undefine {
     type Argument = Argument;
     const NAME: &'static str = "consort.undefine";
+    const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"name": "...", "package"?: "...", "parts": ["function", ...], "method"?: {"setf"?, "qualifiers", "specializers"}}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {

@@ -37,6 +37,7 @@ impl Tool for Clhs {
     type Output = Found;
 
     const NAME: &'static str = "clhs";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str =
         "The HyperSpec's page about a name, or SBCL's manual: the address, and the text if the person has a copy.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

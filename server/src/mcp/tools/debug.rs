@@ -10,8 +10,8 @@ use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool, evaluate_lisp};
 use crate::ide::failures;
 use crate::ide::stops::{
-    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, Stack,
-    Stop, StopAction,
+    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done,
+    DoneStatus, Stack, Stop, StopAction,
 };
 use crate::mcp::own_stops::NextEvent;
 use crate::model::error_kind::ErrorKind;
@@ -142,6 +142,7 @@ impl Tool for Debug {
     type Output = Facts;
 
     const NAME: &'static str = "debug";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Stopped programs: stops, frames, locals; other actions ask a person. \
 With an error's `failure`: all tried in a copy, unasked.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -149,7 +150,7 @@ With an error's `failure`: all tried in a copy, unasked.";
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let Meaning::Do(number, action) = input.meaning()? else { return Ok(None) };
-        is_running(&call.session)?;
+        require_running(&call.session)?;
         let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
         let code = action.code().map(str::to_owned);
         if call.own.waits_in(number) {
@@ -202,7 +203,7 @@ With an error's `failure`: all tried in a copy, unasked.";
 }
 
 /// Fails where there is no image, which is not started for this.
-fn is_running(session: &Session) -> Result<(), Failure> {
+fn require_running(session: &Session) -> Result<(), Failure> {
     match session.image_state() {
         ImageState::Ready { .. } => Ok(()),
         _ => Err(Failure { kind: ErrorKind::STALE, message: "Nothing is stopped: no image runs.".into() }),
@@ -211,7 +212,7 @@ fn is_running(session: &Session) -> Result<(), Failure> {
 
 /// Lists the stops and the frozen failures.
 async fn listed(session: &Session) -> Result<(String, Value), ImageError> {
-    let all = if is_running(session).is_ok() { stops::all(session).await? } else { Vec::new() };
+    let all = if require_running(session).is_ok() { stops::all(session).await? } else { Vec::new() };
     let (mut text, mut facts) = stops::listed(&all);
     let kept = session.failures();
     if !kept.is_empty() {
@@ -238,7 +239,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
                 Some(Some(known)) => known.name,
                 Some(None) => {
                     let message = format!("The failure {failure} has no restart {restart}.");
-                    return Err(ImageError::Refused { kind: ErrorKind::STALE.into(), message });
+                    return Err(ImageError::Refused { kind: ErrorKind::STALE, message });
                 }
                 None => None, // it is gone, which is told below
             };
@@ -251,7 +252,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
         }
         StopAction::Step(_) => {
             return Err(ImageError::Refused {
-                kind: "bad-arguments".into(),
+                kind: ErrorKind::BAD_ARGUMENTS,
                 message: "A frozen failure makes no steps.".into(),
             });
         }
@@ -267,7 +268,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
 /// Does at a stop what was permitted.
 async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Value, bool), Failure> {
     let session = &call.session;
-    is_running(session)?;
+    require_running(session)?;
     let (stop, told) = action.at(session, number).await.map_err(failed)?;
     // While a person read the question, the image may have been restarted, whose stops are
     // numbered anew.
@@ -277,7 +278,7 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
         return Err(Failure { kind: ErrorKind::STALE, message });
     }
     let done = perform(session, &stop, action).await.map_err(failed)?;
-    if !own || done.status != "sent" {
+    if !own || done.status != DoneStatus::Sent {
         return Ok(stops::outcome(&done, "stop"));
     }
     // The answer is what comes next of the agent's own evaluation.
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_is_no_deed() {
+    fn looking_is_no_action() {
         assert_eq!(meaning(json!({})).unwrap(), Meaning::Stops);
         assert_eq!(meaning(json!({"action": "frames", "stop": 3})).unwrap(), Meaning::Frames(Stack::Stop(3)));
         assert_eq!(meaning(json!({"action": "locals", "stop": 3})).unwrap(), Meaning::Locals(Stack::Stop(3), 0));

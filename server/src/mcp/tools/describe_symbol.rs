@@ -36,6 +36,7 @@ impl Tool for DescribeSymbol {
     type Output = Description;
 
     const NAME: &'static str = "describe-symbol";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str = "What a symbol is: kinds, lambda list, documentation, value, class (slots, \
 initargs, methods), place, what it calls, and with `callers` who calls it.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

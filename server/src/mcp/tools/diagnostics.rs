@@ -110,6 +110,7 @@ impl Tool for Diagnostics {
     type Output = Found;
 
     const NAME: &'static str = "diagnostics";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use \
 after editing.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];

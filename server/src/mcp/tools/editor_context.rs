@@ -50,6 +50,7 @@ impl Tool for EditorContext {
     type Output = Context;
 
     const NAME: &'static str = "editor-context";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str =
         "What the user has open (and unsaved), where they are, the selection and the lines in view.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };

@@ -56,6 +56,7 @@ impl Tool for EvaluateLisp {
     type Output = Evaluation;
 
     const NAME: &'static str = "evaluate-lisp";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Evaluate Common Lisp code in a persistent REPL session. Definitions and variables persist \
 across calls, in the live image the user's editor shares.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };

@@ -1,13 +1,13 @@
 //! `full-output`: the rest of an answer that was shown in part.
 
-use std::sync::PoisonError;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
+use crate::locked::lock;
 use crate::mcp::answer::Limits;
+use crate::mcp::kept::{NUMBER, TIME};
 use crate::model::error_kind::ErrorKind;
 
 /// The default size of a page in bytes.
@@ -69,12 +69,13 @@ impl Tool for FullOutput {
     type Output = Output;
 
     const NAME: &'static str = "full-output";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str = "The rest of an answer, by its handle: a page, or the lines with a text.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const LIMITS: Limits = Limits::NONE;
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
-        let mut kept = call.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&call.kept);
         let numbers = kept.numbers();
         let Some(text) = kept.text(input.handle) else {
             let there = match (numbers.first(), numbers.last()) {
@@ -82,8 +83,9 @@ impl Tool for FullOutput {
                 _ => "None is kept.".into(),
             };
             let message = format!(
-                "No output {} is kept any more (16, for 30 minutes). {there} Call the tool again.",
-                input.handle
+                "No output {} is kept any more ({NUMBER}, for {} minutes). {there} Call the tool again.",
+                input.handle,
+                TIME.as_secs() / 60
             );
             return Failure { kind: ErrorKind::NOT_FOUND, message }.into();
         };

@@ -35,6 +35,7 @@ impl Tool for Image {
     type Output = Facts;
 
     const NAME: &'static str = "image";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str = "The Lisp image: status (what runs or is stopped, memory, systems), \
 interrupt, restart (last resort).";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };

@@ -16,12 +16,12 @@ pub(super) enum EvalPlace {
     Copy,
 }
 
-/// Returns whether the call asks for a copy.
+/// Returns true if the call asks for a copy.
 pub(super) fn in_copy(place: Option<EvalPlace>) -> bool {
     place == Some(EvalPlace::Copy)
 }
 
-/// Returns whether the call asks for a copy in which it needs no approval.
+/// Returns true if the call asks for a copy in which it needs no approval.
 pub(super) fn is_free(call: &Call, place: Option<EvalPlace>) -> bool {
     in_copy(place) && call.session.limits_reading() == Some(true)
 }

@@ -142,6 +142,7 @@ impl Tool for LispEditForm {
     type Output = Output;
 
     const NAME: &'static str = "lisp-edit-form";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Replace a top-level form of a Lisp file, a piece of it (old, new), or insert one beside it; several with \
 `edits`. With `load` the image gets it too, by the same approval.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };

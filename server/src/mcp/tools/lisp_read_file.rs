@@ -62,6 +62,7 @@ impl Tool for LispReadFile {
     type Output = Output;
 
     const NAME: &'static str = "lisp-read-file";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str = "Read a Lisp file, or its unsaved text: its top-level forms in a line each, those you \
 name in full, with the names that lisp-edit-form takes.";
     const LIMITS: crate::mcp::answer::Limits =

@@ -59,6 +59,7 @@ impl Tool for LoadSystem {
     type Output = Loaded;
 
     const NAME: &'static str = "load-system";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Load an ASDF system, with Quicklisp where the user has it. Edited code of a loaded one: \
 code_reload_system.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: true };

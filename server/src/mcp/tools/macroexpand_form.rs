@@ -37,6 +37,7 @@ impl Tool for MacroexpandForm {
     type Output = Facts;
 
     const NAME: &'static str = "macroexpand-form";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Expand a macro form to see the generated code. Useful for understanding what macros like DEFUN, \
 LOOP, or WITH-* generate.";
     // The contract requires the expansion in the data, too.

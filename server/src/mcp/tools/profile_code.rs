@@ -74,6 +74,7 @@ impl Tool for ProfileCode {
     type Output = Profiled;
 
     const NAME: &'static str = "profile-code";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it and shows its hot spots. It should run 0.5 s \
 or more.";
     // Data from which a viewer can draw a flame graph (contract).

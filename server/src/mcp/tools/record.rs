@@ -101,6 +101,7 @@ impl Tool for Record {
     type Output = Facts;
 
     const NAME: &'static str = "record";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Record calls, values of code or test in a copy, or of a call; then query.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 

@@ -134,6 +134,7 @@ impl Tool for CompileString {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_compile_string";
+    const RUNS_CODE: bool = true;
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
     const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
 Reports what was redefined and which callers are stale.";
@@ -177,6 +178,7 @@ impl Tool for LoadFasl {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_load_fasl";
+    const RUNS_CODE: bool = true;
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];
     const DESCRIPTION: &'static str = "Load compiled FASL file. For sources: code_reload_system.";
     const HINTS: Hints = HINTS;
@@ -234,6 +236,7 @@ impl Tool for ReloadPackage {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_reload_package";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Reload all source files in package, in their systems' order.";
     const HINTS: Hints = HINTS;
 
@@ -272,6 +275,7 @@ impl Tool for ReloadSystem {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_reload_system";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Reload ASDF system: what changed on disk, or all of it (force). All, or nothing when it does not \
 compile.";
     const HINTS: Hints = HINTS;
@@ -313,6 +317,7 @@ impl Tool for ReplaceFunction {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_replace_function";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads. \
 Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
     const HINTS: Hints = HINTS;
@@ -355,6 +360,7 @@ impl Tool for Undo {
     type Output = Reloaded;
 
     const NAME: &'static str = "code_undo";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Put back what the last code_* call replaced; again: the one before. Not files, nor \
 what evaluate-lisp did.";
     const HINTS: Hints = HINTS;

@@ -81,6 +81,7 @@ impl Tool for RenameSymbol {
     type Output = Output;
 
     const NAME: &'static str = "rename-symbol";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Rename a local name, or a function, variable, class, slot or package in all Lisp files of the workspace. \
 One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };

@@ -80,7 +80,7 @@ pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut argu
                     (_, Some(reply)) => reply,
                     (Consent::Given(permit), None) => {
                         call.permit = permit;
-                        match (call.is_read_as_approved(reads.as_ref()).await, doing) {
+                        match (call.check_read_as_approved(reads.as_ref()).await, doing) {
                             (Err(why), _) => refused(format!("Refused: {why}.")),
                             (Ok(()), Some(doing)) => logged::<T>(doing, call, input).await,
                             (Ok(()), None) => T::call(call, input).await,

@@ -52,6 +52,7 @@ impl Tool for RunTests {
     type Output = Tested;
 
     const NAME: &'static str = "run-tests";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str =
         "Run tests (FiveAM, Parachute, Rove, ASDF) in the image; each with status, failures and place.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -61,8 +62,8 @@ impl Tool for RunTests {
             [("system", &input.system), ("suite", &input.suite), ("test", &input.test), ("package", &input.package)];
         let named: Vec<String> =
             named.iter().filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}"))).collect();
-        let what =
-            if named.is_empty() { "Run all tests".into() } else { format!("Run the tests of {}", named.join(", ")) };
+        let tests = if named.is_empty() { "all tests".into() } else { format!("the tests of {}", named.join(", ")) };
+        let what = format!("Run {tests}");
         let eval = |what| (Class::Eval, Subject { what, ..Subject::default() });
         let Some(system) = input.system.as_ref().filter(|_| !in_copy::is_free(call, input.place)) else {
             return Ok(in_copy::asks(call, input.place, eval(what)));
@@ -71,7 +72,7 @@ impl Tool for RunTests {
         let asked = if settled {
             (Class::Eval, Subject { changes: None, ..subject })
         } else {
-            let what = format!("Compile and load the system {system}, and {}", what.replacen("Run", "run", 1));
+            let what = format!("Compile and load the system {system}, and run {tests}");
             (Class::CompileFile, Subject { what, also: Some(Class::Eval), ..subject })
         };
         Ok(in_copy::asks(call, input.place, asked))

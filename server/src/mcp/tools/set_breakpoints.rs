@@ -38,6 +38,7 @@ impl Tool for SetBreakpoints {
     type Output = Facts;
 
     const NAME: &'static str = "set-breakpoints";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Your evaluations, and the user's, stop there; then use debug.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 

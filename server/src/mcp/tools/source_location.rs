@@ -32,6 +32,7 @@ impl Tool for SourceLocation {
     type Output = Locations;
 
     const NAME: &'static str = "source_location";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str = "Every definition of a symbol in loaded code: file, line, column, first lines.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 

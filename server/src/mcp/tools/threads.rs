@@ -43,6 +43,7 @@ impl Tool for Threads {
     type Output = Facts;
 
     const NAME: &'static str = "threads";
+    const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str =
         "The image's threads: list (state, lock waited for, its holder), stack of one, end one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };

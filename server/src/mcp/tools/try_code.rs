@@ -119,6 +119,7 @@ impl Tool for TryCode {
     type Output = Output;
 
     const NAME: &'static str = "try-code";
+    const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Try versions of definitions, each in a confined copy, with the same code or tests: results, and \
 which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };

@@ -54,9 +54,9 @@ impl Actor {
         }
     }
 
-    pub(super) fn can_be_asked(&mut self, editor: ClientId) {
+    pub(super) fn note_shows_questions(&mut self, editor: ClientId) {
         if let Some(client) = self.clients.get(&editor).filter(|client| client.info.frontend == Frontend::Lsp) {
-            self.approvals.can_be_asked(editor, client.feedback.clone());
+            self.approvals.note_shows_questions(editor, client.feedback.clone());
         }
     }
 }

@@ -249,7 +249,7 @@ impl Actor {
             capture_time: request.capture_time,
             timeout,
             deadline,
-            // Whatever the settings say of checks: nobody is asked about it.
+            // Always confined: no person is asked about code in a copy.
             confine: true,
             threads: client.config.copy_threads,
             memory,

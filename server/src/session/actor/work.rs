@@ -10,7 +10,7 @@ use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOut
 use crate::model::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, Start};
 use crate::session::jobs::{Finished, Job, Kind};
-use crate::session::provenance::ProvenanceEntry;
+use crate::session::provenance::{MadeBy, ProvenanceEntry, loading};
 use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_of_uri, status};
 use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
@@ -83,7 +83,7 @@ impl Actor {
         let (session, code, provenance) = (params.session.clone(), params.code.clone(), self.provenance.clone());
         let mut making = ProvenanceEntry {
             client: client.info.clone(),
-            how,
+            made_by: MadeBy::Operation(how.clone()),
             package: params.package.clone().unwrap_or_else(|| provenance.package(&session)),
             origin: params.origin.clone(),
             file: None,
@@ -103,7 +103,7 @@ impl Actor {
                 }
                 provenance.package_is(&session, &outcome.package);
                 if outcome.status != EvalStatus::Ok {
-                    making.how.push_str(", which did not come to its end");
+                    making.made_by = MadeBy::Operation(format!("{how}, which did not come to its end"));
                 }
                 provenance.made(&image, &code, making).await;
             }
@@ -139,7 +139,7 @@ impl Actor {
         let LoadRequest { system, force, allowed } = load;
         let (image, asd, workspace) = (self.image.clone(), self.asd.clone(), self.workspace.clone());
         let (stop, stopped) = oneshot::channel();
-        let what = format!("loading the system {system}");
+        let what = loading(&system);
         let input = self.clients.get(&client).and_then(|client| client.input(&what));
         let mut job = Job::new(client, Kind::WorldChange, what);
         job.stop = Some(stop);
@@ -169,7 +169,7 @@ impl Actor {
             if whose.is_none_or(|whose| whose == *id) {
                 for evaluation in client.waiting.drain(..) {
                     let message = "Interrupted before it began.".into();
-                    let answer = Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED.into(), message });
+                    let answer = Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message });
                     count += usize::from(evaluation.reply.send(answer).is_ok());
                 }
             }
@@ -245,7 +245,7 @@ pub(in crate::session) fn beside(session: &str) -> String {
 /// the message says how to create it.
 fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
     match (error, package) {
-        (ImageError::Refused { kind, .. }, Some(package)) if kind == "package-not-found" => {
+        (ImageError::Refused { kind, .. }, Some(package)) if kind == ErrorKind::PACKAGE_NOT_FOUND => {
             let message = format!(
                 "The package {package} does not exist yet, and this code is read in it: evaluate its defpackage or the whole file first, \
                  or load its system."

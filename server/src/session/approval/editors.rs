@@ -15,12 +15,16 @@ use crate::session::{ClientId, Feedback};
 
 impl ApprovalState {
     /// Records that an editor shows questions. `feedback`: the channel to it.
-    pub(in crate::session) fn can_be_asked(&mut self, editor: ClientId, feedback: mpsc::UnboundedSender<Feedback>) {
+    pub(in crate::session) fn note_shows_questions(
+        &mut self,
+        editor: ClientId,
+        feedback: mpsc::UnboundedSender<Feedback>,
+    ) {
         self.editors.insert(editor, feedback);
     }
 
     /// Records the program and process id of an editor.
-    pub(in crate::session) fn is_process(&mut self, editor: ClientId, process: String) {
+    pub(in crate::session) fn note_process(&mut self, editor: ClientId, process: String) {
         self.processes.insert(editor, process);
     }
 

@@ -15,6 +15,8 @@ const TAIL: usize = 8;
 const CODE: usize = 2_000;
 /// The limit of named files.
 const FILES: usize = 12;
+/// The limit of named differences of a readtable.
+const SYNTAX: usize = 12;
 /// The limit of the result of a trial in characters.
 const TRIED: usize = 400;
 /// The limit of a name in characters.
@@ -37,11 +39,11 @@ pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
             text.push_str(&format!("\n{line}"));
         }
     }
-    tried(request, &mut text);
+    append_trial(request, &mut text);
     match &subject.code {
         Some(code) => {
-            reading(request, &mut text);
-            others(request, &mut text);
+            append_reading(request, &mut text);
+            append_arguments(request, &mut text);
             text.push_str(&format!("\nCode: {}", block(code)));
             if let Some(line) = lookalikes(code) {
                 text.push_str(&format!("\n{line}"));
@@ -63,13 +65,13 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
 
 /// The complete code, for an editor that can show it. Invisible characters are spelled out, and
 /// comments above contain the rest of the message.
-pub fn whole(request: &ApprovalRequest) -> Option<String> {
+pub fn complete_code(request: &ApprovalRequest) -> Option<String> {
     let subject = &request.subject;
     let code = subject.code.as_deref().or(subject.changes.as_deref())?;
     let mut notes = String::new();
-    tried(request, &mut notes);
-    reading(request, &mut notes);
-    others(request, &mut notes);
+    append_trial(request, &mut notes);
+    append_reading(request, &mut notes);
+    append_arguments(request, &mut notes);
     if let Some(line) = lookalikes(code) {
         notes.push_str(&format!("\n{line}"));
     }
@@ -77,29 +79,28 @@ pub fn whole(request: &ApprovalRequest) -> Option<String> {
     Some(notes + &safe(code))
 }
 
-/// The result of a trial in a copy of the image.
-fn tried(request: &ApprovalRequest, text: &mut String) {
+/// Appends the result of a trial in a copy of the image.
+fn append_trial(request: &ApprovalRequest, text: &mut String) {
     if let Some(tried) = &request.subject.tried {
         let tried: String = line(tried).chars().take(TRIED).collect();
         text.push_str(&format!("\nTried in a copy of the image: {tried}"));
     }
 }
 
-/// The package in which the code is read, and the differences from standard syntax.
-fn reading(request: &ApprovalRequest, text: &mut String) {
+/// Appends the package in which the code is read, and the differences from standard syntax.
+fn append_reading(request: &ApprovalRequest, text: &mut String) {
     let Some(reading) = &request.subject.reading else { return };
     text.push_str(&format!("\nPackage: {}", name(&reading.package)));
     if !reading.syntax.is_empty() {
-        let more = reading.syntax.len().saturating_sub(FILES);
-        let shown = reading.syntax.iter().take(FILES).map(|one| name(one)).collect::<Vec<_>>().join(" ");
+        let more = reading.syntax.len().saturating_sub(SYNTAX);
+        let shown = reading.syntax.iter().take(SYNTAX).map(|one| name(one)).collect::<Vec<_>>().join(" ");
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         text.push_str(&format!("\nTHE READTABLE IS NOT THE STANDARD ONE: {shown}{more}"));
     }
 }
 
-/// The arguments besides the code and the file: the same code has another meaning in another
-/// package.
-fn others(request: &ApprovalRequest, text: &mut String) {
+/// Appends the other arguments: one such as the package can change the meaning of the code.
+fn append_arguments(request: &ApprovalRequest, text: &mut String) {
     let subject = &request.subject;
     let shown = |value: &Value| {
         let value = value.as_str();
@@ -161,7 +162,7 @@ fn shortened(code: &str) -> String {
     format!("{head}\n... {hidden} CHARACTERS ARE NOT SHOWN HERE ...\n{tail}")
 }
 
-fn how(class: Class) -> String {
+fn how_to_allow(class: Class) -> String {
     format!(
         "A person can allow it: open the workspace in an editor that runs Consort and answer there, or set `{} = \"allow\"` in the table \
          [approval] of their own config.toml ({}) and restart the host (`consort stop`). No tool can.",
@@ -194,7 +195,7 @@ pub(super) fn denied(request: &ApprovalRequest, rule: Rule) -> String {
         class.key(),
         rule.name(),
         match rule {
-            Rule::Own => how(class),
+            Rule::Own => how_to_allow(class),
             Rule::Workspace => "A person can change that file and restart the host (`consort stop`).".into(),
             Rule::Editor => format!("A person can change `consort.approval.{}` there.", class.key()),
         }
@@ -259,7 +260,7 @@ fn command(request: &ApprovalRequest) -> Option<String> {
 }
 
 /// The refusal without an audit log.
-pub(super) fn unwritten(request: &ApprovalRequest, why: &str) -> String {
+pub(super) fn audit_unwritable(request: &ApprovalRequest, why: &str) -> String {
     format!(
         "Refused: {} needs approval, and the audit log, in which every approval has to be, cannot be written: {why}",
         request.tool

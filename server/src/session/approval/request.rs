@@ -54,7 +54,8 @@ pub struct ApprovalRequest {
     pub subject: Subject,
     /// All arguments.
     pub arguments: Value,
-    /// True if the agent has a connection of its own, so that "for this session" has an end.
+    /// True if the agent's connection ends some day, so that a permission "for this session" can
+    /// end.
     lasting: bool,
     /// The digest of tool, class and arguments.
     pub(super) digest: String,
@@ -67,7 +68,7 @@ pub struct ApprovalRequest {
 
 impl ApprovalRequest {
     /// Acts as [`ApprovalRequest::new`] on a thread that may wait for the disk.
-    pub async fn resolved(
+    pub async fn new_off_thread(
         workspace: &Path,
         client: ClientId,
         tool: &'static str,

@@ -296,7 +296,7 @@ pub(super) async fn verdict(
     };
     log.begin(request.client, operation).end(status, &format!("{said} by {by}"));
     match (audit.write(&request, refusal.is_none(), &by, why).await, refusal) {
-        (Err(why), _) => Verdict::Refused(messages::unwritten(&request, &why)),
+        (Err(why), _) => Verdict::Refused(messages::audit_unwritable(&request, &why)),
         (Ok(()), Some(refusal)) => Verdict::Refused(refusal),
         (Ok(()), None) => Verdict::Allowed(request.grant(true)),
     }

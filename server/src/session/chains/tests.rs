@@ -40,7 +40,7 @@ impl Case {
         case
     }
 
-    /// Replaces a part of the first line. Returns whether the chain answers.
+    /// Replaces a part of the first line. Returns true if the chain answers.
     fn edit(&mut self, start: u32, end: u32, text: &str) -> bool {
         let at = |character| Position { line: 0, column: character };
         let edit = Edit { range: Some((at(start), at(end))), text: text.into() };

@@ -150,7 +150,7 @@ impl Session {
                         keep(one.path, one.related, checked, None);
                     }
                 },
-                // It cannot be read, or its check was interrupted.
+                // The file cannot be read, or its check was interrupted.
                 Ok(None) => step(&one.path),
                 Err(error) => return Err(error),
             }
@@ -181,7 +181,7 @@ impl Session {
         Ok(Pass { files: checks.all(), again: self.next_pass(&closed, &rest, world), cut })
     }
 
-    /// What is kept of the workspace's files.
+    /// Returns the kept findings of the workspace's files.
     pub fn workspace_findings(&self) -> Vec<Arc<FoundInFile>> {
         self.inner.workspace_checks.all()
     }

@@ -35,8 +35,8 @@ pub struct Place {
     pub name: Span,
 }
 
-/// The location in the text of a definition reported by the image. If the text has changed since,
-/// the definition is found by its name. `None` if no form can be given.
+/// Returns the location of a definition that the image reports. If the text has changed, the name
+/// decides; at worst it is the first form. `None`: the text has no form.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let forms = document.scan().forms();
     // SBCL's offset may be the start of the read: behind the previous form, and before a form

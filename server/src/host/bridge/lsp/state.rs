@@ -37,9 +37,9 @@ pub(super) struct BridgeState {
 
 /// The treatment of a host's message.
 pub(super) enum Passed {
-    /// Pass the message on unchanged.
+    /// The message is passed on unchanged.
     AsItIs,
-    /// Pass this message on instead.
+    /// This message is passed on instead.
     Instead(Value),
     /// The answer to the request after the remembered documents: pass nothing on.
     Reopened,

@@ -31,7 +31,7 @@ pub(super) struct Mention {
     /// The name as the reader has it.
     pub(super) meant: String,
     pub(super) role: Role,
-    /// It is a string.
+    /// True for a string.
     pub(super) string: bool,
     /// The package whose definition it stands in.
     pub(super) within: Option<String>,
