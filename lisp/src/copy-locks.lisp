@@ -13,7 +13,7 @@
   "The locks that a fork waits for: those of the runtime, 500 to 900 of them, whatever this version of SBCL calls them.")
 
 (defun add-runtime-locks (locks)
-  "Have a fork wait for LOCKS too, those of them that are any."
+  "Has a fork wait for LOCKS too, those of them that are any."
   (setf *runtime-locks* (coerce (union (remove-if-not (lambda (value) (typep value 'sb-thread:mutex)) locks)
                                        (coerce *runtime-locks* 'list))
                                 'simple-vector)))
@@ -32,7 +32,7 @@
     (simple-vector (remove-if-not #'hash-table-p value))))
 
 (defun note-table-variables ()
-  "Look for SBCL's own tables. Some are made anew when a core is saved, such as that of all
+  "Looks for SBCL's own tables. Some are made anew when a core is saved, such as that of all
   pathnames, and come with a lock that is used from then on."
   (let ((found '()))
     (dolist (package (remove-if-not #'sb-ext:package-locked-p (list-all-packages)))
@@ -49,14 +49,14 @@
              nconc (map 'list (lambda (table) (table-lock table)) (tables-of (and (boundp variable) (symbol-value variable)))))))
 
 (defun note-locks-before-saving ()
-  "Add the locks that SBCL has made while our own sources were loaded. Our own are none of the
+  "Adds the locks that SBCL has made while our own sources were loaded. Our own are none of the
   runtime's: some are held while the compiler's lock is waited for."
   (note-table-variables)
   (add-runtime-locks (locks-of-tables))
   (add-runtime-locks (remove-if #'own-lock-p (every-lock))))
 
 (defun note-locks-of-process ()
-  "Add the locks that SBCL makes anew when a core is saved or a process starts from it, such as the
+  "Adds the locks that SBCL makes anew when a core is saved or a process starts from it, such as the
   one that is held while a thread is made. Those that were there before are nobody's."
   (unless *table-variables* (note-table-variables)) ; not from a core
   (add-runtime-locks (append (and (internal-p 'variables-of-process)
@@ -111,7 +111,7 @@
           (t (and (lock-held-p lock) (null (rest (sb-thread:list-all-threads))))))))
 
 (defun leave-locked-out (lock)
-  "Leave this copy, which would wait for LOCK for ever, and tell why."
+  "Leaves this copy, which would wait for LOCK for ever, and tells why."
   (let ((tell (shiftf *tell-leaving* nil)))
     (when tell (funcall (the function tell) "locked" (princ-to-string (or (sb-thread:mutex-name lock) "without a name")))))
   (leave +locked-out+))

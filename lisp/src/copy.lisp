@@ -65,7 +65,7 @@
     (when (plusp (sap-32 (int-sap address) 0)) (return t))))
 
 (defun renew-finalizer-locks (mutexes conditions)
-  "Make the finalizer's C mutex and condition variable new: the thread that may hold the one and
+  "Makes the finalizer's C mutex and condition variable new: the thread that may hold the one and
   wait for the other is gone."
   (flet ((clear (address size)
            (loop for offset from 0 below size by 4 do (setf (sap-32 (int-sap address) offset) 0))))
@@ -100,12 +100,12 @@
           finalizer-thread nil)))
 
 (defmacro call-c (name result &rest typed-arguments)
-  "Call the C function NAME with the TYPED-ARGUMENTS, each (TYPE VALUE)."
+  "Calls the C function NAME with the TYPED-ARGUMENTS, each (TYPE VALUE)."
   `(sb-alien:alien-funcall (sb-alien:extern-alien ,name (function ,result ,@(mapcar #'first typed-arguments)))
                            ,@(mapcar #'second typed-arguments)))
 
 (defun take-arena ()
-  "Have the C library's malloc give this thread an arena of its own, if it has none yet: to choose
+  "Has the C library's malloc give this thread an arena of its own, if it has none yet: to choose
   one takes a lock of all threads, also of those that begin and end outside of Lisp. A thread's own
   arena is hardly ever locked by another."
   (sb-alien:free-alien (sb-alien:make-alien (sb-alien:unsigned 8) 65536)))
@@ -143,7 +143,7 @@
     (setf (sap-32 (int-sap address) 0) (sb-posix:getpid))))
 
 (defun start-world ()
-  "Let the other threads go on."
+  "Lets the other threads go on."
   (call-c "gc_start_the_world" sb-alien:void)
   (call-c "release_gc_lock" sb-alien:void))
 
@@ -169,7 +169,7 @@
     (and owner (thread-waiting-p owner))))
 
 (defun call-with-world-lock (function seconds)
-  "Call FUNCTION with the compiler's lock held, or in the hands of a thread that waits in a stop;
+  "Calls FUNCTION with the compiler's lock held, or in the hands of a thread that waits in a stop;
   COPY-BUSY when it is not free within SECONDS."
   (loop with end = (+ (get-internal-real-time) (* seconds internal-time-units-per-second))
         do (cond ((or (sb-thread:holding-mutex-p world-lock)
@@ -191,7 +191,7 @@
     (leave 70)))
 
 (defun fork-image (patience in-copy)
-  "Copy the image: the process id of the copy. In the copy IN-COPY is called with interrupts off,
+  "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off,
   and 0 comes back if it returns; its argument is a function that calls another with interrupts on.
   COPY-BUSY when the image does not let itself be copied within PATIENCE seconds."
   (unless (can-copy-p)
@@ -224,10 +224,10 @@
           (t pid))))
 
 (defun call-in-copy (function &key (patience 2))
-  "Copy the image, call FUNCTION in the copy, which then leaves with exit code 0, or 70 if FUNCTION
-  did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY). COPY-BUSY
-  when the image does not let itself be copied within PATIENCE seconds. Nothing of FUNCTION is seen
-  in this image."
+  "Copies the image, calls FUNCTION in the copy, which then leaves with exit code 0, or 70 if
+  FUNCTION did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY).
+  COPY-BUSY when the image does not let itself be copied within PATIENCE seconds. Nothing of
+  FUNCTION is seen in this image."
   (let ((parent (sb-posix:getpid)))
     (fork-image patience
                 (lambda (call)
@@ -253,7 +253,7 @@
                 collect descriptor))))
 
 (defun close-inherited-descriptors ()
-  "Make every descriptor one of /dev/null. They stay taken: a stream of the live image that code
+  "Makes every descriptor one of /dev/null. They stay taken: a stream of the live image that code
   under check writes to must not meet a descriptor that is opened later under the same number."
   (let ((null-fd (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
     (dolist (descriptor (descriptor-numbers))
@@ -262,7 +262,7 @@
           (sb-posix:syscall-error () nil))))))
 
 (defun call-on-its-own (function)
-  "Call FUNCTION without the handlers and restarts of the thread that was copied, and without its
+  "Calls FUNCTION without the handlers and restarts of the thread that was copied, and without its
   streams."
   (let* ((nobody (make-concatenated-stream))
          (nowhere (make-broadcast-stream))
@@ -279,13 +279,13 @@
 (define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
 
 (defun die-with-parent (parent)
-  "Have this process end with the process PARENT, also where that ended before it could be tied to
+  "Has this process end with the process PARENT, also where that ended before it could be tied to
   it."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
   (unless (eql parent (sb-posix:getppid)) (leave 70)))
 
 (defun cut-ties ()
-  "Cut what ties a fresh copy to the image, so that nothing of the image is changed through it:
+  "Cuts what connects a fresh copy to the image, so that nothing of the image is changed through it:
   descriptors, timers, signals, hooks."
   (close-inherited-descriptors)
   ;; The image's timers do not run here, and SBCL would wait for one of them before it sets the
@@ -308,7 +308,7 @@
   (leave 70))
 
 (defun prepare-copy (parent)
-  "Make a fresh copy of the process PARENT one that has no ties to it, ends with it, and leaves
+  "Makes a fresh copy of the process PARENT one that has no ties to it, ends with it, and leaves
   where something fails."
   (die-with-parent parent)
   (cut-ties)
@@ -319,16 +319,16 @@
 ;;; In the image
 
 (defun call-with-alarm (seconds alarm function)
-  "Call FUNCTION. After SECONDS, ALARM is called in it, in this thread: a copy has no other thread of
-  ours that could do that."
+  "Calls FUNCTION. After SECONDS, ALARM is called in it, in this thread: a copy has no other thread
+  of ours that could do that."
   (let ((timer (sb-ext:make-timer alarm :thread sb-thread:*current-thread*)))
     (sb-ext:schedule-timer timer seconds)
     (unwind-protect (funcall function)
       (sb-ext:unschedule-timer timer))))
 
 (defun wait-for-copy (pid)
-  "Wait for the copy PID to end, and reap it: its exit code or NIL, and the signal that ended it or
-  NIL."
+  "Waits for the copy PID to end, and reaps it: its exit code or NIL, and the signal that ended it
+  or NIL."
   (loop
     (handler-case
         (multiple-value-bind (reaped status) (sb-posix:waitpid pid 0)
@@ -340,7 +340,7 @@
           (return (values nil nil)))))))
 
 (defun await-end (pid)
-  "Wait for the child PID to end. It is not reaped, so its number stays taken."
+  "Waits for the child PID to end. It is not reaped, so its number stays taken."
   #+linux
   (let ((facts (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; siginfo_t
     (with-pinned-objects (facts)
@@ -360,7 +360,7 @@
   (wait-for-copy pid))
 
 (defun kill-copy (pid)
-  "End the copy PID and reap it."
+  "Ends the copy PID and reaps it."
   (handler-case (sb-posix:kill pid sb-posix:sigkill)
     (sb-posix:syscall-error () nil))
   (wait-for-copy pid))

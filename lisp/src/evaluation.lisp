@@ -57,7 +57,7 @@
   after which finalizers and hooks run. A cons of the number.")
 
 (defun world-changed ()
-  "Note that the image may not be what it was. User code in evaluations does; whatever else changes
+  "Notes that the image may not be what it was. User code in evaluations does; whatever else changes
   the image must call this."
   (sb-ext:atomic-incf (car *world*)))
 
@@ -76,13 +76,13 @@
           (stderr (evaluation-stderr evaluation)))))))
 
 (defun stop-here (evaluation)
-  "Leave EVALUATION, if this thread is in it: no condition is signalled, so none can be swallowed."
+  "Leaves EVALUATION, if this thread is in it: no condition is signalled, so none can be swallowed."
   (when (and (eq (evaluation-state evaluation) :running)
              (eq (evaluation-thread evaluation) sb-thread:*current-thread*))
     (throw evaluation :stopped)))
 
 (defun interrupt-evaluation (evaluation reason)
-  "Ask the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so.
+  "Asks the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so.
   Takes no lock under which anything is allocated while interrupts may come, and waits for
   nothing."
   (unless (eq (evaluation-state evaluation) :ended)
@@ -101,7 +101,7 @@
         (wake-question question)))))
 
 (defun stop-evaluation (evaluation reason)
-  "Stop EVALUATION, for REASON. Clean-up forms that go on for half a second are stopped too."
+  "Stops EVALUATION, for REASON. Clean-up forms that go on for half a second are stopped too."
   (interrupt-evaluation evaluation reason)
   (unless (eq (evaluation-state evaluation) :ended)
     (schedule *deadlines* 0.5d0 (lambda () (stop-evaluation evaluation reason)))))
@@ -109,9 +109,9 @@
 (defconstant +warnings-limit+ 200 "Warnings that an evaluation reports.")
 
 (defun note-warning (warning)
-  "Record and muffle WARNING, unless it was only signalled, or the user has muffled its type. While
-  a file is compiled it is not muffled: COMPILE-FILE would not count it, and return that all went
-  well."
+  "Records and muffles WARNING, unless it was only signalled, or the user has muffled its type.
+  While a file is compiled it is not muffled: COMPILE-FILE would not count it, and return that all
+  went well."
   (let ((restart (find-restart 'muffle-warning warning))
         (evaluation *evaluation*))
     (when (and restart evaluation (not (typep warning sb-ext:*muffled-warnings*)))
@@ -123,8 +123,9 @@
         (invoke-restart restart)))))
 
 (defun note-error (evaluation condition)
-  "Remember CONDITION as the error that ends EVALUATION. When the stack is full it is printed later,
-  when there is room again; when the heap is, now, since only now it knows its sizes, but briefly."
+  "Remembers CONDITION as the error that ends EVALUATION. When the stack is full it is printed
+  later, when there is room again; when the heap is, now, since only now it knows its sizes, but
+  briefly."
   (unless (evaluation-error evaluation) ; an error of remembering the first
     (when (typep condition 'storage-condition)
       (setf (evaluation-error evaluation) (cons condition (current-frame-names))))
@@ -133,7 +134,7 @@
             (describe-error condition (if (typep condition 'storage-condition) (cdr (evaluation-error evaluation)) (current-frames)))))))
 
 (defun user-debugger-hook (condition)
-  "Give the user's own *DEBUGGER-HOOK* its chance, as the debugger would."
+  "Gives the user's own *DEBUGGER-HOOK* its chance, as the debugger would."
   (let ((hook *debugger-hook*))
     (when hook
       (let ((*debugger-hook* nil)
@@ -207,7 +208,7 @@
      ,@body))
 
 (defun call-user-code (function)
-  "Call FUNCTION as user code is called: its name marks where the user's frames end."
+  "Calls FUNCTION as user code is called: its name marks where the user's frames end."
   (multiple-value-prog1 (funcall (the function function))
     (touch-frame)))
 
@@ -235,7 +236,7 @@
   nil)
 
 (defun begin (evaluation stream timeout)
-  "Put EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL
+  "Puts EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL
   for none."
   (flet ((sink (name)
            (let ((id (evaluation-id evaluation)))
@@ -251,19 +252,19 @@
     (set-deadline evaluation timeout)))
 
 (defun set-deadline (evaluation seconds)
-  "Have EVALUATION stopped when it has run for SECONDS more."
+  "Has EVALUATION stopped when it has run for SECONDS more."
   (setf (evaluation-deadline evaluation)
         (schedule *deadlines* seconds (lambda () (stop-evaluation evaluation :timeout)))))
 
 (defun warn-of-restored (evaluation control names)
-  "Have EVALUATION tell that what NAMES are of was taken back."
+  "Has EVALUATION tell that what NAMES are of was taken back."
   (when names
     (incf (evaluation-warnings-count evaluation))
     (push (object "type" "WARNING" "message" (with-terse-printing () (let ((*print-length* 20)) (format nil control names))))
           (evaluation-warnings evaluation))))
 
 (defun take-back-redefinitions (evaluation)
-  "Give what everybody stands on and EVALUATION redefined its definitions back, and warn of it."
+  "Gives what every session uses and EVALUATION redefined its definitions back, with warnings."
   (warn-of-restored evaluation "The redefinition of ~{~A~^, ~} was taken back: every session of the image uses the standard's operators and classes. ~
                                 Shadow the symbol in a package of your own instead."
                     (append (restore-classes) (restore-operators)))
@@ -272,14 +273,14 @@
                     (restore-shared-methods)))
 
 (define-global *asdf-actions* (list 0)
-  "Counts what may have loaded a system, or made one the workspace's (ops/load-system.lisp). A cons of
-  the number.")
+  "Counts what may have loaded a system, or made one the workspace's (ops/load-system.lisp). A cons
+  of the number.")
 (define-global *asdf-actions-seen* 0 "The number when an evaluation was last warned of foreign systems.")
 
 (declaim (ftype function foreign-system-warnings))
 
 (defun warn-of-foreign-systems (evaluation)
-  "Have EVALUATION tell of loaded systems that are not the workspace's, if there may be new ones."
+  "Has EVALUATION tell of loaded systems that are not the workspace's, if there may be new ones."
   (unless (eql (car *asdf-actions*) (shiftf *asdf-actions-seen* (car *asdf-actions*)))
     (dolist (message (foreign-system-warnings))
       (incf (evaluation-warnings-count evaluation))
@@ -300,7 +301,7 @@
   (stop-passing-on (evaluation-stderr evaluation)))
 
 (defun call-with-user-settings (package function)
-  "Call FUNCTION with *USER-SETTINGS* in force, and PACKAGE current, which they do not keep, unless
+  "Calls FUNCTION with *USER-SETTINGS* in force, and PACKAGE current, which they do not keep, unless
   that is NIL."
   (call-with-settings *user-settings*
                       (if package
@@ -308,7 +309,7 @@
                           function)))
 
 (defun call-evaluating (function evaluation &key stream timeout package)
-  "Call FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. How it ended: :OK,
+  "Calls FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. How it ended: :OK,
   :ERROR, :STOPPED, or :ABORTED by the ABORT restart; and, when it returned, its value. Nothing
   else comes out of it, but the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
   (begin evaluation stream timeout)

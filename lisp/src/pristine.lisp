@@ -14,7 +14,7 @@
   "Each operator of the standard, its kind and its definition, without what encapsulates it.")
 
 (defmacro as-built (name &rest arguments)
-  "Call the function NAME as it was when this was loaded, whatever it is now."
+  "Calls the function NAME as it was when this was loaded, whatever it is now."
   `(funcall (the function (load-time-value (fdefinition ',name))) ,@arguments))
 
 (defun operator-definition (symbol kind)
@@ -32,7 +32,7 @@
           collect entry))
 
 (defun restore-operators ()
-  "Give the standard's operators their definitions back; the symbols of those that had others."
+  "Gives the standard's operators their definitions back; the symbols of those that had others."
   (let ((redefined (redefined-operators)))
     (when redefined
       (sb-ext:without-package-locks
@@ -163,7 +163,7 @@
   (restore-methods #'print-object #'system-class-p))
 
 (defun print-condition (condition stream)
-  "Print what CONDITION reports to STREAM: as the system does where a user's method would do it for
+  "Prints what CONDITION reports to STREAM: as the system does where a user's method would do it for
   every condition."
   (if (and (internal-p 'condition-reporter) (users-methods #'print-object #'system-class-p))
       (report-condition condition stream)

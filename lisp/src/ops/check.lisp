@@ -66,8 +66,8 @@
 (define-global *no-network* nil "In a copy that may have threads: why it has no network of its own, or NIL.")
 
 (defun confine-copy (params report &rest confine-calls)
-  "Give up for good what a check may not do; CONFINE-CALLS as CONFINE takes it. Whether the text may
-  be checked now: not where it should be confined and cannot be; then also why."
+  "Gives up for good what a check may not do; CONFINE-CALLS as CONFINE takes it. Whether the text
+  may be checked now: not where it should be confined and cannot be; then also why."
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
@@ -104,14 +104,14 @@
       (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
 
 (defun tell-done (report checks &optional unloaded-system)
-  "Tell the host that CHECKS are all done. UNLOADED-SYSTEM: the name of the system to load before
+  "Tells the host that CHECKS are all done. UNLOADED-SYSTEM: the name of the system to load before
   its file can be checked well."
   (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "read" (reduce #'+ checks :key #'check-met)
                                            "unloaded_system" (or-null unloaded-system)))
              :flush t))
 
 (defun finish-check (check report confined &optional why)
-  "Run CHECK, if code is CONFINED as it should be, or tell WHY it is not; and tell the end."
+  "Runs CHECK, if code is CONFINED as it should be, or tells WHY it is not; and tells the end."
   (cond (confined
          (with-checks () (run-check-of-file check))
          (settle-names check))
@@ -227,7 +227,7 @@
         (tell-done report checks)))))
 
 (defun check-check-params (params)
-  "Refuse PARAMS that a copy could not work with."
+  "Refuses PARAMS that a copy could not work with."
   (dolist (name '("socket" "token" "scratch"))
     (param params name 'string))
   (param params "withheld" 'vector :default #())
@@ -237,8 +237,8 @@
     (when package (find-package-named package))))
 
 (defun answer-from-copy (id params runner &optional (wait 'wait-for-copy))
-  "Have RUNNER, called with PARAMS, work in a copy of this image; tell the host the copy's process
-  id, wait for it and reap it; the answer. With `in_place` this process is a second one, which
+  "Has RUNNER, called with PARAMS, work in a copy of this image. Tells the host the copy's process
+  id, waits for it and reaps it. Returns the answer. With `in_place` this process is a second one, which
   becomes the copy: no answer."
   (when (eq (field params "in_place") :true)
     (return-from answer-from-copy (become-copy id params runner)))
