@@ -54,6 +54,8 @@ const SHAPES: &[Shape] = &[
     ("data on lines", |n| format!("'(a{})", "\n b".repeat(n))),
     ("nested lists", |n| "(".repeat(n) + &")".repeat(n)),
     ("nested lists on lines", |n| "(a\n".repeat(n) + &")".repeat(n)),
+    ("nested lists without operators on lines", |n| "(\n".repeat(n)),
+    ("nested backquotes and commas on lines", |n| "`(,(\n".repeat(n)),
     ("nested calls", |n| "(f x ".repeat(n) + &")".repeat(n)),
     ("definitions", |n| repeated(n, |i| format!("(defun f{i} (x) x)\n"))),
     ("definitions on one line", |n| repeated(n, |i| format!("(defun f{i} (x) x) "))),

@@ -182,7 +182,16 @@ export class Workbench {
     for (const [section, key, value] of SETTINGS) await this.probe.ask('set', { section, key, value })
     await this.until('an empty window', async () => {
       if ((await this.quickInput().isVisible())) await this.page.keyboard.press('Escape')
-      await this.probe.ask('clear')
+      // A text in no file that an earlier window left is asked about.
+      const unsaved = this.page.locator('.monaco-dialog-box').getByRole('button', { name: "Don't Save" })
+      let over = false
+      const cleared = this.probe.ask('clear').finally(() => (over = true))
+      cleared.catch(() => undefined)
+      await this.soon(async () => {
+        if (await unsaved.isVisible()) await unsaved.click(once)
+        return over
+      })
+      await cleared
       const { tabs, terminals, documents, debugging, breakpoints } = await this.state()
       const shown = await this.page.locator('.notification-toast, .part.panel:visible .pane-body, .editor-instance').count()
       return tabs.length === 0 && terminals.length === 0 && !debugging && breakpoints === 0 && documents.every(({ dirty }) => !dirty) && shown === 0
