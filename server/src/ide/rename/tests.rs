@@ -1,5 +1,7 @@
 mod guarded;
 mod packages;
+mod places;
+mod structures;
 
 use expect_test::{Expect, expect};
 
@@ -200,7 +202,7 @@ fn a_function_is_renamed_in_all_packages_that_see_it() {
             (declaim (inline away))
             (defun away (x) (if x (away 1) #'away))
             (defun (setf away) (v) v)
-            (let ((far 1)) (mapcar '?away far))
+            (let ((far 1)) (mapcar 'away far))
             (in-package :user)
             (print (away 1)) ; far
             (defun g (far) (away far))

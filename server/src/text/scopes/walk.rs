@@ -86,7 +86,7 @@ impl Walk<'_> {
     }
 
     fn bind_function(&mut self, node: &Node, kind: BindingKind, by: &str, scopes: Vec<Span>, parameters: Option<Span>) {
-        let Some(name) = self.name(node) else { return };
+        let Some(name) = self.name(node).filter(|_| node.prefix != Prefix::Comma) else { return };
         if matches!(name.as_str(), "nil" | "t" | "_") || name.starts_with([':', '&']) {
             return;
         }
@@ -140,6 +140,11 @@ impl Walk<'_> {
             Prefix::Function if node.kind == Kind::Atom => return self.used(node, Space::Function),
             _ => {}
         }
+        self.code(node);
+    }
+
+    /// A datum that is code, whatever stands before it.
+    pub(super) fn code(&mut self, node: &Node) {
         match node.kind {
             Kind::Atom => self.used(node, Space::Variable),
             Kind::List => self.list(node),
