@@ -160,6 +160,21 @@ fn without_an_image_a_macro_of_the_user_is_a_reason() {
             local variable: (deftest some-test (let ((new 1)) (g new)))
         "#]],
     );
+    // A slot has that name too.
+    let slot = "(defmacro my-let ((v e) &body b) `(let ((,v ,e)) ,@b))\n(defclass pt () ((x)))\n";
+    for form in [
+        "(defun f (x) (my-let (x‸ (1+ x)) (list x)))",
+        "(defun f (x) (my-let (x (1+ x‸)) (list x)))",
+        "(defun f () (my-let (x 1) (list x‸)))",
+        "(defcommand f (x‸) (list x))",
+    ] {
+        let found = renamed(&format!("{slot}{form}"), "new", &Says(None));
+        assert!(found.contains("whose expansion is needed"), "{form}\n{found}");
+    }
+    for form in ["(defcommand pt (slots) (pt x‸))", "(with-thing (y z) (slot-value y 'x‸))"] {
+        let found = renamed(&format!("{slot}{form}"), "new", &Says(None));
+        assert!(found.starts_with("slot: "), "{form}\n{found}");
+    }
     check(
         "(defmacro twice (x) x)\n(defun f (x‸) (twice x))",
         expect![[r#"

@@ -65,11 +65,11 @@ fn code_that_macros_return() {
         expect![[r#"
             function
             (defun size (x) x)
-            (defmacro m (x) `(progn (size ,x) (let ((?size ,x)) ?size) #'size (mapcar '?size '(?size)) (cons ?size 1)))
+            (defmacro m (x) `(progn (size ,x) (let ((?size ,x)) ?size) #'size (mapcar 'size '(?size)) (cons ?size 1)))
             (defmacro clauses (area) (list 'cond `(?size ,area)))
             (defsetf size (x) (v) `(set-area ,x ,v))
-            (defsetf size ?size)
-            (define-modify-macro areaf () ?size)
+            (defsetf size size)
+            (define-modify-macro areaf () size)
             (deftype sized () '(satisfies size))
             (sort x 'size :key 'size)
             (f x :key '?size)
