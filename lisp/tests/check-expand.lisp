@@ -390,6 +390,13 @@ b\")" '(:contains "\"a b\" \"a b\""))
             ("(defmethod plain-generic ((x integer) &key y) (declare (ignorable y)) (if (next-method-p) (call-next-method) x))" "x" "z"
              ("(defmethod plain-generic ((z integer) &key y) (declare (ignorable y)) (if (next-method-p) (call-next-method) z))" . t))
             ("(defmacro some-macro (x &body body) `(progn ,x ,@body))" "x" "z" ("(defmacro some-macro (z &body body) `(progn ,z ,@body))" . t))
+            ("(restart-case (g) (use-it (v) :report \"use it\" (list v)) (other (w) :interactive (lambda () (list 1)) w))" "v" "z"
+             ("(restart-case (g) (use-it (z) :report \"use it\" (list z)) (other (w) :interactive (lambda () (list 1)) w))" . t)
+             ("(restart-case (g) (use-it (z) :report \"use it\" (list v)) (other (w) :interactive (lambda () (list 1)) w))"
+              . "v would no longer mean its binding"))
+            ("(lambda (x) (with-simple-restart (x \"~A\" x) (print x)))" "x" "z"
+             ("(lambda (z) (with-simple-restart (x \"~A\" z) (print z)))" . t)
+             ("(lambda (z) (with-simple-restart (x \"~A\" x) (print z)))" . "x would no longer mean its binding"))
             ("(tagbody again (when (f) (go again)))" "again" "z" ("(tagbody z (when (f) (go z)))" . t)))
           do (let ((got (compared code old new (mapcar #'car variants))))
                (expect (equal got (mapcar #'cdr variants)) (format nil "~A compares as ~S" code got))))

@@ -257,9 +257,9 @@
                       (t (cond ((eq operator named-lambda)
                                 (compare-data (first rest) (first new-rest) t)
                                 (compare-definitions (rest rest) (rest new-rest) bindings))
-                               ((member operator (list truly-the the*))
+                               ((member operator (list truly-the the* with-source-form))
                                 ;; The type, and in what SBCL's macros make also the form as it was
-                                ;; written.
+                                ;; written, come first and are not evaluated.
                                 (compare-all (rest rest) (rest new-rest) bindings))
                                ((special-operator-p operator)
                                 (if (equal rest new-rest) (compare-all rest new-rest bindings) (compare-special rest new-rest bindings)))

@@ -5,6 +5,7 @@
 //! that no comment is lost; `proof` has the changed text compiled in a copy of the image.
 
 mod bindings;
+mod branches;
 mod class_form;
 mod class_functions;
 mod conditionals;

@@ -4,10 +4,13 @@
 mod derived;
 mod files;
 pub mod global;
+mod keywords;
 pub mod local;
 mod mentions;
 mod package;
+mod places;
 pub mod spelling;
+mod structures;
 
 use std::path::PathBuf;
 

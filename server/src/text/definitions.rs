@@ -1,10 +1,12 @@
 //! Definitions in a text, by their shape: `(def... name ...)`.
 
 mod class;
+mod constructors;
 mod located;
 mod structure;
 
 pub use self::class::{ClassParts, Slot, class_parts};
+pub use self::constructors::{Constructor, Made, made};
 pub use self::located::{Hint, Place, locate};
 pub use self::structure::{Structure, structure_functions};
 use super::Span;

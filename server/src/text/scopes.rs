@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use self::walk::Walk;
 use super::Span;
-use super::datum::Form;
+use super::datum::{Form, Node};
 
 /// The kind of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -159,7 +159,24 @@ impl Scopes {
     pub fn of(form: &Form) -> Scopes {
         let mut walk = Walk { form, scopes: Scopes::default(), into: HashSet::new(), shared: None };
         walk.body(&form.nodes);
-        let mut scopes = walk.scopes;
+        walk.scopes.ordered()
+    }
+
+    /// Finds the bindings in quoted data of a form that are code: those that `is_code` tells.
+    pub fn of_expansions(form: &Form, is_code: &dyn Fn(&Node) -> bool) -> Scopes {
+        fn visit(walk: &mut Walk<'_>, nodes: &[Node], is_code: &dyn Fn(&Node) -> bool) {
+            for node in nodes {
+                if is_code(node) { walk.code(node) } else { visit(walk, &node.children, is_code) }
+            }
+        }
+        let mut walk = Walk { form, scopes: Scopes::default(), into: HashSet::new(), shared: None };
+        visit(&mut walk, &form.nodes, is_code);
+        walk.scopes.ordered()
+    }
+
+    /// The scopes with the meanings of their uses.
+    fn ordered(self) -> Scopes {
+        let mut scopes = self;
         scopes.bindings_by_place = by_place(&scopes.bindings, |binding| binding.span);
         scopes.uses_by_place = by_place(&scopes.uses, |one| one.span);
         scopes.meant = scopes.find_meant();

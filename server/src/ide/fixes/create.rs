@@ -3,21 +3,33 @@
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
-use crate::text::datum::{Form, Kind, Node};
+use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 
 /// The definition of the function that the marked name calls, behind the form of the call.
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::at(document, item.span.start).filter(|form| form.balanced)?;
     let chain = form.around(item.span);
-    let [.., call, name] = chain.as_slice() else { return None };
-    let written = form.written(name);
-    let called = call.is_list() && call.elements().first() == Some(name) && name.span == item.span;
-    if !called || written.contains([':', '|', '\\', '#']) || call.children.iter().any(|node| node.guarded) {
+    let name = *chain.last().filter(|name| name.kind == Kind::Atom && name.span == item.span && !name.guarded)?;
+    let symbol = form.text(name);
+    if symbol.contains([':', '|', '\\', '#']) {
         return None;
     }
-    let parameters = parameters(&form, &call.elements()[1..]);
-    let names: Vec<&str> = parameters.iter().map(String::as_str).filter(|name| *name != "&key").collect();
+    let call = chain.len().checked_sub(2).map(|at| chain[at]);
+    let call = call.filter(|call| call.is_list() && call.elements().first() == Some(name) && name.is_plain());
+    let mut parameters = match call {
+        Some(call) if call.children.iter().any(|node| node.guarded) => return None,
+        Some(call) => parameters(&form, &call.elements()[1..]),
+        None if name.prefix == Prefix::Function => vec!["&rest".to_owned(), "arguments".to_owned()],
+        None => return None,
+    };
+    let mut written = symbol.to_owned();
+    // The finding is about the place that is assigned.
+    if item.message.to_uppercase().contains(&format!("(SETF {})", symbol.to_uppercase())) {
+        written = format!("(setf {symbol})");
+        parameters.insert(0, free("new-value", &parameters));
+    }
+    let names: Vec<&str> = parameters.iter().map(|name| variable(name)).filter(|name| !name.starts_with('&')).collect();
     let newline = if form.source.contains("\r\n") { "\r\n" } else { "\n" };
     let mut text = format!("{newline}{newline}(defun {written} ({})", parameters.join(" "));
     if !names.is_empty() {
@@ -28,36 +40,51 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     Some(Fix::new(format!("Define the function {written}"), vec![Change { span: Span { start: at, end: at }, text }]))
 }
 
-/// Parameters for the arguments of a call: variables give their names, keywords are `&key`.
+/// The variable of a parameter: `y` of `((:x y))`.
+fn variable(parameter: &str) -> &str {
+    parameter.rsplit(' ').next().unwrap_or(parameter).trim_matches(['(', ')'])
+}
+
+/// A name that none of the parameters has.
+fn free(wanted: &str, parameters: &[String]) -> String {
+    let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+    let mut all = std::iter::once(wanted.to_owned()).chain(numbered);
+    all.find(|name| !parameters.iter().any(|one| variable(one) == name)).unwrap_or_default()
+}
+
+/// Returns true if a parameter can have the name.
+fn is_usable(name: &str) -> bool {
+    !name.contains([':', '*', '+', '|', '&']) && !matches!(name, "nil" | "t" | "pi")
+}
+
+/// Parameters for the arguments of a call: variables give their names; keywords at the end, each
+/// with its value, are `&key`.
 fn parameters(form: &Form, arguments: &[Node]) -> Vec<String> {
+    let keyword = |node: &Node| {
+        let name = form.name(node).filter(|_| node.kind == Kind::Atom && node.is_plain())?;
+        name.strip_prefix(':').filter(|name| !name.is_empty()).map(str::to_owned)
+    };
+    // From which argument on all are keywords and values, and no keyword comes twice.
+    let (mut from, mut keys) = (arguments.len(), Vec::new());
+    while from >= 2
+        && let Some(key) = keyword(&arguments[from - 2]).filter(|key| !keys.contains(key))
+        && keyword(&arguments[from - 1]).is_none()
+    {
+        keys.insert(0, key);
+        from -= 2;
+    }
     let mut found: Vec<String> = Vec::new();
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
+    for (at, argument) in arguments[..from].iter().enumerate() {
         let name = form.name(argument).filter(|_| argument.kind == Kind::Atom && argument.is_plain());
-        if let Some(key) = name.as_deref().and_then(|name| name.strip_prefix(':'))
-            && let Some(value) = rest.clone().next()
-            && !form.written(value).starts_with(':')
-            && !found.iter().any(|one| one == key)
-        {
-            if !found.iter().any(|one| one == "&key") {
-                found.push("&key".into());
-            }
-            found.push(key.to_owned());
-            rest.next();
-            continue;
-        }
-        let usable = name.filter(|name| {
-            !name.contains([':', '*', '+', '|', '&'])
-                && !matches!(name.as_str(), "nil" | "t" | "pi")
-                && !found.contains(name)
-        });
-        let number = found.iter().filter(|one| *one != "&key").count() + 1;
-        let parameter = usable.unwrap_or_else(|| format!("argument-{number}"));
-        // Behind `&key` it would be a keyword's.
-        match found.iter().position(|one| one == "&key") {
-            Some(key) => found.insert(key, parameter),
-            None => found.push(parameter),
-        }
+        let usable = name.filter(|name| is_usable(name) && !found.contains(name) && !keys.contains(name));
+        found.push(usable.unwrap_or_else(|| format!("argument-{}", at + 1)));
+    }
+    if !keys.is_empty() {
+        found.push("&key".into());
+    }
+    for key in &keys {
+        let parameter = if is_usable(key) { key.clone() } else { format!("((:{key} {}))", free("value", &found)) };
+        found.push(parameter);
     }
     found
 }
@@ -87,14 +114,41 @@ mod tests {
                 "(«g» a :key 1 :test 'b)",
                 "(g a :key 1 :test 'b)\n\n(defun g (a &key key test)\n  (declare (ignore a key test))\n  (error \"~S is not written yet.\" 'g))",
             ),
+            // Behind a keyword that is an argument like others.
+            (
+                "(«g» x :key 1 (car x) 5 #'car \"s\" 'sym)",
+                "(g x :key 1 (car x) 5 #'car \"s\" 'sym)\n\n(defun g (x argument-2 argument-3 argument-4 argument-5 argument-6 argument-7 argument-8)\n  (declare (ignore x argument-2 argument-3 argument-4 argument-5 argument-6 argument-7 argument-8))\n  (error \"~S is not written yet.\" 'g))",
+            ),
+            (
+                "(«g» x :a 1 y :x 2 :t 3)",
+                "(g x :a 1 y :x 2 :t 3)\n\n(defun g (argument-1 argument-2 argument-3 y &key x ((:t value)))\n  (declare (ignore argument-1 argument-2 argument-3 y x value))\n  (error \"~S is not written yet.\" 'g))",
+            ),
+            (
+                "(mapcar #'«g» x)",
+                "(mapcar #'g x)\n\n(defun g (&rest arguments)\n  (declare (ignore arguments))\n  (error \"~S is not written yet.\" 'g))",
+            ),
             ("(«g»)", "(g)\n\n(defun g ()\n  (error \"~S is not written yet.\" 'g))"),
         ] {
             let (document, item) = marked(source, "undefined-function");
             assert_eq!(applied(&document, &fix(&document, &item).unwrap()), expected, "{source}");
         }
-        for source in ["(mapcar #'«g» x)", "(«a:g» 1)", "(list «g»)"] {
+        for source in ["(mapcar #'«a:g» x)", "(mapcar '«g» x)", "(«a:g» 1)", "(list «g»)"] {
             let (document, item) = marked(source, "undefined-function");
             assert!(fix(&document, &item).is_none(), "{source}");
         }
+    }
+
+    #[test]
+    fn a_place_that_is_assigned_gets_a_setf_function() {
+        let (document, mut item) = marked("(defun a1 (x) (setf («newplace» x) 3))", "undefined-function");
+        item.message = "Undefined function: (SETF NEWPLACE)".into();
+        let found = fix(&document, &item).unwrap();
+        assert_eq!(found.title, "Define the function (setf newplace)");
+        assert!(
+            applied(&document, &found).ends_with(
+                "\n\n(defun (setf newplace) (new-value x)\n  (declare (ignore new-value x))\n  (error \"~S is not written yet.\" '(setf newplace)))"
+            ),
+            "{found:?}"
+        );
     }
 }

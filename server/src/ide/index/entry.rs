@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::packages::{PackageText, of_form};
 use crate::ide::name_index::letters;
 use crate::text::datum::{Form, Kind, Node, symbol_name};
-use crate::text::definitions::{self, class_parts, kind_of, structure_functions};
+use crate::text::definitions::{self, Made, class_parts, kind_of, structure_functions};
 use crate::text::document::Document;
 use crate::text::forms::{package_at, packages_named};
 use crate::text::position::{Position, PositionEncoding, to_position};
@@ -34,6 +34,8 @@ pub struct Indexed {
     pub accessors: Vec<String>,
     /// The options of a structure that name its functions: `constructor`, `conc-name`, ...
     pub structure: HashSet<String>,
+    /// The names by which a structure makes its functions.
+    pub made: Option<Made>,
     /// The accessors of a class or condition and the functions of a structure, lower-case, each
     /// with its [`letters`].
     pub functions: Vec<(u64, String)>,
@@ -132,7 +134,9 @@ impl FileEntry {
                     _ => accessors.clone(),
                 };
                 let functions = made.into_iter().map(|name| name.to_lowercase());
+                let is_structure = one.operator == "defstruct";
                 definitions.push(Indexed {
+                    made: is_structure.then(|| definitions::made(&form, one.span)).flatten(),
                     slots: parts.slots.into_iter().map(|slot| slot.name).collect(),
                     accessors,
                     functions: functions.map(|name| (letters(&name), name)).collect(),

@@ -11,33 +11,33 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let form = Conditional { site, list };
     let mut all = Vec::new();
     let code = super::evaluated::check_code(site, &chain[..chain.len() - 1], list);
-    let mut add = |id, title: &str, edits: Option<Vec<Edit>>| {
-        let result = |edits| code.clone().map(|()| site.all_of(list, edits));
+    let mut add = |id, title: &str, edits: Option<Result<Vec<Edit>, String>>| {
+        let result = |edits| code.clone().and(edits).map(|edits| site.all_of(list, edits));
         all.extend(edits.map(|edits| Planned::new(id, Group::Rewrite, title, result(edits))));
     };
     match (operator.as_str(), list.elements().len()) {
         ("if", 3) => {
-            add("if-to-when", "Write as when", form.if_to("when", false));
-            add("if-to-unless", "Write as unless", form.if_to("unless", true));
+            add("if-to-when", "Write as when", form.if_to("when", false).map(Ok));
+            add("if-to-unless", "Write as unless", form.if_to("unless", true).map(Ok));
         }
         ("if", 4) => {
             if form.is_nil(2) {
-                add("if-to-unless", "Write as unless", form.if_nil_to("unless"));
+                add("if-to-unless", "Write as unless", form.if_nil_to("unless").map(Ok));
             } else if form.is_nil(3) {
-                add("if-to-when", "Write as when", form.if_nil_to("when"));
+                add("if-to-when", "Write as when", form.if_nil_to("when").map(Ok));
             }
-            add("invert-if", "Invert the condition", form.invert());
-            add("if-to-cond", "Write as cond", form.if_to_cond());
+            add("invert-if", "Invert the condition", Some(form.invert()));
+            add("if-to-cond", "Write as cond", form.if_to_cond().map(Ok));
         }
         ("when", 3..) => {
-            add("when-to-if", "Write as if", form.body_to_if(false));
-            add("when-to-unless", "Write as unless", form.negated("unless"));
+            add("when-to-if", "Write as if", form.body_to_if(false).map(Ok));
+            add("when-to-unless", "Write as unless", form.negated("unless").map(Ok));
         }
         ("unless", 3..) => {
-            add("unless-to-if", "Write as if", form.body_to_if(true));
-            add("unless-to-when", "Write as when", form.negated("when"));
+            add("unless-to-if", "Write as if", form.body_to_if(true).map(Ok));
+            add("unless-to-when", "Write as when", form.negated("when").map(Ok));
         }
-        ("cond", 2..) => add("cond-to-if", "Write as if", form.cond_to_if()),
+        ("cond", 2..) => add("cond-to-if", "Write as if", form.cond_to_if().map(Ok)),
         _ => {}
     }
     all
@@ -129,13 +129,10 @@ impl Conditional<'_> {
         Some(edits)
     }
 
-    fn invert(&self) -> Option<Vec<Edit>> {
-        let (yes, no) = (self.element(2), self.element(3));
-        Some(vec![
-            self.opposite(),
-            self.site.edit(yes.start(), yes.end(), self.written(3)),
-            self.site.edit(no.start(), no.end(), self.written(2)),
-        ])
+    fn invert(&self) -> Result<Vec<Edit>, String> {
+        let mut edits = vec![self.opposite()];
+        edits.extend(super::branches::exchanged(self.site, self.list)?);
+        Ok(edits)
     }
 
     /// `(when c a b)` as `(if c (progn a b))`, and the same of `unless` with the opposite.

@@ -3,11 +3,17 @@
 use std::collections::HashSet;
 
 use super::mentions::Target;
+use super::structures::Structures;
 use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::names;
 
 /// The names that follow from the renaming of `target`.
-pub(super) async fn targets(index: &Snapshot, packages: &Packages<'_>, target: &Target) -> Vec<Target> {
+pub(super) fn targets(
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    structures: &Structures<'_>,
+    target: &Target,
+) -> Vec<Target> {
     let mut found: Vec<Target> = Vec::new();
     let functions = || HashSet::from(["function".to_owned()]);
     let make = |name: String, new: String, guess: Option<String>| Target {
@@ -25,39 +31,21 @@ pub(super) async fn targets(index: &Snapshot, packages: &Packages<'_>, target: &
     let definitions: Vec<&Indexed> = index.files.iter().flat_map(|file| &file.definitions).collect();
     for one in definitions.iter().copied().filter(defined) {
         if one.operator == "defstruct" {
-            let options = &one.structure;
-            let mut pairs: Vec<(String, String)> = Vec::new();
-            if !options.contains("constructor") {
-                pairs.push((format!("make-{old}"), format!("make-{new}")));
-            }
-            if !options.contains("copier") {
-                pairs.push((format!("copy-{old}"), format!("copy-{new}")));
-            }
-            if !options.contains("predicate") {
-                pairs.push((format!("{old}-p"), format!("{new}-p")));
-            }
-            if !options.contains("conc-name") {
-                let slots = one.slots.iter().filter_map(|slot| names::symbol(slot));
-                pairs.extend(
-                    slots
-                        .map(|slot| slot.name.to_lowercase())
-                        .map(|slot| (format!("{old}-{slot}"), format!("{new}-{slot}"))),
-                );
-            }
-            found.extend(pairs.into_iter().map(|(old, new)| make(old, new, None)));
+            // Those that an option names keep their names.
+            let named = one.made.as_ref().map(|made| made.named.as_slice()).unwrap_or_default();
+            let by_default = |name: &String| {
+                one.functions.iter().any(|(_, made)| made == name)
+                    && !named.iter().any(|written| written.eq_ignore_ascii_case(name))
+            };
+            let pairs = [("make-", ""), ("copy-", ""), ("", "-p")]
+                .map(|(before, after)| (format!("{before}{old}{after}"), format!("{before}{new}{after}")));
+            let pairs = pairs.into_iter().filter(|(old, _)| by_default(old));
+            found.extend(pairs.map(|(old, new)| make(old, new, None)));
+            found.extend(structures.prefixed(one, &new));
         }
     }
-    // A slot of a structure: its accessors.
     if target.kinds.contains("slot") {
-        for one in definitions.iter().filter(|one| one.operator == "defstruct" && !one.structure.contains("conc-name"))
-        {
-            let has = one.slots.iter().filter_map(|slot| names::symbol(slot)).any(|slot| slot.name == target.name);
-            let home = packages.home(one.package.as_deref().unwrap_or("COMMON-LISP-USER"), &target.name);
-            if has && home == target.home {
-                let structure = one.key.clone();
-                found.push(make(format!("{structure}-{old}"), format!("{structure}-{new}"), None));
-            }
-        }
+        found.extend(structures.accessors(target));
     }
     // Names that a macro of a library may make of the name.
     let own = definitions.iter().copied().filter(defined).any(|one| one.kind() == one.operator);
@@ -73,7 +61,7 @@ pub(super) async fn targets(index: &Snapshot, packages: &Packages<'_>, target: &
             }
         }
     }
-    found.sort_by(|one, other| one.name.cmp(&other.name));
-    found.dedup_by(|one, other| one.name == other.name);
+    found.sort_by(|one, other| (&one.name, &one.home).cmp(&(&other.name, &other.home)));
+    found.dedup_by(|one, other| one.name == other.name && one.home == other.home);
     found
 }

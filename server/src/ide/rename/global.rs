@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use super::derived;
 use super::files::changed_files;
 use super::mentions::{Mentions, Target};
+use super::structures::Structures;
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{Packages, Snapshot};
@@ -47,7 +48,11 @@ pub async fn rename<B: Backend>(
     if new_symbol.name == symbol.name {
         return Refusal::of(format!("{} is its name already.", named.name));
     }
-    let kinds = kinds(&index, &packages, &home, &symbol.name);
+    let structures = Structures::of(&index, &packages);
+    let mut kinds = kinds(&index, &packages, &home, &symbol.name);
+    if structures.is_named(&home, &symbol.name) {
+        kinds.insert("function".into());
+    }
     // The image knows what comes from packages that the workspace only uses.
     let known = cursor.context.symbol(&named.written, Some(&here), &[SymbolPart::Facts]).await.unwrap_or_default();
     let image_home = known.facts.as_ref().and_then(|facts| facts.package.clone());
@@ -64,13 +69,21 @@ pub async fn rename<B: Backend>(
     }
     let mut targets =
         vec![Target { home: home.clone(), name: symbol.name.clone(), new: new.to_owned(), kinds, guess: None }];
-    targets.extend(derived::targets(&index, &packages, &targets[0]).await);
+    let mut keywords = Vec::new();
+    if targets[0].kinds.contains("slot") {
+        keywords = structures.keywords(&targets[0]);
+    }
+    targets.extend(derived::targets(&index, &packages, &structures, &targets[0]));
     for target in &targets {
         free(cursor, &index, &packages, target).await?;
     }
     let kind = targets[0].kinds.iter().min().cloned().unwrap_or_default();
+    if targets[0].kinds.contains("slot") && structures.is_accessor(&targets[0]) {
+        targets[0].kinds.insert("function".into());
+    }
     let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    let mentions = Mentions { packages: &packages, targets: &targets, typed: &named.name, options };
+    let mentions =
+        Mentions { packages: &packages, targets: &targets, keywords: &keywords, typed: &named.name, options };
     let files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
     Ok(Renaming { old: named.name.clone(), new: new.to_owned(), kind, files })
 }

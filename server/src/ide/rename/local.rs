@@ -19,7 +19,7 @@ use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
 /// The maximum number of texts that are compared with the form.
 const VARIANTS: usize = 12;
 /// Operators of the standard that are named as macros with bodies are, by everybody.
-const STANDARD: [&str; 34] = [
+const STANDARD: [&str; 43] = [
     "with-open-file",
     "with-open-stream",
     "with-input-from-string",
@@ -54,6 +54,15 @@ const STANDARD: [&str; 34] = [
     "with-mutex",
     "with-lock-held",
     "with-timeout",
+    "with-package-iterator",
+    "with-hash-table-iterator",
+    "with-recursive-lock",
+    "with-recursive-lock-held",
+    "with-locked-hash-table",
+    "with-pinned-objects",
+    "defsetf",
+    "defpackage",
+    "define-load-time-global",
 ];
 
 /// A set of occurrences that may be those of one binding.
@@ -136,6 +145,14 @@ pub async fn rename<B: Backend>(
         };
         Renaming { old: named.name.clone(), new: new.to_owned(), kind: kind.into(), files: vec![file] }
     };
+    let not_expanded = |why: &str| {
+        format!(
+            "{} stands in {}, whose expansion is needed to rename it, and the image could not expand the form: {}",
+            named.name,
+            around.join(", "),
+            why.trim_end()
+        )
+    };
     match (found, &compared) {
         (Some((index, Variant { data, .. })), _) => {
             let why = data.then_some("A macro around it also uses the name as data.");
@@ -149,13 +166,9 @@ pub async fn rename<B: Backend>(
             };
             match (bound, around.as_slice()) {
                 (Some(_), []) => Ok(Some(done(&variants[0], None))),
+                (None, _) if may_bind(&form, &scopes, &key, &around, cursor.offset) => Refusal::of(not_expanded(&why)),
                 (None, _) => Ok(None),
-                (Some(_), around) => Refusal::of(format!(
-                    "{} stands in {}, whose expansion is needed to rename it, and the image could not expand the form: {}",
-                    named.name,
-                    around.join(", "),
-                    why.trim_end()
-                )),
+                (Some(_), _) => Refusal::of(not_expanded(&why)),
             }
         }
         (None, Ok(compared)) => match bound {
@@ -286,6 +299,33 @@ async fn doubtful<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within
     };
     found.retain(|name| named_so(name) || defined.contains(name));
     found
+}
+
+/// Returns true if one of the macros in `around` may bind the name at the cursor, which nothing
+/// binds that the text knows: it stands where such macros have bindings, or is read as a variable.
+fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String], offset: usize) -> bool {
+    fn reads(form: &Form, scopes: &Scopes, node: &Node, key: &str, depth: usize) -> bool {
+        let is_it = node.kind == Kind::Atom && form.name(node).is_some_and(|name| name == key);
+        is_it && depth > 1 && scopes.space_at(node.span) == Some(Space::Variable)
+            || node.children.iter().any(|child| reads(form, scopes, child, key, depth + 1))
+    }
+    fn count(form: &Form, node: &Node, key: &str) -> usize {
+        let is_it = node.kind == Kind::Atom && form.name(node).is_some_and(|name| name == key);
+        usize::from(is_it) + node.children.iter().map(|child| count(form, child, key)).sum::<usize>()
+    }
+    let path = form.path(offset);
+    path.iter().enumerate().any(|(at, list)| {
+        let Some(operator) = form.operator(list).filter(|operator| around.contains(operator)) else { return false };
+        let Some(inside) = path.get(at + 1) else { return false };
+        // `(define-thing name (x) ...)` has the defined name first.
+        if operator.starts_with("def") {
+            let named = list.children.get(1).is_some_and(|name| name.span == inside.span);
+            return !named && count(form, list, key) > 1 && reads(form, scopes, list, key, 0);
+        }
+        let first = list.children.get(1).is_some_and(|first| first.span == inside.span && first.kind == Kind::List);
+        let last = path.last().is_some_and(|last| scopes.space_at(last.span) == Some(Space::Variable));
+        first || last
+    })
 }
 
 /// The changes that give the occurrences the new name.

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use super::local::keeps_meanings;
+use super::places::{Places, Role, is_structure};
 use super::spelling::respelled;
+use super::structures::Keyword;
 use super::{Change, Options, Refusal};
 use crate::ide::index::{FileEntry, Packages, designated};
 use crate::text::datum::{Form, Kind, Node, Prefix};
@@ -26,6 +28,15 @@ pub(super) struct Target {
     pub kinds: HashSet<String>,
     /// The reason why every mention of it is unsure.
     pub guess: Option<String>,
+}
+
+/// Returns true if a quoted name is within a type that an operator takes: `(typep x '(or a b))`.
+fn of_type(around: &Around) -> bool {
+    const MADE_OF: [&str; 10] =
+        ["or", "and", "not", "cons", "array", "simple-array", "vector", "function", "values", "eql"];
+    let outer = around.operators.iter().rev().skip(usize::from(around.head));
+    let mut outer = outer.skip_while(|operator| MADE_OF.contains(&operator.as_str()));
+    outer.next().is_some_and(|operator| OF_CLASSES.contains(&operator.as_str()))
 }
 
 impl Target {
@@ -69,6 +80,8 @@ const OF_SLOTS: [&str; 4] = ["slot-value", "slot-boundp", "slot-makunbound", "sl
 pub(super) struct Mentions<'a> {
     pub(super) packages: &'a Packages<'a>,
     pub(super) targets: &'a [Target],
+    /// The keywords that are named after a slot.
+    pub(super) keywords: &'a [Keyword],
     /// The old name where it was renamed.
     pub(super) typed: &'a str,
     pub(super) options: Options,
@@ -80,22 +93,30 @@ struct Around {
     /// The operators of the lists around, outermost first.
     operators: Vec<String>,
     quoted: bool,
+    /// True if it is quoted code that a macro returns.
+    expansion: bool,
+    /// True if it is quoted in the expansion of a type.
+    of_type: bool,
     /// True if it heads its list.
     head: bool,
 }
 
-struct Found<'a> {
-    form: &'a Form,
-    scopes: Scopes,
+pub(super) struct Found<'a> {
+    pub(super) form: &'a Form,
+    pub(super) scopes: Scopes,
+    places: Places,
     /// The names of definitions.
     defined: &'a HashSet<Span>,
     /// The packages that may be in force, the likeliest first: never empty.
-    here: Vec<String>,
-    changes: Vec<Change>,
+    pub(super) here: Vec<String>,
+    pub(super) changes: Vec<Change>,
 }
 
 /// The reason why a mention is unsure behind an `in-package` that the reader may skip.
 const BY_FEATURES: &str = "The features (#+, #-) decide in which package it is read.";
+
+/// The reason why a quoted mention is unsure.
+const QUOTED: &str = "It is quoted here: it may be data.";
 
 impl Mentions<'_> {
     /// The changes of a text.
@@ -111,8 +132,8 @@ impl Mentions<'_> {
             let form = Form::of(document, top.span);
             let here = possible_packages_at(document, top.span.start).into_iter();
             let here = here.map(|name| name.unwrap_or_else(|| "COMMON-LISP-USER".into())).collect();
-            let mut found =
-                Found { form: &form, scopes: Scopes::of(&form), defined: &defined, here, changes: Vec::new() };
+            let (scopes, places) = (Scopes::of(&form), Places::of(&form));
+            let mut found = Found { form: &form, scopes, places, defined: &defined, here, changes: Vec::new() };
             for node in &form.nodes {
                 self.visit(&mut found, node, &Around::default());
             }
@@ -134,13 +155,13 @@ impl Mentions<'_> {
     }
 
     fn visit(&self, found: &mut Found<'_>, node: &Node, around: &Around) {
-        let quoted = match node.prefix {
-            Prefix::Quote | Prefix::Backquote => true,
-            Prefix::Comma => false,
-            _ => around.quoted,
+        let (quoted, expansion, of_type) = match node.prefix {
+            Prefix::Quote | Prefix::Backquote => (true, found.places.is_expansion(node), found.places.is_type(node)),
+            Prefix::Comma => (false, false, false),
+            _ => (around.quoted, around.expansion, around.of_type),
         };
         match node.kind {
-            Kind::Atom => self.atom(found, node, &Around { quoted, ..around.clone() }),
+            Kind::Atom => self.atom(found, node, &Around { quoted, expansion, of_type, ..around.clone() }),
             Kind::String => {}
             Kind::List | Kind::Vector => {
                 let operator = found.form.operator(node).unwrap_or_default();
@@ -149,7 +170,12 @@ impl Mentions<'_> {
                 }
                 let mut inner = around.clone();
                 inner.operators.push(operator);
-                inner.quoted = quoted;
+                (inner.quoted, inner.expansion, inner.of_type) = (quoted, expansion, of_type);
+                self.in_constructor(
+                    found,
+                    node,
+                    (quoted && !expansion && !is_structure(found.form, node)).then_some(QUOTED),
+                );
                 // Behind guarded data any reader may have another head.
                 let mut may_head = node.kind == Kind::List;
                 for child in &node.children {
@@ -165,8 +191,8 @@ impl Mentions<'_> {
     fn target(&self, found: &Found<'_>, node: &Node) -> Option<(&Target, Option<String>)> {
         let written = found.form.text(node);
         let symbol = names::symbol(written).filter(|_| !written.starts_with('#'))?;
-        let candidate = self.targets.iter().find(|target| target.name == symbol.name)?;
-        let is_it = |here: &String| {
+        let mut candidates = self.targets.iter().filter(|target| target.name == symbol.name);
+        let is_it = |candidate: &Target, here: &String| {
             let package = match symbol.package.as_deref() {
                 Some("") => return false,
                 Some(prefix) => self.packages.named(prefix, here),
@@ -174,10 +200,9 @@ impl Mentions<'_> {
             };
             self.packages.home(&package, &symbol.name) == candidate.home
         };
-        if !found.here.iter().any(is_it) {
-            return None;
-        }
-        let doubt = if found.here.iter().all(is_it) { None } else { Some(BY_FEATURES.to_owned()) };
+        let candidate = candidates.find(|one| found.here.iter().any(|here| is_it(one, here)))?;
+        let doubt =
+            if found.here.iter().all(|here| is_it(candidate, here)) { None } else { Some(BY_FEATURES.to_owned()) };
         Some((candidate, candidate.guess.clone().or(doubt)))
     }
 
@@ -191,14 +216,16 @@ impl Mentions<'_> {
             || around.operators.last().is_some_and(|operator| operator == "setf")
                 && !around.head
                 && around.operators.len() > 1;
-        if let Some(index) = found.scopes.resolve(node.span.start) {
-            let binding = &found.scopes.bindings[index];
+        let scopes = if around.expansion { &found.places.scopes } else { &found.scopes };
+        if let Some(index) = scopes.resolve(node.span.start) {
+            let binding = &scopes.bindings[index];
             let here = binding.span == node.span;
             let change = match &binding.shorthand {
                 Shorthand::Slot if here && target.is(&["slot"]) => {
                     Some(Change { span: node.span, by: format!("({written} {by})"), unsure: guess.clone() })
                 }
                 _ if target.is_variable() && binding.kind.space() == Space::Variable => Some(plain(None)),
+                _ if around.expansion => Some(plain(Some(QUOTED.into()))),
                 _ => None,
             };
             found.changes.extend(change);
@@ -209,18 +236,25 @@ impl Mentions<'_> {
         let parent_is = |wanted: &[&str]| wanted.contains(&operator);
         let space = match (around.head, node.prefix) {
             (true, _) | (_, Prefix::Function) => Some(Space::Function),
-            _ => found.scopes.space_at(node.span),
+            _ => scopes.space_at(node.span),
         };
         let in_function = matches!(operator, "function") && !around.head;
         let in_slots = around.operators.iter().any(|one| {
             matches!(one.as_str(), "defclass" | "define-condition" | "defstruct" | "with-slots" | "with-accessors")
         });
-        let unsure = if definition {
+        let by_role = match found.places.role(node.span) {
+            Some(Role::Type) => target.is_type(),
+            Some(Role::Function) => target.is_function(),
+            Some(Role::Variable) => target.is_variable(),
+            None => false,
+        };
+        let unsure = if definition || by_role {
             None
-        } else if around.quoted {
-            let of_class = target.is_type() && (parent_is(&OF_CLASSES) || declared);
+        } else if around.quoted && !around.expansion {
+            let of_class = target.is_type() && (of_type(around) || declared || around.of_type);
             let of_slot = target.is(&["slot"]) && parent_is(&OF_SLOTS);
-            if of_class || of_slot { None } else { Some("It is quoted here: it may be data.") }
+            let predicate = operator == "satisfies" && !around.head && target.is_function();
+            if of_class || of_slot || predicate { None } else { Some(QUOTED) }
         } else {
             match space {
                 _ if in_slots && target.is(&["slot"]) => None,

@@ -92,7 +92,7 @@ pub(super) async fn rename<B: Backend>(
     let target =
         Target { home: String::new(), name: old.clone(), new: new.to_owned(), kinds: HashSet::new(), guess: None };
     let targets = [target];
-    let prose = Mentions { packages: &packages, targets: &targets, typed: &typed, options };
+    let prose = Mentions { packages: &packages, targets: &targets, keywords: &[], typed: &typed, options };
     let files = changed_files(cursor, &index, &[&old], |document, file| {
         let mut changes = renamed.in_document(document, &packages)?;
         let sure = changes.iter().any(|change| change.unsure.is_none());

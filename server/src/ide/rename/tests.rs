@@ -1,5 +1,7 @@
 mod guarded;
 mod packages;
+mod places;
+mod structures;
 
 use expect_test::{Expect, expect};
 
@@ -158,6 +160,21 @@ fn without_an_image_a_macro_of_the_user_is_a_reason() {
             local variable: (deftest some-test (let ((new 1)) (g new)))
         "#]],
     );
+    // A slot has that name too.
+    let slot = "(defmacro my-let ((v e) &body b) `(let ((,v ,e)) ,@b))\n(defclass pt () ((x)))\n";
+    for form in [
+        "(defun f (x) (my-let (x‸ (1+ x)) (list x)))",
+        "(defun f (x) (my-let (x (1+ x‸)) (list x)))",
+        "(defun f () (my-let (x 1) (list x‸)))",
+        "(defcommand f (x‸) (list x))",
+    ] {
+        let found = renamed(&format!("{slot}{form}"), "new", &Says(None));
+        assert!(found.contains("whose expansion is needed"), "{form}\n{found}");
+    }
+    for form in ["(defcommand pt (slots) (pt x‸))", "(with-thing (y z) (slot-value y 'x‸))"] {
+        let found = renamed(&format!("{slot}{form}"), "new", &Says(None));
+        assert!(found.starts_with("slot: "), "{form}\n{found}");
+    }
     check(
         "(defmacro twice (x) x)\n(defun f (x‸) (twice x))",
         expect![[r#"
@@ -200,7 +217,7 @@ fn a_function_is_renamed_in_all_packages_that_see_it() {
             (declaim (inline away))
             (defun away (x) (if x (away 1) #'away))
             (defun (setf away) (v) v)
-            (let ((far 1)) (mapcar '?away far))
+            (let ((far 1)) (mapcar 'away far))
             (in-package :user)
             (print (away 1)) ; far
             (defun g (far) (away far))

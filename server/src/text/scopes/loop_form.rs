@@ -1,119 +1,236 @@
-//! `loop`: `for`, `as`, `with`, `using` and `into` bind.
+//! `loop`: `for`, `as`, `with`, `using` and `into` bind. A word is one by its place: a variable
+//! may be called `count`.
+
+use std::sync::Arc;
 
 use super::super::Span;
-use super::super::datum::{Kind, Node, Prefix};
-use super::{BindingKind, Space, Walk};
+use super::super::datum::{Form, Kind, Node, Prefix};
+use super::{BindingKind, Walk};
 
-/// Words of `loop` that are no variables.
-const WORDS: &str = " for as with and in on across being the each of hash-key hash-keys hash-value hash-values symbol symbols \
-present-symbol present-symbols external-symbol external-symbols using from upfrom downfrom to upto downto below above by then = \
-do doing collect collecting append appending nconc nconcing sum summing count counting maximize maximizing minimize minimizing into \
-while until always never thereis when if unless else end finally initially return repeat named it of-type fixnum float t nil ";
+/// Words that an expression follows, which is evaluated before the variable is bound.
+const OUTER: &str = " in on across from upfrom downfrom to upto downto below above by of ";
+/// Words with an expression.
+const WITH_EXPRESSION: &str = " while until always never thereis return when if unless ";
+/// Words that collect the values of an expression.
+const COLLECTING: &str = " collect collecting append appending nconc nconcing sum summing count counting \
+maximize maximizing minimize minimizing ";
+/// Types that need no `of-type`.
+const TYPES: &str = " fixnum float t nil ";
 
-fn is_word(name: &str) -> bool {
-    let name = name.trim_start_matches(':');
-    WORDS.contains(&format!(" {name} "))
+/// A part of a `loop`, in order.
+enum Part<'a> {
+    /// An expression; with the number of its group if it is evaluated before the group's variables
+    /// are bound.
+    Code(&'a Node, Option<usize>),
+    /// A variable of a group.
+    Variable(&'a Node, usize),
+    /// A variable that `into` names.
+    Into(&'a Node, usize),
+    /// The name of the loop.
+    Named(&'a Node),
+}
+
+/// The clauses of a `loop`.
+struct Clauses<'a> {
+    form: &'a Form,
+    rest: &'a [Node],
+    at: usize,
+    parts: Vec<Part<'a>>,
+    /// The ends of the groups of variables that are bound at once.
+    ends: Vec<usize>,
 }
 
 /// Walks the clauses `rest` of `(loop ...)`.
 pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
-    if rest.first().is_none_or(|first| first.kind == Kind::List) {
+    let Some(first) = rest.first().filter(|first| first.kind != Kind::List) else {
         return walk.body(rest); // the simple loop
-    }
-    let whole = Span { start: rest.first().map_or(node.span.start, |first| first.span.start), end: node.span.end };
-    let mut binding = false;
-    let mut with = false;
-    let mut at = 0;
-    while let Some(part) = rest.get(at) {
-        at += 1;
-        let word = walk.form.name(part).filter(|_| part.kind == Kind::Atom && part.prefix == Prefix::None);
-        let Some(word) = word.map(|word| word.trim_start_matches(':').to_owned()) else {
-            walk.expression(part);
-            continue;
-        };
-        match word.as_str() {
-            "for" | "as" | "with" => (binding, with) = (true, word == "with"),
-            "and" => {}
-            "using" => {
-                if let Some(list) = rest.get(at) {
-                    if let Some(name) = list.children.get(1) {
-                        walk.bind(name, BindingKind::Variable, "loop", vec![whole]);
-                    }
-                    at += 1;
-                }
-                continue;
-            }
-            "into" | "named" => {
-                match rest.get(at) {
-                    Some(name) if word == "into" => walk.bind_once(name, whole),
-                    Some(name) => walk.bind(name, BindingKind::Block, "loop", vec![whole]),
-                    None => {}
-                }
-                at += 1;
-                continue;
-            }
-            "of-type" => {
-                at += 1;
-                continue;
-            }
-            _ => {
-                if is_word(&word) {
-                    if matches!(
-                        word.as_str(),
-                        "do" | "doing" | "while" | "until" | "when" | "if" | "unless" | "collect" | "return"
-                    ) {
-                        binding = false;
-                    }
-                } else {
-                    walk.used(part, Space::Variable);
-                }
-                continue;
-            }
-        }
-        if let Some(name) = rest.get(at).filter(|_| binding) {
-            at += 1;
-            let start = outer_end(walk, with, &rest[at..]).unwrap_or(name.span.end);
-            let scope = vec![Span { start, end: node.span.end }];
-            variables(walk, name, &scope);
+    };
+    let mut clauses = Clauses { form: walk.form, rest, at: 0, parts: Vec::new(), ends: vec![first.span.start] };
+    clauses.read();
+    let Clauses { parts, ends, .. } = clauses;
+    // All variables are seen in these, also by clauses before their own.
+    let inner = parts.iter().filter_map(|part| match part {
+        Part::Code(code, None) => Some(code.span),
+        _ => None,
+    });
+    let inner: Arc<[Span]> = inner.collect();
+    let whole = Span { start: first.span.start, end: node.span.end };
+    let behind = |group: &usize| vec![Span { start: ends[*group], end: node.span.end }];
+    for part in &parts {
+        match part {
+            Part::Code(code, _) => walk.expression(code),
+            Part::Variable(name, group) => variables(walk, name, &behind(group), &inner),
+            Part::Into(name, group) => walk.bind_once(name, whole, behind(group), &inner),
+            Part::Named(name) => walk.bind(name, BindingKind::Block, "loop", vec![whole]),
         }
     }
 }
 
-/// The end of the first expression in the clause `rest` of a variable, when it is evaluated before
-/// the variable is bound. That of `for x = ...` is evaluated afterwards.
-fn outer_end(walk: &Walk<'_>, with: bool, rest: &[Node]) -> Option<usize> {
-    let word = |node: &Node| walk.form.name(node).map(|name| name.trim_start_matches(':').to_owned());
-    let first = rest.first()?;
-    let rest = match word(first).as_deref() {
-        Some("of-type") => rest.get(2..)?,
-        Some("fixnum" | "float" | "t" | "nil") => &rest[1..],
-        _ => rest,
-    };
-    let [introduced, expression, ..] = rest else { return None };
-    let outer = match word(introduced)?.as_str() {
-        "=" => with,
-        "in" | "on" | "across" | "from" | "upfrom" | "downfrom" | "to" | "upto" | "downto" | "below" | "above" => !with,
-        _ => false,
-    };
-    outer.then_some(expression.span.end)
+impl<'a> Clauses<'a> {
+    fn node(&self) -> Option<&'a Node> {
+        self.rest.get(self.at)
+    }
+
+    /// The word at the place; `None` for an expression that is none.
+    fn word(&self) -> Option<String> {
+        let node = self.node().filter(|node| node.kind == Kind::Atom && node.prefix == Prefix::None)?;
+        self.form.name(node).map(|word| word.trim_start_matches(':').to_owned())
+    }
+
+    fn is(&self, words: &str) -> bool {
+        self.word().is_some_and(|word| is_in(&word, words))
+    }
+
+    /// Takes the expression at the place.
+    fn code(&mut self, group: Option<usize>) {
+        if let Some(node) = self.node() {
+            self.parts.push(Part::Code(node, group));
+            self.at += 1;
+        }
+    }
+
+    /// The group that is bound last.
+    fn last(&self) -> usize {
+        self.ends.len() - 1
+    }
+
+    fn read(&mut self) {
+        // The word of the variables before `and`.
+        let mut binding: Option<bool> = None;
+        // The value of the condition can be named `it` in the clause behind these.
+        let mut conditional = false;
+        while self.node().is_some() {
+            let Some(word) = self.word() else {
+                self.code(None);
+                continue;
+            };
+            self.at += 1;
+            let joined = word == "and" && binding.is_some();
+            match word.as_str() {
+                "for" | "as" | "with" | "and" if word != "and" || joined => {
+                    let with = if joined { binding == Some(true) } else { word == "with" };
+                    binding = Some(with);
+                    if !joined {
+                        self.ends.push(0);
+                    }
+                    self.variable(with);
+                    if let (Some(end), Some(last)) = (self.ends.last_mut(), self.rest.get(self.at - 1)) {
+                        *end = last.span.end;
+                    }
+                    continue;
+                }
+                "repeat" => {
+                    // It counts in a variable of its own.
+                    let group = self.last() + 1;
+                    self.code(Some(group));
+                    self.ends.push(self.rest.get(self.at - 1).map_or(0, |last| last.span.end));
+                }
+                "named" => {
+                    self.parts.extend(self.node().map(Part::Named));
+                    self.at += 1;
+                }
+                _ if is_in(&word, WITH_EXPRESSION) => {
+                    let it = conditional && word == "return" && self.is(" it ");
+                    if it { self.at += 1 } else { self.code(None) }
+                }
+                _ if is_in(&word, COLLECTING) => self.collecting(conditional),
+                "do" | "doing" | "initially" | "finally" | "else" | "end" | "and" => {}
+                // No word of `loop`: an expression.
+                _ => {
+                    self.at -= 1;
+                    self.code(None);
+                }
+            }
+            binding = None;
+            conditional = is_in(&word, " when if unless and else ");
+        }
+    }
+
+    /// The variable behind `for` or `with`, and its values.
+    fn variable(&mut self, with: bool) {
+        let group = self.last();
+        let Some(name) = self.node() else { return };
+        self.parts.push(Part::Variable(name, group));
+        self.at += 1;
+        if self.is(" of-type ") {
+            self.at += 2;
+        } else if self.is(TYPES) {
+            self.at += 1;
+        }
+        if with {
+            if self.is(" = ") {
+                self.at += 1;
+                self.code(Some(group));
+            }
+            return;
+        }
+        loop {
+            if self.is(OUTER) {
+                self.at += 1;
+                self.code(Some(group));
+            } else if self.is(" = then ") {
+                self.at += 1;
+                self.code(None);
+            } else if self.is(" being ") {
+                // `being the hash-keys`
+                self.at += 1;
+                self.at += usize::from(self.is(" the each "));
+                self.at += 1;
+            } else if self.is(" using ") {
+                self.at += 1;
+                let name = self.node().and_then(|list| list.children.get(1));
+                self.parts.extend(name.map(|name| Part::Variable(name, group)));
+                self.at += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn collecting(&mut self, conditional: bool) {
+        if conditional && self.is(" it ") {
+            self.at += 1;
+        } else {
+            self.code(None);
+        }
+        if self.is(" into ") {
+            self.at += 1;
+            let group = self.last();
+            self.parts.extend(self.node().map(|name| Part::Into(name, group)));
+            self.at += 1;
+        }
+        if self.is(" of-type ") {
+            self.at += 2;
+        } else if self.is(TYPES) {
+            self.at += 1;
+        }
+    }
 }
 
-fn variables(walk: &mut Walk<'_>, name: &Node, scopes: &[Span]) {
+fn is_in(word: &str, words: &str) -> bool {
+    words.contains(&format!(" {word} "))
+}
+
+fn variables(walk: &mut Walk<'_>, name: &Node, scopes: &[Span], inner: &Arc<[Span]>) {
     match name.kind {
-        Kind::Atom => walk.bind(name, BindingKind::Variable, "loop", scopes.to_vec()),
-        Kind::List => name.children.iter().for_each(|child| variables(walk, child, scopes)),
+        Kind::Atom => {
+            walk.shared = Some(inner.clone());
+            walk.bind(name, BindingKind::Variable, "loop", scopes.to_vec());
+            walk.shared = None;
+        }
+        Kind::List => name.children.iter().for_each(|child| variables(walk, child, scopes, inner)),
         _ => {}
     }
 }
 
 impl Walk<'_> {
     /// `into` names the same variable more than once.
-    fn bind_once(&mut self, name: &Node, scope: Span) {
-        let known = self.form.name(name).is_some_and(|written| !self.into.insert((written, scope)));
+    fn bind_once(&mut self, name: &Node, whole: Span, scopes: Vec<Span>, inner: &Arc<[Span]>) {
+        let known = self.form.name(name).is_some_and(|written| !self.into.insert((written, whole)));
         if known {
-            self.used(name, Space::Variable);
+            self.used(name, super::Space::Variable);
         } else {
-            self.bind(name, BindingKind::Variable, "loop", vec![scope]);
+            variables(self, name, &scopes, inner);
         }
     }
 }

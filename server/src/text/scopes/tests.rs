@@ -107,6 +107,64 @@ fn loops() {
 }
 
 #[test]
+fn clauses_of_loop_bind_together_and_words_are_so_by_their_place() {
+    // The carets of the names that the one at `‸` has the meaning of.
+    for text in [
+        "(defun f (x) (loop with ^x‸ = x and y = x for z below ^x collect (list ^x y z)))",
+        "(defun f (^x‸) (loop with x = ^x and y = ^x with z = x for v in (g x) return z))",
+        "(defun f (^x‸) (loop for x in ^x and y in ^x for z from x to x collect x))",
+        "(loop for ^x‸ = y then (g ^x) and y = ^x then (h ^x y) collect ^x)",
+        "(loop for a = 0 then ^b‸ for ^b = 1 then (+ a ^b) collect ^b)",
+        "(defun f (l) (loop for ^count‸ in l sum ^count into sum finally (return sum)))",
+        "(defun f (l) (loop for count in l sum count into ^sum finally (return ^sum‸)))",
+        "(defun f (^items‸) (loop for x in ^items collect x into items finally (return items)))",
+        "(defun f (^n‸) (loop repeat ^n for n from ^n by ^n collect n))",
+        "(loop for ^it‸ in l when (g ^it) collect it and collect it else return (list ^it) end collect ^it)",
+        "(loop for ^for‸ fixnum from 1 below 3 for with of-type list = (g ^for) do (g ^for) (h with) while ^for)",
+        "(loop with in = 1 and (^of . by) = l for x across by repeat ^of maximize ^of‸ into y fixnum always x)",
+        "(loop for k being the hash-keys of h using (hash-value ^v‸) when ^v do (g ^v) and sum ^v else do (h k ^v))",
+        "(loop named a for ^to‸ in l initially (g ^to) finally return ^to)",
+    ] {
+        same_carets(text);
+    }
+}
+
+#[test]
+fn the_standards_own_macros() {
+    for text in [
+        "(defun f (^x‸) (with-simple-restart (x \"~a\" ^x) (print ^x)))",
+        "(defun f (^lock‸) (with-mutex (^lock :wait-p ^lock) (g ^lock)) (bt:with-lock-held (^lock) ^lock))",
+        "(defun f (^e‸) (handler-bind ((e #'g) (error (lambda (c) (h ^e c)))) (restart-bind ((e #'g)) ^e)))",
+        "(defun f (^x‸) (with-standard-io-syntax (x ^x) ^x))",
+        "(defun f (^x‸) (with-condition-restarts (x ^x) (list ^x) ^x))",
+        "(defun f (x) (with-hash-table-iterator (^next‸ x) (list (^next) next)))",
+        "(defsetf access (^o‸ &optional k) (v) `(set-it ,^o ,k ,v))",
+        "(defsetf access (o) (^v‸ w) `(set-it ,o ,^v ,w))",
+        "(defun f (x) (do-all-symbols (^s‸ (list ^s)) (print ^s)))",
+    ] {
+        same_carets(text);
+    }
+}
+
+/// Checks that the occurrences of the name at `‸` are those with a `^` before them.
+fn same_carets(source: &str) {
+    let mut expected = Vec::new();
+    let (mut text, mut caret) = (String::new(), 0);
+    for char in source.chars() {
+        match char {
+            '^' => expected.push(text.chars().count()),
+            '‸' => caret = text.chars().count(),
+            _ => text.push(char),
+        }
+    }
+    let document = Document::new(&text, 0);
+    let scopes = Scopes::of(&Form::at(&document, caret).expect("a form"));
+    let found = scopes.resolve(caret).map(|index| scopes.occurrences(index)).unwrap_or_default();
+    let found: Vec<usize> = found.iter().map(|span| span.start).collect();
+    assert_eq!(found, expected, "{source}");
+}
+
+#[test]
 fn methods_destructuring_slots_and_handlers() {
     insta::assert_snapshot!(marked("(defmethod area :around ((s shape) &key unit)\n  (with-slots (width (h height)) s‸\n    (* width h)))"), @"
     (defmethod area :around ((s shape) &key unit)

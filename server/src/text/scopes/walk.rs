@@ -10,7 +10,7 @@ use super::{Binding, BindingKind, Scopes, Shorthand, Space, Use, lambda_list, lo
 
 /// The operators of the standard that bind, or do not evaluate all of their arguments. Others that
 /// are known here belong to many packages.
-const STANDARD: [&str; 57] = [
+const STANDARD: [&str; 68] = [
     "quote",
     "in-package",
     "defpackage",
@@ -68,6 +68,17 @@ const STANDARD: [&str; 57] = [
     "cond",
     "the",
     "eval-when",
+    "handler-bind",
+    "restart-bind",
+    "with-simple-restart",
+    "with-condition-restarts",
+    "with-standard-io-syntax",
+    "with-compilation-unit",
+    "with-package-iterator",
+    "with-hash-table-iterator",
+    "defsetf",
+    "trace",
+    "untrace",
 ];
 
 /// A walk through a form, which collects its bindings.
@@ -86,7 +97,7 @@ impl Walk<'_> {
     }
 
     fn bind_function(&mut self, node: &Node, kind: BindingKind, by: &str, scopes: Vec<Span>, parameters: Option<Span>) {
-        let Some(name) = self.name(node) else { return };
+        let Some(name) = self.name(node).filter(|_| node.prefix != Prefix::Comma) else { return };
         if matches!(name.as_str(), "nil" | "t" | "_") || name.starts_with([':', '&']) {
             return;
         }
@@ -140,6 +151,11 @@ impl Walk<'_> {
             Prefix::Function if node.kind == Kind::Atom => return self.used(node, Space::Function),
             _ => {}
         }
+        self.code(node);
+    }
+
+    /// A datum that is code, whatever stands before it.
+    pub(super) fn code(&mut self, node: &Node) {
         match node.kind {
             Kind::Atom => self.used(node, Space::Variable),
             Kind::List => self.list(node),
@@ -195,12 +211,17 @@ impl Walk<'_> {
             "flet" | "labels" | "macrolet" => self.local_functions(node, &operator, rest),
             "lambda" => self.function(node, "lambda", 0, rest),
             "named-lambda" => self.function(node, &operator, 1, rest),
-            "defun"
-            | "defmacro"
-            | "define-compiler-macro"
-            | "deftype"
-            | "define-setf-expander"
-            | "define-modify-macro" => self.function(node, &operator, 1, rest),
+            "defun" | "defmacro" | "define-compiler-macro" | "deftype" | "define-setf-expander" => {
+                self.function(node, &operator, 1, rest)
+            }
+            "define-modify-macro" => {
+                if let Some(list) = rest.get(1) {
+                    lambda_list::bind(self, list, false, &operator, node.span.end);
+                }
+                rest.get(2).into_iter().for_each(|function| self.used(function, Space::Function));
+            }
+            "defsetf" => self.setf_function(node, &operator, rest),
+            "trace" | "untrace" => rest.iter().for_each(|function| self.used(function, Space::Function)),
             "defmethod" | ":method" => {
                 let list = rest.iter().enumerate().skip(usize::from(operator == "defmethod"));
                 let at = list.into_iter().find(|(_, one)| one.kind == Kind::List).map(|(index, _)| index);
@@ -220,6 +241,25 @@ impl Walk<'_> {
             "destructuring-bind" | "multiple-value-bind" => self.destructuring(node, &operator, rest),
             "with-slots" | "with-accessors" => self.slots(node, &operator, rest),
             "handler-case" | "restart-case" => self.clauses(&operator, rest),
+            // The names of types and restarts.
+            "handler-bind" | "restart-bind" => {
+                for clause in rest.first().map(|list| list.children.as_slice()).unwrap_or_default() {
+                    self.body(clause.children.get(1..).unwrap_or_default());
+                }
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            "with-simple-restart" => {
+                self.body(rest.first().and_then(|list| list.children.get(1..)).unwrap_or_default());
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            "with-condition-restarts" | "with-standard-io-syntax" => self.body(rest),
+            "with-package-iterator" | "with-hash-table-iterator" => {
+                if let Some((name, arguments)) = rest.first().and_then(|list| list.children.split_first()) {
+                    self.body(arguments);
+                    self.bind(name, BindingKind::Macro, &operator, vec![to_end(rest[0].span.end)]);
+                }
+                self.body(rest.get(1..).unwrap_or_default());
+            }
             "loop" => loop_form::walk(self, node, rest),
             "defclass" | "define-condition" => self.slot_options(rest),
             "defstruct" => rest.iter().skip(1).filter(|slot| slot.kind == Kind::List).for_each(|slot| {
@@ -261,6 +301,27 @@ impl Walk<'_> {
                 for name in rest.first().map(|list| list.children.as_slice()).unwrap_or_default() {
                     let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
                     self.bind(name, BindingKind::Variable, &operator, vec![to_end(body)]);
+                }
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            // Their first list is evaluated.
+            "with-compilation-unit"
+            | "with-mutex"
+            | "with-recursive-lock"
+            | "with-lock-held"
+            | "with-recursive-lock-held"
+            | "with-locked-hash-table"
+            | "with-pinned-objects"
+            | "with-deadline" => {
+                self.used(head, Space::Function);
+                self.body(rest.first().map(|list| list.children.as_slice()).unwrap_or_default());
+                self.body(rest.get(1..).unwrap_or_default());
+            }
+            "with-timeout" => {
+                self.used(head, Space::Function);
+                match rest.first().filter(|first| first.kind == Kind::List && first.children.len() == 1) {
+                    Some(first) => self.body(&first.children),
+                    None => self.body(rest.get(..1).unwrap_or_default()),
                 }
                 self.body(rest.get(1..).unwrap_or_default());
             }
@@ -338,6 +399,22 @@ impl Walk<'_> {
         self.body(rest.get(at + 1..).unwrap_or_default());
     }
 
+    /// `(defsetf access update)` or `(defsetf access (parameter ...) (store ...) body)`.
+    fn setf_function(&mut self, node: &Node, operator: &str, rest: &[Node]) {
+        rest.iter().take(1).for_each(|access| self.used(access, Space::Function));
+        match rest.get(1) {
+            Some(list) if list.kind == Kind::List => {
+                lambda_list::bind(self, list, false, operator, node.span.end);
+                for store in rest.get(2).map(|stores| stores.children.as_slice()).unwrap_or_default() {
+                    let scope = Span { start: store.span.end, end: node.span.end };
+                    self.bind(store, BindingKind::Parameter, operator, vec![scope]);
+                }
+                self.body(rest.get(3..).unwrap_or_default());
+            }
+            update => update.into_iter().for_each(|update| self.used(update, Space::Function)),
+        }
+    }
+
     fn do_form(&mut self, node: &Node, operator: &str, rest: &[Node]) {
         let Some((list, body)) = rest.split_first() else { return };
         let serial = operator == "do*";
@@ -367,7 +444,8 @@ impl Walk<'_> {
         let Some((list, body)) = rest.split_first() else { return };
         if let Some((name, values)) = list.children.split_first() {
             let mut scopes = vec![Span { start: list.span.end, end: node.span.end }];
-            scopes.extend(values.get(1).filter(|_| operator.starts_with("do")).map(|result| result.span));
+            let result = values.get(usize::from(operator != "do-all-symbols"));
+            scopes.extend(result.filter(|_| operator.starts_with("do")).map(|result| result.span));
             self.bind(name, BindingKind::Variable, operator, scopes);
             self.body(values);
         }

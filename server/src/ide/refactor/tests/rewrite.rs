@@ -49,11 +49,12 @@ fn conditionals_become_others() {
             "invert-if",
             "(‸if (not x)\n    (g) ; g\n    (h))",
             expect![[r#"
-            Invert the condition
-            (if x
-                (h) ; g
-                (g))
-        "#]],
+                Invert the condition
+                (if x
+                    (h)
+                    (g) ; g
+                    )
+            "#]],
         ),
         (
             "when-to-if",
@@ -127,6 +128,92 @@ fn conditionals_become_others() {
         ),
     ] {
         check(text, id, expected);
+    }
+}
+
+#[test]
+fn comments_of_branches_move_with_them() {
+    for (text, expected) in [
+        (
+            "(‸if x\n    ;; it is there\n    ;; indeed\n    (eff 1)\n    ;; it is missing\n    (eff 2))",
+            expect![[r#"
+                Invert the condition
+                (if (not x)
+                    ;; it is missing
+                    (eff 2)
+                    ;; it is there
+                    ;; indeed
+                    (eff 1))
+            "#]],
+        ),
+        (
+            "(‸if x\n    (eff 1) ; there\n    (eff 2) ; missing\n    )",
+            expect![[r#"
+            Invert the condition
+            (if (not x)
+                (eff 2) ; missing
+                (eff 1) ; there
+                )
+        "#]],
+        ),
+        (
+            "(‸if x\n    (eff 1) ; there\n    (eff 2))",
+            expect![[r#"
+            Invert the condition
+            (if (not x)
+                (eff 2)
+                (eff 1) ; there
+                )
+        "#]],
+        ),
+        (
+            "(‸if x (eff 1)\n    ;; missing\n    (eff 2))",
+            expect![[r#"
+            Invert the condition
+            (if (not x)
+                ;; missing
+                (eff 2)
+                (eff 1))
+        "#]],
+        ),
+        (
+            "(f (‸if x #| a ; b |# (eff 1) #| c\n d |# (eff 2)) y) ; all",
+            expect![[r#"
+            Invert the condition
+            (f (if (not x) #| c
+             d |# (eff 2) #| a ; b |# (eff 1)) y) ; all
+        "#]],
+        ),
+        (
+            "(‸if ; why\n x\n #| a\n |# (eff 1) #| a |#\n (eff 2) #| b |#)",
+            expect![[r#"
+            Invert the condition
+            refused: it is not known which branch the comment #| b |# is about: move it first
+        "#]],
+        ),
+        (
+            "(‸if x ;; then\n    (eff 1) ;; else\n    (eff 2))",
+            expect![[r#"
+            Invert the condition
+            refused: it is not known which branch the comment ;; then is about: move it first
+        "#]],
+        ),
+        (
+            "(‸if x\n    (eff 1)\n    (eff 2)\n    ;; end\n    )",
+            expect![[r#"
+            Invert the condition
+            refused: it is not known which branch the comment ;; end is about: move it first
+        "#]],
+        ),
+        (
+            "(f (‸if x\n    (eff 1) ; there\n    (eff 2))) ; missing",
+            expect![[r#"
+            Invert the condition
+            refused: it is not known which branch the comment ; missing is about: move it first
+        "#]],
+        ),
+    ] {
+        check(text, "invert-if", expected);
     }
 }
 

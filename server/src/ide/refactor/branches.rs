@@ -1,0 +1,94 @@
+//! The branches of an `if` in the other order, each with its comments.
+
+use super::site::{Edit, Site};
+use crate::ide::clip::clip;
+use crate::text::datum::Node;
+
+/// A branch with the comments that belong to it, and the white space before it.
+struct Branch<'a> {
+    before: &'a str,
+    text: &'a str,
+    /// The end in the form's text.
+    end: usize,
+    /// A line comment ends it.
+    open: bool,
+}
+
+/// The edits that exchange the branches of `(if condition yes no)`.
+///
+/// # Errors
+/// It is not known which branch a comment is about.
+pub(super) fn exchanged(site: &Site, list: &Node) -> Result<Vec<Edit>, String> {
+    let [_, condition, yes, no] = list.elements() else { return Err("it has not two branches".into()) };
+    let between = |from: usize, to: usize| site.between(from, to);
+    let behind_condition = between(condition.end(), yes.start());
+    let line = first_line(behind_condition);
+    if line < behind_condition.len() && !behind_condition[..line].trim().is_empty() {
+        return unclear(&behind_condition[..line]);
+    }
+    let first = branch(site, condition.end(), yes, no.start(), false);
+    let second = branch(site, first.end, no, list.end() - 1, true);
+    let rest = between(second.end, list.end() - 1);
+    if !rest.trim().is_empty() {
+        return unclear(rest);
+    }
+    // `(if x⏎ (a) ; there⏎ (b)) ; missing`
+    let outside = behind(site, list);
+    if first.end > yes.end() && second.end == no.end() && !outside.is_empty() {
+        return unclear(&outside);
+    }
+    let broken = |white: &str, needed: bool| {
+        let enough = !needed || white.contains('\n');
+        if enough { white.to_owned() } else { site.newline.to_owned() }
+    };
+    let mut text = broken(first.before, second.text.starts_with(';'));
+    text += second.text;
+    text += &broken(second.before, second.open || first.text.starts_with(';'));
+    text += first.text;
+    if first.open && !rest.contains('\n') {
+        text += site.newline;
+    }
+    Ok(vec![site.edit(condition.end(), second.end, text)])
+}
+
+/// A branch with the comments above it, and behind it on its line.
+fn branch<'a>(site: &Site<'a>, from: usize, node: &Node, next: usize, last: bool) -> Branch<'a> {
+    let above = site.between(from, node.start());
+    let start = from + above.len() - above.trim_start().len();
+    let below = site.between(node.end(), next);
+    let line = first_line(below);
+    // A comment between two branches of one line stands before the second.
+    let own = if line < below.len() || last { below[..line].trim_end() } else { "" };
+    let end = node.end() + own.len();
+    Branch { before: site.between(from, start), text: site.between(start, end), end, open: own.contains(';') }
+}
+
+/// The length of a text up to its first line break outside of a block comment.
+fn first_line(text: &str) -> usize {
+    let (mut depth, mut at, mut in_line) = (0usize, 0, false);
+    while let Some(char) = text[at..].chars().next() {
+        let rest = &text[at..];
+        match char {
+            '\n' if depth == 0 => return at,
+            ';' if depth == 0 => in_line = true,
+            _ if !in_line && rest.starts_with("#|") => (depth, at) = (depth + 1, at + 1),
+            _ if depth > 0 && rest.starts_with("|#") => (depth, at) = (depth - 1, at + 1),
+            _ => {}
+        }
+        at += text[at..].chars().next().map_or(1, char::len_utf8);
+    }
+    text.len()
+}
+
+/// The comment behind a list on its last line, behind closing parentheses.
+fn behind(site: &Site, list: &Node) -> String {
+    let at = site.form.span_of(list.end(), list.end()).end;
+    let text = site.document.text();
+    let line: String = text.slice(at..).chars().take_while(|char| *char != '\n').collect();
+    let rest = line.trim_start_matches([')', ' ', '\t']);
+    if rest.starts_with(';') { rest.trim_end().to_owned() } else { String::new() }
+}
+
+fn unclear<T>(comment: &str) -> Result<T, String> {
+    Err(format!("it is not known which branch the comment {} is about: move it first", clip(comment.trim(), 60).text))
+}

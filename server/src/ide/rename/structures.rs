@@ -1,0 +1,156 @@
+//! What the renaming of a structure or of a slot renames with it: accessors, also those of
+//! structures that include it, and the keywords of constructors.
+
+use std::collections::HashSet;
+
+use super::mentions::Target;
+use crate::ide::index::{Indexed, Packages, Snapshot};
+use crate::text::definitions::Made;
+use crate::text::names;
+
+/// A keyword of the calls of a constructor, or of `#S`, which gets a new name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Keyword {
+    /// The home package of the constructor, or of the structure in `#S`.
+    pub home: String,
+    /// The name of that, as the reader has it.
+    pub constructor: String,
+    /// The number of arguments before the keywords.
+    pub positional: usize,
+    /// The name of the keyword, as the reader has it.
+    pub name: String,
+    /// The new name, as typed.
+    pub new: String,
+    /// True if it is one in `#S`.
+    pub literal: bool,
+}
+
+/// The structures of the workspace.
+pub(super) struct Structures<'a> {
+    packages: &'a Packages<'a>,
+    all: Vec<(&'a Indexed, &'a Made)>,
+}
+
+/// The maximum number of structures that include each other.
+const DEEPEST: usize = 32;
+
+impl<'a> Structures<'a> {
+    pub(super) fn of(index: &'a Snapshot, packages: &'a Packages<'a>) -> Structures<'a> {
+        let definitions = index.files.iter().flat_map(|file| &file.definitions);
+        let all = definitions.filter_map(|one| Some((one, one.made.as_ref()?))).collect();
+        Structures { packages, all }
+    }
+
+    /// The home package and the name of a symbol as written in the package of a definition.
+    fn symbol(&self, one: &Indexed, written: &str) -> Option<(String, String)> {
+        let symbol = names::symbol(written)?;
+        let here = one.package.as_deref().unwrap_or("COMMON-LISP-USER");
+        let package = match symbol.package.as_deref() {
+            Some(prefix) => self.packages.named(prefix, here),
+            None => here.to_owned(),
+        };
+        Some((self.packages.home(&package, &symbol.name), symbol.name))
+    }
+
+    /// The home package of a name that the definition makes, which is read nowhere.
+    fn home(&self, one: &Indexed, name: &str) -> String {
+        self.packages.home(one.package.as_deref().unwrap_or("COMMON-LISP-USER"), name)
+    }
+
+    /// The slots of a structure, also those that it includes.
+    fn slots(&self, one: &Indexed) -> HashSet<(String, String)> {
+        let (mut found, mut at) = (HashSet::new(), Some(one));
+        for _ in 0..DEEPEST {
+            let Some(one) = at else { break };
+            found.extend(one.slots.iter().filter_map(|slot| self.symbol(one, slot)));
+            let included = one.supers.first().and_then(|included| self.symbol(one, included));
+            at = included.and_then(|included| {
+                let mut all = self.all.iter().map(|(other, _)| *other);
+                all.find(|other| self.symbol(other, &other.written).as_ref() == Some(&included))
+            });
+        }
+        found
+    }
+
+    fn has_slot(&self, one: &Indexed, target: &Target) -> bool {
+        self.slots(one).contains(&(target.home.clone(), target.name.clone()))
+    }
+
+    /// The accessors of a slot, which get new names. One that is the slot's own symbol is not
+    /// among them.
+    pub(super) fn accessors(&self, target: &Target) -> Vec<Target> {
+        let having = self.all.iter().filter(|(one, _)| self.has_slot(one, target));
+        let new = read(&target.new);
+        let accessors = having.map(|(one, made)| {
+            let name = format!("{}{}", made.prefix, target.name);
+            function(self.home(one, &name), name, &format!("{}{new}", made.prefix))
+        });
+        accessors.filter(|one| one.home != target.home || one.name != target.name).collect()
+    }
+
+    /// Returns true if an accessor of the slot is the slot's own symbol.
+    pub(super) fn is_accessor(&self, target: &Target) -> bool {
+        let mut bare = self.all.iter().filter(|(_, made)| made.prefix.is_empty());
+        bare.any(|(one, _)| self.has_slot(one, target) && self.home(one, &target.name) == target.home)
+    }
+
+    /// The accessors of a structure that gets a new name and whose prefix is made of it.
+    pub(super) fn prefixed(&self, one: &Indexed, new: &str) -> Vec<Target> {
+        let Some(made) = one.made.as_ref().filter(|made| made.prefix_by_name) else { return Vec::new() };
+        let mut slots: Vec<(String, String)> = self.slots(one).into_iter().collect();
+        slots.sort();
+        let made = slots.into_iter().map(|(_, slot)| {
+            let name = format!("{}{slot}", made.prefix);
+            function(self.home(one, &name), name, &format!("{}-{slot}", read(new)))
+        });
+        made.collect()
+    }
+
+    /// The keywords of constructors that stand for a slot.
+    pub(super) fn keywords(&self, target: &Target) -> Vec<Keyword> {
+        let mut found = Vec::new();
+        for (one, made) in self.all.iter().filter(|(one, _)| self.has_slot(one, target)) {
+            for constructor in &made.constructors {
+                let takes = constructor.keys.as_ref().is_none_or(|keys| keys.contains(&target.name));
+                if let Some((home, name)) = self.symbol(one, &constructor.written).filter(|_| takes) {
+                    found.push(keyword(home, name, constructor.positional, target, false));
+                }
+            }
+            if let Some((home, name)) = self.symbol(one, &one.written) {
+                found.push(keyword(home, name, 0, target, true));
+            }
+        }
+        found
+    }
+
+    /// Returns true if an option of a structure names this function.
+    pub(super) fn is_named(&self, home: &str, name: &str) -> bool {
+        self.all.iter().any(|(one, made)| {
+            let mut named = made.named.iter().filter_map(|written| self.symbol(one, written));
+            named.any(|(its_home, its_name)| its_home == home && its_name == name)
+        })
+    }
+}
+
+fn keyword(home: String, constructor: String, positional: usize, slot: &Target, literal: bool) -> Keyword {
+    Keyword { home, constructor, positional, name: slot.name.clone(), new: slot.new.clone(), literal }
+}
+
+fn function(home: String, name: String, new: &str) -> Target {
+    Target { home, name, new: written(new), kinds: HashSet::from(["function".to_owned()]), guess: None }
+}
+
+/// The name that a symbol as written has for the reader.
+fn read(written: &str) -> String {
+    names::symbol(written).map_or_else(|| written.to_uppercase(), |symbol| symbol.name)
+}
+
+/// A name as it is written.
+fn written(name: &str) -> String {
+    let lower = name.to_lowercase();
+    if names::symbol(&lower).is_some_and(|symbol| symbol.name == name) && !lower.contains(char::is_whitespace) {
+        lower
+    } else {
+        format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"))
+    }
+}

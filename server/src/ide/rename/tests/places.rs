@@ -1,0 +1,78 @@
+//! What is certain by its place, and what a person must decide.
+
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn types_at_the_heads_of_clauses() {
+    global(
+        &[(
+            "a.lisp",
+            "(define-condition oo‸ps (error) ())\n(define-condition worse (oops) ())
+(defun f (x) (declare (oops x)) (handler-case (g) (oops (c) c) ((or oops worse) () 1)))
+(handler-bind ((oops #'g) (error (lambda (oops) oops))) (signal 'oops))
+(typecase x (oops 1) (t 2))\n(typep x '(or null oops))\n(restart-case (g) (oops () 1))\n(assert x () 'oops)
+(deftype failure () '(or null oops))\n(list 'oops '(oops) (make-array 3 :element-type 'oops :initial-element 'oops))",
+        )],
+        "mishap",
+        Options::default(),
+        expect![[r#"
+            condition
+            (define-condition mishap (error) ())
+            (define-condition worse (mishap) ())
+            (defun f (x) (declare (mishap x)) (handler-case (g) (mishap (c) c) ((or mishap worse) () 1)))
+            (handler-bind ((mishap #'g) (error (lambda (oops) oops))) (signal 'mishap))
+            (typecase x (mishap 1) (t 2))
+            (typep x '(or null mishap))
+            (restart-case (g) (?mishap () 1))
+            (assert x () 'mishap)
+            (deftype failure () '(or null mishap))
+            (list '?mishap '(?mishap) (make-array 3 :element-type 'mishap :initial-element '?mishap))
+        "#]],
+    );
+}
+
+#[test]
+fn code_that_macros_return() {
+    global(
+        &[(
+            "a.lisp",
+            "(defvar *un‸it* 1)\n(defmacro with-unit ((u) &body body) (let ((v (list '*unit*))) (when u `(let ((*unit* ,u)) (list '*unit* *unit* ,*unit*) ,@body))))
+(defun code (x) `(let ((*unit* ,x)) *unit*))\n(macrolet ((m () '(list *unit*))) (m))\n(boundp '*unit*)\n(progv '(*unit*) '(1) *unit*)",
+        )],
+        "*einheit*",
+        Options::default(),
+        expect![[r#"
+            variable
+            (defvar *einheit* 1)
+            (defmacro with-unit ((u) &body body) (let ((v (list '?*einheit*))) (when u `(let ((*einheit* ,u)) (list '?*einheit* *einheit* ,*einheit*) ,@body))))
+            (defun code (x) `(let ((?*einheit* ,x)) ?*einheit*))
+            (macrolet ((m () '(list *einheit*))) (m))
+            (boundp '*einheit*)
+            (progv '(*einheit*) '(1) *einheit*)
+        "#]],
+    );
+    global(
+        &[(
+            "a.lisp",
+            "(defun ar‸ea (x) x)\n(defmacro m (x) `(progn (area ,x) (let ((area ,x)) area) #'area (mapcar 'area '(area)) (cons area 1)))
+(defmacro clauses (area) (list 'cond `(area ,area)))\n(defsetf area (x) (v) `(set-area ,x ,v))\n(defsetf area area)
+(define-modify-macro areaf () area)\n(deftype sized () '(satisfies area))\n(sort x 'area :key 'area)\n(f x :key 'area)",
+        )],
+        "size",
+        Options::default(),
+        expect![[r#"
+            function
+            (defun size (x) x)
+            (defmacro m (x) `(progn (size ,x) (let ((?size ,x)) ?size) #'size (mapcar 'size '(?size)) (cons ?size 1)))
+            (defmacro clauses (area) (list 'cond `(?size ,area)))
+            (defsetf size (x) (v) `(set-area ,x ,v))
+            (defsetf size size)
+            (define-modify-macro areaf () size)
+            (deftype sized () '(satisfies size))
+            (sort x 'size :key 'size)
+            (f x :key '?size)
+        "#]],
+    );
+}
