@@ -3,24 +3,12 @@
 (in-package :consort)
 
 (defun set-frame-variable (frame name value)
-  "Have the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the
-  compiler relies on is kept."
+  "Have the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE."
   (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
     (cond ((null found) (refuse-setting "There is no variable ~A in this frame" name))
           ((rest found) (refuse-setting "There are several variables ~A in this frame" name))
           ((null (cdr (first found))) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
-          ((not (alike-p (funcall (cdr (first found))) value))
-           (refuse-setting "~A is ~A now, and the compiler may rely on that: it is set to nothing else" name
-                           (present (class-name (class-of (funcall (cdr (first found))))) (user-package))))
           (t (funcall (cdr (first found)) value)))))
-
-(defun alike-p (old new)
-  "Returns true if code that was compiled for OLD works with NEW: numbers may be kept unboxed, by
-  their type."
-  (flet ((unboxed-p (value) (typep value '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64)))))
-    (if (or (unboxed-p old) (unboxed-p new))
-        (and (unboxed-p old) (unboxed-p new) (eq (class-of old) (class-of new)))
-        t)))
 
 (defun set-part (object number value)
   "Have the part NUMBER of OBJECT, as PARTS-OF counts them, be VALUE."

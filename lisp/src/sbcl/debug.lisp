@@ -7,12 +7,7 @@
 (define-internal top-frame :function "stopping with the stack alive" ("SB-DI" "TOP-FRAME"))
 (define-internal frame-below :function "stopping with the stack alive" ("SB-DI" "FRAME-DOWN"))
 (define-internal frame-location :function "stopping with the stack alive" ("SB-DI" "FRAME-CODE-LOCATION"))
-(define-internal debug-function-variables :function "locals of a frame" ("SB-DI" "DEBUG-FUN-DEBUG-VARS"))
 (define-internal debug-function-function :function "places of frames" ("SB-DI" "DEBUG-FUN-FUN"))
-(define-internal debug-variable-symbol :function "locals of a frame" ("SB-DI" "DEBUG-VAR-SYMBOL"))
-(define-internal debug-variable-validity :function "locals of a frame" ("SB-DI" "DEBUG-VAR-VALIDITY"))
-(define-internal debug-variable-value :place "locals of a frame" ("SB-DI" "DEBUG-VAR-VALUE"))
-(define-internal preprocess-for-eval :function "evaluating in a frame" ("SB-DI" "PREPROCESS-FOR-EVAL"))
 (define-internal location-form-number :function "places of frames" ("SB-DI" "CODE-LOCATION-FORM-NUMBER"))
 (define-internal location-source :function "places of frames" ("SB-DI" "CODE-LOCATION-DEBUG-SOURCE"))
 (define-internal form-translations :function "places of frames" ("SB-DI" "FORM-NUMBER-TRANSLATIONS"))
@@ -56,38 +51,6 @@
     (values name arguments
             (and (listp arguments)
                  (notany (lambda (argument) (and (internal-p 'unprintable-object-p) (unprintable-object-p argument))) arguments)))))
-
-(defun frame-variables (frame)
-  "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the
-  value, NIL for all without the facts. Second value: whether there are such facts. Only reads the
-  stack, so any thread may call this while the frame's thread does not leave it."
-  (handler-case
-      (let ((location (frame-location frame)))
-        (values (loop for variable across (debug-function-variables (%frame-debug-function frame))
-                      for kept = (eq (debug-variable-validity variable location) :valid)
-                      collect (list (debug-variable-symbol variable) kept (and kept (debug-variable-value variable frame))))
-                t))
-    (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
-
-(defun settable-variables (frame)
-  "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION gives the value, or sets it to its
-  argument; NIL where the compiler did not keep the value. None without the facts."
-  (handler-case
-      (let ((location (frame-location frame)))
-        (loop for variable across (debug-function-variables (%frame-debug-function frame))
-              collect (let ((variable variable))
-                        (cons (debug-variable-symbol variable)
-                              (and (eq (debug-variable-validity variable location) :valid)
-                                   (lambda (&optional (value nil given))
-                                     (if given
-                                         (setf (debug-variable-value variable frame) value)
-                                         (debug-variable-value variable frame))))))))
-    (serious-condition () '())))
-
-(defun eval-in-frame (form frame)
-  "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call
-  this."
-  (funcall (preprocess-for-eval form (frame-location frame)) frame))
 
 (defun frame-form-number (frame)
   "The number of the form that FRAME is at, among the forms within its top-level form; NIL when it
