@@ -14,11 +14,12 @@
   "Have the part NUMBER of OBJECT, as PARTS-OF counts them, be VALUE."
   (when (obsolete-p object) (refuse-setting "The instance is of a class that was redefined: it is not set before its program uses it"))
   (typecase object
-    (cons (let ((cons (nthcdr number object)))
-            (if (consp cons)
-                (setf (car cons) value)
-                (setf (cdr (last object)) value))))
-    (array (unless (typep value (array-element-type object))
+    (cons (multiple-value-bind (count ending) (list-facts object)
+            (cond ((< number count) (setf (car (nthcdr number object)) value))
+                  ((and (= number count) (eq ending :dotted)) (setf (cdr (last object)) value))
+                  (t (refuse-setting "The list has no part ~D (any more): it has ~D" number (if (eq ending :dotted) (1+ count) count))))))
+    (array (unless (< number (array-total-size object)) (refuse-setting "The array has no element ~D (any more): it has ~D" number (array-total-size object)))
+           (unless (typep value (array-element-type object))
              (refuse-setting "The elements are of type ~A" (present (array-element-type object) (user-package))))
            (setf (row-major-aref object number) value))
     (hash-table (let ((key (third (first (page-of-table object number (1+ number))))))
