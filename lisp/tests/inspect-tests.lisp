@@ -105,6 +105,24 @@
       (is string= "obsolete instance" (path later "kind")))
     (is string= "0" (first-value image "*ran*"))))
 
+;;; The first call of a generic function finalizes the classes above; instances that there were get
+;;; another layout with the same slots.
+(deftest first-instances-are-not-obsolete
+  (with-image (image)
+    (prepare image "(defclass base () ((v :initarg :v))) (defclass sub (base) ((w :initform 2)))
+                    (defgeneric go-on (x)) (defmethod go-on ((x base)) x) (defmethod go-on :around ((x sub)) (list x) (call-next-method))
+                    (defvar *updated* '())
+                    (defmethod update-instance-for-redefined-class :after ((x sub) added discarded plist &key) (declare (ignore discarded plist)) (push added *updated*))")
+    (let ((reference (reference-to image "(defvar *first* (make-instance 'sub :v 1)) (go-on *first*) *first*")))
+      (is string= "#<SUB>" (path (inspected-page image reference) "value" "text"))
+      (is equalp '(("V" "1") ("W" "2")) (part-texts (inspected-page image reference)))
+      ;; A superclass that has other slots makes it one, until its program uses it.
+      (prepare image "(defclass base () ((v :initarg :v) (more :initform 3)))")
+      (is string= "obsolete instance" (path (inspected-page image reference) "kind"))
+      (is string= "NIL" (first-value image "*updated*"))
+      (is string= "3" (first-value image "(slot-value *first* 'more)"))
+      (is equalp '(("V" "1") ("MORE" "3") ("W" "2")) (part-texts (inspected-page image reference))))))
+
 (deftest references-keep-nothing-alive
   (with-image (image)
     ;; Each is a value of an evaluation in a session that is closed, so nothing else holds it.

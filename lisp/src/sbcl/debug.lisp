@@ -139,6 +139,9 @@
 (define-internal value-cell-value :function "inspecting closures" ("SB-KERNEL" "VALUE-CELL-REF"))
 (define-internal unbound-marker-p :function "inspecting instances" ("SB-INT" "UNBOUND-MARKER-P"))
 
+(define-internal layout-inherits :function "inspecting values" ("SB-KERNEL" "WRAPPER-INHERITS") ("SB-KERNEL" "LAYOUT-INHERITS"))
+(define-internal check-layout :function "inspecting values" ("SB-PCL" "CHECK-WRAPPER-VALIDITY"))
+
 (defun obsolete-p (object)
   "Returns true if OBJECT is an instance of a class that was redefined since. To be asked before
   anything else: even TYPEP updates such an instance, which runs the user's
@@ -146,7 +149,30 @@
   (and (internal-p 'instance-p) (internal-p 'layout-of) (internal-p 'layout-invalid)
        (instance-p object)
        (layout-invalid (layout-of object))
-       t))
+       (not (take-new-layout object))))
+
+(defun only-flushed-p (layout)
+  "Returns true if LAYOUT, of instances of a class, was replaced by one with the same slots, as when
+  a class above was finalized: instances take the new one without any code of the user's."
+  (flet ((obsolete-p (layout)
+           (let ((state (layout-invalid layout))) (and (consp state) (eq (car state) :obsolete)))))
+    (let ((state (layout-invalid layout)))
+      (or (and (consp state) (eq (car state) :flush))
+          (and (eq state t) (notany #'obsolete-p (layout-inherits layout)))))))
+
+(defun take-new-layout (object)
+  "Have OBJECT, of an invalid layout, take the one of its class, if that runs no code of the user's
+  and waits for nobody. Returns true if OBJECT is valid then."
+  (when (and (internal-p 'layout-inherits) (internal-p 'check-layout) (internal-p 'world-lock)
+             (eq (class-of (class-of object)) (load-time-value (find-class 'standard-class))))
+    (flet ((settle ()
+             (when (only-flushed-p (layout-of object)) (check-layout object))
+             (not (layout-invalid (layout-of object)))))
+      (without-interrupts
+        (cond ((sb-thread:holding-mutex-p world-lock) (settle))
+              ((sb-thread:grab-mutex world-lock :waitp nil)
+               (unwind-protect (settle)
+                 (sb-thread:release-mutex world-lock))))))))
 
 (defun closure-values (function)
   "The values that FUNCTION closes over; of variables that are set, what they are now."
