@@ -187,6 +187,38 @@
       (restarted image stop "CONTINUE")
       (is string= "6" (outcome-text image id)))))
 
+;;; The function of a restart may return; the program is where it was then, and people are told so.
+(deftest restarts-that-return
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(let ((count 0))
+                                                        (restart-bind ((again (lambda (x) (incf count x))) (continue (lambda () (incf count 10))))
+                                                          (list (restart-case (error \"y\") (use-other () (list :count count))))))")
+      (is string= "sent" (path (restarted image stop "AGAIN" "arguments" (vector "1")) "result" "status"))
+      (let ((second (stop-of-id image id 1)))
+        (is string= "restart" (left image stop))
+        (is string= "stale" (path (restarted image stop "AGAIN" "arguments" (vector "1")) "error" "kind"))
+        (is string= "y" (path second "condition" "message"))
+        (is string= (path stop "reason") (path second "reason"))
+        (is = 1 (path second "level"))
+        (is string= "1" (path (local-in image second (frame-number image second "top-level form") "COUNT") "value" "text"))
+        (on-stop image "debug-continue" second)
+        (let ((third (stop-of-id image id 2)))
+          (is string= "continue" (left image second))
+          (restarted image third "USE-OTHER")
+          (is string= "((:COUNT 11))" (outcome-text image id))))
+      (is equalp #() (path (call image "debug-stops") "result" "stops")))
+    ;; One that fails is a stop of its own; to abort that is to be back where the program was.
+    (multiple-value-bind (stop id) (stopped-at image "(restart-bind ((bad (lambda () (error \"bad\")))) (error \"y\"))")
+      (restarted image stop "BAD")
+      (let ((inner (stop-of-id image id 1)))
+        (is = 2 (path inner "level"))
+        (on-stop image "debug-abort" inner)
+        (let ((again (stop-of-id image id 2)))
+          (is = 1 (path again "level"))
+          (is string= "y" (path again "condition" "message"))
+          (on-stop image "debug-abort" again)
+          (is string= "SIMPLE-ERROR" (outcome-text image id)))))))
+
 (deftest a-loop-is-paused
   (with-image (image)
     (prepare image "(defvar *end* nil) (defun spin (n) (print :begun) (finish-output) (let ((i 0)) (loop (incf i) (when *end* (return (list n (plusp i)))))))")
