@@ -1,6 +1,10 @@
-;;;; White space and comment lines between forms.
+;;;; White space and comment lines between forms, and white space at their ends.
 
 (in-package :consort)
+
+(defun without-end-blanks (text)
+  "TEXT without white space at its end."
+  (string-right-trim '(#\Space #\Newline #\Tab #\Return) text))
 
 (defun skip-blanks (text start)
   "The first position at or after START of TEXT that is neither white space nor in a comment line,

@@ -187,6 +187,38 @@
       (restarted image stop "CONTINUE")
       (is string= "6" (outcome-text image id)))))
 
+;;; The function of a restart may return; the program is where it was then, and people are told so.
+(deftest restarts-that-return
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(let ((count 0))
+                                                        (restart-bind ((again (lambda (x) (incf count x))) (continue (lambda () (incf count 10))))
+                                                          (list (restart-case (error \"y\") (use-other () (list :count count))))))")
+      (is string= "sent" (path (restarted image stop "AGAIN" "arguments" (vector "1")) "result" "status"))
+      (let ((second (stop-of-id image id 1)))
+        (is string= "restart" (left image stop))
+        (is string= "stale" (path (restarted image stop "AGAIN" "arguments" (vector "1")) "error" "kind"))
+        (is string= "y" (path second "condition" "message"))
+        (is string= (path stop "reason") (path second "reason"))
+        (is = 1 (path second "level"))
+        (is string= "1" (path (local-in image second (frame-number image second "top-level form") "COUNT") "value" "text"))
+        (on-stop image "debug-continue" second)
+        (let ((third (stop-of-id image id 2)))
+          (is string= "continue" (left image second))
+          (restarted image third "USE-OTHER")
+          (is string= "((:COUNT 11))" (outcome-text image id))))
+      (is equalp #() (path (call image "debug-stops") "result" "stops")))
+    ;; One that fails is a stop of its own; to abort that is to be back where the program was.
+    (multiple-value-bind (stop id) (stopped-at image "(restart-bind ((bad (lambda () (error \"bad\")))) (error \"y\"))")
+      (restarted image stop "BAD")
+      (let ((inner (stop-of-id image id 1)))
+        (is = 2 (path inner "level"))
+        (on-stop image "debug-abort" inner)
+        (let ((again (stop-of-id image id 2)))
+          (is = 1 (path again "level"))
+          (is string= "y" (path again "condition" "message"))
+          (on-stop image "debug-abort" again)
+          (is string= "SIMPLE-ERROR" (outcome-text image id)))))))
+
 (deftest a-loop-is-paused
   (with-image (image)
     (prepare image "(defvar *end* nil) (defun spin (n) (print :begun) (finish-output) (let ((i 0)) (loop (incf i) (when *end* (return (list n (plusp i)))))))")
@@ -369,6 +401,57 @@
           (is string= "DIVISION-BY-ZERO" (path (set-to "K" "(/ 1 0)") "result" "error" "type"))))
       (restarted image stop "USE-OTHER" "arguments" (vector "1"))
       (is string= "((:USED 1) (1 2 3 :MORE) 7)" (outcome-text image id)))))
+
+;;; A local function that lives as long as its parent's frame has the parent's variables by a pointer
+;;; to that frame, which must not be overwritten.
+(deftest locals-of-a-parent-are-set
+  (with-debugged (image)
+    (let ((adding "(defun adding (n) (let ((k 0)) (flet ((add (z) (incf k z) (fails z) k)) (add n) (add n) (list k))))"))
+      (multiple-value-bind (stop id) (stopped-at image (format nil "~A (adding 3)" adding))
+        (let ((frame (frame-number image stop "(FLET ADD :IN ADDING)")))
+          (is string= "3" (path (local-in image stop frame "K") "value" "text"))
+          (is string= "100" (path (on-stop image "debug-set" stop "frame" frame "name" "K" "code" "100") "result" "values" 0 "text"))
+          (is string= "100" (path (local-in image stop frame "K") "value" "text"))
+          (is string= "100" (path (local-in image stop (frame-number image stop "ADDING") "K") "value" "text")))
+        (restarted image stop "PLAINLY")
+        (let ((stop (stop-of-id image id 1)))
+          ;; So has code in the frame: SETF, and macros that come to it.
+          (is string= "51" (in-frame image stop (frame-number image stop "(FLET ADD :IN ADDING)") "(progn (setf k 50) (incf k))"))
+          (restarted image stop "PLAINLY"))
+        (is string= "(51)" (outcome-text image id))))
+    (multiple-value-bind (stop id) (stopped-at image "(defun pushing (n) (let ((k (list 0))) (labels ((add (z) (when (plusp z) (push z k) (fails z) (add (1- z))))) (add n) (list k)))) (pushing 2)")
+      (let ((frame (frame-number image stop "(LABELS ADD :IN PUSHING)")))
+        (is string= "(100)" (path (on-stop image "debug-set" stop "frame" frame "name" "K" "code" "(list 100)") "result" "values" 0 "text")))
+      (restarted image stop "PLAINLY")
+      (restarted image (stop-of-id image id 1) "PLAINLY")
+      (is string= "((1 100))" (outcome-text image id)))
+    ;; One whose function outlives the frame has a cell of its own.
+    (multiple-value-bind (stop id) (stopped-at image "(defun counter (k) (list (lambda (z) (incf k z) (fails z) k) (lambda () k))) (let ((c (counter 1))) (funcall (first c) 2) (list (funcall (second c))))")
+      (let ((frame (frame-number image stop "(LAMBDA (Z) :IN COUNTER)")))
+        (is string= "8" (path (on-stop image "debug-set" stop "frame" frame "name" "K" "code" "(+ k 5)") "result" "values" 0 "text")))
+      (restarted image stop "PLAINLY")
+      (is string= "(8)" (outcome-text image id)))))
+
+(deftest code-in-a-frame-sets-safely
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(defun mixed (list n &rest more) (let ((found nil)) (fails n) (list list n more found)))
+                                                      (defvar *later* nil) (mixed '(1) 7 8 9)")
+      (let ((frame (frame-number image stop "MIXED")))
+        (flet ((code (code) (in-frame image stop frame code)))
+          ;; As by `debug-set`: no other type of number, which the compiler may rely on.
+          (ok (text-contains "N is of type fixnum now" (path (code "(setf n \"a\")") "result" "error" "message")))
+          (is string= "7" (code "n"))
+          (is string= "12" (code "(setf found 12)"))
+          (is string= "(2 1)" (code "(push 2 list)"))
+          (is string= "(8 9)" (code "more"))
+          ;; The count of the arguments is a variable without a name.
+          (ok (text-contains "no variable" (path (on-stop image "debug-set" stop "frame" frame "name" "NIL" "code" "100000") "error" "message")))
+          (is eq nil (local-in image stop frame "NIL"))
+          ;; A closure made there does not touch the stack when that is another's.
+          (code "(setf *later* (lambda (x) (setf n x)))")))
+      (restarted image stop "PLAINLY")
+      (is string= "((2 1) 7 (8 9) 12)" (outcome-text image id)))
+    (ok (text-contains "only while the code in that frame runs" (path (evaluated image "(funcall *later* 5)") "error" "message")))))
 
 (defun place-text (frame text)
   "Returns what is at the place of FRAME in TEXT."

@@ -28,7 +28,10 @@
       (is equalp '(("0" "1") ("1" "(A B)") ("2" "\"c\"")) (parts "(list 1 '(a b) \"c\")"))
       (is equalp '(("0" "1") ("tail" "2")) (parts "(cons 1 2)"))
       (is equalp '("list" 3 nil) (facts "(list 1 2 3)"))
-      (is equalp "It is circular." (third (facts "(let ((l (list 1 2 3))) (setf (cdddr l) l) l)")))
+      (is equalp '("list" 3 "It is circular.") (facts "(let ((l (list 1 2 3))) (setf (cdddr l) l) l)"))
+      (is equalp '("list" 2 "It is circular.") (facts "(let ((l (list 1 2 3))) (setf (cddr l) l) l)"))
+      (is equalp '("list" 1 "It is circular.") (facts "(let ((l (list 1))) (setf (cdr l) l) l)"))
+      (is equalp '(("0" "1") ("1" "2") ("2" "3") ("3" "4") ("4" "5")) (parts "(let ((l (list 1 2 3 4 5))) (setf (cdr (last l)) (nthcdr 3 l)) l)"))
       (is equalp '(("9999998" "0") ("9999999" "7"))
           (parts "(let ((v (make-array 10000000 :element-type '(unsigned-byte 8)))) (setf (aref v 9999999) 7) (defvar *v* v) v)" "start" 9999998 "count" 100))
       (is equalp '(("0 0" "1") ("0 1" "2") ("1 0" "3") ("1 1" "4")) (parts "(defvar *a* #2a((1 2) (3 4))) *a*"))
@@ -59,6 +62,13 @@
       (is string= "(1 42 3)" (now "*l*"))
       (set-part "*d*" 1 ":tail")
       (is string= "(1 . :TAIL)" (now "*d*"))
+      ;; A value may have become shorter since its parts were shown.
+      (ok (text-contains "no part 9" (set-part "*l*" 9 ":two")))
+      (ok (text-contains "no part 3" (set-part "*l*" 3 ":two")))
+      (is string= "(1 42 3)" (now "*l*"))
+      (ok (text-contains "no part 2" (set-part "*d*" 2 ":two")))
+      (is string= "(1 . :TAIL)" (now "*d*"))
+      (ok (text-contains "no element 2" (set-part "*a*" 2 "1")))
       (set-part "*a*" 1 "(1+ (length *))")
       (is string= "#(0 3)" (now "*a*"))
       (ok (text-contains "of type fixnum" (set-part "*a*" 0 ":no")))
@@ -94,6 +104,29 @@
       (is string= "#<EVIL>" (path evil "value" "text"))
       (is string= "obsolete instance" (path later "kind")))
     (is string= "0" (first-value image "*ran*"))))
+
+;;; The first call of a generic function finalizes the classes above; instances that there were get
+;;; another layout with the same slots.
+(deftest first-instances-are-not-obsolete
+  (with-image (image)
+    (prepare image "(defclass base () ((v :initarg :v))) (defclass sub (base) ((w :initform 2)))
+                    (defgeneric go-on (x)) (defmethod go-on ((x base)) x) (defmethod go-on :around ((x sub)) (break) (call-next-method))
+                    (defvar *updated* '())
+                    (defmethod update-instance-for-redefined-class :after ((x sub) added discarded plist &key) (declare (ignore discarded plist)) (push added *updated*))")
+    (multiple-value-bind (stop id) (stopped-at image "(let ((it (make-instance 'sub :v 1))) (defvar *first* it) (list (go-on it) it))")
+      (let ((shown (path (local-in image stop (frame-number image stop "top-level form") "IT") "value")))
+        (is string= "#<SUB>" (path shown "text"))
+        (is equalp '(("V" "1") ("W" "2")) (part-texts (inspected-page image (path shown "reference")))))
+      (restarted image stop "CONTINUE")
+      (answer image id))
+    (let ((reference (reference-to image "*first*")))
+      (is equalp '(("V" "1") ("W" "2")) (part-texts (inspected-page image reference)))
+      ;; A superclass that has other slots makes it one, until its program uses it.
+      (prepare image "(defclass base () ((v :initarg :v) (more :initform 3)))")
+      (is string= "obsolete instance" (path (inspected-page image reference) "kind"))
+      (is string= "NIL" (first-value image "*updated*"))
+      (is string= "3" (first-value image "(slot-value *first* 'more)"))
+      (is equalp '(("V" "1") ("MORE" "3") ("W" "2")) (part-texts (inspected-page image reference))))))
 
 (deftest references-keep-nothing-alive
   (with-image (image)

@@ -132,6 +132,22 @@
 (defun recorded-value (answer)
   (path answer "outcome" "values" 0 "text"))
 
+;;; `consort.loadFile` and `consort.compileFile` have the text of the file compiled by `compile-string`.
+(deftest what-a-reload-has-compiled-is-recorded
+  (with-image (image)
+    (let* ((text (format nil "(in-package :cl-user)~%~%(defun inner (x)~%  (* x 2))~%(defun outer (l)~%  (let ((s 0))~%    (dolist (x l s)~%      (incf s (inner x)))))~%"))
+           (file (write-file "reloaded.lisp" text)))
+      (flet ((definitions ()
+               (with-recording (link answer image "code" "(outer '(1 2 3))" "file" file "line" 1 "column" 0)
+                 (path answer "definitions"))))
+        (call image "compile-string" "session" "s" "code" text "file" file)
+        (is = 2 (length (definitions)))
+        ;; The text goes with the definition: one that an undo brings back is of its own.
+        (call image "compile-string" "session" "s" "code" (substitute #\3 #\2 text) "file" file)
+        (is = 1 (length (definitions)))
+        (call image "undo-reload" "session" "s")
+        (is = 2 (length (definitions)))))))
+
 (deftest a-form-is-recorded
   (with-recorded (image file)
     (with-recording (link answer image "code" "(recorded::find-it (list 3 5 8) 5)")

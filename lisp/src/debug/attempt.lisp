@@ -125,6 +125,8 @@
               (if (string= (attempt-operation attempt) "debug-stops") (stop-fixed-facts stop '()) '()))
         (call-answering +attempted-request+ #'send-frame #'send-error
                         (lambda () (funcall (operation-function operation) +attempted-request+ (attempt-params attempt))))))
-    (without-interrupts
-      (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
+    (when (eq :again (without-interrupts
+                       (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work)))))))
+      (answer-attempt attempt "error" (object "kind" "restart-returned"
+                                              "message" "The function of the restart returned: the program would stay where it failed")))
     (leave 73)))

@@ -6,8 +6,8 @@
 (defconstant +list-count-limit+ 1000000 "Conses of a list that are counted.")
 
 (defun list-facts (list)
-  "Returns the number of conses of LIST, and whether it ends as a list does: :PROPER, :DOTTED,
-  :CIRCULAR, or :LONG when there are too many to count."
+  "Returns the number of conses of LIST, each counted once, and whether it ends as a list does:
+  :PROPER, :DOTTED, :CIRCULAR, or :LONG when there are too many to count."
   (loop with slow = list
         for count from 0
         for tail = list then (cdr tail)
@@ -16,7 +16,16 @@
                  ((= count +list-count-limit+) (return (values count :long))))
            (when (and (plusp count) (evenp count))
              (setf slow (cdr slow))
-             (when (eq slow tail) (return (values count :circular))))))
+             (when (eq slow tail) (return (values (conses-of-circle list tail) :circular))))))
+
+(defun conses-of-circle (list inside)
+  "Returns the number of conses of LIST, which is circular, and in whose circle the cons INSIDE is."
+  (let ((around (loop for tail = (cdr inside) then (cdr tail) for count from 1
+                      when (eq tail inside) return count)))
+    (+ around (loop for before = list then (cdr before)
+                    for ahead = (nthcdr around list) then (cdr ahead)
+                    for count from 0
+                    when (eq before ahead) return count))))
 
 (defun stored-slot (object slot)
   "The value of SLOT of OBJECT as it is stored, and whether it is bound; second value :UNKNOWN where

@@ -3,34 +3,23 @@
 (in-package :consort)
 
 (defun set-frame-variable (frame name value)
-  "Has the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE. The type that the
-  compiler relies on is kept."
+  "Has the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE."
   (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
     (cond ((null found) (refuse-setting "There is no variable ~A in this frame" name))
           ((rest found) (refuse-setting "There are several variables ~A in this frame" name))
           ((null (cdr (first found))) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
-          ((not (alike-p (funcall (cdr (first found))) value))
-           (refuse-setting "~A is ~A now, and the compiler may rely on that: it is set to nothing else" name
-                           (present (class-name (class-of (funcall (cdr (first found))))) (user-package))))
           (t (funcall (cdr (first found)) value)))))
-
-(defun alike-p (old new)
-  "Returns true if code that was compiled for OLD works with NEW: numbers may be kept unboxed, by
-  their type."
-  (flet ((unboxed-p (value) (typep value '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64)))))
-    (if (or (unboxed-p old) (unboxed-p new))
-        (and (unboxed-p old) (unboxed-p new) (eq (class-of old) (class-of new)))
-        t)))
 
 (defun set-part (object number value)
   "Has the part NUMBER of OBJECT, as PARTS-OF counts them, be VALUE."
   (when (obsolete-p object) (refuse-setting "The instance is of a class that was redefined: it is not set before its program uses it"))
   (typecase object
-    (cons (let ((cons (nthcdr number object)))
-            (if (consp cons)
-                (setf (car cons) value)
-                (setf (cdr (last object)) value))))
-    (array (unless (typep value (array-element-type object))
+    (cons (multiple-value-bind (count ending) (list-facts object)
+            (cond ((< number count) (setf (car (nthcdr number object)) value))
+                  ((and (= number count) (eq ending :dotted)) (setf (cdr (last object)) value))
+                  (t (refuse-setting "The list has no part ~D (any more): it has ~D" number (if (eq ending :dotted) (1+ count) count))))))
+    (array (unless (< number (array-total-size object)) (refuse-setting "The array has no element ~D (any more): it has ~D" number (array-total-size object)))
+           (unless (typep value (array-element-type object))
              (refuse-setting "The elements are of type ~A" (present (array-element-type object) (user-package))))
            (setf (row-major-aref object number) value))
     (hash-table (let ((key (third (first (page-of-table object number (1+ number))))))

@@ -39,11 +39,12 @@
 (defstruct (stop-work (:conc-name work-) (:constructor make-work (id function)))
   "FUNCTION, called with the work in the stopped thread, answers request ID by ANSWER-WORK or
   ANSWER-WORK-ERROR. NESTS: an error in it is a stop of its own. It is itself the tag to throw to
-  that ends it."
+  that ends it. LEAVES: it was to leave the stop."
   (id nil :read-only t)
   (function nil :type function :read-only t)
   (answered nil)
-  (nests nil))
+  (nests nil)
+  (leaves nil))
 
 (defconstant +stops-limit+ 8 "Stops of evaluations that there may be, and of threads; an error beyond is reported.")
 (defconstant +stop-work-time+ 10 "Seconds that code for a stop may run when its request does not say.")
@@ -115,7 +116,8 @@
   "Answers WORK, which leaves STOP. HOW is the event's reason. An error of WORK from now on is a new
   stop."
   (setf (stopped-how stop) how
-        (work-nests work) t)
+        (work-nests work) t
+        (work-leaves work) t)
   (answer-work work (object "status" "sent")))
 
 (defun interrupt-work (id)
@@ -147,7 +149,8 @@
 
 (declaim (ftype function call-unrecorded))
 (defun serve-work (stop work call)
-  "With interrupts off: serve WORK in the thread of STOP. CALL calls a function with interrupts on."
+  "With interrupts off: serve WORK in the thread of STOP. CALL calls a function with interrupts on.
+  WORK that was to leave and came back throws :AGAIN to STOP: a restart's function may return."
   (setf (stopped-current stop) work
         (stopped-state stop) :busy)
   (world-changed)
@@ -164,7 +167,8 @@
       (world-changed)
       (cond ((stringp status) (answer-work work (object "status" status)))
             (t (answer-work work (object "status" "error" "error" status))))
-      (give-interruptions late))))
+      (give-interruptions late))
+    (when (work-leaves work) (throw stop :again))))
 
 (defun wait-in-stop (stop call)
   "With interrupts off: wait and serve until something throws to STOP, which gives what it throws,
@@ -277,7 +281,14 @@
 (defun wait-at (condition reason &key stack moment)
   "Stops here for REASON until a request leaves the stop. Returns :ABORT if the evaluation is to end
   as if it had not stopped, NIL at once if the thread may not wait. STACK is the USER-STACK when the caller has read it, MOMENT
-  the probe that the thread is at."
+  the probe that the thread is at. When a restart that was to leave returns, the program is still
+  here: that is another stop, of which people are told as of any."
+  (loop for outcome = (wait-once condition reason stack moment)
+        while (eq outcome :again)
+        finally (return outcome)))
+
+(defun wait-once (condition reason stack moment)
+  "One stop of WAIT-AT: what left it, or :AGAIN."
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)

@@ -12,7 +12,6 @@
 ;;; The text that a definition was made of
 
 (defconstant +evaluated-sources+ 3000 "Texts of evaluated forms that are kept.")
-(defconstant +evaluated-source-length+ 200000 "Characters of the longest such text.")
 (define-global *evaluated-sources* (make-hash-table :test #'equal :synchronized t)
   "By (FILE . OFFSET): the text of the form that was last evaluated from there.")
 
@@ -21,7 +20,7 @@
   (when (<= (- end start) +evaluated-source-length+)
     (when (>= (hash-table-count *evaluated-sources*) +evaluated-sources+)
       (clrhash *evaluated-sources*))
-    (let ((form (string-right-trim '(#\Space #\Newline #\Tab #\Return) (subseq text start end))))
+    (let ((form (without-end-blanks (subseq text start end))))
       (setf (gethash (cons (source-file (origin-source origin)) (+ start (origin-offset origin))) *evaluated-sources*) form)
       (forget-late-definition form))))
 
@@ -48,6 +47,9 @@
          (number (let ((number (field place "form"))) (and (integerp number) number)))
          (written (let ((written (field place "written"))) (and (integerp written) written))))
     (cond ((null file) nil)
+          ;; Compiled by a reload. The text goes with the definition, which an undo may bring back.
+          ((getf (sb-introspect:definition-source-plist source) :consort-text)
+           (values file (getf (sb-introspect:definition-source-plist source) :consort-text)))
           ((getf (sb-introspect:definition-source-plist source) :consort-position)
            (values file (and offset (gethash (cons file offset) *evaluated-sources*))))
           (t (let* ((text (and written (text-of-file file written)))

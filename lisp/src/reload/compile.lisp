@@ -205,6 +205,8 @@
     (when name
       (fail-undefined name (second use) (cddr use)))))
 
+(defconstant +evaluated-source-length+ 200000 "Characters of the longest text of an evaluated or compiled form that is kept.")
+
 (defun compile-piece (text head number directory file package)
   "Compiles TEXT, which comes after HEAD, a string of blanks, in PACKAGE; the fasl."
   (let ((source (format nil "~A~D.lisp" directory number))
@@ -216,7 +218,9 @@
       (terpri out))
     (multiple-value-bind (fasl warnings failed)
         (with-compilation-unit (:source-namestring (or file "")
-                                :source-plist (when file (list :consort-file file :consort-position (length head))))
+                                :source-plist (when file
+                                                (list :consort-file file :consort-position (length head)
+                                                      :consort-text (and (<= (length text) +evaluated-source-length+) (without-end-blanks text)))))
           (let ((*error-output* (make-broadcast-stream)))
             (compile-file source :external-format :utf-8 :verbose nil :print nil)))
       (declare (ignore warnings))

@@ -7,12 +7,7 @@
 (define-internal top-frame :function "stopping with the stack alive" ("SB-DI" "TOP-FRAME"))
 (define-internal frame-below :function "stopping with the stack alive" ("SB-DI" "FRAME-DOWN"))
 (define-internal frame-location :function "stopping with the stack alive" ("SB-DI" "FRAME-CODE-LOCATION"))
-(define-internal debug-function-variables :function "locals of a frame" ("SB-DI" "DEBUG-FUN-DEBUG-VARS"))
 (define-internal debug-function-function :function "places of frames" ("SB-DI" "DEBUG-FUN-FUN"))
-(define-internal debug-variable-symbol :function "locals of a frame" ("SB-DI" "DEBUG-VAR-SYMBOL"))
-(define-internal debug-variable-validity :function "locals of a frame" ("SB-DI" "DEBUG-VAR-VALIDITY"))
-(define-internal debug-variable-value :place "locals of a frame" ("SB-DI" "DEBUG-VAR-VALUE"))
-(define-internal preprocess-for-eval :function "evaluating in a frame" ("SB-DI" "PREPROCESS-FOR-EVAL"))
 (define-internal location-form-number :function "places of frames" ("SB-DI" "CODE-LOCATION-FORM-NUMBER"))
 (define-internal location-source :function "places of frames" ("SB-DI" "CODE-LOCATION-DEBUG-SOURCE"))
 (define-internal form-translations :function "places of frames" ("SB-DI" "FORM-NUMBER-TRANSLATIONS"))
@@ -56,38 +51,6 @@
     (values name arguments
             (and (listp arguments)
                  (notany (lambda (argument) (and (internal-p 'unprintable-object-p) (unprintable-object-p argument))) arguments)))))
-
-(defun frame-variables (frame)
-  "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the
-  value, NIL for all without the facts. Second value: whether there are such facts. Only reads the
-  stack, so any thread may call this while the frame's thread does not leave it."
-  (handler-case
-      (let ((location (frame-location frame)))
-        (values (loop for variable across (debug-function-variables (%frame-debug-function frame))
-                      for kept = (eq (debug-variable-validity variable location) :valid)
-                      collect (list (debug-variable-symbol variable) kept (and kept (debug-variable-value variable frame))))
-                t))
-    (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
-
-(defun settable-variables (frame)
-  "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION gives the value, or sets it to its
-  argument; NIL where the compiler did not keep the value. None without the facts."
-  (handler-case
-      (let ((location (frame-location frame)))
-        (loop for variable across (debug-function-variables (%frame-debug-function frame))
-              collect (let ((variable variable))
-                        (cons (debug-variable-symbol variable)
-                              (and (eq (debug-variable-validity variable location) :valid)
-                                   (lambda (&optional (value nil given))
-                                     (if given
-                                         (setf (debug-variable-value variable frame) value)
-                                         (debug-variable-value variable frame))))))))
-    (serious-condition () '())))
-
-(defun eval-in-frame (form frame)
-  "Evaluates FORM where the variables of FRAME are visible. Only the frame's own thread may call
-  this."
-  (funcall (preprocess-for-eval form (frame-location frame)) frame))
 
 (defun frame-form-number (frame)
   "The number of the form that FRAME is at, among the forms within its top-level form; NIL when it
@@ -176,6 +139,9 @@
 (define-internal value-cell-value :function "inspecting closures" ("SB-KERNEL" "VALUE-CELL-REF"))
 (define-internal unbound-marker-p :function "inspecting instances" ("SB-INT" "UNBOUND-MARKER-P"))
 
+(define-internal layout-inherits :function "inspecting values" ("SB-KERNEL" "WRAPPER-INHERITS") ("SB-KERNEL" "LAYOUT-INHERITS"))
+(define-internal check-layout :function "inspecting values" ("SB-PCL" "CHECK-WRAPPER-VALIDITY"))
+
 (defun obsolete-p (object)
   "Returns true if OBJECT is an instance of a class that was redefined since. To be asked before
   anything else: even TYPEP updates such an instance, which runs the user's
@@ -183,7 +149,30 @@
   (and (internal-p 'instance-p) (internal-p 'layout-of) (internal-p 'layout-invalid)
        (instance-p object)
        (layout-invalid (layout-of object))
-       t))
+       (not (take-new-layout object))))
+
+(defun only-flushed-p (layout)
+  "Returns true if LAYOUT, of instances of a class, was replaced by one with the same slots, as when
+  a class above was finalized: instances take the new one without any code of the user's."
+  (flet ((obsolete-p (layout)
+           (let ((state (layout-invalid layout))) (and (consp state) (eq (car state) :obsolete)))))
+    (let ((state (layout-invalid layout)))
+      (or (and (consp state) (eq (car state) :flush))
+          (and (eq state t) (notany #'obsolete-p (layout-inherits layout)))))))
+
+(defun take-new-layout (object)
+  "Have OBJECT, of an invalid layout, take the one of its class, if that runs no code of the user's
+  and waits for nobody. Returns true if OBJECT is valid then."
+  (when (and (internal-p 'layout-inherits) (internal-p 'check-layout) (internal-p 'world-lock)
+             (eq (class-of (class-of object)) (load-time-value (find-class 'standard-class))))
+    (flet ((settle ()
+             (when (only-flushed-p (layout-of object)) (check-layout object))
+             (not (layout-invalid (layout-of object)))))
+      (without-interrupts
+        (cond ((sb-thread:holding-mutex-p world-lock) (settle))
+              ((sb-thread:grab-mutex world-lock :waitp nil)
+               (unwind-protect (settle)
+                 (sb-thread:release-mutex world-lock))))))))
 
 (defun closure-values (function)
   "The values that FUNCTION closes over; of variables that are set, what they are now."

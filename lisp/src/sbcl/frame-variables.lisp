@@ -1,0 +1,152 @@
+;;;; The variables of a frame: their values, how each is set safely, and code where they are visible.
+;;;; SBCL's own setter is not for variables that a local function has of its parent, which stand in
+;;;; the parent's frame: it writes over the pointer to that frame (code/debug-int.lisp).
+
+(in-package :consort)
+
+(define-internal debug-function-variables :function "locals of a frame" ("SB-DI" "DEBUG-FUN-DEBUG-VARS"))
+(define-internal debug-variable-symbol :function "locals of a frame" ("SB-DI" "DEBUG-VAR-SYMBOL"))
+(define-internal debug-variable-validity :function "locals of a frame" ("SB-DI" "DEBUG-VAR-VALIDITY"))
+(define-internal debug-variable-value :place "locals of a frame" ("SB-DI" "DEBUG-VAR-VALUE"))
+(define-internal preprocess-for-eval :function "evaluating in a frame" ("SB-DI" "PREPROCESS-FOR-EVAL"))
+
+;;; Variables that stand in a parent's frame
+
+(define-internal place-in-parent :function "setting locals of a parent" ("SB-DI" "COMPILED-DEBUG-VAR-INDIRECT-SC+OFFSET"))
+(define-internal place-of-variable :function "setting locals of a parent" ("SB-DI" "COMPILED-DEBUG-VAR-SC+OFFSET"))
+(define-internal saved-place-of-variable :function "setting locals of a parent" ("SB-DI" "COMPILED-DEBUG-VAR-SAVE-SC+OFFSET"))
+(define-internal interrupted-context :function "setting locals of a parent" ("SB-DI" "COMPILED-FRAME-ESCAPED"))
+(define-internal frame-pointer :function "setting locals of a parent" ("SB-DI" "FRAME-POINTER"))
+(define-internal value-at-place :function "setting locals of a parent" ("SB-DI" "SUB-ACCESS-DEBUG-VAR-SLOT"))
+(define-internal set-value-at-place :function "setting locals of a parent" ("SB-DI" "SUB-SET-DEBUG-VAR-SLOT"))
+(define-internal address-of-object :function "setting locals of a parent" ("SB-KERNEL" "GET-LISP-OBJ-ADDRESS"))
+(define-internal address-of-pointer :function "setting locals of a parent" ("SB-SYS" "SAP-INT"))
+
+(defun frame-of-pointer (address frame)
+  "The frame below FRAME whose pointer is ADDRESS, or NIL."
+  (loop for below = (frame-below frame) then (frame-below below)
+        while below
+        when (= (address-of-pointer (frame-pointer below)) address) return below))
+
+(defun parent-of-variable (variable frame)
+  "The frame in which VARIABLE of FRAME, a local function's, stands; NIL when it is none of this
+  stack."
+  (let ((context (interrupted-context frame)))
+    (frame-of-pointer (address-of-object (value-at-place (frame-pointer frame)
+                                                 (or (and (not context) (saved-place-of-variable variable)) (place-of-variable variable))
+                                                 context))
+              frame)))
+
+(defun set-in-parent (variable frame value)
+  "Set VARIABLE of FRAME, which stands in the frame of the function around."
+  (let ((parent (and (every #'internal-p '(place-of-variable saved-place-of-variable interrupted-context frame-pointer value-at-place set-value-at-place
+                                           address-of-object address-of-pointer))
+                     (parent-of-variable variable frame))))
+    (unless parent
+      (refuse-setting "~A belongs to a function around this one, whose frame is not on this stack: it cannot be set" (debug-variable-symbol variable)))
+    (set-value-at-place (frame-pointer parent) (place-in-parent variable) value)))
+
+;;; Values
+
+(defun alike-p (old new)
+  "Returns true if code that was compiled for OLD works with NEW: numbers may be kept unboxed, by
+  their type."
+  (or (not (typep old '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64) sb-sys:system-area-pointer)))
+      (eq (class-of old) (class-of new))))
+
+(defun variable-kept-p (variable frame)
+  "Returns true if VARIABLE of FRAME has its value. A register that a call may have used since has
+  not, which SBCL gives a keyword for."
+  (and (eq (debug-variable-validity variable (frame-location frame)) :valid)
+       (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))))
+
+(defun set-variable (variable frame value)
+  "Have VARIABLE of FRAME, which is kept, be VALUE; refuses what is not safe. The type that the
+  compiler relies on is kept, as far as it can be told from the value."
+  (let ((old (debug-variable-value variable frame)))
+    (unless (alike-p old value)
+      (refuse-setting "~A is of type ~A now, and the compiler may rely on that: it is set to nothing else" (debug-variable-symbol variable)
+                      (present (class-name (class-of old)) (user-package))))
+    (cond ((not (internal-p 'place-in-parent)) (missing-internal "SB-DI:COMPILED-DEBUG-VAR-INDIRECT-SC+OFFSET" "setting locals"))
+          ((place-in-parent variable) (set-in-parent variable frame value))
+          (t (setf (debug-variable-value variable frame) value)))
+    (unless (eql (debug-variable-value variable frame) value)
+      (refuse-setting "~A is not kept where it can be set: compile the function with (debug 2)" (debug-variable-symbol variable)))
+    value))
+
+(defun variables-of-frame (frame)
+  "The variables of FRAME, without those that count its arguments, which have no name."
+  (remove nil (coerce (debug-function-variables (%frame-debug-function frame)) 'list) :key #'debug-variable-symbol))
+
+(defun frame-variables (frame)
+  "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the
+  value, NIL for all without the facts. Second value: whether there are such facts. Only reads the
+  stack, so any thread may call this while the frame's thread does not leave it."
+  (handler-case
+      (values (loop for variable in (variables-of-frame frame)
+                    for kept = (variable-kept-p variable frame)
+                    collect (list (debug-variable-symbol variable) kept (and kept (debug-variable-value variable frame))))
+              t)
+    (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
+
+(defun settable-variables (frame)
+  "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION sets it to its argument; NIL where the
+  compiler did not keep the value. None without the facts. For the frame's own thread."
+  (handler-case
+      (loop for variable in (variables-of-frame frame)
+            collect (let ((variable variable))
+                      (cons (debug-variable-symbol variable)
+                            (and (variable-kept-p variable frame)
+                                 (lambda (value) (set-variable variable frame value))))))
+    (serious-condition () '())))
+
+;;; Code in a frame
+
+(defstruct (seen-variable (:constructor make-seen-variable (variable frame)))
+  "A variable of a frame, as code in that frame has it while it runs."
+  variable frame (open t))
+
+(defun checked-variable (seen)
+  "The variable and the frame of SEEN; refuses when the code that was given it is over, for then the
+  stack may be another's."
+  (let ((variable (seen-variable-variable seen)))
+    (unless (seen-variable-open seen)
+      (refuse-setting "~A was a variable of a stopped frame. It can be used only while the code in that frame runs: bind its value with LET for later"
+                      (debug-variable-symbol variable)))
+    (values variable (seen-variable-frame seen))))
+
+(defun value-of-seen (seen)
+  (multiple-value-bind (variable frame) (checked-variable seen)
+    (debug-variable-value variable frame)))
+
+(defun (setf value-of-seen) (value seen)
+  (multiple-value-bind (variable frame) (checked-variable seen)
+    (set-variable variable frame value)))
+
+(defun seen-variables (frame)
+  "The variables of FRAME that code in it reads and sets, as (SYMBOL SEEN-VARIABLE). The others SBCL
+  refuses when they are used: those that are not kept, and several of one name."
+  (let ((present (remove :invalid (variables-of-frame frame) :key (lambda (variable) (debug-variable-validity variable (frame-location frame))))))
+    (loop for variable in present
+          for name = (debug-variable-symbol variable)
+          when (and (symbol-package name)
+                    (= 1 (count name present :key #'debug-variable-symbol))
+                    (variable-kept-p variable frame)
+                    (not (member (sb-cltl2:variable-information name) '(:special :constant :global))))
+            collect (list name (make-seen-variable variable frame)))))
+
+(defun eval-in-frame (form frame)
+  "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call
+  this."
+  (let* ((seen (handler-case (seen-variables frame)
+                 (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL tells of
+         (names (mapcar #'first seen)))
+    (unwind-protect
+         (funcall (preprocess-for-eval `(locally (declare (sb-ext:disable-package-locks ,@names))
+                                          (symbol-macrolet ,(loop for (name variable) in seen collect `(,name (value-of-seen ,variable)))
+                                            (declare (sb-ext:enable-package-locks ,@names))
+                                            ,form))
+                                       (frame-location frame))
+                  frame)
+      (loop for (nil variable) in seen
+            do (setf (seen-variable-open variable) nil)))))
