@@ -147,8 +147,11 @@
 
 ;;; The start
 
-(define-global *image-id* "" "The image's own name, new at each start: the same over every front
-  end is the same image.")
+(define-global *image-id* "" "The image's own name, new at each start.")
+
+(defun image-id ()
+  "Returns the id of this image, new at each start: the same over all front ends is the same image."
+  *image-id*)
 (define-global *started* 0 "When this image began to serve, in units of GET-INTERNAL-REAL-TIME.")
 (define-global *features-of-image* '() "The features that DEFINE-FEATURE collected, newest first.")
 

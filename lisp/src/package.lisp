@@ -10,5 +10,5 @@
 
 (defpackage :consort
   (:use :common-lisp)
-  (:export #:main #:build #:exit-refused)
+  (:export #:main #:build #:exit-refused #:image-id)
   (:documentation "The image's side of Consort: it serves the host over the descriptor named in CONSORT_FD (docs/wire.md)."))

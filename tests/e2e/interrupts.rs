@@ -147,3 +147,29 @@ async fn an_editors_interrupt_ends_a_load_whose_compilation_does_not_end() {
     editor.leave().await;
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupt_reaches_an_expansion_and_an_edit_that_waits_for_approval() {
+    let world = World::ready(&[("a.lisp", "(defun a () 1)\n")]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    for _ in 0..5 {
+        let endless = json!({"text": "(macrolet ((m () (loop))) (m))", "how": "full", "timeout": 600});
+        let expansion = editor.ask_command("consort.macroexpand", endless).await;
+        let interrupted = editor.command("consort.interrupt", json!({})).await.expect("an answer");
+        assert_eq!(interrupted, json!({"interrupted": 1}));
+        let answered = editor.answer(expansion).await;
+        assert!(format!("{answered:?}").contains("nterrupted"), "{answered:?}");
+    }
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    let edit = json!({"file_path": "a.lisp", "form_type": "defun", "form_name": "a", "operation": "replace",
+        "content": "(defun a () 2)"});
+    let call = agent.begin("lisp-edit-form", edit).await;
+    let question = editor.question().await;
+    assert_eq!(text(&agent.call("image", json!({"action": "interrupt"})).await), "Interrupted: 1.");
+    assert_eq!(text(&agent.result(call).await), "Interrupted before it began.");
+    editor.withdrawn(&question).await;
+    assert_eq!(world.session.source_file("a.lisp").await.expect("the file").text, "(defun a () 1)\n");
+    agent.vanish().await;
+    editor.leave().await;
+    world.end().await;
+}
