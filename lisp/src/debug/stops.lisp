@@ -280,9 +280,9 @@
 
 (defun wait-at (condition reason &key stack moment)
   "Stops here for REASON until a request leaves the stop. Returns :ABORT if the evaluation is to end
-  as if it had not stopped, NIL at once if the thread may not wait. STACK is the USER-STACK when the caller has read it, MOMENT
-  the probe that the thread is at. When a restart that was to leave returns, the program is still
-  here: that is another stop, of which people are told as of any."
+  as if it had not stopped, NIL at once if the thread may not wait. STACK is the USER-STACK when the
+  caller has read it, MOMENT the probe that the thread is at. When a restart that was to leave
+  returns, the program is still here: that is another stop, which is reported as any."
   (loop for outcome = (wait-once condition reason stack moment)
         while (eq outcome :again)
         finally (return outcome)))

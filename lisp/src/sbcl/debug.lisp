@@ -161,7 +161,7 @@
           (and (eq state t) (notany #'obsolete-p (layout-inherits layout)))))))
 
 (defun take-new-layout (object)
-  "Have OBJECT, of an invalid layout, take the one of its class, if that runs no code of the user's
+  "Has OBJECT, of an invalid layout, take the one of its class, if that runs no code of the user's
   and waits for nobody. Returns true if OBJECT is valid then."
   (when (and (internal-p 'layout-inherits) (internal-p 'check-layout) (internal-p 'world-lock)
              (eq (class-of (class-of object)) (load-time-value (find-class 'standard-class))))

@@ -1,6 +1,6 @@
-;;;; The variables of a frame: their values, how each is set safely, and code where they are visible.
-;;;; SBCL's own setter is not for variables that a local function has of its parent, which stand in
-;;;; the parent's frame: it writes over the pointer to that frame (code/debug-int.lisp).
+;;;; The variables of a frame: their values, how each is set safely, and code where they are
+;;;; visible. SBCL's own setter is not for variables that a local function has of its parent, which
+;;;; stand in the parent's frame: it writes over the pointer to that frame (code/debug-int.lisp).
 
 (in-package :consort)
 
@@ -38,7 +38,7 @@
               frame)))
 
 (defun set-in-parent (variable frame value)
-  "Set VARIABLE of FRAME, which stands in the frame of the function around."
+  "Sets VARIABLE of FRAME, which stands in the frame of the function around."
   (let ((parent (and (every #'internal-p '(place-of-variable saved-place-of-variable interrupted-context frame-pointer value-at-place set-value-at-place
                                            address-of-object address-of-pointer))
                      (parent-of-variable variable frame))))
@@ -61,7 +61,7 @@
        (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))))
 
 (defun set-variable (variable frame value)
-  "Have VARIABLE of FRAME, which is kept, be VALUE; refuses what is not safe. The type that the
+  "Has VARIABLE of FRAME, which is kept, be VALUE; refuses what is not safe. The type that the
   compiler relies on is kept, as far as it can be told from the value."
   (let ((old (debug-variable-value variable frame)))
     (unless (alike-p old value)
@@ -136,7 +136,7 @@
             collect (list name (make-seen-variable variable frame)))))
 
 (defun eval-in-frame (form frame)
-  "Evaluate FORM where the variables of FRAME are visible. Only the frame's own thread may call
+  "Evaluates FORM where the variables of FRAME are visible. Only the frame's own thread may call
   this."
   (let* ((seen (handler-case (seen-variables frame)
                  (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL tells of

@@ -46,8 +46,8 @@ pub(super) fn taken(head: Pid, image: Pid) -> u64 {
 
 /// Returns why the machine has no memory to spare for a chain of `image`, if so.
 pub(in crate::checker) fn shortage(image: Pid) -> Option<String> {
-    // In a debug build a variable names another directory: the memory of the machine is no part of a
-    // test.
+    // In a debug build a variable names another directory: the memory of the machine is no part of
+    // a test.
     let other = std::env::var_os("CONSORT_MEMORY_FACTS").filter(|_| cfg!(debug_assertions));
     let root = other.map_or_else(|| PathBuf::from("/proc"), PathBuf::from);
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
