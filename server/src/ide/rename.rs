@@ -5,6 +5,7 @@ mod derived;
 mod files;
 pub mod global;
 mod keywords;
+mod leftover;
 pub mod local;
 mod mentions;
 mod package;

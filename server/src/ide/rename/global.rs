@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use super::derived;
 use super::files::changed_files;
+use super::leftover::{is_left_over, made_in};
 use super::mentions::{Mentions, Target};
 use super::structures::Structures;
 use super::{Change, Named, Options, Refusal, Renaming};
@@ -129,7 +130,13 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
     kinds
 }
 
-fn is_it(symbol: &names::Symbol, here: Option<&str>, packages: &Packages<'_>, home: &str, name: &str) -> bool {
+pub(super) fn is_it(
+    symbol: &names::Symbol,
+    here: Option<&str>,
+    packages: &Packages<'_>,
+    home: &str,
+    name: &str,
+) -> bool {
     let here = here.unwrap_or("COMMON-LISP-USER");
     let package = symbol.package.as_deref().map_or_else(|| here.to_owned(), |prefix| packages.named(prefix, here));
     symbol.name == name && packages.home(&package, name) == home
@@ -164,6 +171,14 @@ async fn free<B: Backend>(
             }
         }
     }
+    if target.is_function()
+        && let Some((file, line)) = made_in(index, packages, &target.home, &new.name)
+    {
+        return Refusal::of(format!(
+            "{} is already defined in the package {}: {file}, line {line}.",
+            target.new, target.home
+        ));
+    }
     let from = packages.home(&target.home, &new.name);
     if from != target.home {
         return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
@@ -194,7 +209,8 @@ async fn free<B: Backend>(
             ));
         }
         let bound: Vec<&str> = facts.kinds.iter().map(String::as_str).filter(|kind| *kind != "symbol").collect();
-        if package == target.home && !bound.is_empty() {
+        let defined = package == target.home && !bound.is_empty();
+        if defined && !is_left_over(cursor, index, packages, &target.home, &target.new).await {
             return Refusal::of(format!("{} is already defined in the image as {}.", target.new, bound.join(", ")));
         }
     }

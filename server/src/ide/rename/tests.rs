@@ -1,3 +1,4 @@
+mod back;
 mod guarded;
 mod packages;
 mod places;
@@ -67,7 +68,7 @@ fn shadowed_names_are_others() {
     check(
         "(defun f (x) (let* ((x‸ (g x)) (y x)) (declare (type fixnum x)) '(x) (h :x \"x\" X |X| |x| #'x (x y)) `(x ,x)))",
         expect![[r#"
-            local variable: (defun f (x) (let* ((new (g x)) (y new)) (declare (type fixnum new)) '(x) (h :x "x" NEW new |x| #'x (x y)) `(x ,new)))
+            local variable: (defun f (x) (let* ((new (g x)) (y new)) (declare (type fixnum new)) '(x) (h :x "x" NEW |NEW| |x| #'x (x y)) `(x ,new)))
         "#]],
     );
 }
