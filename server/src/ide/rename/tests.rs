@@ -146,6 +146,46 @@ fn the_image_decides_when_it_can() {
     assert_eq!(renamed(text, "new", &Says(Some(vec![same(true)]))), "parameter: (defun f (?new) (logged ?new))\n");
 }
 
+/// An expander that finds the same what has the new name at these places of the text, counted.
+struct Knows(&'static str);
+
+impl Expander for Knows {
+    async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
+        let variants = comparison
+            .variants
+            .iter()
+            .map(|text| Variant { same: self.0.contains(text.as_str()), ..Variant::default() });
+        Ok(Compared { variants: variants.collect(), ..Compared::default() })
+    }
+}
+
+#[test]
+fn no_other_binding_is_renamed_along() {
+    let all = "(defun f (new) (my-let (new (1+ new)) (list new)))";
+    let inner = "(defun f (x) (my-let (new (1+ x)) (list new)))";
+    let outer = "(defun f (new) (my-let (x (1+ new)) (list x)))";
+    let macros = "(defmacro my-let ((v e) &body b) `(let ((,v ,e)) ,@b))\n";
+    for (text, expected) in [
+        ("(defun f (x) (my-let (x‸ (1+ x)) (list x)))", inner),
+        ("(defun f (x) (my-let (x (1+ x)) (list x‸)))", inner),
+        ("(defun f (x‸) (my-let (x (1+ x)) (list x)))", outer),
+        ("(defun f (x) (my-let (x (1+ x‸)) (list x)))", outer),
+    ] {
+        let cursor = cursor(FakeImage::absent(), &[("a.lisp", &format!("{macros}{text}"))]);
+        let knows = Knows(Box::leak(format!("{all}\n{inner}\n{outer}").into_boxed_str()));
+        let renaming = run(rename(&cursor, "new", &knows, Options::default())).unwrap();
+        assert_eq!(applied(&renaming), format!("{macros}{expected}\n"), "{text}");
+    }
+    // The image tells of a local macro.
+    let text = "(defun f (x‸) (macrolet ((mm () '(list x))) (mm)))";
+    let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
+    let knows = Knows("(defun f (new) (macrolet ((mm () '(list new))) (mm)))");
+    assert_eq!(applied(&run(rename(&cursor, "new", &knows, Options::default())).unwrap()), format!("{}\n", knows.0));
+    check(text, expect![[r#"
+        refused: x is not renamed: macrolet may mean it too, and the text does not tell.
+    "#]]);
+}
+
 #[test]
 fn without_an_image_a_macro_of_the_user_is_a_reason() {
     check(
