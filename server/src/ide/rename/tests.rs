@@ -146,7 +146,7 @@ fn the_image_decides_when_it_can() {
     assert_eq!(renamed(text, "new", &Says(Some(vec![same(true)]))), "parameter: (defun f (?new) (logged ?new))\n");
 }
 
-/// An expander that finds the same what has the new name at these places of the text, counted.
+/// An expander that finds the forms the same that are in this text.
 struct Knows(&'static str);
 
 impl Expander for Knows {
@@ -181,9 +181,12 @@ fn no_other_binding_is_renamed_along() {
     let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
     let knows = Knows("(defun f (new) (macrolet ((mm () '(list new))) (mm)))");
     assert_eq!(applied(&run(rename(&cursor, "new", &knows, Options::default())).unwrap()), format!("{}\n", knows.0));
-    check(text, expect![[r#"
+    check(
+        text,
+        expect![[r#"
         refused: x is not renamed: macrolet may mean it too, and the text does not tell.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -269,6 +272,25 @@ fn a_function_is_renamed_in_all_packages_that_see_it() {
             (defpackage :alone (:use :cl) (:import-from #:lib #:away) (:shadow #:near))
             (defpackage :stranger (:use :cl) (:export #:far))
         "#]],
+    );
+}
+
+#[test]
+fn a_symbol_is_renamed_where_a_package_definition_names_it() {
+    for clause in ["(:export #:fa‸r)", "(:export :far‸)", "(:export far‸)"] {
+        let package = format!("(defpackage :lib (:use :cl) {clause})");
+        let found = renamed(&format!("{package}\n(in-package :lib)\n(defun far (x) (far x))"), "away", &Says(None));
+        let package = package.replace('‸', "").replace("far", "away");
+        assert_eq!(found, format!("function: {package}\n(in-package :lib)\n(defun away (x) (away x))\n"), "{clause}");
+    }
+    let user = "(defpackage :user (:use :cl) (:import-from :lib #:f‸ar))\n(defpackage :lib (:export #:far))\n";
+    let found = renamed(&format!("{user}(in-package :lib)\n(defun far (x) x)"), "away", &Says(None));
+    assert!(found.contains("(:import-from :lib #:away))\n(defpackage :lib (:export #:away))"), "{found}");
+    check(
+        "(list #:fa‸r)",
+        expect![[r#"
+        refused: #:far is a symbol of no package, which only this place has.
+    "#]],
     );
 }
 
