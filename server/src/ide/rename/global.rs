@@ -12,6 +12,7 @@ use super::mentions::{Mentions, Target};
 use super::structures::Structures;
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
+use crate::ide::hyperspec;
 use crate::ide::index::{Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;
 use crate::text::datum::Form;
@@ -148,6 +149,18 @@ fn defined_symbol(written: &str) -> Option<names::Symbol> {
     names::symbol(inner.split_whitespace().next_back()?)
 }
 
+/// Returns true if a name in a package is a symbol of the standard, as far as the texts tell.
+pub(super) fn is_of_standard(packages: &Packages<'_>, package: &str, name: &str) -> bool {
+    let sees = match packages.get(package) {
+        Some(known) => {
+            let uses = known.uses.iter().any(|used| matches!(used.as_str(), "CL" | "COMMON-LISP"));
+            uses && !known.shadows.contains(name) && !known.imports.contains_key(name)
+        }
+        None => matches!(package, "COMMON-LISP-USER" | "CL-USER"),
+    };
+    sees && !name.contains(char::is_lowercase) && hyperspec::page_of_symbol(&name.to_lowercase()).is_some()
+}
+
 /// Refuses a new name that is there already, where the symbol is or is to be seen.
 async fn free<B: Backend>(
     cursor: &Cursor<B>,
@@ -176,6 +189,12 @@ async fn free<B: Backend>(
     {
         return Refusal::of(format!(
             "{} is already defined in the package {}: {file}, line {line}.",
+            target.new, target.home
+        ));
+    }
+    if is_of_standard(packages, &target.home, &new.name) {
+        return Refusal::of(format!(
+            "{} is in the package {} already: it is a symbol of COMMON-LISP.",
             target.new, target.home
         ));
     }

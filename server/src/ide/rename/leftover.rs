@@ -2,6 +2,7 @@
 //! they do not forbid the name.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use super::mentions::{Mentions, Target};
 use super::{Options, global::is_it};
@@ -31,6 +32,31 @@ pub(super) async fn is_left_over<B: Backend>(
     !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
 }
 
+/// Returns true if what the image has under the name of a package is left over: the package came
+/// from a file of the workspace, or has another name too, by which a file defines it. No file
+/// defines one of that name.
+pub(super) async fn is_package_left_over<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    name: &str,
+    real: &str,
+) -> bool {
+    if real != name {
+        return packages.get(real).is_some();
+    }
+    let package = cursor.package();
+    let asked = cursor.context.symbol(name, package.as_deref(), &[SymbolPart::Definitions]);
+    let known = asked.await.unwrap_or_default();
+    let files: Vec<&PathBuf> = known
+        .definitions
+        .iter()
+        .filter(|one| one.kind == "package")
+        .filter_map(|one| one.place.file.as_ref())
+        .collect();
+    !files.is_empty() && files.iter().all(|file| index.files.iter().any(|one| one.path == **file))
+}
+
 /// Returns true if code of the workspace has the name, or a text cannot be read.
 async fn is_mentioned<B: Backend>(
     cursor: &Cursor<B>,
@@ -39,8 +65,12 @@ async fn is_mentioned<B: Backend>(
     home: &str,
     name: &str,
 ) -> bool {
-    let all = ["function", "method", "macro", "variable", "class", "type", "slot"];
-    let kinds: HashSet<String> = all.iter().map(|kind| (*kind).to_owned()).collect();
+    let mut kinds: HashSet<String> =
+        ["function", "method", "macro", "class", "type", "slot"].iter().map(|kind| (*kind).to_owned()).collect();
+    // A local variable of a function's name is another thing.
+    if name.starts_with(['*', '+']) {
+        kinds.insert("variable".into());
+    }
     let target = Target { home: home.to_owned(), name: name.to_owned(), new: name.to_owned(), kinds, guess: None };
     let targets = [target];
     let options = Options::default();

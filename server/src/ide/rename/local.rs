@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::global::is_of_standard;
 use super::spelling::{keyword, respelled, same};
 use super::{Change, Expander, FileChanges, Named, Refusal, Renaming};
 use crate::file_uri::path_of_uri;
@@ -91,6 +92,9 @@ pub async fn rename<B: Backend>(
         if binding.kind.space() == Space::Variable {
             is_free(cursor, new).await?;
         }
+        if binding.kind.space() == Space::Function {
+            is_no_standard(cursor, new).await?;
+        }
         let known = scopes.occurrences(index);
         let hidden = Hidden { form: &form, name: &binding.name, known: &known, unknown: &|_: &str| false };
         // Only the image can tell of these.
@@ -106,7 +110,9 @@ pub async fn rename<B: Backend>(
     let mut variants: Vec<Spans> = bound.map(|index| scopes.occurrences(index)).into_iter().collect();
     let other = hidden_too(&scopes, variants.first().filter(|_| unknown.is_some()), &sites);
     let by_macros = bound_by_macros(&form, &around, &sites, variants.first(), cursor.offset);
-    variants.extend(other.into_iter().chain(by_macros));
+    variants.extend(other);
+    let narrow = variants.len()..variants.len() + by_macros.len();
+    variants.extend(by_macros);
     for guess in guesses(&form, &scopes, bound, &sites, cursor.offset) {
         if variants.len() < VARIANTS && !variants.contains(&guess) {
             variants.push(guess);
@@ -130,11 +136,11 @@ pub async fn rename<B: Backend>(
     let compared = expander.compare(comparison).await;
     let found = match &compared {
         Ok(compared) if compared.why_not().is_none() => {
-            // The fewest places: those of no other binding.
+            // Those of no other binding come first.
             let pick = |data| {
-                let same = compared.variants.iter().zip(&variants).enumerate();
-                let same = same.filter(|(_, (one, _))| one.same && one.data == data);
-                same.min_by_key(|(_, (_, spans))| spans.len()).map(|(index, _)| index)
+                let fits =
+                    |index: &usize| compared.variants.get(*index).is_some_and(|one| one.same && one.data == data);
+                narrow.clone().chain(0..compared.variants.len()).find(fits)
             };
             let with_data = || if unknown.is_none() { pick(true) } else { None };
             pick(false).or_else(with_data).map(|index| (index, &compared.variants[index]))
@@ -204,6 +210,18 @@ async fn is_special<B: Backend>(cursor: &Cursor<B>, form: &Form, binding: &Bindi
 async fn is_free<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
     if is_global(cursor, &symbol_name(new).unwrap_or_default(), new).await {
         return Refusal::of(format!("{new} is a special variable or a constant. Choose another name."));
+    }
+    Ok(())
+}
+
+/// Refuses the name of a function of the standard for a local one, which the lock of its package
+/// forbids.
+async fn is_no_standard<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
+    let index = cursor.context.texts_index().await;
+    let name = crate::text::names::symbol(new).map(|symbol| symbol.name).unwrap_or_default();
+    let package = cursor.package().unwrap_or_else(|| "COMMON-LISP-USER".into());
+    if is_of_standard(&index.packages(), &package, &name) {
+        return Refusal::of(format!("{new} is a symbol of COMMON-LISP, which is locked. Choose another name."));
     }
     Ok(())
 }

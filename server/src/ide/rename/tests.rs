@@ -403,6 +403,23 @@ fn clashes_are_refused() {
 }
 
 #[test]
+fn names_of_the_standard_are_taken() {
+    let package = "(defpackage :lib (:use :cl) (:shadow #:search))\n(in-package :lib)\n";
+    for (text, new, expected) in [
+        ("(defun far‸ (x) (list x))", "list", "list is in the package LIB already: it is a symbol of COMMON-LISP"),
+        ("(defstruct far‸ x)", "list", "list is in the package LIB already"),
+        ("(flet ((far‸ (x) x)) (far 1))", "list", "list is a symbol of COMMON-LISP, which is locked"),
+        ("(defun far‸ (x) (list x))", "search", "function: "),
+        ("(flet ((far‸ (x) x)) (far 1))", "search", "local function: "),
+        ("(let ((far‸ 1)) far)", "list", "local variable: "),
+    ] {
+        let marked = format!("{package}{text}");
+        let found = renamed(&marked, new, &Says(None));
+        assert!(found.contains(expected), "{text}\n{found}");
+    }
+}
+
+#[test]
 fn a_local_name_is_not_renamed_where_its_meaning_would_change() {
     let refused = |text: &str, new: &str, reason: &str| {
         let found = renamed(text, new, &Says(None));

@@ -56,6 +56,25 @@ fn a_name_that_only_the_image_has_left_is_free() {
 }
 
 #[test]
+fn a_package_that_only_the_image_has_left_is_free() {
+    let packages = json!([{"name": "OLD", "nicknames": ["OLDER"], "digest": "1", "symbols": []},
+        {"name": "A", "nicknames": ["AA"], "digest": "1", "symbols": []}]);
+    let renamed = |file: &str, new: &str| {
+        let answer = json!({"found": true, "definitions": [definition("package", "OLD", file, 0)]});
+        let image = FakeImage::empty().index(packages.clone()).symbol("old", answer);
+        let cursor = cursor(image, &[("a.lisp", "(defpackage :a‸ (:use :cl))")]);
+        match run(rename(&cursor, new, &Says(None), Options::default())) {
+            Ok(renaming) => applied(&renaming),
+            Err(refusal) => format!("refused: {refusal}\n"),
+        }
+    };
+    assert_eq!(renamed("a.lisp", "old"), "(defpackage :old (:use :cl))\n");
+    assert_eq!(renamed("other.lisp", "old"), "refused: The image has a package old already.\n");
+    assert_eq!(renamed("a.lisp", "older"), "refused: The image has a package older already.\n");
+    assert_eq!(renamed("a.lisp", "aa"), "(defpackage :aa (:use :cl))\n");
+}
+
+#[test]
 fn an_accessor_of_another_structure_is_not_free() {
     let found = super::renamed("(defstruct pt x‸ y)\n(defun f (x) x)", "y", &Says(None));
     assert!(found.contains("pt-y is already defined in the package COMMON-LISP-USER: /no/a.lisp, line 1"), "{found}");
