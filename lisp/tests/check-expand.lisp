@@ -397,6 +397,11 @@ b\")" '(:contains "\"a b\" \"a b\""))
             ("(lambda (x) (with-simple-restart (x \"~A\" x) (print x)))" "x" "z"
              ("(lambda (z) (with-simple-restart (x \"~A\" z) (print z)))" . t)
              ("(lambda (z) (with-simple-restart (x \"~A\" x) (print z)))" . "x would no longer mean its binding"))
+            ("(lambda (x) (do ((x 0 (1+ x))) ((> x 3) x)))" "x" "z"
+             ("(lambda (x) (do ((z 0 (1+ z))) ((> z 3) z)))" . t)
+             ("(lambda (x) (do ((z 0 (1+ z))) ((> x 3) z)))" . "x would no longer mean its binding"))
+            ("(lambda (x) (let ((x 1)) (unwind-protect (catch 'a (f x)) (f x))))" "x" "z"
+             ("(lambda (x) (let ((z 1)) (unwind-protect (catch 'a (f z)) (f x))))" . "x would no longer mean its binding"))
             ("(tagbody again (when (f) (go again)))" "again" "z" ("(tagbody z (when (f) (go z)))" . t)))
           do (let ((got (compared code old new (mapcar #'car variants))))
                (expect (equal got (mapcar #'cdr variants)) (format nil "~A compares as ~S" code got))))

@@ -249,6 +249,8 @@
                       (tagbody (compare-tagbodies rest new-rest bindings))
                       (go (compare-names (first rest) (first new-rest) :tag bindings))
                       (setq (compare-setqs rest new-rest bindings))
+                      ((progn if catch throw unwind-protect multiple-value-call multiple-value-prog1 progv)
+                       (compare-all rest new-rest bindings))
                       (locally (compare-body rest new-rest bindings))
                       ((eval-when the)
                        (compare-declared (first rest) (first new-rest) '())

@@ -1,6 +1,7 @@
 //! Completion of the name at a position: from the text and from the index of the image's names. It
 //! never waits for the image.
 
+mod constructors;
 mod files;
 mod gather;
 mod keywords;

@@ -3,6 +3,7 @@
 
 use super::context::{Backend, Cursor};
 use super::hierarchy::{Item, Lookup, Named};
+use super::made_functions;
 use super::places::{self, Defined, Target};
 use super::type_hierarchy;
 use crate::image::api::symbols::SymbolPart;
@@ -53,7 +54,12 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     // An accessor and its setf function share one location.
     let found = places::distinct(defined.iter().map(Defined::target));
     if found.is_empty() && !is_string {
-        return in_workspace(cursor, &Named { name: written, package }, |_| true).await;
+        let found = in_workspace(cursor, &Named { name: written.clone(), package }, |_| true).await;
+        if !found.is_empty() {
+            return found;
+        }
+        let made = made_functions::find(cursor, &written, &mut texts).await;
+        return places::distinct(made.iter().map(Defined::target));
     }
     found
 }
@@ -94,6 +100,23 @@ mod tests {
     fn image() -> FakeImage {
         let at = |kind, name, form| json!({"found": true, "definitions": [definition(kind, name, "b.lisp", form)]});
         FakeImage::empty().symbol("far", at("function", "far", 0)).symbol("lib", at("package", "LIB", 2))
+    }
+
+    #[test]
+    fn without_an_image_a_function_is_found_where_it_is_made() {
+        let text = "(defstruct stt aa bb)\n(defclass pnt () ((px :accessor pnt-px)))\n";
+        for (call, expected) in [
+            ("(stt-a‸a 1)", "a.lisp:1\n(defstruct stt aa bb)\n           ^^^\n"),
+            ("(make-st‸t)", "a.lisp:1\n(defstruct stt aa bb)\n           ^^^\n"),
+            (
+                "(pnt-‸px 1)",
+                "a.lisp:2\n(defclass pnt () ((px :accessor pnt-px)))\n                                ^^^^^^\n",
+            ),
+            ("(stt-c‸c 1)", "nothing\n"),
+        ] {
+            let cursor = cursor(FakeImage::absent(), &[("a.lisp", &format!("{text}{call}"))]);
+            assert_eq!(shown(&run(definitions(&cursor))), expected, "{call}");
+        }
     }
 
     #[test]

@@ -73,3 +73,14 @@ pub fn indexed<'a>(
     }
     found
 }
+
+/// The definitions of classes, conditions and structures that make a function of that symbol.
+pub(super) fn makers<'a>(index: &'a Snapshot, meant: &TextSymbol) -> Vec<(&'a Arc<FileEntry>, &'a Indexed)> {
+    let packages = index.packages();
+    let all = index.files.iter().flat_map(|file| file.definitions.iter().map(move |one| (file, one)));
+    let makes = |one: &Indexed| {
+        one.functions.iter().any(|(_, function)| *function == meant.keys[1])
+            && home(&packages, &meant.name, one.package.as_deref()) == meant.home
+    };
+    all.filter(|(_, one)| makes(one)).collect()
+}

@@ -3,7 +3,7 @@
 use super::context::{Backend, Cursor};
 use super::described::{self, Described};
 use super::manuals::{Manuals, Page};
-use super::{hyperspec, places, standard_syntax};
+use super::{hyperspec, made_functions, places, standard_syntax};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 use crate::text::Span;
@@ -81,7 +81,10 @@ async fn global<B: Backend>(cursor: &Cursor<B>, written: &str, manuals: &Manuals
             return Some(page.map_or(markdown.clone(), |page| format!("{markdown}\n\n{}", link(&page))));
         }
     }
-    let defined = places::defined_in_texts(written, package.as_deref(), &texts);
+    let mut defined = places::defined_in_texts(written, package.as_deref(), &texts);
+    if defined.is_empty() {
+        defined = made_functions::find(cursor, written, &mut texts).await;
+    }
     let Some(one) = defined.first() else {
         // Declarations and the like mean nothing to the image; and without one there is the page.
         let page = manuals.hyperspec_page(hyperspec::page_of_symbol(written)?);
@@ -240,6 +243,19 @@ mod tests {
 
                 [HyperSpec](<http://www.lispworks.com/documentation/HyperSpec/Body/22_cda.htm>)
             "#]],
+        );
+        check(
+            FakeImage::empty(),
+            "(defclass pnt ()\n  ((px :accessor pnt-px)))\n(pnt-‸px x)",
+            expect![[r#"
+            of pnt-px:
+            ```lisp
+            (defclass pnt ()
+              ((px :accessor pnt-px)))
+            ```
+
+            generic function in a.lisp:1 (not loaded)
+        "#]],
         );
         check(FakeImage::absent(), "(unk‸nown 1)", expect!["nothing"]);
         check(FakeImage::absent(), "(f \"a‸b c\")", expect!["nothing"]);

@@ -42,6 +42,7 @@ pub mod initargs;
 pub mod linked_names;
 pub mod links;
 pub mod lint;
+mod made_functions;
 pub mod manual_page;
 pub mod manual_text;
 pub mod manuals;

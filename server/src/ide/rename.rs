@@ -5,6 +5,7 @@ mod derived;
 mod files;
 pub mod global;
 mod keywords;
+mod leftover;
 pub mod local;
 mod mentions;
 mod package;
@@ -19,6 +20,7 @@ use super::context::{Backend, Cursor};
 use crate::image::api::expand::{CompareExpansions, Compared};
 use crate::model::image::ImageError;
 use crate::text::Span;
+use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::forms::symbol_at;
 use crate::text::names;
@@ -117,6 +119,11 @@ fn of_symbol(document: &Document, offset: usize) -> Result<Named, Refusal> {
         return Refusal::of("There is no name here. Put the cursor on the name of a variable, function, class, ...");
     };
     let Some(symbol) = names::symbol(&written) else { return Refusal::of(format!("{written} is no name.")) };
+    if names_symbol(document, offset) {
+        let bare = written.trim_start_matches(['#', ':']);
+        let start = span.end - bare.chars().count();
+        return Ok(Named { span: Span { start, end: span.end }, name: bare.to_owned(), written: bare.to_owned() });
+    }
     if written.starts_with("#:") {
         return Refusal::of(format!("{written} is a symbol of no package, which only this place has."));
     }
@@ -126,6 +133,22 @@ fn of_symbol(document: &Document, offset: usize) -> Result<Named, Refusal> {
     let prefix = written[..names::prefix_length(&written)].chars().count();
     let name = written[names::prefix_length(&written)..].to_owned();
     Ok(Named { span: Span { start: span.start + prefix, end: span.end }, name, written })
+}
+
+/// Returns true if a place is one of a package definition where a symbol of the package is named:
+/// `#:x` in `(:export #:x)`.
+fn names_symbol(document: &Document, offset: usize) -> bool {
+    let Some(form) = Form::at(document, offset) else { return false };
+    let path = form.path(offset);
+    let [outer, option, name] = path.as_slice() else { return false };
+    let defines =
+        form.operator(outer).is_some_and(|operator| matches!(operator.as_str(), "defpackage" | "define-package"));
+    let at = option.children.iter().position(|child| child.span == name.span);
+    match form.operator(option).as_deref().filter(|_| defines) {
+        Some(":export" | ":intern" | ":shadow" | ":unintern") => at >= Some(1),
+        Some(":import-from" | ":shadowing-import-from") => at >= Some(2),
+        _ => false,
+    }
 }
 
 /// Renames the name at the cursor.

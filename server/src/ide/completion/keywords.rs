@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::matching::Pattern;
 use super::words::Used;
-use super::{Item, vocabulary};
+use super::{Item, constructors, vocabulary};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::initargs;
 use crate::ide::name_index::{NameIndex, Package};
@@ -46,7 +46,7 @@ pub(super) fn keywords<B: Backend>(
             left.for_each(|name| add(name, &detail, 100.0));
         }
         let given = site.arguments.split_last().map(|(_, given)| given).unwrap_or_default();
-        let mut accepted = of_call(&cursor.document, (index, package), site);
+        let mut accepted = of_call(cursor, (index, package), site);
         if site.operator.to_lowercase().ends_with("with-open-file") {
             accepted.extend(index.written("cl:open", None).into_iter().flat_map(|open| open.keywords()));
         }
@@ -90,7 +90,12 @@ fn operators_around<B: Backend>(cursor: &Cursor<B>) -> Vec<String> {
 }
 
 /// The keywords of a call: of a local function, of the image, or of a definition in the text.
-fn of_call(document: &Document, (index, package): (&NameIndex, Option<&Package>), site: &CallSite) -> Vec<String> {
+fn of_call<B: Backend>(
+    cursor: &Cursor<B>,
+    (index, package): (&NameIndex, Option<&Package>),
+    site: &CallSite,
+) -> Vec<String> {
+    let document = &cursor.document;
     let written = |document: &Document, list: crate::text::Span| {
         let names = signature::parts(&document.text().slice(list.start..list.end).to_string());
         signature::keywords(&names, &[])
@@ -106,7 +111,10 @@ fn of_call(document: &Document, (index, package): (&NameIndex, Option<&Package>)
     }
     let key = definitions::key(&site.operator);
     let named = definitions::named(document, &key);
-    named.into_iter().find_map(|one| one.lambda_list).map(|list| written(document, list)).unwrap_or_default()
+    match named.into_iter().find_map(|one| one.lambda_list) {
+        Some(list) => written(document, list),
+        None => constructors::keywords(&cursor.context.last_texts_index(), &key),
+    }
 }
 
 /// The initialization arguments of a class: from the open texts first, with superclasses that

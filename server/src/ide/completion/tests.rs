@@ -420,3 +420,33 @@ fn a_completion_is_described_by_the_image() {
     "#]]
     .assert_debug_eq(&run(describe(&FakeImage::absent(), "help", "|APP|::|HELP|")));
 }
+
+#[test]
+fn constructors_of_structures_in_texts_have_their_slots_as_keywords() {
+    let text = "(defstruct stt aa bb)\n(defstruct (sub (:include stt) :constructor (:constructor new (x &key ac ((:d e))))) ab)";
+    for (call, expected) in [
+        (
+            "(make-stt :a‸)",
+            expect![[r#"
+            :aa (keyword argument)
+        "#]],
+        ),
+        (
+            "(make-sub :ab 1 :‸)",
+            expect![[r#"
+            :aa (keyword argument)
+            :bb (keyword argument)
+            :ab (keyword)
+            :include (keyword)
+        "#]],
+        ),
+        (
+            "(new 1 :a‸)",
+            expect![[r#"
+            :ac (keyword argument)
+        "#]],
+        ),
+    ] {
+        check(FakeImage::empty().file("s.lisp", text), call, expected);
+    }
+}

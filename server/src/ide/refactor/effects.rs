@@ -200,6 +200,9 @@ pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&
 
 /// The number of arguments in which a macro of the user may assign.
 fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
+    if crate::ide::hyperspec::page_of_symbol(operator).is_some() {
+        return None;
+    }
     match site.macros.operator(operator) {
         Operator::Unknown => Some(usize::MAX),
         Operator::Body(before) => Some(before),

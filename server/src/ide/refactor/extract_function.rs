@@ -204,7 +204,10 @@ fn operator_around(site: &Site, node: &Node, name: &Node) -> Option<String> {
 fn function_name(site: &Site) -> String {
     let defined = site.form.nodes.first().and_then(|node| node.children.get(1));
     let base = match defined.filter(|name| name.kind == Kind::Atom).and_then(|name| site.form.name(name)) {
-        Some(name) if !name.contains('|') => format!("{name}-part"),
+        // `*table*` is a variable's name.
+        Some(name) if !name.contains('|') && !name.trim_matches(['*', '+']).is_empty() => {
+            format!("{}-part", name.trim_matches(['*', '+']))
+        }
         _ => "extracted".to_owned(),
     };
     let fresh = |name: &str| site.fresh(name, false).eq_ignore_ascii_case(name);

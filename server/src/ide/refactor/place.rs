@@ -122,6 +122,21 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
         "dolist" | "dotimes" if index == 1 => (deeper(1)? == 1).then_some((2, First, Vec::new())),
         "dolist" | "dotimes" => body(2),
         "do-symbols" | "do-external-symbols" | "do-all-symbols" => body(2),
+        // The first value of a variable, and its steps; the end test, and the results.
+        "do" | "do*" if index == 1 => {
+            let at = deeper(1)?;
+            let values = child.children[..at].iter().filter_map(|binding| binding.children.get(1)).collect();
+            match deeper(2)? {
+                1 if operator == "do*" => Some((3, Serial, Vec::new())),
+                1 => Some((3, Argument, values)),
+                2 => Some((3, Branch, Vec::new())),
+                _ => None,
+            }
+        }
+        "do" | "do*" if index == 2 => match deeper(1)? {
+            0 => Some((2, Branch, Vec::new())),
+            _ => Some((2, Body, Vec::new())),
+        },
         "do" | "do*" => body(3),
         "flet" | "labels" if index == 1 => (deeper(2)? >= 2).then_some((3, Body, Vec::new())),
         "flet"

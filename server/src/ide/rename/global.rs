@@ -7,10 +7,12 @@ use std::collections::HashSet;
 
 use super::derived;
 use super::files::changed_files;
+use super::leftover::{is_left_over, made_in};
 use super::mentions::{Mentions, Target};
 use super::structures::Structures;
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
+use crate::ide::hyperspec;
 use crate::ide::index::{Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;
 use crate::text::datum::Form;
@@ -129,7 +131,13 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
     kinds
 }
 
-fn is_it(symbol: &names::Symbol, here: Option<&str>, packages: &Packages<'_>, home: &str, name: &str) -> bool {
+pub(super) fn is_it(
+    symbol: &names::Symbol,
+    here: Option<&str>,
+    packages: &Packages<'_>,
+    home: &str,
+    name: &str,
+) -> bool {
     let here = here.unwrap_or("COMMON-LISP-USER");
     let package = symbol.package.as_deref().map_or_else(|| here.to_owned(), |prefix| packages.named(prefix, here));
     symbol.name == name && packages.home(&package, name) == home
@@ -139,6 +147,18 @@ fn is_it(symbol: &names::Symbol, here: Option<&str>, packages: &Packages<'_>, ho
 fn defined_symbol(written: &str) -> Option<names::Symbol> {
     let inner = written.trim_start_matches('(').trim_end_matches(')');
     names::symbol(inner.split_whitespace().next_back()?)
+}
+
+/// Returns true if a name in a package is a symbol of the standard, as far as the texts tell.
+pub(super) fn is_of_standard(packages: &Packages<'_>, package: &str, name: &str) -> bool {
+    let sees = match packages.get(package) {
+        Some(known) => {
+            let uses = known.uses.iter().any(|used| matches!(used.as_str(), "CL" | "COMMON-LISP"));
+            uses && !known.shadows.contains(name) && !known.imports.contains_key(name)
+        }
+        None => matches!(package, "COMMON-LISP-USER" | "CL-USER"),
+    };
+    sees && !name.contains(char::is_lowercase) && hyperspec::page_of_symbol(&name.to_lowercase()).is_some()
 }
 
 /// Refuses a new name that is there already, where the symbol is or is to be seen.
@@ -163,6 +183,20 @@ async fn free<B: Backend>(
                 ));
             }
         }
+    }
+    if target.is_function()
+        && let Some((file, line)) = made_in(index, packages, &target.home, &new.name)
+    {
+        return Refusal::of(format!(
+            "{} is already defined in the package {}: {file}, line {line}.",
+            target.new, target.home
+        ));
+    }
+    if is_of_standard(packages, &target.home, &new.name) {
+        return Refusal::of(format!(
+            "{} is in the package {} already: it is a symbol of COMMON-LISP.",
+            target.new, target.home
+        ));
     }
     let from = packages.home(&target.home, &new.name);
     if from != target.home {
@@ -194,7 +228,8 @@ async fn free<B: Backend>(
             ));
         }
         let bound: Vec<&str> = facts.kinds.iter().map(String::as_str).filter(|kind| *kind != "symbol").collect();
-        if package == target.home && !bound.is_empty() {
+        let defined = package == target.home && !bound.is_empty();
+        if defined && !is_left_over(cursor, index, packages, &target.home, &target.new).await {
             return Refusal::of(format!("{} is already defined in the image as {}.", target.new, bound.join(", ")));
         }
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::global::is_of_standard;
 use super::spelling::{keyword, respelled, same};
 use super::{Change, Expander, FileChanges, Named, Refusal, Renaming};
 use crate::file_uri::path_of_uri;
@@ -81,6 +82,7 @@ pub async fn rename<B: Backend>(
     let Some(form) = Form::at(&cursor.document, cursor.offset) else { return Ok(None) };
     let scopes = Scopes::of(&form);
     let bound = scopes.resolve(cursor.offset);
+    let mut unknown = None;
     let Some(key) = symbol_name(&named.written) else { return Ok(None) };
     if let Some(index) = bound {
         let binding = &scopes.bindings[index];
@@ -90,14 +92,15 @@ pub async fn rename<B: Backend>(
         if binding.kind.space() == Space::Variable {
             is_free(cursor, new).await?;
         }
+        if binding.kind.space() == Space::Function {
+            is_no_standard(cursor, new).await?;
+        }
         let known = scopes.occurrences(index);
         let hidden = Hidden { form: &form, name: &binding.name, known: &known, unknown: &|_: &str| false };
-        if let Some(by) = form.nodes.iter().find_map(|node| hidden.first(node)) {
-            return Refusal::of(format!(
-                "{} is not renamed: {by} may mean it too, and the text does not tell.",
-                named.name
-            ));
-        }
+        // Only the image can tell of these.
+        unknown = form.nodes.iter().find_map(|node| hidden.first(node)).map(|by| {
+            Refusal(format!("{} is not renamed: {by} may mean it too, and the text does not tell.", named.name))
+        });
     }
     let around = doubtful(cursor, &form, &key, bound.and_then(|index| binder(&form, &scopes.bindings[index]))).await;
     if bound.is_none() && around.is_empty() {
@@ -105,6 +108,11 @@ pub async fn rename<B: Backend>(
     }
     let sites = sites(&form, &key);
     let mut variants: Vec<Spans> = bound.map(|index| scopes.occurrences(index)).into_iter().collect();
+    let other = hidden_too(&scopes, variants.first().filter(|_| unknown.is_some()), &sites);
+    let by_macros = bound_by_macros(&form, &around, &sites, variants.first(), cursor.offset);
+    variants.extend(other);
+    let narrow = variants.len()..variants.len() + by_macros.len();
+    variants.extend(by_macros);
     for guess in guesses(&form, &scopes, bound, &sites, cursor.offset) {
         if variants.len() < VARIANTS && !variants.contains(&guess) {
             variants.push(guess);
@@ -128,8 +136,14 @@ pub async fn rename<B: Backend>(
     let compared = expander.compare(comparison).await;
     let found = match &compared {
         Ok(compared) if compared.why_not().is_none() => {
-            let pick = |data| compared.variants.iter().position(|one| one.same && one.data == data);
-            pick(false).or_else(|| pick(true)).map(|index| (index, &compared.variants[index]))
+            // Those of no other binding come first.
+            let pick = |data| {
+                let fits =
+                    |index: &usize| compared.variants.get(*index).is_some_and(|one| one.same && one.data == data);
+                narrow.clone().chain(0..compared.variants.len()).find(fits)
+            };
+            let with_data = || if unknown.is_none() { pick(true) } else { None };
+            pick(false).or_else(with_data).map(|index| (index, &compared.variants[index]))
         }
         _ => None,
     };
@@ -153,6 +167,9 @@ pub async fn rename<B: Backend>(
             why.trim_end()
         )
     };
+    if let Some(refusal) = unknown.filter(|_| found.is_none()) {
+        return Err(refusal);
+    }
     match (found, &compared) {
         (Some((index, Variant { data, .. })), _) => {
             let why = data.then_some("A macro around it also uses the name as data.");
@@ -193,6 +210,18 @@ async fn is_special<B: Backend>(cursor: &Cursor<B>, form: &Form, binding: &Bindi
 async fn is_free<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
     if is_global(cursor, &symbol_name(new).unwrap_or_default(), new).await {
         return Refusal::of(format!("{new} is a special variable or a constant. Choose another name."));
+    }
+    Ok(())
+}
+
+/// Refuses the name of a function of the standard for a local one, which the lock of its package
+/// forbids.
+async fn is_no_standard<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
+    let index = cursor.context.texts_index().await;
+    let name = crate::text::names::symbol(new).map(|symbol| symbol.name).unwrap_or_default();
+    let package = cursor.package().unwrap_or_else(|| "COMMON-LISP-USER".into());
+    if is_of_standard(&index.packages(), &package, &name) {
+        return Refusal::of(format!("{new} is a symbol of COMMON-LISP, which is locked. Choose another name."));
     }
     Ok(())
 }
@@ -249,6 +278,66 @@ fn guesses(form: &Form, scopes: &Scopes, bound: Option<usize>, sites: &[(Span, b
     }
     let around = |span: &Span| span.start <= offset && offset <= span.end;
     found.retain(|spans| spans.iter().any(around) && spans.len() > 1);
+    found
+}
+
+/// The places of a binding, and those that nothing accounts for, as in the definition of a local
+/// macro.
+fn hidden_too(scopes: &Scopes, own: Option<&Spans>, sites: &[(Span, bool)]) -> Option<Spans> {
+    let own = own?;
+    let mut all: Spans = own.clone();
+    all.extend(sites.iter().map(|(span, _)| *span).filter(|span| scopes.resolve(span.start).is_none()));
+    all.sort();
+    all.dedup();
+    Some(all)
+}
+
+/// Sets of occurrences for macros that bind like `let`, `(my-let (x value) ...)`: those of the
+/// macro's binding without its value if the cursor is at one, else the text's `own` without them.
+fn bound_by_macros(
+    form: &Form,
+    around: &[String],
+    sites: &[(Span, bool)],
+    own: Option<&Spans>,
+    offset: usize,
+) -> Vec<Spans> {
+    fn values(node: &Node, sites: &[(Span, bool)], found: &mut Spans) {
+        let is_site = |name: &Node| sites.iter().any(|(span, _)| *span == name.span);
+        match node.children.as_slice() {
+            [name, value, ..] if is_site(name) => {
+                found.push(Span { start: value.span.start, end: node.span.end });
+            }
+            children => children.iter().for_each(|child| values(child, sites, found)),
+        }
+    }
+    fn calls<'a>(form: &Form, node: &'a Node, around: &[String], found: &mut Vec<&'a Node>) {
+        if form.operator(node).is_some_and(|operator| around.contains(&operator)) {
+            found.push(node);
+        }
+        node.children.iter().for_each(|child| calls(form, child, around, found));
+    }
+    let within = |outer: &Span, inner: &Span| outer.start <= inner.start && inner.end <= outer.end;
+    let at_cursor = |span: &Span| span.start <= offset && offset <= span.end;
+    let mut macros = Vec::new();
+    form.nodes.iter().for_each(|node| calls(form, node, around, &mut macros));
+    let mut found = Vec::new();
+    for call in macros.into_iter().take(VARIANTS) {
+        let mut outside = Vec::new();
+        call.children.get(1).into_iter().for_each(|bindings| values(bindings, sites, &mut outside));
+        if outside.is_empty() {
+            continue;
+        }
+        let code = sites.iter().filter(|(_, quoted)| !quoted).map(|(span, _)| *span);
+        let inner: Spans =
+            code.filter(|span| within(&call.span, span) && !outside.iter().any(|value| within(value, span))).collect();
+        if inner.iter().any(at_cursor) {
+            found.push(inner);
+        } else if let Some(own) = own {
+            found.push(own.iter().copied().filter(|span| !inner.contains(span)).collect());
+        }
+    }
+    found.retain(|spans: &Spans| spans.len() > 1);
+    found.truncate(VARIANTS / 2);
     found
 }
 

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use super::local::keeps_meanings;
 use super::places::{Places, Role, is_structure};
-use super::spelling::respelled;
+use super::spelling::{respelled, same};
 use super::{Change, Options, Refusal};
 use crate::ide::index::{FileEntry, Packages, designated};
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::forms::possible_packages_at;
-use crate::text::scopes::{Scopes, Shorthand, Space};
+use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
 use crate::text::tree::{Kind as TreeKind, Tree};
 use crate::text::{Span, names};
 
@@ -60,7 +60,7 @@ impl Target {
         self.kinds.iter().any(|kind| kinds.contains(&kind.as_str()))
     }
 
-    fn is_function(&self) -> bool {
+    pub(super) fn is_function(&self) -> bool {
         self.is(&["function", "generic function", "method", "macro", "compiler macro", "setf expander", "type"])
     }
 
@@ -247,6 +247,10 @@ impl Mentions<'_> {
             found.changes.extend(change);
             return;
         }
+        if let Some((span, name)) = self.slot_pair(found, node, target) {
+            found.changes.push(Change { span, by: name, unsure: guess });
+            return;
+        }
         let operator = around.operators.last().map(String::as_str).unwrap_or_default();
         let declared = around.operators.iter().any(|one| matches!(one.as_str(), "declaim" | "declare" | "proclaim"));
         let parent_is = |wanted: &[&str]| wanted.contains(&operator);
@@ -284,6 +288,23 @@ impl Mentions<'_> {
             }
         };
         found.changes.push(plain(unsure.map(str::to_owned)));
+    }
+
+    /// The pair `(var slot)` of `with-slots` around a slot that becomes `var`, and the variable as
+    /// written: the variable alone means the same.
+    fn slot_pair(&self, found: &Found<'_>, node: &Node, target: &Target) -> Option<(Span, String)> {
+        if !target.is(&["slot"]) {
+            return None;
+        }
+        let of = |binding: &&Binding| match &binding.shorthand {
+            Shorthand::SlotPair { around, .. } => around.start < node.span.start && node.span.end < around.end,
+            _ => false,
+        };
+        let binding = found.scopes.bindings.iter().find(of)?;
+        let Shorthand::SlotPair { around, slot } = &binding.shorthand else { return None };
+        let variable = found.form.part(binding.span);
+        let plain = same(variable, &target.new) && found.form.part(*around) == format!("({variable} {slot})");
+        plain.then(|| (*around, variable.to_owned()))
     }
 
     /// `(defpackage name (:export ...) (:import-from ...) ...)`.

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use self::designators::{Mention, Role};
 use super::files::changed_files;
+use super::leftover::is_package_left_over;
 use super::mentions::{Mentions, Target};
 use super::spelling::respelled;
 use super::{Change, Named, Options, Refusal, Renaming};
@@ -86,7 +87,7 @@ pub(super) async fn rename<B: Backend>(
     if kind == "package" {
         free_of_file(&index, &old)?;
     }
-    free(cursor, &packages, &old, new, owner.as_deref())?;
+    free(cursor, &index, &packages, &old, new, owner.as_deref()).await?;
     let typed = if found.string { found.written.to_lowercase() } else { found.written.clone() };
     let renamed = Renamed { old: &old, typed: &typed, new, owner };
     let target =
@@ -125,8 +126,9 @@ fn free_of_file(index: &Snapshot, name: &str) -> Result<(), Refusal> {
 }
 
 /// Refuses a new name that a package has already.
-fn free<B: Backend>(
+async fn free<B: Backend>(
     cursor: &Cursor<B>,
+    index: &Snapshot,
     packages: &Packages<'_>,
     old: &str,
     new: &str,
@@ -150,9 +152,12 @@ fn free<B: Backend>(
     if let Some(other) = clash {
         return Refusal::of(format!("The package {} calls another one {new} already.", other.name));
     }
-    match cursor.context.names().0.package(&name, None) {
-        Some(_) => Refusal::of(format!("The image has a package {new} already.")),
-        None => Ok(()),
+    let there = cursor.context.names().0.package(&name, None).map(|found| found.name.clone());
+    match there {
+        Some(real) if !is_package_left_over(cursor, index, packages, &name, &real).await => {
+            Refusal::of(format!("The image has a package {new} already."))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,5 @@
-//! What a name is at a place by the standard's own forms: a type at the head of a clause, a
-//! function or variable that is quoted for an operator which takes it, code in what a macro
-//! returns.
+//! The roles that names have by the standard's own forms: a type at the head of a clause, a
+//! function or variable that is quoted for an operator which takes it, code in a macro's result.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +9,7 @@ use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::scopes::Scopes;
 use crate::text::stop;
 
-/// What a name is at its place.
+/// The role of a name at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Type,

@@ -39,9 +39,20 @@ fn unclosed(written: &str) -> bool {
 
 /// The text that replaces `written`, an occurrence of the old name with or without a package
 /// prefix. An occurrence in upper case stays in upper case, unless the old name is itself written
-/// so (`typed`: the old name where it was renamed).
+/// so (`typed`: the old name where it was renamed). Bars that a name does not need stay.
 pub fn respelled(written: &str, typed: &str, new: &str) -> String {
     let (prefix, name) = written.split_at(names::prefix_length(written));
+    let needless = |bare: &str| {
+        let one = !bare.contains(|char: char| char.is_whitespace() || "()\"';`,|\\:#".contains(char));
+        one && names::symbol(bare).is_some_and(|symbol| symbol.name == bare)
+    };
+    let in_bars = name.strip_prefix('|').and_then(|rest| rest.strip_suffix('|')).is_some_and(needless);
+    if in_bars
+        && let Some(symbol) = names::symbol(new)
+        && needless(&symbol.name)
+    {
+        return format!("{prefix}|{}|", symbol.name);
+    }
     let upper = is_upper(name) && !is_upper(typed) && !new.contains(['|', '\\']);
     if upper { format!("{prefix}{}", new.to_uppercase()) } else { format!("{prefix}{new}") }
 }
@@ -83,10 +94,15 @@ mod tests {
             ("FOO", "FOO", "bar"),
             ("p::Foo", "foo", "p::bar"),
             ("P:FOO", "foo", "P:BAR"),
-            ("|FOO|", "foo", "bar"),
+            ("|FOO|", "foo", "|BAR|"),
+            ("p:|FOO|", "foo", "p:|BAR|"),
+            ("|Foo|", "|Foo|", "bar"),
+            ("|A FOO|", "|A FOO|", "bar"),
         ] {
             assert_eq!(respelled(written, typed, "bar"), expected, "{written}");
         }
         assert_eq!(respelled("FOO", "foo", "|b|"), "|b|");
+        assert_eq!(respelled("|FOO|", "foo", "|b|"), "|b|");
+        assert_eq!(respelled("|FOO|", "foo", "|BAR|"), "|BAR|");
     }
 }

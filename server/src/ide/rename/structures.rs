@@ -1,5 +1,5 @@
-//! What the renaming of a structure or of a slot renames with it: accessors, also those of
-//! structures that include it, and the keywords of constructors.
+//! Names that follow from those of a structure and its slots: accessors, also those of structures
+//! that include it, and the keywords of constructors.
 
 use std::collections::HashSet;
 

@@ -1,3 +1,4 @@
+mod back;
 mod guarded;
 mod packages;
 mod places;
@@ -67,7 +68,7 @@ fn shadowed_names_are_others() {
     check(
         "(defun f (x) (let* ((x‸ (g x)) (y x)) (declare (type fixnum x)) '(x) (h :x \"x\" X |X| |x| #'x (x y)) `(x ,x)))",
         expect![[r#"
-            local variable: (defun f (x) (let* ((new (g x)) (y new)) (declare (type fixnum new)) '(x) (h :x "x" NEW new |x| #'x (x y)) `(x ,new)))
+            local variable: (defun f (x) (let* ((new (g x)) (y new)) (declare (type fixnum new)) '(x) (h :x "x" NEW |NEW| |x| #'x (x y)) `(x ,new)))
         "#]],
     );
 }
@@ -143,6 +144,49 @@ fn the_image_decides_when_it_can() {
     let no = Says(Some(vec![Variant { why: Some("*x* is special".into()), ..Variant::default() }]));
     assert_eq!(renamed(text, "new", &no), "refused: x cannot be called new here: *x* is special.\n");
     assert_eq!(renamed(text, "new", &Says(Some(vec![same(true)]))), "parameter: (defun f (?new) (logged ?new))\n");
+}
+
+/// An expander that finds the forms the same that are in this text.
+struct Knows(&'static str);
+
+impl Expander for Knows {
+    async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
+        let variants = comparison
+            .variants
+            .iter()
+            .map(|text| Variant { same: self.0.contains(text.as_str()), ..Variant::default() });
+        Ok(Compared { variants: variants.collect(), ..Compared::default() })
+    }
+}
+
+#[test]
+fn no_other_binding_is_renamed_along() {
+    let all = "(defun f (new) (my-let (new (1+ new)) (list new)))";
+    let inner = "(defun f (x) (my-let (new (1+ x)) (list new)))";
+    let outer = "(defun f (new) (my-let (x (1+ new)) (list x)))";
+    let macros = "(defmacro my-let ((v e) &body b) `(let ((,v ,e)) ,@b))\n";
+    for (text, expected) in [
+        ("(defun f (x) (my-let (x‸ (1+ x)) (list x)))", inner),
+        ("(defun f (x) (my-let (x (1+ x)) (list x‸)))", inner),
+        ("(defun f (x‸) (my-let (x (1+ x)) (list x)))", outer),
+        ("(defun f (x) (my-let (x (1+ x‸)) (list x)))", outer),
+    ] {
+        let cursor = cursor(FakeImage::absent(), &[("a.lisp", &format!("{macros}{text}"))]);
+        let knows = Knows(Box::leak(format!("{all}\n{inner}\n{outer}").into_boxed_str()));
+        let renaming = run(rename(&cursor, "new", &knows, Options::default())).unwrap();
+        assert_eq!(applied(&renaming), format!("{macros}{expected}\n"), "{text}");
+    }
+    // The image tells of a local macro.
+    let text = "(defun f (x‸) (macrolet ((mm () '(list x))) (mm)))";
+    let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
+    let knows = Knows("(defun f (new) (macrolet ((mm () '(list new))) (mm)))");
+    assert_eq!(applied(&run(rename(&cursor, "new", &knows, Options::default())).unwrap()), format!("{}\n", knows.0));
+    check(
+        text,
+        expect![[r#"
+        refused: x is not renamed: macrolet may mean it too, and the text does not tell.
+    "#]],
+    );
 }
 
 #[test]
@@ -228,6 +272,25 @@ fn a_function_is_renamed_in_all_packages_that_see_it() {
             (defpackage :alone (:use :cl) (:import-from #:lib #:away) (:shadow #:near))
             (defpackage :stranger (:use :cl) (:export #:far))
         "#]],
+    );
+}
+
+#[test]
+fn a_symbol_is_renamed_where_a_package_definition_names_it() {
+    for clause in ["(:export #:fa‸r)", "(:export :far‸)", "(:export far‸)"] {
+        let package = format!("(defpackage :lib (:use :cl) {clause})");
+        let found = renamed(&format!("{package}\n(in-package :lib)\n(defun far (x) (far x))"), "away", &Says(None));
+        let package = package.replace('‸', "").replace("far", "away");
+        assert_eq!(found, format!("function: {package}\n(in-package :lib)\n(defun away (x) (away x))\n"), "{clause}");
+    }
+    let user = "(defpackage :user (:use :cl) (:import-from :lib #:f‸ar))\n(defpackage :lib (:export #:far))\n";
+    let found = renamed(&format!("{user}(in-package :lib)\n(defun far (x) x)"), "away", &Says(None));
+    assert!(found.contains("(:import-from :lib #:away))\n(defpackage :lib (:export #:away))"), "{found}");
+    check(
+        "(list #:fa‸r)",
+        expect![[r#"
+        refused: #:far is a symbol of no package, which only this place has.
+    "#]],
     );
 }
 
@@ -337,6 +400,23 @@ fn clashes_are_refused() {
         refused: car is neither a local name nor defined in a Lisp file of the workspace, so it cannot be renamed.
     "#]],
     );
+}
+
+#[test]
+fn names_of_the_standard_are_taken() {
+    let package = "(defpackage :lib (:use :cl) (:shadow #:search))\n(in-package :lib)\n";
+    for (text, new, expected) in [
+        ("(defun far‸ (x) (list x))", "list", "list is in the package LIB already: it is a symbol of COMMON-LISP"),
+        ("(defstruct far‸ x)", "list", "list is in the package LIB already"),
+        ("(flet ((far‸ (x) x)) (far 1))", "list", "list is a symbol of COMMON-LISP, which is locked"),
+        ("(defun far‸ (x) (list x))", "search", "function: "),
+        ("(flet ((far‸ (x) x)) (far 1))", "search", "local function: "),
+        ("(let ((far‸ 1)) far)", "list", "local variable: "),
+    ] {
+        let marked = format!("{package}{text}");
+        let found = renamed(&marked, new, &Says(None));
+        assert!(found.contains(expected), "{text}\n{found}");
+    }
 }
 
 #[test]

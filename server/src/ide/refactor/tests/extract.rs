@@ -291,3 +291,109 @@ fn statements_become_a_function_of_what_they_use() {
         check(text, "extract-function", expected);
     }
 }
+
+#[test]
+fn values_and_steps_of_do() {
+    for (id, text, expected) in [
+        (
+            "extract-function",
+            "(defun f (n)\n  (do ((i 0 «(+ i n)»))\n      ((g i) n)\n    (h i)))",
+            expect![[r#"
+            Extract function
+            (defun f-part (i n)
+              (+ i n))
+
+            (defun f (n)
+              (do ((i 0 (f-part i n)))
+                  ((g i) n)
+                (h i)))
+        "#]],
+        ),
+        (
+            "extract-function",
+            "(defun f (n)\n  (do ((i «(g n)» (1+ i)))\n      ((g i) n)\n    (h i)))",
+            expect![[r#"
+                Extract function
+                (defun f-part (n)
+                  (g n))
+
+                (defun f (n)
+                  (do ((i (f-part n) (1+ i)))
+                      ((g i) n)
+                    (h i)))
+            "#]],
+        ),
+        (
+            "extract-function",
+            "(defun f (n)\n  (do ((i 0 (1+ i)))\n      («(g i n)» n)\n    (h i)))",
+            expect![[r#"
+            Extract function
+            (defun f-part (i n)
+              (g i n))
+
+            (defun f (n)
+              (do ((i 0 (1+ i)))
+                  ((f-part i n) n)
+                (h i)))
+        "#]],
+        ),
+        (
+            "extract-variable",
+            "(defun f (n)\n  (do ((i 0 (+ i «(g n)»)))\n      ((g i) n)\n    (h i)))",
+            expect![[r#"
+                Extract variable
+                refused: i is evaluated before it, and may have an effect: extract that first
+            "#]],
+        ),
+        (
+            "extract-variable",
+            "(defun f (n)\n  (do ((i 0 (1+ i)) (j «(g n)»))\n      ((g i) n)\n    (h i)))",
+            expect![[r#"
+                Extract variable
+                (defun f (n)
+                  (let ((value (g n)))
+                    (do ((i 0 (1+ i)) (j value))
+                        ((g i) n)
+                      (h i))))
+            "#]],
+        ),
+        (
+            "extract-variable",
+            "(defun f (n)\n  (do* ((i 0 (1+ i)) (j (h «(g n)»)))\n      ((g i) n)\n    (h i)))",
+            expect![[r#"
+                Extract variable
+                (defun f (n)
+                  (do* ((i 0 (1+ i)) (value (g n))
+                        (j (h value)))
+                      ((g i) n)
+                    (h i)))
+            "#]],
+        ),
+        (
+            "extract-variable",
+            "(defun f (n)\n  (do ((i 0 (1+ i)))\n      ((h «(g i)») n)\n    (h i)))",
+            expect![[r#"
+                Extract variable
+                (defun f (n)
+                  (do ((i 0 (1+ i)))
+                      ((let ((value (g i)))
+                         (h value)) n)
+                    (h i)))
+            "#]],
+        ),
+        (
+            "extract-variable",
+            "(defun f (n)\n  (do ((i 0 (1+ i)))\n      ((h i) (list «(g i)»))\n    (h i)))",
+            expect![[r#"
+                Extract variable
+                (defun f (n)
+                  (do ((i 0 (1+ i)))
+                      ((h i) (let ((value (g i)))
+                               (list value)))
+                    (h i)))
+            "#]],
+        ),
+    ] {
+        check(text, id, expected);
+    }
+}

@@ -27,6 +27,14 @@ fn a_value_takes_the_place_of_its_variable() {
         "#]],
         ),
         (
+            "(defun f ()\n  (let ((x (g)))\n    (multiple-value-list ‸x)))",
+            expect![[r#"
+            Inline the variable x
+            (defun f ()
+              (multiple-value-list (values (g))))
+        "#]],
+        ),
+        (
             "(defun f (a)\n  (let ((x (g a)))\n    ‸x))",
             expect![[r#"
             Inline the variable x

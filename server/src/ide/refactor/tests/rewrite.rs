@@ -187,9 +187,13 @@ fn comments_of_branches_move_with_them() {
         (
             "(‸if ; why\n x\n #| a\n |# (eff 1) #| a |#\n (eff 2) #| b |#)",
             expect![[r#"
-            Invert the condition
-            refused: it is not known which branch the comment #| b |# is about: move it first
-        "#]],
+                Invert the condition
+                (if ; why
+                 (not x)
+                 (eff 2) #| b |#
+                 #| a
+                 |# (eff 1) #| a |#)
+            "#]],
         ),
         (
             "(‸if x ;; then\n    (eff 1) ;; else\n    (eff 2))",

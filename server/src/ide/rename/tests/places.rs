@@ -1,4 +1,4 @@
-//! What is certain by its place, and what a person must decide.
+//! Names that are certain by their place, and those that a person must decide.
 
 use expect_test::expect;
 

@@ -1,0 +1,35 @@
+//! Functions that no definition of their own makes, in texts that are not loaded: accessors of
+//! classes, and the functions of structures.
+
+use super::context::{Backend, Cursor};
+use super::definition_in_index::{Named, TextSymbol, makers};
+use super::places::Defined;
+use super::texts::Texts;
+use crate::text::definitions::{self, Place};
+
+/// The places that make the function with a name as written at the cursor.
+pub(super) async fn find<B: Backend>(cursor: &Cursor<B>, written: &str, texts: &mut Texts) -> Vec<Defined> {
+    let index = cursor.context.texts_index().await;
+    let meant = TextSymbol::of(&index, &Named { name: written.to_owned(), package: cursor.package() });
+    let key = definitions::key(written);
+    let mut found = Vec::new();
+    for (file, one) in makers(&index, &meant) {
+        let Some(text) = texts.get(&file.path).await else { continue };
+        let (kind, name) = match one.operator.as_str() {
+            "defstruct" => ("function", one.name),
+            // The option of the slot, behind the slot's name.
+            _ => {
+                let mentions = definitions::mentions(&text.document, one.form, &key);
+                ("generic function", mentions.last().copied().unwrap_or(one.name))
+            }
+        };
+        found.push(Defined {
+            kind: kind.into(),
+            name: written.to_owned(),
+            file: file.path.clone(),
+            text: Some(text),
+            place: Some(Place { form: one.form, name }),
+        });
+    }
+    found
+}

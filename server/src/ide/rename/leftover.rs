@@ -1,0 +1,103 @@
+//! Definitions of the image that no text has any more, such as those of a name that was renamed:
+//! they do not forbid the name.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use super::mentions::{Mentions, Target};
+use super::{Options, global::is_it};
+use crate::ide::context::{Backend, Cursor};
+use crate::ide::index::{Packages, Snapshot};
+use crate::image::api::symbols::SymbolPart;
+use crate::text::names;
+
+/// Returns true if all definitions that the image has of a name came from files of the workspace,
+/// and no code of these mentions it now.
+pub(super) async fn is_left_over<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    home: &str,
+    written: &str,
+) -> bool {
+    let Some(symbol) = names::symbol(written) else { return false };
+    let known = cursor.context.symbol(written, Some(home), &[SymbolPart::Definitions]).await.unwrap_or_default();
+    for definition in &known.definitions {
+        let Some(file) = &definition.place.file else { return false };
+        let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.clone());
+        if !index.files.iter().any(|one| one.path == *file || one.path == real) {
+            return false;
+        }
+    }
+    !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
+}
+
+/// Returns true if what the image has under the name of a package is left over: the package came
+/// from a file of the workspace, or has another name too, by which a file defines it. No file
+/// defines one of that name.
+pub(super) async fn is_package_left_over<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    name: &str,
+    real: &str,
+) -> bool {
+    if real != name {
+        return packages.get(real).is_some();
+    }
+    let package = cursor.package();
+    let asked = cursor.context.symbol(name, package.as_deref(), &[SymbolPart::Definitions]);
+    let known = asked.await.unwrap_or_default();
+    let files: Vec<&PathBuf> = known
+        .definitions
+        .iter()
+        .filter(|one| one.kind == "package")
+        .filter_map(|one| one.place.file.as_ref())
+        .collect();
+    !files.is_empty() && files.iter().all(|file| index.files.iter().any(|one| one.path == **file))
+}
+
+/// Returns true if code of the workspace has the name, or a text cannot be read.
+async fn is_mentioned<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    home: &str,
+    name: &str,
+) -> bool {
+    let mut kinds: HashSet<String> =
+        ["function", "method", "macro", "class", "type", "slot"].iter().map(|kind| (*kind).to_owned()).collect();
+    // A local variable of a function's name is another thing.
+    if name.starts_with(['*', '+']) {
+        kinds.insert("variable".into());
+    }
+    let target = Target { home: home.to_owned(), name: name.to_owned(), new: name.to_owned(), kinds, guess: None };
+    let targets = [target];
+    let options = Options::default();
+    let mentions = Mentions { packages, targets: &targets, keywords: &[], typed: name, options };
+    let mut texts = cursor.context.texts().await;
+    for file in index.mentioning(name) {
+        let document = match &file.open {
+            Some(document) => document.clone(),
+            None => match texts.get(&file.path).await {
+                Some(text) => text.document.clone(),
+                None => return true,
+            },
+        };
+        if mentions.in_document(&document, file).map_or(true, |changes| changes.iter().any(|one| one.unsure.is_none()))
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// The file that makes a function of the name for a structure or a slot, with the line.
+pub(super) fn made_in(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> Option<(String, u32)> {
+    let lower = name.to_lowercase();
+    let symbol = names::Symbol { package: None, name: name.to_owned() };
+    let all = index.files.iter().flat_map(|file| file.definitions.iter().map(move |one| (file, one)));
+    let made = all.filter(|(_, one)| one.functions.iter().any(|(_, function)| *function == lower));
+    let mut made = made.filter(|(_, one)| is_it(&symbol, one.package.as_deref(), packages, home, name));
+    made.next().map(|(file, one)| (file.path.display().to_string(), one.start[0].line + 1))
+}
