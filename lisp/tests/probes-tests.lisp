@@ -400,6 +400,35 @@
       (points-set image file text)
       (eventually (string= "T" (first-value image "(eq *plain* #'probed::square)"))))))
 
+;;; The program's error shows the compiler's text of the form.
+(deftest errors-of-the-compiler-show-no-probes
+  (with-image (image)
+    (let* ((text "(defmacro fails-to-expand (form) (error \"no ~S\" form))
+(defun broken (x)
+  (list x)
+  (let ((y 1 2))
+    (princ-to-string (list x))))
+(defun unexpanded (x)
+  (list x)
+  (list (fails-to-expand (list x))))
+(defun misplaced (x)
+  (list x)
+  (let y
+    (list x)))
+(defun misshapen (x)
+  (list x)
+  (flet ((one)) (list (the (list x)) (setq x))))
+")
+           (file (write-file "broken.lisp" text)))
+      (prepare image (format nil "(load ~S)" file))
+      (flet ((messages () (loop for code in '("(broken 1)" "(unexpanded 1)" "(misplaced 1)" "(misshapen 1)") collect (path (evaluated image code) "error" "message"))))
+        (let ((plain (messages)))
+          (is eq :true (path (aref (points-set image file text '("(list x)") '("(princ-to-string") '("(defun unexpanded (x)") '("(defun misplaced (x)") '("(defun misshapen (x)")) 0) "verified"))
+          (let ((probed (messages)))
+            (is equal '() (remove-if-not (lambda (message) (search "PROBE" message)) probed))
+            (ok (text-contains "(PRINC-TO-STRING (LIST X))" (first probed)))
+            (is equal plain probed)))))))
+
 (deftest breakpoints-at-functions
   (with-probed (image file text)
     (flet ((set-at (&rest names)

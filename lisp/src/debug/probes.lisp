@@ -101,6 +101,15 @@
                                  ,(unless-idle `(after-form ,unit ,number ,value ,@variables))
                                  ,value))))))))))
 
+(defun call-printing-without-probes (function)
+  "Call FUNCTION, which compiles a definition. The program's errors show the compiler's texts: where
+  these have a form in PROBE, they show the form."
+  (let ((*print-pprint-dispatch* (copy-pprint-dispatch)))
+    (set-pprint-dispatch '(cons (eql probe) (cons t (cons t null)))
+                         (lambda (stream probe) (write (second probe) :stream stream))
+                         1)
+    (funcall (the function function))))
+
 (defun probing (form tail)
   (if (consp form) `(probe ,form ,tail) form))
 
@@ -152,14 +161,34 @@
 (defun probing-bindings (bindings body)
   (let ((on-stack (on-stack-names (nth-value 2 (split-body body)))))
     (loop for binding in bindings
-          collect (if (and (consp binding) (consp (cdr binding)) (not (member (first binding) on-stack)))
+          collect (if (and (consp binding) (consp (cdr binding)) (null (cddr binding)) (not (member (first binding) on-stack)))
                       (list (first binding) (probing (second binding) nil))
                       binding))))
 
+(defun function-parts-p (parts)
+  "Returns true if PARTS is (LAMBDA-LIST . BODY)."
+  (and (consp parts) (proper-list-p parts) (listp (first parts))))
+
+(defun well-formed-p (operator arguments &aux (count (length arguments)) (first (first arguments)))
+  "Returns true if the special OPERATOR, if it is one, may have ARGUMENTS."
+  (case operator
+    ((the throw) (= count 2))
+    (if (<= 2 count 3))
+    (return-from (<= 1 count 2))
+    (function (and (= count 1)
+                   (or (not (consp first)) (not (eq (first first) 'lambda)) (function-parts-p (rest first)))))
+    (setq (evenp count))
+    (progv (>= count 2))
+    ((let let*) (and arguments (proper-list-p first)))
+    ((flet labels) (and arguments (proper-list-p first)
+                        (every (lambda (definition) (and (consp definition) (function-parts-p (rest definition)))) first)))
+    ((block catch unwind-protect multiple-value-prog1 multiple-value-call eval-when macrolet symbol-macrolet) (>= count 1))
+    (t (or (not (consp operator)) (not (eq (first operator) 'lambda)) (function-parts-p (rest operator))))))
+
 (defun with-probes-inside (form environment tail)
-  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here are
-  left as they are."
-  (if (not (and (consp form) (proper-list-p form)))
+  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here, and
+  what is no form, are left as they are: what the compiler says of it is the same."
+  (if (not (and (consp form) (proper-list-p form) (well-formed-p (first form) (rest form))))
       form
       (destructuring-bind (operator &rest arguments) form
         (case operator
