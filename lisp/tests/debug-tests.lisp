@@ -187,6 +187,15 @@
       (restarted image stop "CONTINUE")
       (is string= "6" (outcome-text image id)))))
 
+(deftest restarts-that-take-arguments
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(restart-bind ((bound (lambda (x) (print x))) (bare (lambda () 1)))
+                                                        (restart-case (error \"y\") (one (a) (list :one a)) (several (a b) (list b a)) (perhaps (&optional a) a) (none () nil)))")
+      (is equalp '(("ONE" :true) ("SEVERAL" :true) ("PERHAPS" :true) ("NONE" :false) ("BOUND" :true) ("BARE" :false) ("ABORT" :false))
+          (map 'list (lambda (restart) (list (path restart "name") (path restart "arguments"))) (path stop "restarts")))
+      (restarted image stop "SEVERAL" "arguments" (vector "1" "2"))
+      (is string= "(2 1)" (outcome-text image id)))))
+
 ;;; The function of a restart may return; the program is where it was then, and people are told so.
 (deftest restarts-that-return
   (with-debugged (image)

@@ -285,7 +285,7 @@
       (is string= "SIMPLE-ERROR" (path event "type"))
       (is string= "boom (5 6)" (path event "message"))
       (is = (path event "frozen" "pid") (frozen-link-pid link))
-      (is equalp #("USE-OTHER" "FAIL-AGAIN" "ASK" "ABORT") (map 'vector (lambda (restart) (path restart "name")) restarts))
+      (is equalp #("USE-OTHER" "FAIL-AGAIN" "ASK" "COMES-BACK" "ABORT") (map 'vector (lambda (restart) (path restart "name")) restarts))
       (is equal '("INNER" "OUTER" "WORK") (frozen-names link))
       (is string= "5" (path (ask-frozen link "debug-locals" '("frame" 1)) "result" "locals" 0 "value" "text"))
       (is string= "(5 6 1)" (path (ask-frozen link "debug-eval" '("frame" 1 "code" "(list x y *count*)")) "result" "values" 0 "text"))

@@ -53,7 +53,7 @@
            (may-stop (and evaluation (evaluation-debug evaluation) (in-user-code-p)
                           (or (null *current-work*) (work-nests *current-work*))))
            (hit (and (not after) (site-breakpoints site) (breakpoints-hit site values may-stop))))
-      (when (and may-stop (or hit (step-ends-p evaluation unit frame)))
+      (when (and may-stop (or hit (step-ends-p evaluation unit site after frame)))
         (stop-at-probe unit site after value values frame hit)))))
 
 (declaim (notinline before-form after-form))

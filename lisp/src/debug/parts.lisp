@@ -67,6 +67,22 @@
                                (t "unbound")))
         (list "plist" (list (symbol-plist symbol)))))
 
+(defun pathname-parts (pathname)
+  (list (list "host" (list (pathname-host pathname)))
+        (list "device" (list (pathname-device pathname)))
+        (list "directory" (list (pathname-directory pathname)))
+        (list "name" (list (pathname-name pathname)))
+        (list "type" (list (pathname-type pathname)))
+        (list "version" (list (pathname-version pathname)))))
+
+(defun function-parts (function closed-over)
+  "The parts of FUNCTION, of which the values CLOSED-OVER come first."
+  (append (loop for value in closed-over for index from 0 collect (list (format nil "~D" index) (list value)))
+          (list (list "name" (list (nth-value 2 (function-lambda-expression function))))
+                (list "lambda list" (handler-case (multiple-value-bind (list unknown) (sb-introspect:function-lambda-list function)
+                                                    (if unknown "unknown" (list list)))
+                                      (error () "unknown"))))))
+
 (defun array-index-label (array index)
   "Returns the subscripts of the element of ARRAY at the row-major INDEX."
   (if (= 1 (array-rank array))
@@ -131,10 +147,9 @@
     (sb-ext:weak-pointer (multiple-value-bind (value there) (sb-ext:weak-pointer-value object)
                            (values "weak pointer" 1 (page (list (list "value" (if there (list value) "gone"))) start end) nil)))
     (sb-mop:funcallable-standard-object (instance-parts object "generic function" start end))
-    (function (let ((values (closure-values object)))
-                (values (if values "closure" "function") (length values)
-                        (page (loop for value in values for index from 0 collect (list (format nil "~D" index) (list value))) start end)
-                        nil)))
+    (function (let* ((values (closure-values object)) (parts (function-parts object values)))
+                (values (if values "closure" "function") (length parts) (page parts start end) nil)))
+    (pathname (values "pathname" 6 (page (pathname-parts object) start end) (present object (user-package))))
     (condition (instance-parts object "condition" start end))
     (structure-object (instance-parts object "structure" start end))
     (t (instance-parts object "instance" start end))))

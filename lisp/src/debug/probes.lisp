@@ -29,7 +29,8 @@
 (defstruct (unit (:constructor make-unit (file package text form places)))
   "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES: (START . END) of
   each list that was read. START, LINE and COLUMN say where TEXT begins in the file as it was last
-  given. EVALUATED is what the compiler was given. KIND, NAME: what is defined; OLD and NEW are the
+  given. FUNCTIONS: (START . END) of the local functions that were read. EVALUATED is what the
+  compiler was given. KIND, NAME: what is defined; OLD and NEW are the
   definition without and with probes; STATE says whether NEW is in place."
   (file "" :type string :read-only t)
   (package nil :read-only t)
@@ -39,6 +40,7 @@
   (start 0 :type index) (line 1 :type index) (column 1 :type index)
   (flags (make-array +probes-limit+ :element-type '(unsigned-byte 8) :initial-element 0) :type flags :read-only t)
   (sites (make-array 50 :adjustable t :fill-pointer 0) :type vector :read-only t)
+  (functions '() :type list)
   (evaluated nil)
   (kind nil) (name nil) (old nil) (new nil)
   (state :made :type (member :made :in-place :out :lost)))
@@ -99,6 +101,15 @@
                                  ,(unless-idle `(after-form ,unit ,number ,value ,@variables))
                                  ,value))))))))))
 
+(defun call-printing-without-probes (function)
+  "Call FUNCTION, which compiles a definition. The program's errors show the compiler's texts: where
+  these have a form in PROBE, they show the form."
+  (let ((*print-pprint-dispatch* (copy-pprint-dispatch)))
+    (set-pprint-dispatch '(cons (eql probe) (cons t (cons t null)))
+                         (lambda (stream probe) (write (second probe) :stream stream))
+                         1)
+    (funcall (the function function))))
+
 (defun probing (form tail)
   (if (consp form) `(probe ,form ,tail) form))
 
@@ -124,8 +135,19 @@
           into items
         finally (return (append items tail))))
 
-(defun probing-function (lambda-list-and-body)
-  "(LAMBDA-LIST . BODY) with probes."
+(defun function-around (unit site)
+  "(START . END) of the innermost local function of UNIT that SITE is in, or NIL."
+  (loop with found = nil
+        for function in (unit-functions unit)
+        when (and (<= (car function) (site-start site)) (<= (site-end site) (cdr function))
+                  (or (null found) (< (car found) (car function))))
+          do (setf found function)
+        finally (return found)))
+
+(defun probing-function (lambda-list-and-body &optional (definition nil))
+  "(LAMBDA-LIST . BODY) with probes; of a local function if its DEFINITION was read."
+  (let ((place (gethash definition (unit-places *unit*))))
+    (when place (pushnew place (unit-functions *unit*) :test #'equal)))
   (destructuring-bind (lambda-list &rest body) lambda-list-and-body
     (cons (probing-lambda-list lambda-list) (probing-body body t :docstring t))))
 
@@ -139,21 +161,41 @@
 (defun probing-bindings (bindings body)
   (let ((on-stack (on-stack-names (nth-value 2 (split-body body)))))
     (loop for binding in bindings
-          collect (if (and (consp binding) (consp (cdr binding)) (not (member (first binding) on-stack)))
+          collect (if (and (consp binding) (consp (cdr binding)) (null (cddr binding)) (not (member (first binding) on-stack)))
                       (list (first binding) (probing (second binding) nil))
                       binding))))
 
+(defun function-parts-p (parts)
+  "Returns true if PARTS is (LAMBDA-LIST . BODY)."
+  (and (consp parts) (proper-list-p parts) (listp (first parts))))
+
+(defun well-formed-p (operator arguments &aux (count (length arguments)) (first (first arguments)))
+  "Returns true if the special OPERATOR, if it is one, may have ARGUMENTS."
+  (case operator
+    ((the throw) (= count 2))
+    (if (<= 2 count 3))
+    (return-from (<= 1 count 2))
+    (function (and (= count 1)
+                   (or (not (consp first)) (not (eq (first first) 'lambda)) (function-parts-p (rest first)))))
+    (setq (evenp count))
+    (progv (>= count 2))
+    ((let let*) (and arguments (proper-list-p first)))
+    ((flet labels) (and arguments (proper-list-p first)
+                        (every (lambda (definition) (and (consp definition) (function-parts-p (rest definition)))) first)))
+    ((block catch unwind-protect multiple-value-prog1 multiple-value-call eval-when macrolet symbol-macrolet) (>= count 1))
+    (t (or (not (consp operator)) (not (eq (first operator) 'lambda)) (function-parts-p (rest operator))))))
+
 (defun with-probes-inside (form environment tail)
-  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here are
-  left as they are."
-  (if (not (and (consp form) (proper-list-p form)))
+  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here, and
+  what is no form, are left as they are: what the compiler says of it is the same."
+  (if (not (and (consp form) (proper-list-p form) (well-formed-p (first form) (rest form))))
       form
       (destructuring-bind (operator &rest arguments) form
         (case operator
           ((quote go declare load-time-value) form)
           (function
            (let ((what (first arguments)))
-             (cond ((and (consp what) (eq (first what) 'lambda)) `(function (lambda ,@(probing-function (rest what)))))
+             (cond ((and (consp what) (eq (first what) 'lambda)) `(function (lambda ,@(probing-function (rest what) what))))
                    ((and (consp what) (eq (first what) named-lambda-name))
                     `(function (,(first what) ,(second what) ,@(probing-function (cddr what)))))
                    (t form))))
@@ -175,12 +217,14 @@
           (the `(the ,(first arguments) ,(probing (second arguments) tail)))
           (eval-when `(eval-when ,(first arguments) ,@(probing-all (rest arguments) tail)))
           ((flet labels)
-           `(,operator ,(loop for (name . function) in (first arguments) collect (cons name (probing-function function)))
+           `(,operator ,(loop for definition in (first arguments)
+                               for (name . function) = definition
+                               collect (cons name (probing-function function definition)))
                        ,@(probing-body (rest arguments) tail)))
           ((macrolet symbol-macrolet) `(,operator ,(first arguments) ,@(probing-body (rest arguments) tail)))
           (t (cond ((eq operator truly-the-name) `(,operator ,(first arguments) ,(probing (second arguments) tail)))
                    ((and (consp operator) (eq (first operator) 'lambda))
-                    `((lambda ,@(probing-function (rest operator))) ,@(probing-all arguments nil)))
+                    `((lambda ,@(probing-function (rest operator) operator)) ,@(probing-all arguments nil)))
                    ((or (consp operator) (not (symbolp operator)) (special-operator-p operator)) form)
                    ((macro-function operator environment) (probing (macroexpand-1 form environment) tail))
                    (t `(,operator ,@(probing-all arguments nil)))))))))

@@ -40,7 +40,7 @@
                            (recording-probe form inside tail (logior (ash index +site-bits+) number) variables))))
     (handler-bind ((warning #'muffle-warning)
                    (sb-ext:compiler-note #'muffle-warning))
-      (funcall function))))
+      (call-printing-without-probes function))))
 
 (defun recording-probe (form inside tail number variables)
   "The code of the probe NUMBER, which records."

@@ -2,13 +2,16 @@
 
 (in-package :consort)
 
-(defstruct (stepper (:constructor make-stepper (mode frame unit within)))
-  "A step of an evaluation that was at a probe of UNIT, whose function's frame pointer was FRAME;
-  NIL when it was elsewhere. WITHIN: the stop that the stepping code serves, or NIL."
+(defstruct (stepper (:constructor make-stepper (mode frame unit site within)))
+  "A step of an evaluation that was at a probe of UNIT, at SITE, whose function's frame pointer was
+  FRAME; NIL when it was elsewhere. WITHIN: the stop that the stepping code serves, or NIL. ENTERED:
+  places of local functions that were called meanwhile, with the same frame."
   (mode :into :type (member :into :over :out) :read-only t)
   (frame nil :type (or null (unsigned-byte 62)) :read-only t)
   (unit nil :read-only t)
-  (within nil :read-only t))
+  (site nil :read-only t)
+  (within nil :read-only t)
+  (entered '() :type list))
 
 (define-global *stepping* '() "The evaluations that step. The list is replaced under *STEPPING-LOCK*.")
 (define-global *stepping-lock* (sb-thread:make-mutex :name "consort steps") "Held while *STEPPING* and the flags of steps change.")
@@ -37,20 +40,34 @@
   (let ((evaluation (stopped-evaluation stop))
         (moment (stopped-moment stop)))
     (setf (evaluation-stepper evaluation)
-          (make-stepper (if moment mode :into) (and moment (moment-frame moment)) (and moment (moment-unit moment)) (stopped-parent stop)))
+          (make-stepper (if moment mode :into) (and moment (moment-frame moment)) (and moment (moment-unit moment)) (and moment (moment-site moment)) (stopped-parent stop)))
     (with-lock (*stepping-lock*)
       (setf *stepping* (adjoin evaluation *stepping* :test #'eq))
       (dolist (unit *units*) (set-step-flags unit t)))))
 
-(defun step-ends-p (evaluation unit frame)
-  "Returns true if the step of EVALUATION, if it is in one, ends at a probe of UNIT whose function's
-  frame pointer is FRAME. A function that was called in tail position has the frame of the one that
-  called it, so the unit tells them apart."
+(defun where-in-unit (stepper unit site after)
+  "Where the probe of UNIT at SITE, before or AFTER the form, is for STEPPER, which was at a probe of
+  UNIT with the same frame: in the :SAME function, in one that CALLED it, or in another, NIL. The
+  compiler merges a local function into the only one that calls it, and both have one frame then.
+  Such a caller is around it, or goes on after the call; one that is called begins with a probe
+  before a form."
+  (let ((now (function-around unit site)) (begun (function-around unit (stepper-site stepper))))
+    (cond ((equal now begun) :same)
+          ((or (null now) (and begun (<= (car now) (car begun)) (<= (cdr begun) (cdr now)))) :called)
+          ((member now (stepper-entered stepper) :test #'equal) nil)
+          (after :called)
+          (t (push now (stepper-entered stepper)) nil))))
+
+(defun step-ends-p (evaluation unit site after frame)
+  "Returns true if the step of EVALUATION, if it is in one, ends at the probe of UNIT at SITE, before
+  or AFTER the form, whose function's frame pointer is FRAME. A function that was called in tail
+  position has the frame of the one that called it, so the unit tells them apart."
   (let ((stepper (evaluation-stepper evaluation)))
     (and stepper
          (eq (stepper-within stepper) *current-stop*)
-         (let ((begun (stepper-frame stepper)))
+         (let* ((begun (stepper-frame stepper))
+                (where (and begun (= frame begun) (eq unit (stepper-unit stepper)) (where-in-unit stepper unit site after))))
            (ecase (stepper-mode stepper)
              (:into t)
-             (:over (or (null begun) (> frame begun) (and (= frame begun) (eq unit (stepper-unit stepper)))))
-             (:out (or (null begun) (> frame begun))))))))
+             (:over (or (null begun) (> frame begun) (and where t)))
+             (:out (or (null begun) (> frame begun) (eq where :called))))))))

@@ -130,7 +130,9 @@
                          (sb-ext:compiler-note #'muffle-warning))
             (call-replacing-in-place
              (lambda ()
-               (eval-in-source (unit-evaluated unit) (unit-start unit) (make-source (sb-ext:parse-native-namestring (unit-file unit))))))))))
+               (call-printing-without-probes
+                (lambda ()
+                  (eval-in-source (unit-evaluated unit) (unit-start unit) (make-source (sb-ext:parse-native-namestring (unit-file unit))))))))))))
 
 (defun put-definition (unit definition)
   "Has DEFINITION, of UNIT, be what callers get."

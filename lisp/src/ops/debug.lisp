@@ -4,10 +4,17 @@
 
 ;;; Stops as data
 
+(defun takes-arguments-p (restart)
+  "Returns true if the function of RESTART has parameters. RESTART-CASE makes one parameter of those
+  of a clause that has several, or optional ones."
+  (and (internal-p 'restart-function-of)
+       (ignore-errors (sb-introspect:function-lambda-list (restart-function-of restart)))))
+
 (defun wants-arguments-p (restart)
   "Returns true if RESTART is meant to be given values."
   (or (member (restart-name restart) '(use-value store-value))
-      (and (internal-p 'restart-interactive-function) (restart-interactive-function restart))))
+      (and (internal-p 'restart-interactive-function) (restart-interactive-function restart))
+      (takes-arguments-p restart)))
 
 (defun restart-json (restart)
   (object "name" (if (restart-name restart) (present (restart-name restart) (user-package) :case :upcase) :null)

@@ -19,6 +19,8 @@
 (define-internal unprintable-object-p :function "restarting a frame" ("SB-DEBUG" "UNPRINTABLE-OBJECT-P"))
 (define-internal restart-interactive-function :function "telling which restarts ask for values" ("SB-KERNEL" "RESTART-INTERACTIVE-FUNCTION"))
 
+(define-internal restart-function-of :function "telling which restarts take values" ("SB-KERNEL" "RESTART-FUNCTION"))
+
 (define-internal %function-name :function "frozen failures of tests" ("SB-KERNEL" "%FUN-NAME"))
 
 (define-internal inspector :variable "INSPECT without a prompt" ("SB-IMPL" "*INSPECT-FUN*"))

@@ -10,6 +10,7 @@ pub mod local;
 mod mentions;
 mod package;
 mod places;
+mod renamed_keyword;
 pub mod spelling;
 mod structures;
 

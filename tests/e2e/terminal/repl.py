@@ -141,7 +141,7 @@ def an_error_has_restarts_that_a_digit_invokes(person):
     person.enter("99")
     person.screen.see("There is no restart 99")
     person.enter("0")
-    person.screen.see("Its values, as Lisp forms:")
+    person.screen.see("Its values, as Lisp forms (none: empty):")
     person.enter("(+ n 2)")
     person.line("=> (:USED 7)")
     person.enter("(fails 6)")

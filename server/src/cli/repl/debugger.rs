@@ -111,8 +111,8 @@ impl Prompt {
                 .complain(&format!("There is no restart {number}: they are 0 to {last}.\n"), ERROR)?);
         };
         if restart["arguments"] == true && arguments.is_empty() {
-            match repl.read_line("Its values, as Lisp forms: ")? {
-                Entry::Text(line) if !line.trim().is_empty() => arguments = line,
+            match repl.read_line("Its values, as Lisp forms (none: empty): ")? {
+                Entry::Text(line) => arguments = line,
                 _ => return Ok(repl.screen.say("; not invoked\n")?),
             }
         }

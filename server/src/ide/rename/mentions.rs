@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::local::keeps_meanings;
 use super::places::{Places, Role, is_structure};
+use super::renamed_keyword::Keyword;
 use super::spelling::{respelled, same};
 use super::{Change, Options, Refusal};
 use crate::ide::index::{FileEntry, Packages, designated};
@@ -13,23 +14,6 @@ use crate::text::forms::possible_packages_at;
 use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
 use crate::text::tree::{Kind as TreeKind, Tree};
 use crate::text::{Span, names};
-
-/// A keyword of the calls of a constructor, or of `#S`, which gets a new name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Keyword {
-    /// The home package of the constructor, or of the structure in `#S`.
-    pub home: String,
-    /// The name of that, as the reader has it.
-    pub constructor: String,
-    /// The number of arguments before the keywords.
-    pub positional: usize,
-    /// The name of the keyword, as the reader has it.
-    pub name: String,
-    /// The new name, as typed.
-    pub new: String,
-    /// True if it is one in `#S`.
-    pub literal: bool,
-}
 
 /// A symbol that gets a new name.
 #[derive(Debug, Clone)]

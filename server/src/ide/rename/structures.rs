@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use super::mentions::{Keyword, Target};
+use super::mentions::Target;
+use super::renamed_keyword::Keyword;
 use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::definitions::Made;
 use crate::text::names;
