@@ -102,7 +102,7 @@
                                  ,value))))))))))
 
 (defun call-printing-without-probes (function)
-  "Call FUNCTION, which compiles a definition. The program's errors show the compiler's texts: where
+  "Calls FUNCTION, which compiles a definition. The program's errors show the compiler's texts: where
   these have a form in PROBE, they show the form."
   (let ((*print-pprint-dispatch* (copy-pprint-dispatch)))
     (set-pprint-dispatch '(cons (eql probe) (cons t (cons t null)))
