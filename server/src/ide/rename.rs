@@ -12,6 +12,8 @@ mod package;
 mod places;
 pub mod spelling;
 mod structures;
+mod symbols;
+mod target;
 
 use std::path::PathBuf;
 

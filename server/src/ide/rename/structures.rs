@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::mentions::Target;
+use super::target::Target;
 use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::definitions::Made;
 use crate::text::names;
