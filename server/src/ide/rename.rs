@@ -10,9 +10,10 @@ pub mod local;
 mod mentions;
 mod package;
 mod places;
-mod renamed_keyword;
 pub mod spelling;
 mod structures;
+mod symbols;
+mod target;
 
 use std::path::PathBuf;
 

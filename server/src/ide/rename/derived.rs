@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::mentions::Target;
 use super::structures::Structures;
+use super::target::Target;
 use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::names;
 

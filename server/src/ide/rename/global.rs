@@ -8,11 +8,12 @@ use std::collections::HashSet;
 use super::derived;
 use super::files::changed_files;
 use super::leftover::{is_left_over, made_in};
-use super::mentions::{Mentions, Target};
+use super::mentions::Mentions;
 use super::structures::Structures;
+use super::symbols::{is_it, is_of_standard};
+use super::target::Target;
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
-use crate::ide::hyperspec;
 use crate::ide::index::{Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;
 use crate::text::datum::Form;
@@ -131,34 +132,10 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
     kinds
 }
 
-pub(super) fn is_it(
-    symbol: &names::Symbol,
-    here: Option<&str>,
-    packages: &Packages<'_>,
-    home: &str,
-    name: &str,
-) -> bool {
-    let here = here.unwrap_or("COMMON-LISP-USER");
-    let package = symbol.package.as_deref().map_or_else(|| here.to_owned(), |prefix| packages.named(prefix, here));
-    symbol.name == name && packages.home(&package, name) == home
-}
-
 /// The symbol that a definition's name as written is or has: `f` in `(setf f)`.
 fn defined_symbol(written: &str) -> Option<names::Symbol> {
     let inner = written.trim_start_matches('(').trim_end_matches(')');
     names::symbol(inner.split_whitespace().next_back()?)
-}
-
-/// Returns true if a name in a package is a symbol of the standard, as far as the texts tell.
-pub(super) fn is_of_standard(packages: &Packages<'_>, package: &str, name: &str) -> bool {
-    let sees = match packages.get(package) {
-        Some(known) => {
-            let uses = known.uses.iter().any(|used| matches!(used.as_str(), "CL" | "COMMON-LISP"));
-            uses && !known.shadows.contains(name) && !known.imports.contains_key(name)
-        }
-        None => matches!(package, "COMMON-LISP-USER" | "CL-USER"),
-    };
-    sees && !name.contains(char::is_lowercase) && hyperspec::page_of_symbol(&name.to_lowercase()).is_some()
 }
 
 /// Refuses a new name that is there already, where the symbol is or is to be seen.

@@ -3,8 +3,8 @@
 use super::Change;
 use super::mentions::{Found, Mentions};
 use super::places::is_structure;
-use super::renamed_keyword::Keyword;
 use super::spelling::respelled;
+use super::structures::Keyword;
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::names;
 

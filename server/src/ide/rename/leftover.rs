@@ -4,8 +4,10 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use super::mentions::{Mentions, Target};
-use super::{Options, global::is_it};
+use super::Options;
+use super::mentions::Mentions;
+use super::symbols::is_it;
+use super::target::Target;
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;

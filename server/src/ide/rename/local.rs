@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::global::is_of_standard;
 use super::spelling::{keyword, respelled, same};
+use super::symbols::is_of_standard;
 use super::{Change, Expander, FileChanges, Named, Refusal, Renaming};
 use crate::file_uri::path_of_uri;
 use crate::ide::context::{Backend, Cursor};

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use super::local::keeps_meanings;
 use super::places::{Places, Role, is_structure};
-use super::renamed_keyword::Keyword;
 use super::spelling::{respelled, same};
+use super::structures::Keyword;
+use super::target::Target;
 use super::{Change, Options, Refusal};
 use crate::ide::index::{FileEntry, Packages, designated};
 use crate::text::datum::{Form, Kind, Node, Prefix};
@@ -15,21 +16,6 @@ use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
 use crate::text::tree::{Kind as TreeKind, Tree};
 use crate::text::{Span, names};
 
-/// A symbol that gets a new name.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    /// The home package.
-    pub home: String,
-    /// The name, as the reader has it.
-    pub name: String,
-    /// The new name, as typed.
-    pub new: String,
-    /// The kinds of its definitions.
-    pub kinds: HashSet<String>,
-    /// The reason why every mention of it is unsure.
-    pub guess: Option<String>,
-}
-
 /// Returns true if a quoted name is within a type that an operator takes: `(typep x '(or a b))`.
 fn of_type(around: &Around) -> bool {
     const MADE_OF: [&str; 10] =
@@ -37,24 +23,6 @@ fn of_type(around: &Around) -> bool {
     let outer = around.operators.iter().rev().skip(usize::from(around.head));
     let mut outer = outer.skip_while(|operator| MADE_OF.contains(&operator.as_str()));
     outer.next().is_some_and(|operator| OF_CLASSES.contains(&operator.as_str()))
-}
-
-impl Target {
-    fn is(&self, kinds: &[&str]) -> bool {
-        self.kinds.iter().any(|kind| kinds.contains(&kind.as_str()))
-    }
-
-    pub(super) fn is_function(&self) -> bool {
-        self.is(&["function", "generic function", "method", "macro", "compiler macro", "setf expander", "type"])
-    }
-
-    fn is_variable(&self) -> bool {
-        self.is(&["variable", "constant", "symbol macro"])
-    }
-
-    fn is_type(&self) -> bool {
-        self.is(&["class", "structure", "condition", "type"])
-    }
 }
 
 /// Operators whose first quoted argument names a class or a type.
