@@ -411,8 +411,8 @@
       (restarted image stop "USE-OTHER" "arguments" (vector "1"))
       (is string= "((:USED 1) (1 2 3 :MORE) 7)" (outcome-text image id)))))
 
-;;; A local function that lives as long as its parent's frame has the parent's variables by a pointer
-;;; to that frame, which must not be overwritten.
+;;; A local function that lives as long as its parent's frame has the parent's variables by a
+;;; pointer to that frame, which must not be overwritten.
 (deftest locals-of-a-parent-are-set
   (with-debugged (image)
     (let ((adding "(defun adding (n) (let ((k 0)) (flet ((add (z) (incf k z) (fails z) k)) (add n) (add n) (list k))))"))

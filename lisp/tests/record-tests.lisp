@@ -132,7 +132,8 @@
 (defun recorded-value (answer)
   (path answer "outcome" "values" 0 "text"))
 
-;;; `consort.loadFile` and `consort.compileFile` have the text of the file compiled by `compile-string`.
+;;; `consort.loadFile` and `consort.compileFile` have the text of the file compiled by
+;;; `compile-string`.
 (deftest what-a-reload-has-compiled-is-recorded
   (with-image (image)
     (let* ((text (format nil "(in-package :cl-user)~%~%(defun inner (x)~%  (* x 2))~%(defun outer (l)~%  (let ((s 0))~%    (dolist (x l s)~%      (incf s (inner x)))))~%"))

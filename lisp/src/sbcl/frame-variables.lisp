@@ -1,5 +1,5 @@
-;;;; The variables of a frame: their values, how each is set safely, and code where they are visible.
-;;;; SBCL's own setter is not for variables that a local function has of its parent, which stand in
+;;;; The variables of a frame: their values, how each is set safely, and code where they are
+;;;; visible. SBCL's own setter is not for variables that a local function has of its parent, which stand in
 ;;;; the parent's frame: it writes over the pointer to that frame (code/debug-int.lisp).
 
 (in-package :consort)
