@@ -46,8 +46,8 @@
       (dolist (unit *units*) (set-step-flags unit t)))))
 
 (defun where-in-unit (stepper unit site after)
-  "Where the probe of UNIT at SITE, before or AFTER the form, is for STEPPER, which was at a probe of
-  UNIT with the same frame: in the :SAME function, in one that CALLED it, or in another, NIL. The
+  "Where the probe of UNIT at SITE, before or AFTER the form, is for STEPPER, which was at a probe
+  of UNIT with the same frame: in the :SAME function, in one that CALLED it, or in another, NIL. The
   compiler merges a local function into the only one that calls it, and both have one frame then.
   Such a caller is around it, or goes on after the call; one that is called begins with a probe
   before a form."
@@ -59,8 +59,8 @@
           (t (push now (stepper-entered stepper)) nil))))
 
 (defun step-ends-p (evaluation unit site after frame)
-  "Returns true if the step of EVALUATION, if it is in one, ends at the probe of UNIT at SITE, before
-  or AFTER the form, whose function's frame pointer is FRAME. A function that was called in tail
+  "Returns true if the step of EVALUATION, if it is in one, ends at the probe of UNIT at SITE,
+  before or AFTER the form, whose function's frame pointer is FRAME. A function that was called in tail
   position has the frame of the one that called it, so the unit tells them apart."
   (let ((stepper (evaluation-stepper evaluation)))
     (and stepper
