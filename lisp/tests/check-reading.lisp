@@ -146,7 +146,7 @@
                                  ("DB_PASSWORD" . t) ("HOME" . nil) ("PATH" . nil) ("MONKEY" . nil) ("TOKENIZER" . nil) ("KEYBOARD" . nil) ("XDG_DATA_HOME" . nil)
                                  ("SECRET_KEY_BASE" . t) ("npm_config__authToken" . t) ("GITHUBTOKEN" . t) ("TOKEN_2" . t) ("MYSQL_PWD" . t) ("PWD" . nil) ("OLDPWD" . nil)
                                  ("BW_SESSION" . t) ("RESTIC_PASSWORD_COMMAND" . t) ("AZURE_STORAGE_CONNECTION_STRING" . t) ("ConnectionStrings__Default" . t)
-                                 ("OTEL_EXPORTER_OTLP_HEADERS" . t) ("AWS_ACCESS_KEY_ID" . t) ("BORG_PASSPHRASE" . t) ("SLACK_WEBHOOK_URL" . t)
+                                 ("OTEL_EXPORTER_OTLP_HEADERS" . t) ("AWS_ACCESS_KEY_ID" . t) ("BORG_PASSPHRASE" . t) ("SLACK_WEBHOOK_URL" . t) ("OAUTH" . t) ("MASTER_SEED" . t)
                                  ("LC_ALL" . nil) ("CL_SOURCE_REGISTRY" . nil) ("ASDF_OUTPUT_TRANSLATIONS" . nil) ("SBCL_HOME" . nil) ("TMPDIR" . nil))
         do (expect (eq secret (and (secret-variable-p name) t)) (format nil "~A is~:[ no~;~] secret" name secret))))
 

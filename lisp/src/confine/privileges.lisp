@@ -42,7 +42,8 @@
 ;;; The environment
 
 (defparameter *secret-words*
-  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC" "BEARER" "SALT" "PHRASE" "TOTP" "SAS" "SIGNATURE")
+  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC" "BEARER" "SALT" "PHRASE" "TOTP" "SAS" "SIGNATURE"
+    "OAUTH")
   "A variable is a secret when one of these is among the words of its name.")
 
 (defparameter *secret-stems*
@@ -52,7 +53,7 @@
   "The same, also where a word of its name only ends with it.")
 
 (defparameter *secret-variables*
-  '("DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
+  '("MASTER_SEED" "WALLET_SEED" "DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
     "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "SUDO_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "XAUTHORITY" "KRB5CCNAME")
   "Names of further variables that are secrets, or lead to some.")
 
@@ -60,7 +61,8 @@
 
 (defparameter *secret-parts*
   '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY="
-    "PASSWORD\":" "SECRET\":" "TOKEN\":" "&SIG=" "?SIG=" "X-AMZ-SIGNATURE=")
+    "PASSWORD\":" "SECRET\":" "TOKEN\":" "&SIG=" "?SIG=" "X-AMZ-SIGNATURE=" "HOOKS.SLACK.COM/"
+    "/API/WEBHOOKS/")
   "A value is a secret when one of these is in it, in small letters or large: keys, headers,
   connection strings.")
 

@@ -1,5 +1,6 @@
 //! The prefix of a structure's accessors, and how its constructors are called.
 
+use super::structure::Structure;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::names;
@@ -33,32 +34,20 @@ pub fn made(form: &Form, span: Span) -> Option<Made> {
     fn find(nodes: &[Node], span: Span) -> Option<&Node> {
         nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
     }
-    let node = find(&form.nodes, span)?;
-    let named = node.children.get(1)?;
-    let (name, options) = match named.kind {
-        Kind::List => (named.children.first()?, named.children.get(1..).unwrap_or_default()),
-        _ => (named, Default::default()),
-    };
-    let written = form.text(name);
+    let structure = find(&form.nodes, span).and_then(Structure::of)?;
+    let written = form.text(structure.name);
     let bare = &written[names::prefix_length(written)..];
-    let name = names::symbol(written)?.name;
-    let mut made = Made { prefix: format!("{name}-"), prefix_by_name: true, ..Made::default() };
+    let mut made = Made { prefix: structure.prefix(form)?, prefix_by_name: true, ..Made::default() };
     let of_slots = |written: String| Constructor { written, positional: 0, keys: None };
     let default = || of_slots(format!("make-{bare}"));
     let mut has_constructor = false;
-    for option in options {
-        let list = if option.kind == Kind::List { option.children.as_slice() } else { std::slice::from_ref(option) };
-        let Some(head) = list.first().and_then(|head| form.name(head)) else { continue };
-        let given = list.get(1).map(|given| form.text(given).to_owned());
-        match head.as_str() {
-            ":conc-name" => {
-                let given = given.filter(|given| !given.eq_ignore_ascii_case("nil"));
-                made.prefix = given.map(|given| designator(&given)).unwrap_or_default();
-                made.prefix_by_name = false;
-            }
+    for (option, arguments) in structure.named_options(form) {
+        let given = arguments.first().map(|given| form.text(given).to_owned());
+        match option.as_str() {
+            ":conc-name" => made.prefix_by_name = false,
             ":constructor" => {
                 has_constructor = true;
-                match (given, list.get(2)) {
+                match (given, arguments.get(1)) {
                     (None, _) => made.constructors.push(default()),
                     (Some(none), None) if none.eq_ignore_ascii_case("nil") => {}
                     (Some(given), parameters) => {
@@ -103,14 +92,6 @@ fn by_parameters(form: &Form, written: String, parameters: &Node) -> Constructor
         }
     }
     Constructor { written, positional, keys: Some(keys) }
-}
-
-/// The characters of a string, a character or a symbol.
-fn designator(written: &str) -> String {
-    match written.strip_prefix('"') {
-        Some(string) => string.trim_end_matches('"').to_owned(),
-        None => names::symbol(written).map(|symbol| symbol.name).unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]
