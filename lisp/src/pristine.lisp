@@ -150,10 +150,11 @@
 (defun restore-shared-methods ()
   "Removes the methods that the work of every session goes through, of those that are new. Returns
   them in words."
-  (when *changed-functions*
-    (prog1 (loop for function in (remove-duplicates *changed-functions*)
-                 append (restore-methods function (lambda (class) (shared-class-p function class))))
-      (setf *changed-functions* '()))))
+  (let ((changed (loop for old = *changed-functions*
+                       when (or (null old) (eq old (sb-ext:compare-and-swap (symbol-value '*changed-functions*) old '())))
+                         return old)))
+    (loop for function in (remove-duplicates changed)
+          append (restore-methods function (lambda (class) (shared-class-p function class))))))
 
 (defun restore-standard ()
   "Gives a copy the standard's operators, classes and methods as they were built."

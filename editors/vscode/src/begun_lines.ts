@@ -27,14 +27,15 @@ export class BegunLines {
     }
     const { start, end, text } = change
     const added = text.split('\n').length - 1 - (end.line - start.line)
+    const enter = /^\n([ \t]*)$/.exec(text)
+    const pasted = added > 0 && enter === null
     const kept: BegunLine[] = []
     for (const one of this.lines) {
       // The text before the change, the text behind its lines, and the line that it begins in
       // unless it changes the white space.
-      if (one.line < start.line || (one.line === start.line && start.character >= one.blank.length)) kept.push(one)
+      if (one.line < start.line || (one.line === start.line && start.character >= one.blank.length && !pasted)) kept.push(one)
       else if (one.line > end.line) kept.push({ line: one.line + added, blank: one.blank })
     }
-    const enter = /^\n([ \t]*)$/.exec(text)
     if (enter !== null) kept.push({ line: start.line + 1, blank: enter[1] ?? '' })
     this.lines = kept.sort((a, b) => a.line - b.line)
   }

@@ -1,7 +1,7 @@
 // The indentation of a line that was begun with Enter: the server's, and the text's own where the
 // server is late, starting or absent.
 import * as vscode from 'vscode'
-import { BegunLines } from './begun_lines.js'
+import { BegunLines, type BegunLine } from './begun_lines.js'
 import { indentation } from './indent.js'
 
 /**
@@ -91,7 +91,10 @@ class AfterTyping implements vscode.Disposable {
       this.begun.delete(document)
       return
     }
-    for (const one of lines.all) {
+    const passed = new Set<BegunLine>()
+    const next = (): BegunLine | undefined => lines.all.find((one) => !passed.has(one))
+    for (let one = next(); one !== undefined; one = next()) {
+      passed.add(one)
       const { line, blank } = one
       if (line < document.lineCount && blankOf(document, line) === blank) {
         // A later pause comes back to a line without text: its first key may be on its way, and

@@ -31,4 +31,5 @@ test('white space that was changed since is the person\'s', () => {
 
 test('text that is pasted begins no line', () => {
   assert.deepEqual(after([change(1, 12, '\n  (list 1)')]), [])
+  assert.deepEqual(after(enter, [change(2, 2, '(list 1\n      2)')]), [])
 })

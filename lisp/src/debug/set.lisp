@@ -25,6 +25,7 @@
     (hash-table (let ((key (third (first (page-of-table object number (1+ number))))))
                   (unless key (refuse-setting "The table has no entry ~D any more" number))
                   (setf (gethash (first key) object) value)))
+    (package (refuse-setting "Parts of a package are not set"))
     ((or standard-object condition structure-object)
      (let ((slot (nth number (slots-of object))))
        (unless slot (refuse-setting "There is no such slot"))

@@ -110,8 +110,8 @@ impl SourceFile {
     /// Describes an editor that has unsaved changes of the file and is not connected.
     pub fn held(&self, process: u32) -> String {
         format!(
-            "{} has unsaved changes in an editor (process {process}) that is not connected to this host. \
-             To have the file edited, save it there, or have the editor connect again (restart its language server).",
+            "{} had unsaved changes in an editor (process {process}) that is not connected to this host. \
+             To have the file edited, save it there, or open it there with Consort connected (restart its language server).",
             self.relative
         )
     }
@@ -222,8 +222,10 @@ impl Session {
                 let chars = |byte: usize| file.text[..byte].chars().count();
                 let span = Span { start: chars(range.start), end: chars(range.end) };
                 let edit = vec![(span, by.to_owned())];
+                // The editor makes the edit even if the call ends meanwhile.
+                super::calls::changes();
                 let applied = self.apply_edit(editor.client, &editor.uri, editor.version, edit).await;
-                applied.inspect(|()| super::calls::changes()).map_err(|why| {
+                applied.map_err(|why| {
                     error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
                 })
             }

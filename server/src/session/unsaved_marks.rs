@@ -8,8 +8,9 @@
 //!
 //! Marks are small files in the user's state directory, named after the path and the process.
 
+use std::collections::HashMap;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
@@ -24,6 +25,8 @@ use crate::locked::lock;
 
 /// The maximum number of marks that are looked at when marks without an editor are removed.
 const SWEPT: usize = 10_000;
+/// The start of the name of a mark that is being written.
+const UNFINISHED: &str = ".new-";
 
 /// A process of an editor. The start tells it from a later one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,8 +108,9 @@ impl UnsavedMarks {
             let directory = self.directory.clone();
             let started = std::thread::Builder::new().name("unsaved-marks".into()).spawn(move || {
                 remove_dead(&directory);
+                let mut set = HashMap::new();
                 for work in receiver {
-                    if let Err(error) = carry_out(&directory, work) {
+                    if let Err(error) = carry_out(&directory, work, &mut set) {
                         tracing::debug!(%error, "a mark of unsaved text was not changed");
                     }
                 }
@@ -173,28 +177,37 @@ fn prefix(path: &Path) -> String {
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>() + "."
 }
 
-fn carry_out(directory: &Path, work: Work) -> io::Result<()> {
+/// Changes a mark. `set` has the files of the marks of this process, by the path that was given:
+/// its links may lead elsewhere by now.
+fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), PathBuf>) -> io::Result<()> {
     match work {
-        Work::Set(path, editor) => {
-            let path = real_path(&path);
+        Work::Set(given, editor) => {
+            let path = real_path(&given);
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             let file = directory.join(format!("{}{}", prefix(&path), editor.pid));
             let mark = Mark { disk: DiskState::of(&path), path, editor };
-            // A name of its own until it is complete: a reader sees all of it or nothing.
-            let new = file.with_extension("new");
             fault::point(Call::Open)?;
-            let options = &mut std::fs::OpenOptions::new();
-            let writer = options.create(true).truncate(true).write(true).mode(0o600).open(&new)?;
-            serde_json::to_writer(writer, &mark)?;
-            std::fs::rename(new, file)
-        }
-        Work::Remove(path, editor) => {
-            let file = directory.join(format!("{}{}", prefix(&real_path(&path)), editor.pid));
-            match std::fs::remove_file(file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            // A name that is no mark's until it is complete: a reader sees all of it or nothing.
+            let mut new = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
+            serde_json::to_writer(&mut new, &mark)?;
+            new.persist(&file)?;
+            match set.insert((given, editor.pid), file.clone()) {
+                Some(before) if before != file => remove(&before),
                 _ => Ok(()),
             }
         }
+        Work::Remove(given, editor) => {
+            let named = || directory.join(format!("{}{}", prefix(&real_path(&given)), editor.pid));
+            let known = set.remove(&(given.clone(), editor.pid));
+            remove(&known.unwrap_or_else(named))
+        }
+    }
+}
+
+fn remove(mark: &Path) -> io::Result<()> {
+    match std::fs::remove_file(mark) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -211,6 +224,10 @@ fn holds(mark: &Mark) -> bool {
 fn remove_dead(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(SWEPT) {
         let path = entry.path();
+        // Another host may be writing it.
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            continue;
+        }
         if read(&path).is_none_or(|mark| !holds(&mark)) {
             // One that stays is looked at again by the next host.
             let _ = std::fs::remove_file(path);

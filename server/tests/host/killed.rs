@@ -179,13 +179,17 @@ fn a_host_that_gets_a_signal_to_end_is_replaced_with_the_documents() {
 fn unsaved_text_of_an_editor_without_a_host_is_not_edited_over() {
     let fixture = Fixture::new();
     let editor = editor_with_unsaved_changes(&fixture);
+    wait_until("the file is marked", || {
+        let marks = std::fs::read_dir(fixture.state().join("unsaved"));
+        marks.is_ok_and(|marks| marks.flatten().any(|mark| !mark.file_name().to_string_lossy().starts_with('.')))
+    });
     assert!(fixture.run(&["stop"]).status.success());
     let (code, _) = editor.finish();
     assert_eq!(code, Some(1));
     // This process stands for the editor, which still has the text.
     let mut agent = fixture.agent();
     let read = of_file(&mut agent, "lisp-read-file", &json!({"path": "x.lisp"}));
-    assert!(read["content"].to_string().contains("has unsaved changes in an editor"), "{read}");
+    assert!(read["content"].to_string().contains("had unsaved changes in an editor"), "{read}");
     assert_eq!(read["structuredContent"]["unsaved"], false, "{read}");
     let refused = edited(&mut agent);
     assert_eq!(refused["isError"], true, "{refused}");

@@ -67,6 +67,11 @@ impl Fixture {
         command
     }
 
+    /// Consort's own state directory.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.runtime.path().join("state/consort")
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).stdin(Stdio::null()).output().unwrap()
     }

@@ -176,6 +176,9 @@ fn functions(
         match option.as_str() {
             ":constructor" => {
                 asked |= given.is_some();
+                if given.is_none() {
+                    constructors.push((format!("make-{bare}"), None));
+                }
                 constructors.extend(name.map(|name| (name, arguments.get(1))));
             }
             ":predicate" if given.is_some() => predicate = name,
@@ -184,7 +187,7 @@ fn functions(
             _ => {}
         }
     }
-    if !asked {
+    if !asked && constructors.is_empty() {
         constructors.push((format!("make-{bare}"), None));
     }
     for (name, parameters) in &constructors {

@@ -9,7 +9,7 @@ use super::mentions::Mentions;
 use super::symbols::is_it;
 use super::target::Target;
 use crate::ide::context::{Backend, Cursor};
-use crate::ide::index::{Packages, Snapshot};
+use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;
 use crate::text::names;
 
@@ -30,6 +30,12 @@ pub(super) async fn is_left_over<B: Backend>(
         if !index.files.iter().any(|one| one.path == *file || one.path == real) {
             return false;
         }
+    }
+    // A macro of the user's may make the name of another one that it is given.
+    let lower = symbol.name.to_lowercase();
+    let makes = |one: &Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
+    if index.files.iter().flat_map(|file| &file.definitions).any(makes) {
+        return false;
     }
     !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
 }

@@ -241,6 +241,9 @@ async fn planned(call: &Call, input: &Input) -> Result<Planned, Failure> {
             changes.changes.retain(|change| change.unsure.is_none());
         }
         if !changes.changes.is_empty() {
+            if input.dry_run != Some(true) {
+                file.writable().map_err(|error| failed(error.kind, error.message))?;
+            }
             planned.files.push((file, changes));
         }
     }
@@ -293,7 +296,8 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
             } else {
                 format!("Changed before: {}", done.join(", "))
             };
-            return Err(failed(why.kind, format!("{} {done}.", why.message)));
+            let why_not = why.message.replace(" Nothing was changed", " This file was not changed");
+            return Err(failed(why.kind, format!("{why_not} {done}.")));
         }
         done.push(file.relative.clone());
     }

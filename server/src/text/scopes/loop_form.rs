@@ -114,7 +114,9 @@ impl<'a> Clauses<'a> {
                         self.ends.push(0);
                     }
                     self.variable(with);
-                    if let (Some(end), Some(last)) = (self.ends.last_mut(), self.rest.get(self.at - 1)) {
+                    if let (Some(end), Some(last)) =
+                        (self.ends.last_mut(), self.rest.get(self.at - 1).or(self.rest.last()))
+                    {
                         *end = last.span.end;
                     }
                     continue;

@@ -67,6 +67,26 @@ fn a_structure_is_made_a_class_with_its_functions() {
 }
 
 #[test]
+fn the_default_constructor_beside_another_is_kept() {
+    check(
+        "(defstruct (‸a :constructor (:constructor new (x))) x)",
+        "structure-to-class",
+        expect![[r#"
+            Make a a class
+            (defclass a ()
+              ((x :initarg :x :initform nil :accessor a-x)))
+
+            (defun make-a (&rest initargs &key x)
+              (declare (ignore x))
+              (apply #'make-instance 'a initargs))
+
+            (defun new (x)
+              (make-instance 'a :x x))
+        "#]],
+    );
+}
+
+#[test]
 fn a_structure_that_a_class_cannot_stand_for_is_refused() {
     for (text, why) in [
         ("(defstruct (‸a (:include b)) x)", "it includes b"),
