@@ -76,6 +76,7 @@
       (set-part "*a*" 1 "(1+ (length *))")
       (is string= "#(0 3)" (now "*a*"))
       (ok (text-contains "of type fixnum" (set-part "*a*" 0 ":no")))
+      (ok (text-contains "Parts of a package" (set-part "(make-package :kept)" 0 "nil")))
       (set-part "*h*" 0 "(list :v)")
       (is string= "(:V)" (now "(gethash :k *h*)"))
       (set-part "*p*" 0 "'new")
