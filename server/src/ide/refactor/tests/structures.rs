@@ -45,6 +45,10 @@ fn a_structure_is_made_a_class_with_its_functions() {
             (DEFUN NEW-A (X &OPTIONAL (Y :NONE) &KEY (Z 3))
               (MAKE-INSTANCE 'A :X X :Y Y :Z Z))
 
+            (DEFUN MAKE-A (&REST INITARGS &KEY X Y Z)
+              (DECLARE (IGNORE X Y Z))
+              (APPLY #'MAKE-INSTANCE 'A INITARGS))
+
             (DEFUN A? (OBJECT)
               (TYPEP OBJECT 'A))
 
