@@ -50,6 +50,7 @@ pub mod trust;
 mod trust_prompt;
 mod types;
 mod unsaved_marks;
+pub mod unsaved_sources;
 mod workspace_checks;
 mod workspace_systems;
 

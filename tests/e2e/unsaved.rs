@@ -224,3 +224,34 @@ async fn a_source_that_became_a_fifo_keeps_no_agent_waiting() {
     }
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_load_leaves_out_is_told_to_agents_and_to_the_editor() {
+    let system = "(defsystem \"core-system\" :components ((:file \"core\")))\n";
+    let mut config = Config::default();
+    for class in [Class::CompileFile, Class::ModifyRunningCode] {
+        config.approval.set(class, Setting::Allow, Source::User).expect("a person may");
+    }
+    let world = World::configured(&[("core.lisp", DISK), ("core-system.asd", system)], config).await;
+    let mut editor = editor(&world).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    world.is_ready().await;
+    open(&mut editor, &world.uri("core.lisp"), MINE).await;
+    let note = "without the unsaved changes in an editor: core.lisp.";
+    let load = json!({"system": "core-system"});
+    let loaded = agent.call("load-system", load.clone()).await;
+    assert!(text(&loaded).contains(note), "{loaded}");
+    assert_eq!(loaded["structuredContent"]["unsaved"], json!(["core.lisp"]), "{loaded}");
+    let reloaded = agent.call("code_reload_system", json!({"system": "core-system", "force": true})).await;
+    assert!(text(&reloaded).contains(note), "{reloaded}");
+    assert_eq!(reloaded["structuredContent"]["report"]["unsaved"], json!(["core.lisp"]), "{reloaded}");
+    editor.command("consort.loadSystem", load.clone()).await.expect("it is loaded");
+    let told = editor.wait_for("window/showMessage", |_| true).await;
+    assert!(told["message"].to_string().contains(note), "{told}");
+    // A text that is the file's leaves nothing out.
+    std::fs::write(world.path("core.lisp"), MINE).expect("written");
+    save(&mut editor, &world.uri("core.lisp")).await;
+    let loaded = agent.call("load-system", load).await;
+    assert!(!text(&loaded).contains("unsaved"), "{loaded}");
+    world.end().await;
+}

@@ -10,6 +10,8 @@ use super::Command;
 use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::to_proto;
+use crate::session::reload::Reload;
+use crate::session::unsaved_sources::not_loaded;
 use crate::session::{Level, LoadRequest};
 
 /// Loads a system.
@@ -39,6 +41,8 @@ impl Command for LoadSystem {
 
 async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> Result<Value> {
     let Argument { system, force } = argument;
+    let what = Reload::System { system: system.clone(), force, allowed: None };
+    let unsaved = connection.session.unsaved_sources(&what).await;
     let (progress, steps) = mpsc::unbounded_channel();
     let answer = connection.session.load_system(
         connection.client,
@@ -50,6 +54,9 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
         // A quick fix runs this command and ignores the result.
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
         connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
+    }
+    if let Some(note) = not_loaded(&unsaved).filter(|_| outcome.loaded) {
+        connection.show(Level::Warning, &note);
     }
     let mut result = outcome.outcome.facts();
     result["loaded"] = outcome.loaded.into();

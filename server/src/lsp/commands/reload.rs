@@ -15,7 +15,9 @@ use crate::ide::reload;
 use crate::lsp::connection::Connection;
 use crate::lsp::from_proto;
 use crate::session::path_of_uri;
+use crate::session::Level;
 use crate::session::reload::Reload;
+use crate::session::unsaved_sources::not_loaded;
 use crate::text::forms::{package_at, toplevel_form};
 use crate::text::position::{line_column, to_offset};
 
@@ -27,12 +29,18 @@ pub(super) async fn perform(
     what: Reload,
     token: Option<ProgressToken>,
 ) -> Result<Value> {
+    let unsaved = connection.session.unsaved_sources(&what).await;
     let bar = connection.bars.begin(token, connection.negotiated().progress, title, true);
     let (progress, steps) = mpsc::unbounded_channel();
     // The long deadline is safe: a user sees the progress and can stop it.
     let answer = connection.session.reload(connection.client, what, Some(86_400.0), Some(progress));
     match bar.follow(steps, answer).await? {
-        Ok(outcome) => Ok(Value::Object(reload::facts(&outcome))),
+        Ok(outcome) => {
+            if let Some(note) = not_loaded(&unsaved) {
+                connection.show(Level::Warning, &note);
+            }
+            Ok(Value::Object(reload::facts(&outcome)))
+        }
         Err(failure) => Err(refused(failure)),
     }
 }

@@ -13,6 +13,8 @@ use crate::ide::evaluate::{self, Evaluation};
 use crate::model::error_kind::ErrorKind;
 use crate::session::LoadRequest;
 use crate::session::approval::{Class, Subject};
+use crate::session::reload::Reload;
+use crate::session::unsaved_sources::not_loaded;
 
 /// The tool `load-system`.
 pub(crate) struct LoadSystem;
@@ -44,13 +46,16 @@ pub(crate) struct Loaded {
     loaded: bool,
     warnings: usize,
     style_warnings: usize,
+    /// The files with unsaved changes in an editor, which were not loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unsaved: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Refusal>,
 }
 
 impl super::FromFailure for Loaded {
     fn from_failure(failure: Failure) -> Self {
-        Loaded { loaded: false, warnings: 0, style_warnings: 0, error: Some(failure.into()) }
+        Loaded { loaded: false, warnings: 0, style_warnings: 0, unsaved: Vec::new(), error: Some(failure.into()) }
     }
 }
 
@@ -75,6 +80,8 @@ code_reload_system.";
             Ok(allowed) => allowed,
             Err(failure) => return failure.into(),
         };
+        let what = Reload::System { system: system.clone(), force: false, allowed: None };
+        let unsaved = call.session.unsaved_sources(&what).await;
         let files = call.session.asd_files();
         let (progress, steps) = mpsc::unbounded_channel();
         let load = LoadRequest { system: system.clone(), force: false, allowed };
@@ -107,6 +114,9 @@ code_reload_system.";
                 if !chatter.is_empty() {
                     text += &format!(" {}", chatter.summary());
                 }
+                if let Some(note) = not_loaded(&unsaved).filter(|_| loaded) {
+                    text += &format!("\n{note}");
+                }
                 let printed = facts.stdout.text.trim().len() + facts.stderr.text.trim().len();
                 if printed > 0 {
                     text += &format!("\nIt printed {printed} bytes.");
@@ -117,7 +127,7 @@ code_reload_system.";
                 }
                 let full = (printed > 0 || chatter.files > 0).then_some(whole);
                 let facts =
-                    Loaded { loaded, warnings: chatter.warnings, style_warnings: chatter.style_warnings, error };
+                    Loaded { loaded, warnings: chatter.warnings, style_warnings: chatter.style_warnings, unsaved, error };
                 Reply { text, facts, failed: !loaded, full }
             }
             Err(error) => Failure::of(error, None).into(),

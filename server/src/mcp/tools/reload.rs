@@ -16,13 +16,15 @@ use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
 use crate::session::reload::{Reload, home_of};
 use crate::session::sources::digest_of;
+use crate::session::unsaved_sources::not_loaded;
 
 /// The data of a reload. Only one of `report` and `error` is present.
 #[derive(Debug, Serialize)]
 pub(crate) struct Reloaded {
     /// True if the reload took place.
     success: bool,
-    /// Files, redefined, new, gone, stale, layouts, warnings, undoable.
+    /// Files, redefined, new, gone, stale, layouts, warnings, undoable; unsaved: files with unsaved
+    /// changes in an editor, which were not loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<JsonObject>,
     /// The contract's error object.
@@ -65,6 +67,7 @@ pub(super) fn lines_of(mut steps: mpsc::UnboundedReceiver<Progress>) -> mpsc::Un
 
 async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reloaded> {
     let undo = matches!(what, Reload::Undo);
+    let unsaved = call.session.unsaved_sources(&what).await;
     let (progress, steps) = mpsc::unbounded_channel();
     let work = call.session.reload(call.client, what, timeout, Some(progress));
     match call.progress.during(work, Some(lines_of(steps))).await {
@@ -72,8 +75,13 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
             let (kept, chatter) = chatter::condense(&outcome.outcome.stdout.text);
             let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
             outcome.outcome.stdout.text = kept;
-            let facts = Reloaded { success: true, report: Some(reload::facts(&outcome)), error: None };
+            let mut report = reload::facts(&outcome);
             let mut text = reload::render(&outcome, undo);
+            if let Some(note) = not_loaded(&unsaved) {
+                text += &format!("\n{note}");
+                report.insert("unsaved".into(), json!(unsaved));
+            }
+            let facts = Reloaded { success: true, report: Some(report), error: None };
             if !chatter.is_empty() {
                 text += &format!("\n{}", chatter.summary());
             }
