@@ -164,6 +164,21 @@ pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
+/// Stops a process, and waits until each of its threads has stopped: until then one may still
+/// answer.
+pub(crate) fn suspend(pid: i32) {
+    signal(pid, rustix::process::Signal::STOP);
+    #[cfg(target_os = "linux")]
+    wait_until("all threads have stopped", || {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the threads");
+        threads.flatten().all(|thread| {
+            // A thread that has ended meanwhile answers nothing.
+            std::fs::read_to_string(thread.path().join("stat"))
+                .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
+        })
+    });
+}
+
 pub(crate) fn agent_params(capabilities: Value) -> Value {
     json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"}})
 }

@@ -250,9 +250,11 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
 
     def start(*arguments):
         # The last words of a program that ends are seen until a key is pressed.
-        person.screen.start("/bin/sh", "-c", '"$@"; read -r _', "sh", os.environ["CONSORT_BIN"], *arguments, cwd=clone.directory, env=person.env)
+        person.screen.start("/bin/sh", "-c", '"$@"; echo ended; read -r _', "sh", os.environ["CONSORT_BIN"], *arguments, cwd=clone.directory, env=person.env)
 
     def leave():
+        # A key that comes while the line editor gives the terminal back is discarded with its input.
+        person.line("ended")
         person.screen.press("Enter")
         person.screen.until("the program to end", lambda: not person.screen.running())
 

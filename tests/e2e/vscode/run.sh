@@ -24,8 +24,9 @@ finish() {
   # The server has a process group of its own: extension host, terminals and language server are in
   # it.
   if [ -n "$group" ]; then kill -- "-$group" 2>/dev/null || true; wait "$group" 2>/dev/null || true; fi
-  # The second one is of the window without a folder.
-  for workspace in "$place/telegraph" "$place"; do (cd "$workspace" && "$CONSORT_BIN" stop >/dev/null 2>&1) || true; done
+  # The place itself is the workspace of the window without a folder. An extension that was ended
+  # may have left a host that waits for it in any of the folders.
+  for workspace in "$place" "$place"/*/; do (cd "$workspace" && "$CONSORT_BIN" stop >/dev/null 2>&1) || true; done
   # Files that VS Code and Chromium leave where the session keeps its sockets.
   rm -rf "$XDG_RUNTIME_DIR"/vscode-*.sock "$XDG_RUNTIME_DIR"/dconf
   e2e_leave

@@ -19,7 +19,7 @@ local MORE = ' · e evaluates · t table · m compares · d definition · v desc
 local inspector
 
 local function render()
-  local at = inspector.path[#inspector.path]
+  local at = current()
   local lines = { shown.line(table.concat(vim.tbl_map(function(one) return one.name end, inspector.path), ' › ')) }
   vim.list_extend(lines, shown.lines(at.value))
   table.insert(lines, '')
@@ -37,13 +37,22 @@ local function render()
   vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { inspector.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
 end
 
---- Read the parts of the value at the end of the path.
+--- The value at the end of the path.
+---@return consort.Inspected
+local function current() return inspector.path[#inspector.path] end
+
+--- Returns true if the inspector still shows a value, or waits for its parts.
+---@param at consort.Inspected
+local function is_current(at) return inspector ~= nil and vim.api.nvim_buf_is_valid(inspector.buf) and current() == at end
+
+--- Read the parts of the value at the end of the path. An answer that comes after the person has
+--- gone to another value is dropped.
 local function read(on_parts)
-  local mine = inspector
-  mine.adapter:request('variables', { variablesReference = mine.path[#mine.path].reference }, function(error, answer)
-    if inspector ~= mine or not vim.api.nvim_buf_is_valid(mine.buf) then return end
+  local at = current()
+  inspector.adapter:request('variables', { variablesReference = at.reference }, function(error, answer)
+    if not is_current(at) then return end
     if error then
-      table.remove(mine.path)
+      if #inspector.path > 1 then table.remove(inspector.path) end
       return client_of.fail(error)
     end
     on_parts(answer.variables)

@@ -64,8 +64,9 @@ export default async function ({ workbench, page, place, step }) {
       assert.equal(await question.count(), 0)
     } finally {
       await restricted(false)
-      consort('stop')
+      // With the folder open, the extension would start the host again.
       await workbench.folder('telegraph')
+      consort('stop')
     }
   })
 }
