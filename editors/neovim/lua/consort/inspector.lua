@@ -18,6 +18,10 @@ local MORE = ' · e evaluates · t table · m compares · d definition · v desc
 ---@type (consort.Inspection | { parts: table[], first: integer })?
 local inspector
 
+--- The value at the end of the path.
+---@return consort.Inspected
+local function current() return inspector.path[#inspector.path] end
+
 local function render()
   local at = current()
   local lines = { shown.line(table.concat(vim.tbl_map(function(one) return one.name end, inspector.path), ' › ')) }
@@ -36,10 +40,6 @@ local function render()
   end
   vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { inspector.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
 end
-
---- The value at the end of the path.
----@return consort.Inspected
-local function current() return inspector.path[#inspector.path] end
 
 --- Returns true if the inspector still shows a value, or waits for its parts.
 ---@param at consort.Inspected
