@@ -19,7 +19,7 @@ ln -s "$CONSORT_BIN" "$place/bin/consort"
 export PATH=$place/bin:$PATH
 rm -rf "$here/../../out/nvim"
 status=0
-parts=(shown_test lsp_test offline_test plugin_test install_test dap_test debugger_test frozen_test recording_test inspect_test macrostep_test hostile person)
+parts=(shown_test stale_test lsp_test offline_test plugin_test install_test dap_test debugger_test frozen_test recording_test inspect_test macrostep_test hostile person)
 [ $# -eq 0 ] || parts=("$1")
 export ONLY=${2:-${ONLY:-}}
 for part in "${parts[@]}"; do

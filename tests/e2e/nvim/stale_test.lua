@@ -1,0 +1,148 @@
+-- nvim --headless -u NONE -i NONE -l stale_test.lua: answers that come late, or in another order
+-- than that of the questions. The language server and the debug adapter are of this file, and
+-- answer when they are told to.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+
+--- The questions that wait: { what is asked, its arguments, the function that takes the answer }.
+local questions = {}
+local function question(what, arguments, take) table.insert(questions, { what = what, arguments = arguments, take = take }) end
+--- Answers the question that was asked as the I-th of those that wait.
+local function answer(i, what, ...)
+  local one = table.remove(questions, i)
+  T.eq(what, one and one.what)
+  one.take(...)
+end
+
+local Adapter = { root = '/' }
+Adapter.__index = Adapter
+function Adapter:request(command, arguments, callback)
+  question(command, arguments, function(body, error) (callback or function() end)(error, body) end)
+end
+function Adapter:ask(command, arguments, done)
+  question(command, arguments, function(body) done(body) end)
+end
+function Adapter:evaluate(_, code, done)
+  question('evaluate', { code = code }, done)
+end
+local function adapter() return setmetatable({}, Adapter) end
+local listeners = {}
+local only = adapter()
+package.loaded['consort.adapter'] = {
+  of = function() return only end,
+  on = function(event, listener)
+    listeners[event] = listeners[event] or {}
+    table.insert(listeners[event], listener)
+  end,
+}
+local function tell(event, body)
+  for _, listener in ipairs(listeners[event]) do listener(only, body) end
+end
+
+local client = { id = 1, name = 'consort', initialized = true, offset_encoding = 'utf-16', root_dir = '/' }
+function client:request(_, params, handler)
+  question(params.command:gsub('^consort%.', ''), params.arguments[1], function(result, error) handler(error, result) end)
+  return true, 1
+end
+function client:cancel_request() end
+vim.lsp.get_clients = function() return { client } end
+
+T.plugin(true)
+require('consort.client').knows = function() return true end
+
+local said, last, forget = T.notifications()
+local answers, typed_later = {}, nil
+vim.ui.input = function(_, typed)
+  if answers[1] == 'LATER' then typed_later = typed else typed(table.remove(answers, 1)) end
+end
+local choice
+vim.ui.select = function(items, _, choose) choose(choice and choice(items)) end
+
+local press = T.press
+local function lines(buf) return vim.api.nvim_buf_get_lines(buf or 0, 0, -1, false) end
+local function text(buf) return table.concat(lines(buf), '\n') end
+local function has(part, buf) T.eq(true, text(buf):find(part, 1, true) ~= nil, part .. ' in ' .. text(buf)) end
+local function has_not(part, buf) T.eq(nil, text(buf):find(part, 1, true), part .. ' in ' .. text(buf)) end
+local function floats() return vim.tbl_filter(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end, vim.api.nvim_list_wins()) end
+--- A window with TEXT in it, the only one, and its buffer.
+local function window(...)
+  vim.cmd('silent! only!')
+  vim.cmd.enew({ bang = true })
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })
+  vim.bo.modified = false
+  questions = {}
+  forget()
+  return vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win()
+end
+--- The texts that a namespace draws in a buffer, by their rows.
+local function drawn(namespace, buf)
+  local found = {}
+  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, vim.api.nvim_create_namespace(namespace), 0, -1, { details = true })) do
+    if mark[4].virt_text then table.insert(found, ('%d:%s'):format(mark[2], mark[4].virt_text[1][1])) end
+    if mark[4].sign_text then table.insert(found, ('%d:%s'):format(mark[2], vim.trim(mark[4].sign_text))) end
+  end
+  return found
+end
+
+-- Evaluation
+
+local function range(line, from, to) return { start = { line = line, character = from }, ['end'] = { line = line, character = to } } end
+local function ok(value, extra) return vim.tbl_extend('force', { status = 'ok', values = { value } }, extra or {}) end
+
+T.it('a value comes beside its form when lines were written above it', function()
+  local buf = window('(a)', '(b)', '(c)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.eval').form()
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  vim.api.nvim_buf_set_lines(buf, -1, -1, false, { '(new)' })
+  answer(1, 'evalForm', ok('42', { range = range(1, 0, 3) }))
+  T.eq({ '2: ⇒ 42' }, drawn('consort.inline', buf))
+end)
+
+T.it('the value of a form that was edited is said', function()
+  local buf = window('(a)', '(b)', '(c)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.eval').form()
+  vim.api.nvim_buf_set_lines(buf, 1, 2, false, { '(edited)' })
+  answer(1, 'evalForm', ok('42', { range = range(1, 0, 3) }))
+  T.eq({}, drawn('consort.inline', buf))
+  T.eq('Consort: ⇒ 42', last())
+end)
+
+T.it('a form that runs is marked where its text is', function()
+  local buf = window('(a)', '(b)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.eval').form()
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  T.wait('the mark', function() return drawn('consort.running', buf)[1] end)
+  T.eq('2:', drawn('consort.running', buf)[1]:sub(1, 2))
+  answer(1, 'evalForm', ok('42', { range = range(1, 0, 3) }))
+  T.eq({}, drawn('consort.running', buf))
+end)
+
+-- Forms that differ
+
+T.it('what differs is not loaded from the lines of another text', function()
+  local buf = window('(a)', '(b)', '(c)')
+  require('consort.differences').load()
+  answer(1, 'differences', { forms = { { range = range(0, 0, 3) }, { range = range(2, 0, 3) } } })
+  vim.api.nvim_buf_set_lines(buf, 0, 1, false, {})
+  answer(1, 'evalRegion', ok('1', { range = range(0, 0, 3) }))
+  T.eq({}, questions)
+  T.eq('Consort: you have gone on, or edited the text: 1 form evaluated; `:Consort changed` loads the rest', last())
+end)
+
+T.it('marks are those of the newest image', function()
+  local buf = window('(a)', '(b)')
+  local function asked() return vim.iter(questions):filter(function(one) return one.what == 'differences' end):totable() end
+  require('consort.differences').soon()
+  T.wait('a question', function() return #asked() == 1 end)
+  require('consort.differences').soon()
+  T.wait('another question', function() return #asked() == 2 end)
+  answer(2, 'differences', { forms = {} })
+  answer(1, 'differences', { forms = { { range = range(0, 0, 3) } } })
+  T.eq({}, drawn('consort.differences', buf))
+end)
+
+T.finish()
