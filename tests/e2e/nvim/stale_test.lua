@@ -145,4 +145,145 @@ T.it('marks are those of the newest image', function()
   T.eq({}, drawn('consort.differences', buf))
 end)
 
+-- Expansions, recordings, traced calls
+
+local function expansion(code) return { expansion = code, expanded = true } end
+
+T.it('an expansion that was gone back from is not shown', function()
+  window('(a)')
+  require('consort.views').expand()
+  answer(1, 'macroexpand', expansion('(one)'))
+  press('+')
+  answer(1, 'macroexpand', expansion('(two)'))
+  press('+')
+  press('-')
+  answer(1, 'macroexpand', expansion('(three)'))
+  T.eq('(one)', text())
+  press('q')
+end)
+
+T.it('an expansion that was closed is not opened again', function()
+  window('(a)')
+  require('consort.views').expand()
+  answer(1, 'macroexpand', expansion('(one)'))
+  press('+')
+  press('q')
+  answer(1, 'macroexpand', expansion('(two)'))
+  T.eq({}, floats())
+end)
+
+T.it('an expansion of a text that was edited goes no further', function()
+  local buf = window('(a)')
+  require('consort.views').expand()
+  answer(1, 'macroexpand', expansion('(one)'))
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  press('+')
+  T.eq({}, questions)
+  T.eq('Consort: the text has changed since it was expanded; expand it again', last())
+  press('q')
+end)
+
+local function recorded(rows) return { answer = { rows = rows, total = #rows, start = 0 } } end
+
+T.it('of two questions about a recording the last one is answered', function()
+  window('(a)')
+  require('consort.recording').record()
+  answer(1, 'record', { recording = vim.tbl_extend('force', { recording = 1, events = 1, calls = 1, outcome = { values = { '1' } } }, recorded({ { text = 'call' } })) })
+  press('t')
+  press('e')
+  answer(1, 'recordingQuery', recorded({ { text = 'tree' } }))
+  answer(1, 'recordingQuery', recorded({ { text = 'error' } }))
+  T.eq('error', text())
+  press('q')
+end)
+
+T.it('the end of a wait for a call does not end the next one', function()
+  window('(a)')
+  local record = require('consort.recording').record
+  record('next one')
+  record('cancel')
+  record('next two')
+  answer(1, 'record', nil, { code = vim.lsp.protocol.ErrorCodes.RequestCancelled, message = 'cancelled' })
+  record('cancel')
+  T.eq('Consort: the call is not waited for any more', last())
+end)
+
+T.it('traced calls are forgotten also while they are being read', function()
+  window('(a)')
+  require('consort.traced').open()
+  press('x')
+  answer(1, 'tracedCalls', { names = { 'F' }, calls = {} })
+  T.eq(true, questions[1].arguments.clear)
+  press('q')
+end)
+
+-- A definition that is replaced, or moved
+
+T.it('the definition that would be replaced is that of the text as it is', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(defun f ())', '(defun g ())' }, file)
+  window()
+  vim.cmd.edit(file)
+  local found
+  local params = { class = 'modify-running-code', arguments = { ['function'] = 'g', new_code = '(defun g () 1)' } }
+  require('consort.replacing').find(params, function(replaced) found = replaced end)
+  vim.api.nvim_buf_set_lines(0, 0, 0, false, { '; new' })
+  local function definition(line) return { definitions = { { kind = 'function', file = file, form = range(line, 0, 12) } } } end
+  answer(1, 'sourceLocation', definition(1))
+  T.eq(nil, found)
+  answer(1, 'sourceLocation', definition(2))
+  T.eq('(defun g ())', found.old)
+end)
+
+T.it('a definition is not moved out of a text that has changed', function()
+  local buf = window('(defun f ())')
+  choice = function(items)
+    vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(defun g ())' })
+    return items[1]
+  end
+  require('consort.moving').ask()
+  answer(1, 'moveDestinations', { name = 'F', files = { { path = 'b.lisp', uri = 'file:///b.lisp' } } })
+  T.eq({}, questions)
+  T.eq('Consort: not moved: the text has changed meanwhile', last())
+end)
+
+-- The cursor
+
+T.it('a float takes the cursor only of a person who is where they asked', function()
+  local _, win = window('(a)')
+  require('consort.views').describe('car')
+  answer(1, 'describe', { name = 'CAR', text = 'first' })
+  T.eq(floats(), { vim.api.nvim_get_current_win() })
+  press('q')
+  require('consort.views').describe('car')
+  vim.cmd.vsplit()
+  local other = vim.api.nvim_get_current_win()
+  answer(1, 'describe', { name = 'CAR', text = 'first' })
+  T.eq(other, vim.api.nvim_get_current_win())
+  T.eq(1, #floats())
+  T.eq('Consort: CAR: CTRL-W w goes into it', last())
+  vim.api.nvim_win_close(floats()[1], true)
+  vim.api.nvim_win_close(other, true)
+  T.eq(win, vim.api.nvim_get_current_win())
+end)
+
+T.it('nobody who has gone on is asked, or taken to another place', function()
+  for _, run in ipairs({
+    function() require('consort.views').go_to('f') end,
+    function() require('consort.names').references('calls') end,
+    function() require('consort.undefine').ask() end,
+    function() require('consort.frozen').open() end,
+    function() require('consort.repl').call() end,
+  }) do
+    local buf = window('(a)')
+    run()
+    vim.cmd.vsplit()
+    local win = vim.api.nvim_get_current_win()
+    local one = table.remove(questions, 1)
+    one.take({ definitions = { { file = '/none.lisp', line = 1 } } })
+    T.eq({ buf, win }, { vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win() })
+    T.eq('Consort: you have gone on since you asked; ask again for the answer', last())
+  end
+end)
+
 T.finish()
