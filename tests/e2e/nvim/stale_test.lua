@@ -85,6 +85,150 @@ local function drawn(namespace, buf)
   return found
 end
 
+-- The inspector
+
+local function part(name, reference) return { name = name, value = 'of ' .. name, variablesReference = reference or 0 } end
+local function inspect(name, reference) require('consort.inspector').open(only, name, 'value of ' .. name, reference, true) end
+local function to_part(name) T.eq(true, vim.fn.search('^' .. name .. ' ') > 0, name) end
+
+T.it('the inspector shows the value that was opened last, whose parts come first', function()
+  window()
+  inspect('one', 1)
+  inspect('two', 2)
+  answer(2, 'variables', { variables = { part('B') } })
+  answer(1, 'variables', { variables = { part('A') } })
+  T.eq('two', lines()[1])
+  has('B  of B')
+  has_not('of A')
+end)
+
+T.it('until parts come, the keys are about the value that is shown', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10), part('B', 11) } })
+  to_part('A')
+  press('<CR>')
+  to_part('B')
+  press('<CR>')
+  answer(1, 'variables', { variables = { part('of A') } })
+  has('A  of A') -- the last question is about B
+  answer(1, 'variables', { variables = { part('D') } })
+  T.eq('one › B', lines()[1])
+  has('D  of D')
+end)
+
+T.it('parts that cannot be read leave what is shown', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10) } })
+  to_part('A')
+  press('<CR>')
+  answer(1, 'variables', { variables = { part('B') } })
+  press('u')
+  answer(1, 'variables', nil, 'no image')
+  T.eq('one › A', lines()[1])
+  answers = { '7' }
+  to_part('B')
+  press('s')
+  T.eq(10, questions[1].arguments.variablesReference) -- the value that has B
+end)
+
+T.it('a value that was evaluated is not gone to when the person is elsewhere by then', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10) } })
+  answers = { '(f *)' }
+  press('e')
+  inspect('two', 2)
+  answer(2, 'variables', { variables = { part('B') } })
+  answer(1, 'evaluate', '42', 20)
+  T.eq({}, questions)
+  T.eq('two', lines()[1])
+  T.eq('Consort: ⇒ 42', last())
+end)
+
+T.it('a part that is set while the value is read anew is read once more', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10) } })
+  answers = { '7' }
+  to_part('A')
+  press('s')
+  press('g')
+  answer(2, 'variables', { variables = { part('A', 10) } })
+  answer(1, 'setVariable', { value = '7', variablesReference = 0 })
+  answer(1, 'variables', { variables = { { name = 'A', value = '7', variablesReference = 0 } } })
+  has('A  7')
+end)
+
+T.it('the inspector that was closed stays closed', function()
+  window()
+  inspect('one', 1)
+  press('q')
+  answer(1, 'variables', { variables = { part('A') } })
+  T.eq(0, #vim.tbl_filter(function(win) return vim.bo[vim.api.nvim_win_get_buf(win)].filetype == 'consort-inspector' end, vim.api.nvim_list_wins()))
+end)
+
+-- The debugger
+
+local function frame(id, file, line) return { id = id, name = 'frame ' .. id, line = line, column = 1, endLine = line, endColumn = 4, source = { path = file, name = 'f' } } end
+local function stop(thread, frames)
+  require('consort.debugger').on_stopped(nil, { thread = thread }, { client_id = 1 })
+  tell('stopped', { threadId = thread, reason = 'exception', text = 'stopped ' .. thread })
+  answer(#questions, 'consort/restarts', { restarts = {} })
+  answer(#questions, 'stackTrace', { stackFrames = frames })
+end
+vim.lsp.get_client_by_id = function() return client end
+
+T.it('values of one frame do not come beside those of another', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(f x)', '', '(g y)' }, file)
+  window()
+  stop(1, { frame(1, file, 1), frame(2, file, 3) })
+  local debugger = vim.api.nvim_get_current_win()
+  local function source(name)
+    vim.api.nvim_set_current_win(debugger)
+    vim.fn.search(name)
+    press('v')
+  end
+  source('frame 1')
+  source('frame 2')
+  local function variable(name) return { variables = { { name = name, value = '1', evaluateName = name } } } end
+  answer(1, 'scopes', { scopes = { { variablesReference = 1 } } })
+  answer(1, 'scopes', { scopes = { { variablesReference = 2 } } })
+  answer(2, 'variables', variable('y'))
+  answer(1, 'variables', variable('x'))
+  T.eq({ '2:  y = 1' }, drawn('consort.debugger', vim.fn.bufnr(file)))
+  tell('exited', {})
+end)
+
+T.it('what is typed for a stop that was left goes nowhere', function()
+  window()
+  stop(2, { frame(1, '/none', 1) })
+  vim.fn.search('frame 1')
+  answers = { 'LATER' }
+  press('R')
+  tell('stopped', { threadId = 2, reason = 'exception', text = 'another stop' })
+  questions = {}
+  typed_later('42')
+  T.eq({}, questions)
+  T.eq('Consort: that stop was left meanwhile', last())
+  answers = {}
+  tell('exited', {})
+end)
+
+T.it('the source of a frame is not shown to a person who has gone on', function()
+  local buf, win = window('(mine)')
+  stop(3, { vim.tbl_extend('force', frame(1, nil, 1), { source = { sourceReference = 4, name = 'f' } }) })
+  vim.fn.search('frame 1')
+  press('v')
+  vim.api.nvim_set_current_win(win)
+  answer(1, 'source', { content = '(theirs)' })
+  T.eq(buf, vim.api.nvim_get_current_buf())
+  T.eq(win, vim.api.nvim_get_current_win())
+  tell('exited', {})
+end)
+
 -- Evaluation
 
 local function range(line, from, to) return { start = { line = line, character = from }, ['end'] = { line = line, character = to } } end
