@@ -169,6 +169,34 @@ T.it('the inspector that was closed stays closed', function()
   T.eq(0, #vim.tbl_filter(function(win) return vim.bo[vim.api.nvim_win_get_buf(win)].filetype == 'consort-inspector' end, vim.api.nvim_list_wins()))
 end)
 
+-- Breakpoints
+
+T.it('breakpoints stay at their lines when one goes before the answer', function()
+  local buf = window('(a)', '(b)', '(c)', '(d)')
+  local breakpoints = require('consort.breakpoints')
+  local function toggle(row)
+    vim.api.nvim_win_set_cursor(0, { row, 0 })
+    breakpoints.toggle()
+  end
+  toggle(1)
+  toggle(3)
+  toggle(1)
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 1 } } })
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 1 }, { id = 2, verified = true, line = 3 } } })
+  T.eq({ '2:○' }, drawn('consort.breakpoints', buf))
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 2, verified = true, line = 3 } } })
+  T.eq({ '2:●' }, drawn('consort.breakpoints', buf))
+end)
+
+T.it('a breakpoint stays at its text when lines come above it before the answer', function()
+  local buf = window('(a)', '(b)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.breakpoints').toggle()
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)', '(new)' })
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 3, verified = true, line = 2 } } })
+  T.eq({ '3:●' }, drawn('consort.breakpoints', buf))
+end)
+
 -- The debugger
 
 local function frame(id, file, line) return { id = id, name = 'frame ' .. id, line = line, column = 1, endLine = line, endColumn = 4, source = { path = file, name = 'f' } } end
