@@ -1,5 +1,6 @@
 --- The language client that is attached, and commands through it.
 local M = {}
+M.GONE_ON = 'you have gone on since you asked; ask again for the answer'
 local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
 
 ---@param buf? integer the current buffer by default
@@ -128,7 +129,7 @@ function M.execute(name, argument, on_result, options)
       if options.on_error then return options.on_error(error) end
       M.failed(error)
     elseif options.here and not is_here() then
-      M.say('you have gone on since you asked; ask again for the answer')
+      M.say(M.GONE_ON)
     elseif on_result then
       on_result(result, client, is_here)
     end
