@@ -1,0 +1,7 @@
+// In the place of `vscode-languageclient/node`, which runs only in VS Code: names that are imported.
+export class LanguageClient {}
+export class RequestType {}
+export const CloseAction = {}
+export const ErrorAction = {}
+export const State = {}
+export const TransportKind = {}
