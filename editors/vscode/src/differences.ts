@@ -76,8 +76,8 @@ export class DifferenceMarks implements vscode.Disposable {
   }
 
   /**
-   * Evaluate the forms of a document that differ, in order, up to the first that fails. Their places
-   * are those of one text.
+   * Evaluate the forms of a document that differ, in order, up to the first that fails. Their
+   * places are those of one text.
    */
   async load(document: vscode.TextDocument): Promise<void> {
     const { version } = document

@@ -40,8 +40,8 @@ local function told(buf, one, answer, is_same_text)
   if line and line <= vim.api.nvim_buf_line_count(buf) then sign(buf, one, line) end
 end
 
---- Set the breakpoints of a buffer as its signs stand. An answer to a list that is another by now is
---- dropped: the one to the last list is for all.
+--- Set the breakpoints of a buffer as its signs stand. An answer to a list that is another by now
+--- is dropped: the one to the last list is for all.
 ---@param buf integer
 ---@param done? fun()
 local function send(buf, done)

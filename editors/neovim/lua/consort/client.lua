@@ -86,8 +86,8 @@ function M.here()
   end
 end
 
---- Remembers the text of a buffer. The function that is returned tells whether it is the same still:
---- only then are the places in it that were asked about what they were.
+--- Remembers the text of a buffer. The function that is returned tells whether it is the same
+--- still: only then are the places in it that were asked about what they were.
 ---@param buf integer
 ---@return fun(): boolean
 function M.text(buf)
@@ -105,7 +105,7 @@ end
 ---@class consort.Options
 ---@field buf? integer
 ---@field on_error? fun(error: lsp.ResponseError) instead of showing it
----@field here? boolean the answer is for a person who is where they asked; dropped, and said, otherwise
+---@field here? boolean an answer to a person who has gone on is dropped, and said
 
 --- Execute `consort.NAME` with one argument.
 ---@param name string

@@ -174,8 +174,8 @@ end
 
 local marked ---@type table? the frame whose source was gone to last
 
---- Put the values of a frame's variables into the buffer with its source, unless another one was gone
---- to meanwhile.
+--- Put the values of a frame's variables into the buffer with its source, unless another one was
+--- gone to meanwhile.
 local function values(stop, frame, buf, row)
   local is_same_text = client_of.text(buf)
   with_variables(stop, frame, function(variables)

@@ -72,8 +72,8 @@ function M.follow(client, buf)
   M.soon()
 end
 
---- Evaluate the forms of the buffer that differ, in order, up to the first that fails. A line is the
---- place of a form only as long as the text is the same.
+--- Evaluate the forms of the buffer that differ, in order, up to the first that fails. A line is
+--- the place of a form only as long as the text is the same.
 function M.load()
   if not client_of.need() then return end
   local buf = vim.api.nvim_get_current_buf()

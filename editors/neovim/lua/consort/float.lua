@@ -10,7 +10,7 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 ---@field filetype? string its syntax colours
 ---@field plain? integer[][] rows of words, not code: { first, last }, 0-based and inclusive
 ---@field focus? boolean the cursor goes in; true by default
----@field is_here? fun(): boolean false if the person has gone on since they asked: then it is at the top and the cursor stays
+---@field is_here? fun(): boolean as client.here(); elsewhere the cursor stays, and it is at the top
 ---@field top? boolean at the top of the screen; at the cursor by default
 ---@field wide? integer cells that its width is to have, where the screen has them
 ---@field row? integer where the cursor begins, 0-based

@@ -1,4 +1,5 @@
-// In the place of `vscode-languageclient/node`, which runs only in VS Code: names that are imported.
+// In the place of `vscode-languageclient/node`, which runs only in VS Code: the names of it that
+// are imported.
 export class LanguageClient {}
 export class RequestType {}
 export const CloseAction = {}
