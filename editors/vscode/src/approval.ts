@@ -74,7 +74,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private async choose(): Promise<void> {
     const asked = this.shown
     if (asked === undefined) return
-    await this.showCode(asked.approval)
+    await this.showCode(asked)
+    if (asked !== this.shown) return
     const choices: (vscode.QuickPickItem & { decision: Decision })[] = [
       { label: '$(check) Allow', detail: 'This call, with exactly this code', decision: 'allow' },
       { label: '$(check-all) Allow for this session', detail: `Everything of this kind that ${plain(asked.approval.client)} asks, until it leaves`, decision: 'allow-session' },
@@ -129,7 +130,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
    * elsewhere.
    */
   private async present(asked: Asked): Promise<void> {
-    await this.showCode(asked.approval)
+    await this.showCode(asked)
     if (asked !== this.shown) return
     const { approval } = asked
     // VS Code shows all of the text only of a notification with a button. It takes the button's
@@ -168,9 +169,12 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     return place
   }
 
-  private async showCode(approval: Approval): Promise<void> {
+  private async showCode(asked: Asked): Promise<void> {
+    const { approval } = asked
     const name = documentName(approval)
     const before = await this.before(approval)
+    // Decided meanwhile: its document would stay open.
+    if (asked !== this.shown) return
     if (before !== undefined) {
       const left = this.documents.set(name.replace('approval/', 'before/'), `${before.text}\n`)
       const right = this.documents.set(name, `${approval.code ?? ''}\n`)

@@ -42,6 +42,8 @@ export class Debugger implements vscode.Disposable {
   private readonly own = new Set<number>()
   /** The session that was begun because an evaluation stopped. */
   private attached: vscode.DebugSession | undefined
+  /** The start of a session for breakpoints. */
+  private readying: Promise<void> | undefined
   /** Called when a session that was begun for breakpoints has set them, or has ended. */
   private configured: (() => void) | undefined
   private readonly subscriptions: vscode.Disposable[]
@@ -92,7 +94,14 @@ export class Debugger implements vscode.Disposable {
    */
   async ready(): Promise<void> {
     const stops = vscode.workspace.getConfiguration('consort').get<string>('debug.on_error') !== 'report'
-    if (!stops || !lispBreakpoints(true) || this.follows()) return
+    if (!stops || !lispBreakpoints(true)) return
+    // Another evaluation that comes meanwhile waits for the same session.
+    if (this.readying === undefined && this.follows()) return
+    await (this.readying ??= this.begin().finally(() => (this.readying = undefined)))
+  }
+
+  /** Begins a session, and waits until it has set the breakpoints. */
+  private async begin(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.configured = resolve
       startDebugging(this.server, AUTOMATIC).then((begun) => begun || resolve(), () => resolve())
@@ -208,13 +217,18 @@ export class Debugger implements vscode.Disposable {
     const session = this.sessions.get(stop.session)
     if (session === undefined || !this.stops.has(stop)) throw new Error('That stop was left.')
     const { restarts } = (await session.customRequest('consort/restarts', { threadId: stop.thread })) as { restarts: Restart[] }
+    if (!this.stops.has(stop)) throw new Error('That stop was left.')
     return { session, restarts }
   }
 
   /** The notification of a stop, with its first restarts. */
   private async tell(stop: Stop, text: string): Promise<void> {
-    const { restarts } = await this.restartsOf(stop)
-    const buttons = restarts.slice(0, BUTTONS).map((restart) => ({ title: restartTitle(restart), restart }))
+    const found = await this.restartsOf(stop).catch((error: unknown) => {
+      // One that was left at once needs no telling.
+      if (this.stops.has(stop)) throw error
+    })
+    if (found === undefined) return
+    const buttons = found.restarts.slice(0, BUTTONS).map((restart) => ({ title: restartTitle(restart), restart }))
     const chosen = await vscode.window.showWarningMessage<vscode.MessageItem & { restart?: Restart }>(text, ...buttons, { title: LIST })
     if (chosen === undefined) return
     if (chosen.restart === undefined) await this.choose(stop)

@@ -12,6 +12,8 @@ export class DifferenceMarks implements vscode.Disposable {
   private readonly decoration: vscode.TextEditorDecorationType
   private readonly subscriptions: vscode.Disposable[]
   private timer: NodeJS.Timeout | undefined
+  /** Counts the times that all is marked: an earlier answer is about an image of before. */
+  private round = 0
 
   constructor(
     private readonly server: Server,
@@ -50,10 +52,12 @@ export class DifferenceMarks implements vscode.Disposable {
   }
 
   private async mark(): Promise<void> {
+    const round = ++this.round
     const on = vscode.workspace.getConfiguration('consort').get<boolean>('marks.differsFromImage', true)
     for (const editor of vscode.window.visibleTextEditors) {
       if (!isLisp(editor.document)) continue
       const forms = on ? await this.of(editor.document) : []
+      if (round !== this.round) return
       if (forms !== undefined) editor.setDecorations(this.decoration, forms)
     }
   }
@@ -71,13 +75,21 @@ export class DifferenceMarks implements vscode.Disposable {
     }
   }
 
-  /** Evaluate the forms of a document that differ, in order, up to the first that fails. */
+  /**
+   * Evaluate the forms of a document that differ, in order, up to the first that fails. Their
+   * places are those of one text.
+   */
   async load(document: vscode.TextDocument): Promise<void> {
+    const { version } = document
     let done = 0
     let last = -1
     for (;;) {
       // Asked anew each time: what was evaluated may be why a later form differed.
-      const { forms } = await this.server.ask<Differences>('differences', { uri: document.uri.toString() })
+      const { forms, version: answered } = await this.server.ask<Differences>('differences', { uri: document.uri.toString() })
+      if (document.version !== version || answered !== version) {
+        void vscode.window.showInformationMessage(`Consort: the text has changed meanwhile: ${evaluated(done)}. Load what changed once more for the rest.`)
+        return
+      }
       const form = forms.find((one) => one.range.start.line > last)
       if (form === undefined) break
       const range = toRange(form.range)
@@ -86,11 +98,13 @@ export class DifferenceMarks implements vscode.Disposable {
       if (result?.status !== 'ok') return
       done++
     }
-    const said = done === 0 ? 'Nothing differs from the image' : `${done} ${done === 1 ? 'form' : 'forms'} evaluated`
+    const said = done === 0 ? 'Nothing differs from the image' : evaluated(done)
     vscode.window.setStatusBarMessage(`$(check) ${said}`, 4000)
     this.soon()
   }
 }
+
+const evaluated = (done: number): string => `${done} ${done === 1 ? 'form' : 'forms'} evaluated`
 
 function hover(state: 'changed' | 'new'): vscode.MarkdownString {
   const says = state === 'new' ? 'The image does not have this yet' : 'The image has another text of this'

@@ -4,6 +4,7 @@ import { plain, plainRange, toRange } from './convert.js'
 import type { EvalResult, Name, ReloadReport } from './lsp_ext.js'
 import { formAt, packageAt, topLevelFormAt } from './reader.js'
 import { offerPackage } from './missing_package.js'
+import { Followed } from './followed.js'
 import type { Results } from './results.js'
 import { complain, isLisp, Refused, type Server } from './server.js'
 import { label } from './format.js'
@@ -51,6 +52,8 @@ export class Evaluator {
     try {
       await this.server.settled()
       await this.before()
+      // Its place is that of another text by now.
+      if (document.version !== version) throw new Error('The text has changed meanwhile: nothing was evaluated.')
       const [name, argument] = this.question(document, range, what, position)
       const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
       pending.end()
@@ -99,12 +102,20 @@ export class Evaluator {
     const editor = lispEditor()
     const range = editor && rangeOf(editor, 'form')
     if (editor === undefined || range === undefined) return
-    const result = await this.evaluateRange(editor.document, range, 'form', editor.selection.active)
+    const { document } = editor
+    const place = new Followed(document, range)
+    const result = await this.evaluateRange(document, range, 'form', editor.selection.active).finally(() => place.dispose())
     if (result === undefined) return
     const text = result.status === 'ok' ? result.values.join('\n') || '; no value' : `${result.error?.type ?? result.status}: ${result.error?.message ?? ''}`
-    const indent = ' '.repeat(range.start.character)
+    const now = place.range
+    const shown = vscode.window.visibleTextEditors.find((one) => one.document === document)
+    if (now === undefined || shown === undefined) {
+      void vscode.window.showInformationMessage(`Consort: ${label(text)}. It was not written: the form was edited or closed meanwhile.`)
+      return
+    }
+    const indent = ' '.repeat(now.start.character)
     const comment = text.split('\n').map((line, index) => `${index === 0 ? ' ;=>' : `${indent};  `} ${line}`).join('\n')
-    await editor.edit((edit) => edit.insert(range.end, comment))
+    await shown.edit((edit) => edit.insert(now.end, comment))
   }
 
   async loadFile(): Promise<void> {

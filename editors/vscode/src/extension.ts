@@ -237,7 +237,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
   command('moveDefinition', async () => {
     const place = here()
-    if (place !== undefined) await moveDefinition(server, place).catch(complain)
+    const document = vscode.window.activeTextEditor?.document
+    if (place !== undefined && document !== undefined) await moveDefinition(server, document, place).catch(complain)
   })
   command('callInRepl', async () => {
     const place = here()

@@ -6,7 +6,7 @@ import type { Documents } from './documents.js'
 import { label } from './format.js'
 import { comparisonText, definitionItems, descriptionText, tableText } from './inspected.js'
 import type { Comparison, Described, EvalResult, Inspected, InspectedValue, ValueDefinitions, ValueTable } from './lsp_ext.js'
-import { complain, isLisp, type Server } from './server.js'
+import { complain, forHere, here, isLisp, type Server } from './server.js'
 import { Tree } from './trees.js'
 
 /** The parts that are read at a time. */
@@ -83,27 +83,29 @@ export class Inspector extends Tree<Inspecting> {
     await this.enter({ name, value })
   }
 
-  private async enter(node: Inspecting): Promise<void> {
+  private async enter(node: Inspecting, focus = true): Promise<void> {
     this.path.push({ name: node.name, value: node.value })
     await vscode.commands.executeCommand('setContext', 'consort.inspectorBack', this.path.length > 1)
     this.refresh()
-    await vscode.commands.executeCommand(`${VIEW}.focus`)
+    if (focus) await vscode.commands.executeCommand(`${VIEW}.focus`)
+    else vscode.window.setStatusBarMessage(`${label(node.name)} is in the inspector`, 8000)
   }
 
   /** The command: inspect the value of an expression, by default the name at the cursor. */
   async ask(): Promise<void> {
-    const editor = vscode.window.activeTextEditor
-    const here = editor !== undefined && isLisp(editor.document) ? editor : undefined
-    const range = here && (here.selection.isEmpty ? here.document.getWordRangeAtPosition(here.selection.active) : here.selection)
-    const code = await vscode.window.showInputBox({ title: 'Inspect', prompt: 'A Lisp form, whose value is inspected', value: range === undefined ? '' : here?.document.getText(range) ?? '' })
+    const active = vscode.window.activeTextEditor
+    const editor = active !== undefined && isLisp(active.document) ? active : undefined
+    const range = editor && (editor.selection.isEmpty ? editor.document.getWordRangeAtPosition(editor.selection.active) : editor.selection)
+    const code = await vscode.window.showInputBox({ title: 'Inspect', prompt: 'A Lisp form, whose value is inspected', value: range === undefined ? '' : editor?.document.getText(range) ?? '' })
     if (code === undefined || code.trim() === '') return
-    const place = here === undefined ? {} : { uri: here.document.uri.toString(), position: plain(here.selection.active) }
+    const place = editor === undefined ? {} : { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
+    const isHere = here()
     const result = await this.server.run<EvalResult>('eval', { code, ...place })
     const error = result.error
     if (error !== null) throw new Error(`${error.type}: ${error.message}`)
     const text = result.values[0]
     if (text === undefined) throw new Error(`${code} has no value.`)
-    await this.open(code, { text, type: null, reference: result.references?.[0] ?? 0 })
+    await this.enter({ name: code, value: { text, type: null, reference: result.references?.[0] ?? 0 } }, isHere())
   }
 
   async back(): Promise<void> {
@@ -140,7 +142,12 @@ export class Inspector extends Tree<Inspecting> {
     if (node.value.reference === 0) throw new Error('This value is evaluated by writing it.')
     const code = await vscode.window.showInputBox({ title: `Evaluate on ${label(node.name)}`, prompt: 'A Lisp form; * is this value', value: '*' })
     if (code === undefined || code.trim() === '') return
-    await this.open(code, first(await this.server.run<Evaluated>('inspectEval', { reference: node.value.reference, code })))
+    const shown = this.path.at(-1)
+    const isHere = here()
+    const value = first(await this.server.run<Evaluated>('inspectEval', { reference: node.value.reference, code }))
+    // Another value was gone to meanwhile.
+    if (this.path.at(-1) !== shown) vscode.window.setStatusBarMessage(`⇒ ${label(value.text)}`, 8000)
+    else await this.enter({ name: code, value }, isHere())
   }
 
   async table(given?: Inspecting): Promise<void> {
@@ -152,7 +159,7 @@ export class Inspector extends Tree<Inspecting> {
   /** Go to where the value is defined: an instance, to its class. */
   async definition(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
-    const items = definitionItems(await this.server.run<ValueDefinitions>('inspectDefinition', { reference: node.value.reference }))
+    const items = definitionItems(await forHere(this.server.run<ValueDefinitions>('inspectDefinition', { reference: node.value.reference })))
     if (items.length === 0) throw new Error(`${label(node.name)} is from no file that can be read.`)
     const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick(items, { title: `Definitions of ${label(node.name)}` })
     if (chosen === undefined) return

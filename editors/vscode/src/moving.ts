@@ -2,14 +2,16 @@
 import * as vscode from 'vscode'
 import { label } from './format.js'
 import type { Moved, MoveDestinations } from './lsp_ext.js'
-import type { Server } from './server.js'
+import { forHere, type Server } from './server.js'
 
 /** Ask for the file to which the definition at a place goes, and move it. */
-export async function moveDefinition(server: Server, place: object): Promise<void> {
-  const found = await server.ask<MoveDestinations>('moveDestinations', place)
+export async function moveDefinition(server: Server, document: vscode.TextDocument, place: object): Promise<void> {
+  const { version } = document
+  const found = await forHere(server.ask<MoveDestinations>('moveDestinations', place))
   const items = found.files.map((file) => ({ label: label(file.path), file }))
   const chosen = await vscode.window.showQuickPick(items, { title: `Move ${label(found.name)} to Another File`, placeHolder: 'A file of its package' })
   if (chosen === undefined) return
+  if (document.version !== version) throw new Error('the definition was not moved: the text has changed meanwhile.')
   const moved = await server.ask<Moved>('moveDefinition', { ...place, target: chosen.file.uri })
   if (!moved.applied) throw new Error('the definition was not moved.')
   const done = `Moved ${label(moved.name)} to ${chosen.label}.`

@@ -7,7 +7,7 @@ import { startDebugging } from './debug_session.js'
 import { lispEditor } from './evaluate.js'
 import { label } from './format.js'
 import type { RecordAnswer, RecordedRow, RecordingAnswer } from './lsp_ext.js'
-import { complain, type Server } from './server.js'
+import { complain, here, type Server } from './server.js'
 
 interface Item extends vscode.QuickPickItem {
   row?: RecordedRow
@@ -16,6 +16,7 @@ interface Item extends vscode.QuickPickItem {
   through?: boolean
 }
 
+const SHOW = 'Show'
 const MOMENT: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon('eye'), tooltip: 'This moment: variables and values' }
 const THROUGH: Item = { label: 'Step through it', description: 'in the debugger, forwards and backwards', iconPath: new vscode.ThemeIcon('debug-step-back'), through: true }
 const QUESTIONS: Item[] = [
@@ -54,6 +55,7 @@ export class Recordings {
   }
 
   private async record(title: string, argument: object): Promise<void> {
+    const isHere = here()
     try {
       const { text, recording } = await vscode.window.withProgress(
         { location: vscode.ProgressLocation.Notification, title, cancellable: true },
@@ -63,6 +65,8 @@ export class Recordings {
       this.last = recording.recording
       const { error, values } = recording.outcome
       const outcome = error == null ? `⇒ ${values.join(', ')}` : `${error.type}: ${error.message}`
+      // A list would take the keys of a person who types on.
+      if (!isHere() && (await vscode.window.showInformationMessage(`Consort: recording ${recording.recording}: ${label(outcome)}`, SHOW)) !== SHOW) return
       await this.show(recording.recording, recording.answer, outcome)
     } catch (error) {
       complain(error)

@@ -69,6 +69,31 @@ export class NotRunning extends Refused {
   }
 }
 
+/** An answer that takes the focus came to a person who has gone on since they asked. */
+export class GoneOn extends Error {
+  constructor() {
+    super('You have gone on since you asked. Ask again for the answer.')
+  }
+}
+
+/**
+ * Remembers the text that the person is at. The function that is returned tells whether they are at
+ * it still, and have typed nothing: only then may an answer take the focus.
+ */
+export function here(): () => boolean {
+  const document = vscode.window.activeTextEditor?.document
+  const version = document?.version
+  return () => vscode.window.activeTextEditor?.document === document && document?.version === version
+}
+
+/** An answer that is shown with the focus; refused with `GoneOn` where it may not take it. */
+export async function forHere<T>(answer: Promise<T>): Promise<T> {
+  const isHere = here()
+  const answered = await answer
+  if (!isHere()) throw new GoneOn()
+  return answered
+}
+
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined
   /** The start that is under way, or the last one. */
@@ -185,9 +210,12 @@ export class Server implements vscode.Disposable {
       await client.start()
     } catch (error) {
       this.log.error(`the server did not start: ${String(error)}`)
+      if (client !== this.client) return
       this.become({ state: 'down', why: 'stopped' })
       return
     }
+    // Another one was begun meanwhile.
+    if (client !== this.client) return
     const capabilities = client.initializeResult?.capabilities
     await this.announce(capabilities?.executeCommandProvider?.commands ?? [])
     const experimental = capabilities?.experimental as { consort?: { image?: ImageState } } | undefined
@@ -347,7 +375,8 @@ export function describe(condition: Condition): string {
 export function complain(error: unknown): void {
   if (error instanceof vscode.CancellationError) return
   const message = error instanceof Error ? error.message : String(error)
-  if (error instanceof NotRunning) void offerHelp(error.condition)
+  if (error instanceof GoneOn) vscode.window.setStatusBarMessage(`Consort: ${message}`, 8000)
+  else if (error instanceof NotRunning) void offerHelp(error.condition)
   else if (error instanceof Refused && saysNoSbcl(message)) void offerSbcl()
   else void vscode.window.showErrorMessage(`Consort: ${plain(message)}`)
 }

@@ -42,9 +42,10 @@ let before: Promise<void> = Promise.resolve()
 
 /** Deletes a character or the selection; lists, strings and comments stay whole. */
 export function deleteStrictly(server: Server, action: keyof typeof PLAIN): Promise<void> {
+  const editor = lispEditor()
+  if (editor === undefined) return before
   before = before.then(async () => {
-    const editor = lispEditor()
-    if (editor === undefined) return
+    if (vscode.window.activeTextEditor !== editor) return
     const plain = editor.selections.every((selection) => {
       if (!selection.isEmpty) return false
       const { text } = editor.document.lineAt(selection.active.line)
@@ -60,11 +61,11 @@ export function deleteStrictly(server: Server, action: keyof typeof PLAIN): Prom
 export async function structure(server: Server, action: keyof typeof ACTIONS): Promise<void> {
   const editor = lispEditor()
   if (editor === undefined) return
-  const version = editor.document.version
+  const { document: { version }, selection } = editor
   try {
-    const argument = { uri: editor.document.uri.toString(), selection: plainRange(editor.selection), action }
+    const argument = { uri: editor.document.uri.toString(), selection: plainRange(selection), action }
     const answer = await server.ask<Structure>('structure', argument)
-    if (editor.document.version !== version) return
+    if (editor.document.version !== version || !editor.selection.isEqual(selection)) return
     if (answer.edits.length > 0)
       await editor.edit((edit) => answer.edits.forEach(({ range, newText }) => edit.replace(toRange(range), newText)))
     if (answer.selection != null) {

@@ -15,7 +15,8 @@ const PAGE = 1000
 type Row = { call: TracedCall } | { value: InspectedValue; is: string }
 
 export class TracedView extends Tree<Row> {
-  private readonly calls = new Map<number, TracedCall>()
+  /** Another map once the calls of before are forgotten. */
+  private calls = new Map<number, TracedCall>()
   private last = 0
   private names: string[] = []
   private timer: NodeJS.Timeout | undefined
@@ -52,7 +53,7 @@ export class TracedView extends Tree<Row> {
   }
 
   private forget(): void {
-    this.calls.clear()
+    this.calls = new Map()
     this.last = 0
   }
 
@@ -63,7 +64,9 @@ export class TracedView extends Tree<Row> {
     try {
       const open = [...this.calls.values()].filter(({ outcome }) => outcome === 'open').map(({ call }) => call)
       const after = Math.min(this.last, ...open.map((number) => number - 1))
+      const known = this.calls
       const { calls, last, names } = await this.server.ask<TracedCalls>('tracedCalls', { after, count: PAGE })
+      if (this.calls !== known) return
       // Another image counts anew, and so does one that was cleared.
       if (last < this.last) this.forget()
       const changed = calls.filter((call) => this.calls.get(call.call)?.outcome !== call.outcome)

@@ -9,11 +9,23 @@ import { complain, isLisp, type Server } from './server.js'
 type How = 'one' | 'step' | 'full'
 const EXPANSION = 'expansion/macroexpansion.lisp'
 
-export class Expansions {
-  private asked: { uri: string; position: { line: number; character: number }; how: How; range: vscode.Range; text: string } | undefined
+/** An expansion that is shown: of which form, and by which steps. */
+interface Shown {
+  readonly uri: string
+  readonly position: Position
+  readonly how: How
+  readonly range: vscode.Range
+  /** The form as it was when it was expanded. */
+  readonly text: string
   /** The places of further expansions, each in the text that the one before gave. */
-  private steps: Position[] = []
-  private texts: string[] = []
+  readonly steps: readonly Position[]
+  readonly texts: readonly string[]
+}
+
+export class Expansions {
+  private shown: Shown | undefined
+  /** Counts what is asked, and what is gone back from: the answers of before are dropped. */
+  private asked = 0
 
   constructor(
     private readonly server: Server,
@@ -25,15 +37,16 @@ export class Expansions {
     const editor = lispEditor()
     const range = editor && rangeOf(editor, 'form')
     if (editor === undefined || range === undefined) return
-    const uri = editor.document.uri.toString()
-    await this.attempt(async () => {
+    const { document } = editor
+    const { version } = document
+    const uri = document.uri.toString()
+    await this.attempt(async (isLast) => {
       const position = plain(editor.selection.active)
       const answer = await this.server.run<Expansion>('macroexpand', { uri, position, how })
+      if (!isLast()) return
+      if (document.version !== version) throw new Error('The text has changed meanwhile. Expand the form again.')
       const found = answer.range === undefined ? range : toRange(answer.range)
-      this.asked = { uri, position, how, range: found, text: editor.document.getText(found) }
-      this.steps = []
-      this.texts = [expansionOf(answer)]
-      await this.show()
+      await this.show({ uri, position, how, range: found, text: document.getText(found), steps: [], texts: [expansionOf(answer)] })
     })
   }
 
@@ -42,61 +55,67 @@ export class Expansions {
    * elsewhere.
    */
   async further(): Promise<void> {
-    const { asked } = this
-    const shown = this.texts.at(-1)
-    if (asked === undefined || shown === undefined) return
+    const { shown } = this
+    if (shown === undefined) return
     const editor = vscode.window.visibleTextEditors.find((editor) => editor.document.uri.path === `/${EXPANSION}`)
     const place = editor === undefined ? { line: 0, character: 0 } : plain(editor.selection.active)
-    await this.attempt(async () => {
-      const steps = [...this.steps, place]
-      const answer = await this.server.run<Expansion>('macroexpand', { uri: asked.uri, position: asked.position, how: asked.how, steps })
+    await this.attempt(async (isLast) => {
+      if (!(await isThere(shown))) return
+      const { uri, position, how } = shown
+      const steps = [...shown.steps, place]
+      const answer = await this.server.run<Expansion>('macroexpand', { uri, position, how, steps })
+      if (!isLast()) return
       const text = expansionOf(answer)
-      if (text === shown || !answer.expanded) {
+      if (text === shown.texts.at(-1) || !answer.expanded) {
         vscode.window.setStatusBarMessage('Nothing is left to expand here', 3000)
         return
       }
-      this.steps = steps
-      this.texts.push(text)
-      await this.show()
+      await this.show({ ...shown, steps, texts: [...shown.texts, text] })
     })
   }
 
   async back(): Promise<void> {
-    if (this.texts.length < 2) {
+    const { shown } = this
+    if (shown === undefined || shown.texts.length < 2) {
       vscode.window.setStatusBarMessage('This is the first expansion', 3000)
       return
     }
-    this.texts.pop()
-    this.steps.pop()
-    await this.show()
+    this.asked++
+    await this.show({ ...shown, steps: shown.steps.slice(0, -1), texts: shown.texts.slice(0, -1) })
   }
 
   /** Replace the form by what is shown. */
   async inPlace(): Promise<void> {
-    const { asked } = this
-    if (asked === undefined) return
-    const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(asked.uri))
-    if (document.getText(asked.range) !== asked.text) {
-      void vscode.window.showInformationMessage('Consort: the form has changed since it was expanded. Expand it again.')
-      return
-    }
+    const { shown } = this
+    if (shown === undefined || !(await isThere(shown))) return
     await this.attempt(async () => {
-      const { uri, position, how } = asked
-      await this.server.run<Expansion>('macroexpand', { uri, position, how, steps: this.steps, inPlace: true })
+      const { uri, position, how, steps } = shown
+      await this.server.run<Expansion>('macroexpand', { uri, position, how, steps, inPlace: true })
     })
   }
 
-  private async attempt(what: () => Promise<void>): Promise<void> {
+  /** Run a request. `isLast` tells whether nothing else was asked since. */
+  private async attempt(what: (isLast: () => boolean) => Promise<void>): Promise<void> {
+    const asked = ++this.asked
     try {
-      await what()
+      await what(() => asked === this.asked)
     } catch (error) {
       complain(error)
     }
   }
 
-  private async show(): Promise<void> {
-    await this.documents.open(EXPANSION, `${(this.texts.at(-1) ?? '').trimEnd()}\n`)
+  private async show(shown: Shown): Promise<void> {
+    this.shown = shown
+    await this.documents.open(EXPANSION, `${(shown.texts.at(-1) ?? '').trimEnd()}\n`)
   }
+}
+
+/** True if the form is where it was expanded; the person is told otherwise. */
+async function isThere({ uri, range, text }: Shown): Promise<boolean> {
+  const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri))
+  if (document.getText(range) === text) return true
+  void vscode.window.showInformationMessage('Consort: the form has changed since it was expanded. Expand it again.')
+  return false
 }
 
 function expansionOf(answer: Expansion): string {

@@ -140,11 +140,18 @@ function M.of(client)
   return adapters[root] or start(root)
 end
 
---- A new adapter at a frozen failure. It ends when it is left.
+--- The adapter at a frozen failure: a new one, unless one is on its way there. It ends when it is
+--- left.
 ---@param client vim.lsp.Client
 ---@param number integer
 ---@return consort.Adapter?
-function M.failure(client, number) return start(client.root_dir or vim.fn.getcwd(), number) end
+function M.failure(client, number)
+  local root = client.root_dir or vim.fn.getcwd()
+  for adapter in pairs(frozen) do
+    if adapter.root == root and adapter.failure == number then return adapter end
+  end
+  return start(root, number)
+end
 
 --- The adapters that run at the image.
 ---@return consort.Adapter[]

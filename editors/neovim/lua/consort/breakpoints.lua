@@ -16,6 +16,8 @@ local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
 
 ---@type table<integer, consort.Breakpoint[]> by buffer
 local breakpoints = {}
+---@type table<integer, fun()[]> by buffer, for its last request: what is done at the answer
+local asked = {}
 
 local function line_of(buf, one)
   local mark = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, one.mark, {})
@@ -31,13 +33,15 @@ local function sign(buf, one, line)
 end
 
 --- The debugger's answer about a breakpoint; a line that is not where it was put moves its sign.
-local function told(buf, one, answer)
+---@param is_same_text? boolean false if the answer's lines are those of another text
+local function told(buf, one, answer, is_same_text)
   one.id, one.verified, one.message = answer.id, answer.verified, answer.message
-  local line = answer.verified and answer.line or line_of(buf, one)
+  local line = answer.verified and is_same_text ~= false and answer.line or line_of(buf, one)
   if line and line <= vim.api.nvim_buf_line_count(buf) then sign(buf, one, line) end
 end
 
---- Set the breakpoints of a buffer as its signs stand.
+--- Set the breakpoints of a buffer as its signs stand. An answer to a list that is another by now
+--- is dropped: the one to the last list is for all.
 ---@param buf integer
 ---@param done? fun()
 local function send(buf, done)
@@ -46,11 +50,15 @@ local function send(buf, done)
   if not adapter then return end
   local wanted, sent = breakpoints[buf] or {}, {}
   for _, one in ipairs(wanted) do table.insert(sent, { line = line_of(buf, one), condition = one.condition }) end
-  local source = { path = vim.api.nvim_buf_get_name(buf) }
-  adapter:ask('setBreakpoints', { source = source, breakpoints = sent }, function(answer)
-    if not vim.api.nvim_buf_is_valid(buf) then return end
-    for i, one in ipairs(wanted) do told(buf, one, answer.breakpoints[i] or {}) end
-    if done then done() end
+  local source, is_same_text = { path = vim.api.nvim_buf_get_name(buf) }, client_of.text(buf)
+  local mine = vim.list_extend({ done }, asked[buf] or {})
+  asked[buf] = mine
+  adapter:request('setBreakpoints', { source = source, breakpoints = sent }, function(error, answer)
+    if not vim.api.nvim_buf_is_valid(buf) or asked[buf] ~= mine then return end
+    asked[buf] = nil
+    if error then return client_of.fail(error) end
+    for i, one in ipairs(wanted) do told(buf, one, answer.breakpoints[i] or {}, is_same_text()) end
+    for _, each in ipairs(mine) do each() end
   end)
 end
 
@@ -82,8 +90,9 @@ end
 function M.run_to_cursor()
   local buf = vim.api.nvim_get_current_buf()
   if not client_of.need(buf) then return end
-  local line = vim.api.nvim_win_get_cursor(0)[1]
+  local line, is_same_text = vim.api.nvim_win_get_cursor(0)[1], client_of.text(buf)
   require('consort.debugger').newest(function(continue)
+    if not is_same_text() then return client_of.fail('the text has changed meanwhile') end
     breakpoints[buf] = breakpoints[buf] or {}
     local wanted = breakpoints[buf]
     for _, one in ipairs(wanted) do
@@ -152,7 +161,7 @@ vim.api.nvim_create_autocmd('BufWritePost', {
 })
 vim.api.nvim_create_autocmd('BufWipeout', {
   group = group,
-  callback = function(event) breakpoints[event.buf] = nil end,
+  callback = function(event) breakpoints[event.buf], asked[event.buf] = nil, nil end,
 })
 
 return M

@@ -1,5 +1,6 @@
 --- The language client that is attached, and commands through it.
 local M = {}
+M.GONE_ON = 'you have gone on since you asked; ask again for the answer'
 local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
 
 ---@param buf? integer the current buffer by default
@@ -75,6 +76,25 @@ function M.need(buf)
   return client
 end
 
+--- Remembers where the person is. The function that is returned tells whether they are there still,
+--- and typing nothing: only then may an answer take the cursor, or ask something.
+---@return fun(): boolean
+function M.here()
+  local win, buf = vim.api.nvim_get_current_win(), vim.api.nvim_get_current_buf()
+  return function()
+    return vim.api.nvim_get_mode().mode == 'n' and vim.api.nvim_get_current_win() == win and vim.api.nvim_get_current_buf() == buf
+  end
+end
+
+--- Remembers the text of a buffer. The function that is returned tells whether it is the same
+--- still: only then are the places in it that were asked about what they were.
+---@param buf integer
+---@return fun(): boolean
+function M.text(buf)
+  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  return function() return vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick end
+end
+
 ---@param client vim.lsp.Client
 ---@param command string
 ---@return boolean
@@ -85,11 +105,12 @@ end
 ---@class consort.Options
 ---@field buf? integer
 ---@field on_error? fun(error: lsp.ResponseError) instead of showing it
+---@field here? boolean an answer to a person who has gone on is dropped, and said
 
 --- Execute `consort.NAME` with one argument.
 ---@param name string
 ---@param argument table
----@param on_result? fun(result: any, client: vim.lsp.Client)
+---@param on_result? fun(result: any, client: vim.lsp.Client, is_here: fun(): boolean)
 ---@param options? consort.Options
 ---@return fun()? cancel stops the work
 function M.execute(name, argument, on_result, options)
@@ -101,13 +122,16 @@ function M.execute(name, argument, on_result, options)
     M.fail(('this version of the program `consort` has no %s; install the newest one'):format(command))
     return
   end
+  local is_here = M.here()
   local params = { command = command, arguments = { next(argument) == nil and vim.empty_dict() or argument } }
   local sent, id = client:request('workspace/executeCommand', params, function(error, result)
     if error then
       if options.on_error then return options.on_error(error) end
       M.failed(error)
+    elseif options.here and not is_here() then
+      M.say(M.GONE_ON)
     elseif on_result then
-      on_result(result, client)
+      on_result(result, client, is_here)
     end
   end, options.buf or vim.api.nvim_get_current_buf()) -- not 0: changes that wait are sent first only for a buffer by its number
   if not sent then

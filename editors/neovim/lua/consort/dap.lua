@@ -137,9 +137,10 @@ function M.restarts()
   local session = dap and dap.session()
   if not dap then return end
   if not session or (session.config or {}).type ~= TYPE or not session.stopped_thread_id then return client_of.say('nothing is stopped') end
-  local thread = session.stopped_thread_id
+  local thread, is_here = session.stopped_thread_id, client_of.here()
   session:request('consort/restarts', { threadId = thread }, function(error, answer)
     if error then return failed(error) end
+    if not is_here() then return client_of.say(client_of.GONE_ON) end
     vim.ui.select(answer.restarts, { prompt = 'Restart', format_item = line_of, kind = 'consort-restart' }, function(restart)
       if not restart then return end
       if not restart.arguments then return invoke(session, thread, restart) end

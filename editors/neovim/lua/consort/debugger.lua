@@ -42,6 +42,14 @@ local function find(adapter, thread)
   end
 end
 
+--- Remembers a stop. The function that is returned tells whether the thread is at it still.
+---@param stop consort.Stop
+---@return fun(): boolean
+local function staying(stop)
+  local at = stop.serial
+  return function() return stop.serial == at and find(stop.adapter, stop.thread) == stop end
+end
+
 -- The buffer
 
 ---@param stop consort.Stop
@@ -98,17 +106,29 @@ end
 
 --- Have a stop that is still there do something.
 local function at_stop(stop, command, arguments)
+  local is_here = client_of.here()
   stop.adapter:ask(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }), function(answer)
     -- At a frozen failure nothing goes on: the answer is what would have come.
-    if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', hint = 'q closes' }) end
+    if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', is_here = is_here, hint = 'q closes' }) end
   end)
 end
 
+--- Ask for a text that is about a stop, as long as it is there.
+---@param stop consort.Stop
 ---@param title string
 ---@param done fun(typed: string)
-local function ask(title, done)
+local function input(stop, title, done)
+  local is_there = staying(stop)
   vim.ui.input({ prompt = title }, function(typed)
-    if typed and vim.trim(typed) ~= '' then done(typed) end
+    if not typed then return end
+    if is_there() then done(vim.trim(typed)) else client_of.fail('that stop was left meanwhile') end
+  end)
+end
+
+--- The same for a text that is needed.
+local function ask(stop, title, done)
+  input(stop, title, function(typed)
+    if typed ~= '' then done(typed) end
   end)
 end
 
@@ -116,19 +136,28 @@ local function invoke(stop, restart)
   if not restart then return client_of.say('there is no such restart') end
   local function go(arguments) at_stop(stop, 'consort/invokeRestart', { index = restart.index, name = restart.name, arguments = arguments }) end
   if not restart.arguments then return go() end
-  vim.ui.input({ prompt = ('Value of %s, a Lisp form (none: empty): '):format(shown.line(restart.name or restart.report)) }, function(typed)
-    if typed then go(vim.trim(typed) ~= '' and { typed } or nil) end
+  input(stop, ('Value of %s, a Lisp form (none: empty): '):format(shown.line(restart.name or restart.report)), function(typed)
+    go(typed ~= '' and { typed } or nil)
   end)
 end
 
 --- Fetch the variables of a frame; nothing comes when the stop has been left or closed meanwhile.
 ---@param found fun(variables: table[])
 local function with_variables(stop, frame, found)
-  local at = stop.serial
+  local is_there = staying(stop)
   stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
+    if not is_there() then return end
     stop.adapter:ask('variables', { variablesReference = answer.scopes[1].variablesReference }, function(variables)
-      if stop.serial == at and stop.buf and vim.api.nvim_buf_is_valid(stop.buf) then found(variables.variables) end
+      if is_there() and stop.buf and vim.api.nvim_buf_is_valid(stop.buf) then found(variables.variables) end
     end)
+  end)
+end
+
+--- Show the locals of a frame below its line, as they are now.
+local function open_frame(stop, frame, number)
+  with_variables(stop, frame, function(variables)
+    stop.open[number] = variables
+    render(stop)
   end)
 end
 
@@ -140,23 +169,24 @@ local function fold(stop, frame)
     stop.open[number] = nil
     return render(stop)
   end
-  with_variables(stop, frame, function(variables)
-    stop.open[number] = variables
-    render(stop)
-  end)
+  open_frame(stop, frame, number)
 end
 
---- Put the values of a frame's variables into the buffer with its source.
+local marked ---@type table? the frame whose source was gone to last
+
+--- Put the values of a frame's variables into the buffer with its source, unless another one was
+--- gone to meanwhile.
 local function values(stop, frame, buf, row)
+  local is_same_text = client_of.text(buf)
   with_variables(stop, frame, function(variables)
-    if vim.api.nvim_buf_is_valid(buf) then require('consort.frame_values').put(buf, namespace, row, variables) end
+    if marked == frame and is_same_text() then require('consort.frame_values').put(buf, namespace, row, variables) end
   end)
 end
 
 --- Show the place of a frame in another window than the debugger's.
 local function source(stop, frame)
   if not frame or not frame.source or frame.line == 0 then return client_of.say('the source of that frame is not known') end
-  local own = vim.api.nvim_get_current_win()
+  local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), staying(stop)
   local function other(text)
     vim.cmd.wincmd('p')
     if vim.api.nvim_get_current_win() == own then vim.cmd('aboveleft split') end
@@ -178,11 +208,14 @@ local function source(stop, frame)
     values(stop, frame, vim.api.nvim_get_current_buf(), row)
   end
   if frame.source.path then return other() end
-  stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer) other(answer.content) end)
+  stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer)
+    if is_here() and is_there() then other(answer.content) end
+  end)
 end
 
 --- Mark the form of a frame in the current window's buffer.
 function M.mark(frame)
+  marked = frame
   vim.api.nvim_buf_clear_namespace(0, namespace, 0, -1)
   if not frame.endLine then return end
   local function position(line, column)
@@ -198,10 +231,11 @@ end
 local function eval(stop)
   local frame = frame_here(stop)
   if not frame then return end
-  ask(('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
+  ask(stop, ('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
+    local is_here = client_of.here()
     stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'repl' }, function(answer)
       local lines = shown.lines(answer.result)
-      if #lines == 1 then client_of.say('⇒ ' .. lines[1]) else float.open(lines, { title = 'Value', filetype = 'lisp', hint = 'q closes' }) end
+      if #lines == 1 then client_of.say('⇒ ' .. lines[1]) else float.open(lines, { title = 'Value', is_here = is_here, filetype = 'lisp', hint = 'q closes' }) end
     end)
   end)
 end
@@ -209,14 +243,15 @@ end
 --- Inspect the variable of the cursor's line, or the value of what is typed.
 local function inspect(stop)
   local variable, frame = here(stop).variable, frame_here(stop)
-  local function open(name, value, reference)
+  local function open(name, value, reference, focus)
     if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, value)) end
-    require('consort.inspector').open(stop.adapter, name, value, reference)
+    require('consort.inspector').open(stop.adapter, name, value, reference, focus)
   end
-  if variable then return open(variable.name, variable.value, variable.variablesReference) end
-  ask('Inspect the value of: ', function(code)
+  if variable then return open(variable.name, variable.value, variable.variablesReference, true) end
+  ask(stop, 'Inspect the value of: ', function(code)
+    local is_here, is_there = client_of.here(), staying(stop)
     stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'repl' }, function(answer)
-      open(code, answer.result, answer.variablesReference)
+      if is_there() then open(code, answer.result, answer.variablesReference, is_here()) end
     end)
   end)
 end
@@ -225,12 +260,14 @@ end
 local function set(stop)
   local variable, frame = here(stop).variable, here(stop).frame
   if not variable then return client_of.say('put the cursor on a local') end
-  ask(('New value of %s, a Lisp form: '):format(shown.line(variable.name)), function(code)
+  local number = number_of(stop, frame)
+  ask(stop, ('New value of %s, a Lisp form: '):format(shown.line(variable.name)), function(code)
+    local is_there = staying(stop)
     stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
       local arguments = { variablesReference = answer.scopes[1].variablesReference, name = variable.name, value = code }
-      stop.adapter:ask('setVariable', arguments, function(now)
-        variable.value, variable.variablesReference = now.value, now.variablesReference
-        if stop.buf then render(stop) end
+      stop.adapter:ask('setVariable', arguments, function()
+        -- Read anew: the frame may have been folded and opened meanwhile.
+        if is_there() and stop.open[number] then open_frame(stop, frame, number) end
       end)
     end)
   end)
@@ -239,7 +276,7 @@ end
 local function return_from(stop)
   local frame = frame_here(stop)
   if not frame then return end
-  ask(('Return from %s the value of: '):format(shown.line(frame.name)), function(code)
+  ask(stop, ('Return from %s the value of: '):format(shown.line(frame.name)), function(code)
     at_stop(stop, 'consort/return', { frameId = frame.id, code = code })
   end)
 end
@@ -327,8 +364,7 @@ end
 --- Fetch what the buffer shows, and show it.
 ---@param stop consort.Stop
 local function show(stop)
-  local at = stop.serial
-  local function current() return stop.serial == at and find(stop.adapter, stop.thread) == stop end
+  local at, current = stop.serial, staying(stop)
   stop.adapter:ask('consort/restarts', { threadId = stop.thread }, function(answer)
     if not current() then return end
     stop.restarts = answer.restarts
@@ -381,11 +417,10 @@ end)
 adapters.on('continued', function(adapter, body)
   local stop = find(adapter, body.threadId)
   if not stop then return end
-  local at = stop.serial
+  local is_there = staying(stop)
   local function over()
-    local still, i = find(adapter, body.threadId)
-    if still ~= stop or stop.serial ~= at then return end
-    table.remove(stops, i)
+    if not is_there() then return end
+    table.remove(stops, select(2, find(adapter, body.threadId)))
     close(stop)
   end
   if stop.quitting then over() else vim.defer_fn(over, MOMENT) end
@@ -441,7 +476,10 @@ function M.newest(found)
   local adapter = adapters.of()
   if adapter then
     with_newest(adapter, function(stop)
-      found(function() at_stop(stop, 'continue') end)
+      local is_there = staying(stop)
+      found(function()
+        if is_there() then at_stop(stop, 'continue') end
+      end)
     end)
   end
 end

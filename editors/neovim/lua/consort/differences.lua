@@ -19,14 +19,17 @@ local function mark(buf, answer)
   end
 end
 
+--- Ask for the forms of a buffer that differ.
+---@param on_answer fun(answer: table)
 local function ask(buf, on_answer)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
   if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then return end
-  local tick = vim.api.nvim_buf_get_changedtick(buf)
   client:request('workspace/executeCommand', { command = 'consort.differences', arguments = { { uri = vim.uri_from_bufnr(buf) } } }, function(error, answer)
-    if not error and vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then on_answer(answer) end
+    if not error then on_answer(answer) end
   end, buf)
 end
+
+local round = 0 -- of marks: what an earlier one is answered is about an image of before
 
 --- The text or the image may have changed: mark soon, once.
 function M.soon()
@@ -34,11 +37,16 @@ function M.soon()
   timer:stop()
   timer:start(PAUSE, 0, vim.schedule_wrap(function()
     local seen = {}
+    round = round + 1
+    local mine = round
     for _, win in ipairs(vim.api.nvim_list_wins()) do
       local buf = vim.api.nvim_win_get_buf(win)
       if not seen[buf] then
         seen[buf] = true
-        ask(buf, function(answer) mark(buf, answer) end)
+        local is_same_text = client_of.text(buf)
+        ask(buf, function(answer)
+          if mine == round and is_same_text() then mark(buf, answer) end
+        end)
       end
     end
   end))
@@ -64,19 +72,26 @@ function M.follow(client, buf)
   M.soon()
 end
 
---- Evaluate the forms of the buffer that differ, in order, up to the first that fails.
+--- Evaluate the forms of the buffer that differ, in order, up to the first that fails. A line is
+--- the place of a form only as long as the text is the same.
 function M.load()
   if not client_of.need() then return end
   local buf = vim.api.nvim_get_current_buf()
+  local is_same_text = client_of.text(buf)
   local done, last = 0, -1
+  local function evaluated() return ('%d form%s evaluated'):format(done, done == 1 and '' or 's') end
+  local function is_same()
+    local same = vim.api.nvim_get_current_buf() == buf and is_same_text()
+    if not same then client_of.say(('you have gone on, or edited the text: %s; `:Consort changed` loads the rest'):format(evaluated()), vim.log.levels.WARN) end
+    return same
+  end
   local function next_form()
+    if not is_same() then return end
     ask(buf, function(answer)
+      if not is_same() then return end
       local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
-      if not form then
-        return client_of.say(done == 0 and 'nothing differs from the image' or ('%d form%s evaluated'):format(done, done == 1 and '' or 's'))
-      end
+      if not form then return client_of.say(done == 0 and 'nothing differs from the image' or evaluated()) end
       last = form.range.start.line
-      if vim.api.nvim_get_current_buf() ~= buf then return end
       require('consort.eval').range(form.range, function(result)
         if result.status ~= 'ok' then return end
         done = done + 1

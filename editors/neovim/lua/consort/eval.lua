@@ -10,19 +10,19 @@ local M = {}
 --- An LSP range as rows and byte columns, without the white space at its end: a selection of lines,
 --- and a whole buffer, end where the next line would begin, and a value belongs beside what it is
 --- of.
----@param buf integer
+---@param lines string[] of the text
 ---@param range lsp.Range
 ---@param encoding string
 ---@return integer[]
-local function bytes(buf, range, encoding)
-  local function line(row) return vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or '' end
+local function bytes(lines, range, encoding)
+  local function line(row) return lines[row + 1] or '' end
   local function column(position)
     return vim.str_byteindex(line(position.line), encoding, position.character, false)
   end
   local first, from = range.start.line, column(range.start)
   local last, to = range['end'].line, column(range['end'])
-  if last >= vim.api.nvim_buf_line_count(buf) then
-    last = vim.api.nvim_buf_line_count(buf) - 1
+  if last >= #lines then
+    last = #lines - 1
     to = #line(last)
   end
   local function trimmed() return #line(last):sub(1, to):gsub('%s+$', '') end
@@ -31,6 +31,24 @@ local function bytes(buf, range, encoding)
     to = #line(last)
   end
   return { first, from, last, trimmed() }
+end
+
+--- Where a range of a text is after edits above and below its lines; nil if its lines were edited.
+---@param range integer[] { row, column, end row, end column }
+---@param before string[]
+---@param now string[]
+---@return integer[]?
+function M.moved(range, before, now)
+  local function text(lines) return table.concat(lines, '\n') .. '\n' end
+  local by = 0
+  for _, hunk in ipairs(vim.diff(text(before), text(now), { result_type = 'indices' })) do
+    local start, removed, _, added = unpack(hunk)
+    local first = removed == 0 and start or start - 1 -- what is added comes behind that line
+    if first > range[3] then break end
+    if first + removed > range[1] then return end
+    by = by + added - removed
+  end
+  return { range[1] + by, range[2], range[3] + by, range[4] }
 end
 
 --- The whole of a result, for a float or a register, and the frames that its lines show.
@@ -76,13 +94,15 @@ local function follow(frame)
 end
 
 ---@param result table
-function M.show_report(result)
+---@param is_here? fun(): boolean as for a float
+function M.show_report(result, is_here)
   local failed = result.status ~= 'ok'
   local lines, shown = M.report(result)
   local rows = vim.tbl_keys(shown)
   local first_frame = #rows > 0 and math.min(unpack(rows)) - 1 or nil
   float.open(lines, {
     title = failed and 'Error' or 'Value',
+    is_here = is_here,
     filetype = 'lisp',
     plain = type(result.error) == 'table' and { { 0, (first_frame or #lines) - 1 } } or nil,
     row = first_frame,
@@ -107,20 +127,22 @@ local function in_sight(buf, row)
 end
 
 --- Execute a command on text of this buffer, mark the cursor's line while it runs, and show its
---- value where its text ends.
+--- value where its text ends; the value of text that was edited meanwhile is said.
 ---@param command string
 ---@param argument table
 ---@param done? fun(result: table)
 local function run(command, argument, done)
   local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
+  local before = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
   argument.outputToken = running.mark(buf, row)
   local cancel = client_of.execute(command, argument, function(result, client)
     running.done(argument.outputToken)
     if not result.range then return client_of.say((inline.summary(result))) end
-    local range = bytes(buf, result.range, client.offset_encoding)
-    inline.show(buf, range, result)
+    local now = vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+    local range = now and M.moved(bytes(before, result.range, client.offset_encoding), before, now)
+    if range then inline.show(buf, range, result) end
     -- A value below the window's last line is no answer to a key.
-    if not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
+    if not range or not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
     if done then done(result) end
   end, {
     buf = buf,
@@ -217,7 +239,7 @@ end
 --- Evaluate code that a person types.
 ---@param code string
 function M.code(code)
-  client_of.execute('eval', { code = code }, function(result) M.show_report(result) end)
+  client_of.execute('eval', { code = code }, function(result, _, is_here) M.show_report(result, is_here) end)
 end
 
 --- The whole of the result that is shown in the cursor's line.

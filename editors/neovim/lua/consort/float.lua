@@ -10,6 +10,7 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 ---@field filetype? string its syntax colours
 ---@field plain? integer[][] rows of words, not code: { first, last }, 0-based and inclusive
 ---@field focus? boolean the cursor goes in; true by default
+---@field is_here? fun(): boolean as client.here(); elsewhere the cursor stays, and it is at the top
 ---@field top? boolean at the top of the screen; at the cursor by default
 ---@field wide? integer cells that its width is to have, where the screen has them
 ---@field row? integer where the cursor begins, 0-based
@@ -49,6 +50,7 @@ end
 function M.open(text, options)
   local lines = shown.lines(text)
   local title = shown.line(options.title)
+  local late = options.is_here and not options.is_here()
   local hint = options.hint and shown.line(options.hint)
   local buf = vim.api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
@@ -59,14 +61,14 @@ function M.open(text, options)
   -- A line that is wider goes on in the next.
   local height = 0
   for _, line in ipairs(lines) do height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
-  local config = vim.tbl_extend('error', options.top and at_top(height, width) or at_cursor(height), {
+  local config = vim.tbl_extend('error', (options.top or late) and at_top(height, width) or at_cursor(height), {
     width = width,
     border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded',
     style = 'minimal',
     title = ' ' .. title .. ' ',
     footer = hint and { { ' ' .. hint .. ' ', 'ConsortHint' } } or nil,
   })
-  local win = vim.api.nvim_open_win(buf, options.focus ~= false, config)
+  local win = vim.api.nvim_open_win(buf, options.focus ~= false and not late, config)
   vim.wo[win].wrap = true
   vim.wo[win].breakindent = true
   if options.row then vim.api.nvim_win_set_cursor(win, { math.min(#lines, options.row + 1), 0 }) end
@@ -88,6 +90,7 @@ function M.open(text, options)
   for key, action in pairs(options.keys or {}) do
     map(key, function() action(buf) end)
   end
+  if late then require('consort.client').say(('%s: CTRL-W w goes into it'):format(title)) end
   return buf, win
 end
 

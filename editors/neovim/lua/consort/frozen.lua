@@ -19,7 +19,7 @@ function M.open(number)
     vim.ui.select(failures, { prompt = 'Failures whose stack is kept', format_item = line }, function(one)
       if one then require('consort.debugger').look(client, one.failure) end
     end)
-  end)
+  end, { here = true })
 end
 
 return M

@@ -62,7 +62,7 @@ function M.on_over(_, params)
   end
   -- Neovim's own question is the command line; one of a plugin stays until it is answered, and the
   -- answer goes nowhere.
-  if current and current.params.id == params.id and vim.api.nvim_get_mode().mode:match('^c') then vim.api.nvim_input('<C-c>') end
+  if current and current.params.id == params.id and vim.fn.getcmdtype() == '@' then vim.api.nvim_input('<C-c>') end
 end
 
 return M

@@ -118,8 +118,8 @@ end
 
 --- Show a value as a table.
 function Values:table(name, reference)
-  client_of.execute('inspectTable', { reference = reference.reference, count = ROWS }, function(answer)
-    float.open(M.table_lines(name, answer), { title = 'Table', hint = 'q closes' })
+  client_of.execute('inspectTable', { reference = reference.reference, count = ROWS }, function(answer, _, is_here)
+    float.open(M.table_lines(name, answer), { title = 'Table', is_here = is_here, hint = 'q closes' })
   end, { buf = self.buf })
 end
 
@@ -141,9 +141,9 @@ end
 ---@param one { name: string, value: string, reference: any }
 ---@param other { name: string, value: string, reference: any }
 function Values:compare(one, other)
-  client_of.execute('inspectCompare', { reference = one.reference.reference, other = other.reference.reference }, function(answer)
+  client_of.execute('inspectCompare', { reference = one.reference.reference, other = other.reference.reference }, function(answer, _, is_here)
     local function named(value) return ('%s = %s'):format(value.name, value.value) end
-    float.open(M.comparison_lines(named(one), named(other), answer), { title = 'Differences', hint = 'q closes' })
+    float.open(M.comparison_lines(named(one), named(other), answer), { title = 'Differences', is_here = is_here, hint = 'q closes' })
   end, { buf = self.buf })
 end
 
@@ -168,25 +168,26 @@ function Values:definition(at)
     if #found == 1 then return go(found[1]) end
     local function named(one) return shown.line(('%s %s'):format(one.kind, one.name)) end
     vim.ui.select(found, { prompt = 'Definition', format_item = named }, go)
-  end, { buf = self.buf })
+  end, { buf = self.buf, here = true })
 end
 
 --- Show what DESCRIBE prints of a value.
 ---@param at consort.Inspected
 function Values:describe(at)
-  client_of.execute('inspectDescribe', { reference = at.reference.reference }, function(answer)
+  client_of.execute('inspectDescribe', { reference = at.reference.reference }, function(answer, _, is_here)
     if type(answer.error) == 'string' and answer.text == '' then return client_of.fail(answer.error) end
     local lines = shown.lines(answer.text)
     if type(answer.error) == 'string' then table.insert(lines, shown.line('; It did not end: ' .. answer.error)) end
-    float.open(lines, { title = 'Description', hint = 'q closes' })
+    float.open(lines, { title = 'Description', is_here = is_here, hint = 'q closes' })
   end, { buf = self.buf })
 end
 
 --- Show a value of the image in the inspector's buffer.
 ---@param buf integer whose language client is asked
-function M.show(buf, name, text, reference)
+---@param focus boolean the cursor goes to it
+function M.show(buf, name, text, reference, focus)
   if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, text)) end
-  require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0))
+  require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0), focus)
 end
 
 --- Inspect the value of code; without any, the result that is shown in this line, else the value of
@@ -199,14 +200,14 @@ function M.open(code)
   if not code or code == '' then
     local result = require('consort.inline').at(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
     local reference = result and (result.references or {})[1]
-    if result and result.status == 'ok' and (result.values or {})[1] then return M.show(buf, 'result', result.values[1], reference) end
+    if result and result.status == 'ok' and (result.values or {})[1] then return M.show(buf, 'result', result.values[1], reference, true) end
     code = vim.fn.expand('<cword>')
   end
   if vim.trim(code) == '' then return client_of.say('there is no name at the cursor; `:Consort inspect CODE` inspects the value of code') end
-  client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code }), function(result)
+  client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code }), function(result, _, is_here)
     if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
     if not (result.values or {})[1] then return client_of.say('it has no value') end
-    M.show(buf, code, result.values[1], (result.references or {})[1])
+    M.show(buf, code, result.values[1], (result.references or {})[1], is_here())
   end)
 end
 

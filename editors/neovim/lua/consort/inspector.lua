@@ -14,93 +14,113 @@ local MORE = ' · e evaluates · t table · m compares · d definition · v desc
 ---@field value string
 ---@field reference integer
 
----@alias consort.Inspection { buf: integer, adapter: consort.Adapter, path: consort.Inspected[] }
----@type (consort.Inspection | { parts: table[], first: integer })?
+---@class consort.Page a value in the inspector, the way to it, and its parts
+---@field adapter consort.Adapter
+---@field path consort.Inspected[] the value is the last one
+---@field parts table[]
+
+--- `wanted` is the page whose parts are waited for, else the one that is shown. The keys are about
+--- what is shown.
+---@type { buf: integer, shown: consort.Page, wanted: consort.Page, first: integer }?
 local inspector
 
+---@param page consort.Page
+---@return consort.Inspected
+local function value_of(page) return page.path[#page.path] end
+
+---@param page consort.Page
+local function is_shown(page) return inspector.shown == page and vim.api.nvim_buf_is_valid(inspector.buf) end
+
+--- Returns true unless the inspector was closed, or has gone to another value.
+---@param page consort.Page
+local function is_wanted(page) return vim.api.nvim_buf_is_valid(inspector.buf) and value_of(inspector.wanted) == value_of(page) end
+
 local function render()
-  local at = current()
-  local lines = { shown.line(table.concat(vim.tbl_map(function(one) return one.name end, inspector.path), ' › ')) }
-  vim.list_extend(lines, shown.lines(at.value))
+  local page = inspector.shown
+  local lines = { shown.line(table.concat(vim.tbl_map(function(one) return one.name end, page.path), ' › ')) }
+  vim.list_extend(lines, shown.lines(value_of(page).value))
   table.insert(lines, '')
   inspector.first = #lines + 1
-  for _, part in ipairs(inspector.parts) do table.insert(lines, shown.line(('%s  %s'):format(part.name, part.value))) end
+  for _, part in ipairs(page.parts) do table.insert(lines, shown.line(('%s  %s'):format(part.name, part.value))) end
   vim.bo[inspector.buf].modifiable = true
   vim.api.nvim_buf_set_lines(inspector.buf, 0, -1, false, lines)
   vim.bo[inspector.buf].modifiable = false
   vim.api.nvim_buf_clear_namespace(inspector.buf, namespace, 0, -1)
   vim.api.nvim_buf_set_extmark(inspector.buf, namespace, 0, 0, { end_col = #lines[1], hl_group = 'Title' })
-  for i, part in ipairs(inspector.parts) do
+  for i, part in ipairs(page.parts) do
     local row = inspector.first + i - 2
     vim.api.nvim_buf_set_extmark(inspector.buf, namespace, row, 0, { end_col = math.min(#lines[row + 1], #shown.line(part.name)), hl_group = 'Identifier' })
   end
-  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { inspector.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
+  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { page.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
 end
 
---- The value at the end of the path.
----@return consort.Inspected
-local function current() return inspector.path[#inspector.path] end
-
---- Returns true if the inspector still shows a value, or waits for its parts.
----@param at consort.Inspected
-local function is_current(at) return inspector ~= nil and vim.api.nvim_buf_is_valid(inspector.buf) and current() == at end
-
---- Read the parts of the value at the end of the path. An answer that comes after the person has
---- gone to another value is dropped.
-local function read(on_parts)
-  local at = current()
-  inspector.adapter:request('variables', { variablesReference = at.reference }, function(error, answer)
-    if not is_current(at) then return end
+--- Show the value at the end of a path, once its parts are there. An answer that comes after the
+--- person has gone to another page is dropped.
+---@param adapter consort.Adapter
+---@param path consort.Inspected[]
+---@param at_first boolean the cursor goes to the first part
+local function show(adapter, path, at_first)
+  local mine, page = inspector, { adapter = adapter, path = path }
+  mine.wanted = page
+  adapter:request('variables', { variablesReference = value_of(page).reference }, function(error, answer)
+    if inspector ~= mine or mine.wanted ~= page or not vim.api.nvim_buf_is_valid(mine.buf) then return end
     if error then
-      if #inspector.path > 1 then table.remove(inspector.path) end
+      mine.wanted = mine.shown
       return client_of.fail(error)
     end
-    on_parts(answer.variables)
+    page.parts = answer.variables
+    mine.shown = page
     render()
+    local win = vim.fn.bufwinid(mine.buf)
+    if at_first and win ~= -1 then vim.schedule(function() pcall(vim.api.nvim_win_set_cursor, win, { mine.first, 0 }) end) end
   end)
 end
 
-local function replace(parts)
-  inspector.parts = parts
-  local win = vim.fn.bufwinid(inspector.buf)
-  if win ~= -1 then vim.schedule(function() pcall(vim.api.nvim_win_set_cursor, win, { inspector.first, 0 }) end) end
+--- The part of the cursor's line, and its number.
+local function part_here()
+  local i = vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1
+  return inspector.shown.parts[i], i
 end
 
+--- A path, and one value more.
+local function further(page, value) return vim.list_extend(vim.list_slice(page.path), { value }) end
+
 local function enter()
-  local i = vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1
-  local part = inspector.parts[i]
+  local page, part, i = inspector.shown, part_here()
   if not part then return end
   if (part.variablesReference or 0) == 0 then return client_of.say('there is nothing more to see in it') end
   if part.name:match('^%[%d+%.%.%.%]$') then
     -- The next page takes the place of the line that stands for it.
-    inspector.adapter:ask('variables', { variablesReference = part.variablesReference }, function(answer)
-      if inspector.parts[i] ~= part then return end
-      table.remove(inspector.parts, i)
-      vim.list_extend(inspector.parts, answer.variables)
+    page.adapter:ask('variables', { variablesReference = part.variablesReference }, function(answer)
+      if not is_shown(page) or page.parts[i] ~= part then return end
+      table.remove(page.parts, i)
+      vim.list_extend(page.parts, answer.variables)
       render()
     end)
     return
   end
-  table.insert(inspector.path, { name = part.name, value = part.value, reference = part.variablesReference })
-  read(replace)
+  show(page.adapter, further(page, { name = part.name, value = part.value, reference = part.variablesReference }), true)
 end
 
 local function back()
-  if #inspector.path < 2 then return client_of.say('this is the first value') end
-  table.remove(inspector.path)
-  read(replace)
+  local page = inspector.wanted
+  if #page.path < 2 then return client_of.say('this is the first value') end
+  show(page.adapter, vim.list_slice(page.path, 1, #page.path - 1), true)
 end
+
+local function read_anew() show(inspector.wanted.adapter, inspector.wanted.path, false) end
 
 --- Give the part of the cursor's line another value.
 local function set()
-  local part = inspector.parts[vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1]
+  local page, part = inspector.shown, part_here()
   if not part then return end
   vim.ui.input({ prompt = ('New value of %s, a Lisp form: '):format(shown.line(part.name)) }, function(typed)
     if not typed or vim.trim(typed) == '' then return end
-    local reference = inspector.path[#inspector.path].reference
-    inspector.adapter:ask('setVariable', { variablesReference = reference, name = part.name, value = typed }, function(answer)
+    page.adapter:ask('setVariable', { variablesReference = value_of(page).reference, name = part.name, value = typed }, function(answer)
       part.value, part.variablesReference = answer.value, answer.variablesReference
-      render()
+      if is_shown(page) then render() end
+      -- Read anew meanwhile, perhaps before it was set.
+      if inspector.wanted ~= page and is_wanted(page) then read_anew() end
     end)
   end)
 end
@@ -108,25 +128,24 @@ end
 --- The part of the cursor's line, or the value itself.
 ---@return consort.Inspected
 local function meant()
-  local part = inspector.parts[vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1]
+  local part = part_here()
   if part and (part.variablesReference or 0) ~= 0 then return { name = part.name, value = part.value, reference = part.variablesReference } end
-  return inspector.path[#inspector.path]
+  return value_of(inspector.shown)
 end
 
 --- Do something that only values of the image itself have.
 local function if_it_can(name, run)
-  if inspector.adapter[name] then return run() end
+  if inspector.shown.adapter[name] then return run() end
   client_of.say('only values that `:Consort inspect` shows have that; `e` in the debugger evaluates in the frame')
 end
 
 local function evaluate()
-  local at = meant()
+  local page, at = inspector.shown, meant()
   vim.ui.input({ prompt = ('Evaluate on %s, which is *: '):format(shown.line(at.name)) }, function(code)
     if not code or vim.trim(code) == '' then return end
-    inspector.adapter:evaluate(at.reference, code, function(value, reference)
-      if reference == 0 then return client_of.say('⇒ ' .. value) end
-      table.insert(inspector.path, { name = code, value = value, reference = reference })
-      read(replace)
+    page.adapter:evaluate(at.reference, code, function(value, reference)
+      if reference == 0 or not is_wanted(page) then return client_of.say('⇒ ' .. value) end
+      show(page.adapter, further(page, { name = code, value = value, reference = reference }), true)
     end)
   end)
 end
@@ -141,7 +160,7 @@ local function compare()
   end
   local one = marked
   marked = nil
-  inspector.adapter:compare(one, at)
+  inspector.shown.adapter:compare(one, at)
 end
 
 --- Inspect a value.
@@ -149,14 +168,17 @@ end
 ---@param name string
 ---@param value string
 ---@param reference integer as `variables` takes it
-function M.open(adapter, name, value, reference)
+---@param focus boolean the cursor goes to it
+function M.open(adapter, name, value, reference, focus)
+  local path = { { name = name, value = value, reference = reference } }
   if not (inspector and vim.api.nvim_buf_is_valid(inspector.buf)) then
     local buf = vim.api.nvim_create_buf(false, true)
     vim.bo[buf].bufhidden = 'wipe'
     vim.bo[buf].modifiable = false
     vim.bo[buf].filetype = 'consort-inspector'
     pcall(vim.api.nvim_buf_set_name, buf, 'consort://inspector')
-    inspector = { buf = buf, adapter = adapter, path = {}, parts = {}, first = 1 }
+    local page = { adapter = adapter, path = path, parts = {} }
+    inspector = { buf = buf, shown = page, wanted = page, first = 1 }
     local function map(key, about, run) vim.keymap.set('n', key, run, { buffer = buf, nowait = true, desc = 'Consort: ' .. about }) end
     map('<CR>', 'go into the part', enter)
     map('u', 'go back', back)
@@ -165,28 +187,22 @@ function M.open(adapter, name, value, reference)
     map('t', 'show as a table', function()
       if_it_can('table', function()
         local at = meant()
-        inspector.adapter:table(at.name, at.reference)
+        inspector.shown.adapter:table(at.name, at.reference)
       end)
     end)
     map('m', 'mark the value, and compare with the marked one', function() if_it_can('compare', compare) end)
     for key, one in pairs({ d = { 'definition', 'go to the definition' }, v = { 'describe', 'describe the value' } }) do
       map(key, one[2], function()
-        if_it_can(one[1], function() inspector.adapter[one[1]](inspector.adapter, meant()) end)
+        if_it_can(one[1], function() inspector.shown.adapter[one[1]](inspector.shown.adapter, meant()) end)
       end)
     end
-    map('g', 'read anew', function() read(function(parts) inspector.parts = parts end) end)
+    map('g', 'read anew', read_anew)
     map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
   end
-  inspector.adapter = adapter
-  inspector.path = { { name = name, value = value, reference = reference } }
   local win = vim.fn.bufwinid(inspector.buf)
-  if win == -1 then
-    vim.cmd('botright split')
-    vim.api.nvim_win_set_buf(0, inspector.buf)
-  else
-    vim.api.nvim_set_current_win(win)
-  end
-  read(replace)
+  if win == -1 then win = vim.api.nvim_open_win(inspector.buf, false, { split = 'below', win = -1 }) end
+  if focus then vim.api.nvim_set_current_win(win) else client_of.say(('%s is in the inspector'):format(name)) end
+  show(adapter, path, true)
 end
 
 return M

@@ -27,10 +27,10 @@ function M.lines(entries, cells)
 end
 
 function M.open()
-  client_of.execute('log', {}, function(result)
+  client_of.execute('log', {}, function(result, _, is_here)
     local lines = M.lines(result.entries or {}, math.max(40, vim.o.columns - 6))
     if #lines == 0 then lines = { 'Nothing has run yet.' } end
-    float.open(lines, { title = 'What ran in the image (UTC)', row = #lines - 1, hint = 'q closes' })
+    float.open(lines, { title = 'What ran in the image (UTC)', row = #lines - 1, is_here = is_here, hint = 'q closes' })
   end)
 end
 

@@ -260,11 +260,11 @@ function M.step()
   local original, win = vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win()
   if copies[original] then return M.expand() end
   if not client_of.need(original) then return end
-  local tick = vim.api.nvim_buf_get_changedtick(original)
+  local is_same_text = client_of.text(original)
   local first = macrosteps.begun(table.concat(vim.api.nvim_buf_get_lines(original, 0, -1, false), '\n'))
   ask(original, first, cursor(first.text), function(...)
     if vim.api.nvim_get_current_win() ~= win or vim.api.nvim_get_current_buf() ~= original then return end
-    if vim.api.nvim_buf_get_changedtick(original) ~= tick then return client_of.say('the text has changed meanwhile') end
+    if not is_same_text() then return client_of.say('the text has changed meanwhile') end
     begin(win, original, first, ...)
   end)
 end

@@ -9,7 +9,7 @@ local function visible(text) return vim.fn.strtrans(text) end
 function M.ask()
   local client = client_of.need()
   if not client then return end
-  local place = client_of.place(client)
+  local place, is_same_text = client_of.place(client), client_of.text(vim.api.nvim_get_current_buf())
   client_of.execute('moveDestinations', place, function(found)
     local question = {
       prompt = ('Move %s to'):format(visible(found.name)),
@@ -18,6 +18,7 @@ function M.ask()
     }
     vim.ui.select(found.files, question, function(file)
       if not file then return end
+      if not is_same_text() then return client_of.fail('not moved: the text has changed meanwhile') end
       local argument = vim.tbl_extend('error', place, { target = file.uri })
       client_of.execute('moveDefinition', argument, function(moved)
         if not moved.applied then return client_of.fail('the definition was not moved') end
@@ -25,7 +26,7 @@ function M.ask()
         client_of.say(('moved %s to %s%s'):format(visible(moved.name), visible(file.path), note))
       end)
     end)
-  end)
+  end, { here = true })
 end
 
 return M

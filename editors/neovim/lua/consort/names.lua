@@ -33,7 +33,7 @@ function M.references(kind)
       prompt = 'References to ' .. result.name,
       format_item = function(one) return ('%s  %d'):format(one, count[one] or #result.references) end,
     }, show)
-  end)
+  end, { here = true })
 end
 
 --- A hierarchy of the name at the cursor, as Neovim's own client shows it.
@@ -69,7 +69,7 @@ function M.apropos(pattern)
       }, function(one)
         if one then require('consort.views').describe(one.name) end
       end)
-    end)
+    end, { here = true })
   end
   if pattern and pattern ~= '' then return find(pattern) end
   vim.ui.input({ prompt = 'Apropos: ' }, find)

@@ -45,17 +45,22 @@ end
 ---@param answer table
 ---@param head? string[]
 ---@param title string
-local function show(recorded, answer, head, title)
+---@param is_here fun(): boolean
+local function show(recorded, answer, head, title, is_here)
   local lines, rows = M.lines(answer, head)
   local first = math.huge
   for line in pairs(rows) do first = math.min(first, line) end
+  local asked = 0
   local function ask(query, argument)
     local win = vim.api.nvim_get_current_win()
-    client_of.execute('recordingQuery', vim.tbl_extend('error', { recording = recorded.number, query = query }, argument or {}), function(result)
-      -- Closed meanwhile, or another answer came first: nobody waits for this one.
-      if not vim.api.nvim_win_is_valid(win) then return end
+    asked = asked + 1
+    local mine = asked
+    client_of.execute('recordingQuery', vim.tbl_extend('error', { recording = recorded.number, query = query }, argument or {}), function(result, _, is_still_here)
+      -- Closed meanwhile, or something else was asked: nobody waits for this one.
+      if mine ~= asked or not vim.api.nvim_win_is_valid(win) then return end
+      local is_there = is_still_here()
       vim.api.nvim_win_close(win, true)
-      show(vim.tbl_extend('force', recorded, { event = result.answer.event }), result.answer, nil, ('Recording %d: %s'):format(recorded.number, argument and argument.of or query))
+      show(vim.tbl_extend('force', recorded, { event = result.answer.event }), result.answer, nil, ('Recording %d: %s'):format(recorded.number, argument and argument.of or query), function() return is_there end)
     end, { buf = recorded.buf })
   end
   local function ask_of(query, prompt)
@@ -74,6 +79,7 @@ local function show(recorded, answer, head, title)
   local with_debugger = debugger.is_set_up()
   float.open(lines, {
     title = title,
+    is_here = is_here,
     row = first < math.huge and first - 1 or nil,
     hint = with_debugger and HINT .. DEBUGGER or HINT,
     keys = {
@@ -122,20 +128,21 @@ function M.record(what)
     or what and what ~= '' and { test = what }
     or { uri = place.uri, position = place.position }
   client_of.say(call and ('waiting for the next call of %s; `:Consort record cancel` ends it'):format(call) or 'recording ...')
+  local ends
   local options = call and {
     on_error = function(error)
-      if not waiting then return end -- it was cancelled here
+      if waiting ~= ends then return end -- it was cancelled here, and another call may be waited for
       waiting = nil
       client_of.failed(error)
     end,
   }
-  local ends = client_of.execute('record', argument, function(result)
-    if call then waiting = nil end
+  ends = client_of.execute('record', argument, function(result, _, is_here)
+    if call and waiting == ends then waiting = nil end
     vim.api.nvim_echo({ { '' } }, false, {})
     local recording = result.recording
     local outcome = recording.outcome or {}
     local failure = type(outcome.error) == 'table' and ('%s: %s'):format(outcome.error.type, outcome.error.message)
-    if recording.recording == 0 then return float.open(result.text, { title = 'Not recorded', hint = 'q closes' }) end
+    if recording.recording == 0 then return float.open(result.text, { title = 'Not recorded', is_here = is_here, hint = 'q closes' }) end
     local head = {
       failure or '⇒ ' .. table.concat(outcome.values or {}, ', '),
       ('%d events, %d calls; %s'):format(
@@ -145,7 +152,7 @@ function M.record(what)
       ),
       '',
     }
-    show({ number = recording.recording, buf = buf, event = failure and recording.answer.event or nil }, recording.answer, head, ('Recording %d'):format(recording.recording))
+    show({ number = recording.recording, buf = buf, event = failure and recording.answer.event or nil }, recording.answer, head, ('Recording %d'):format(recording.recording), is_here)
   end, options)
   if call then waiting = ends end
 end

@@ -298,7 +298,7 @@ function M.call()
       vim.cmd.startinsert()
       vim.api.nvim_win_set_cursor(0, { row, column - behind })
     end)
-  end)
+  end, { here = true })
 end
 
 return M

@@ -30,7 +30,21 @@ local function text_of(file, range, encoding)
   return table.concat(part, '\n')
 end
 
---- Find the definition that a question (`consort/approve`) would replace.
+--- Remembers the texts of all loaded buffers. The function that is returned tells whether that of a
+--- file is the same still.
+local function texts()
+  local same = {}
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buf) then same[buf] = client_of.text(buf) end
+  end
+  return function(file)
+    local is_same = same[vim.fn.bufnr(file)]
+    return not is_same or is_same()
+  end
+end
+
+--- Find the definition that a question (`consort/approve`) would replace. When the text was edited
+--- on the way, the answer's places are those of another text: then it is asked for anew.
 ---@param params table
 ---@param on_found fun(replaced: consort.Replaced)
 function M.find(params, on_found)
@@ -39,9 +53,11 @@ function M.find(params, on_found)
   if params.class ~= 'modify-running-code' or type(name) ~= 'string' or type(arguments.new_code) ~= 'string' then return end
   local client = client_of.of()
   if not client or not client_of.knows(client, 'consort.sourceLocation') then return end
+  local is_same_text = texts()
   client:request('workspace/executeCommand', { command = 'consort.sourceLocation', arguments = { { symbol = name, package = arguments.package } } }, function(error, answer)
     if error then return end
     for _, one in ipairs(answer.definitions or {}) do
+      if type(one.file) == 'string' and not is_same_text(one.file) then return M.find(params, on_found) end
       local old = type(one.file) == 'string' and type(one.form) == 'table' and text_of(one.file, one.form, client.offset_encoding)
       if old and (one.kind or ''):match('function') or old and (one.kind or ''):match('macro') then return on_found({ file = one.file, old = old }) end
     end

@@ -44,15 +44,17 @@ end
 ---@param row integer 0-based
 ---@return string token for `outputToken`
 function M.mark(buf, row)
-  local mark
+  -- It moves with its text, also before anything is drawn.
+  local mark = vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, {})
   local begun = vim.uv.now()
   local key = require('consort.maps').key('interrupt')
   local run = { text = '', timer = assert(vim.uv.new_timer()) }
   run.show = function()
     if not vim.api.nvim_buf_is_loaded(buf) then return end
-    local at = mark and vim.api.nvim_buf_get_extmark_by_id(buf, namespace, mark, {})[1] or row
+    local at = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, mark, {})[1]
+    if not at then return end
     local seconds = math.floor((vim.uv.now() - begun) / SECOND)
-    mark = vim.api.nvim_buf_set_extmark(buf, namespace, math.min(at, vim.api.nvim_buf_line_count(buf) - 1), 0, {
+    mark = vim.api.nvim_buf_set_extmark(buf, namespace, at, 0, {
       id = mark,
       virt_text = { { (' … %d s · %s stops '):format(seconds, key), 'ConsortHint' } },
       virt_text_pos = 'eol',
@@ -62,7 +64,7 @@ function M.mark(buf, row)
   run.gone = function()
     run.timer:stop()
     run.timer:close()
-    if mark and vim.api.nvim_buf_is_valid(buf) then vim.api.nvim_buf_del_extmark(buf, namespace, mark) end
+    if vim.api.nvim_buf_is_valid(buf) then vim.api.nvim_buf_del_extmark(buf, namespace, mark) end
   end
   local token = begin(run)
   run.timer:start(SOON, SECOND, vim.schedule_wrap(function()

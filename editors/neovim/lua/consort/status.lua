@@ -30,8 +30,8 @@ function M.lines(status)
 end
 
 function M.open()
-  client_of.execute('status', {}, function(result)
-    float.open(M.lines(result), { title = 'Consort', hint = 'q closes' })
+  client_of.execute('status', {}, function(result, _, is_here)
+    float.open(M.lines(result), { title = 'Consort', is_here = is_here, hint = 'q closes' })
   end)
 end
 

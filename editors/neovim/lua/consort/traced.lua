@@ -18,6 +18,7 @@ local HINT = '<CR> inspects an argument or a value · x forgets the calls · q c
 ---@field text string[]
 ---@field timer? uv.uv_timer_t
 ---@field asking? boolean
+---@field clearing? boolean the calls are to be forgotten once that is answered
 
 ---@type consort.TracedView?
 local view
@@ -61,10 +62,20 @@ end
 
 local function read(clear)
   local mine = view
-  if not mine or mine.asking then return end
+  if not mine then return end
+  if mine.asking then
+    mine.clearing = mine.clearing or clear
+    return
+  end
   if not vim.api.nvim_buf_is_valid(mine.origin) or not vim.lsp.get_clients({ name = 'consort' })[1] then return end
   mine.asking = true
-  local function over() mine.asking = nil end
+  local function over()
+    mine.asking = nil
+    if mine.clearing and view == mine then
+      mine.clearing = nil
+      read(true)
+    end
+  end
   local cancel = client_of.execute('tracedCalls', { count = PAGE, clear = clear or nil }, function(answer)
     over()
     if view ~= mine or not vim.api.nvim_buf_is_valid(mine.buf) then return end
@@ -77,11 +88,11 @@ end
 local function inspect()
   local call = view.lines[vim.api.nvim_win_get_cursor(0)[1]]
   if not call then return client_of.say('put the cursor on a call') end
-  local values = {}
+  local values, origin = {}, view.origin
   for i, value in ipairs(call.arguments) do table.insert(values, { name = ('argument %d'):format(i), value = value }) end
   for i, value in ipairs(call.values) do table.insert(values, { name = ('value %d'):format(i), value = value }) end
   local function open(choice)
-    if choice then require('consort.inspect').show(view.origin, choice.name, choice.value.text, choice.value.reference) end
+    if choice then require('consort.inspect').show(origin, choice.name, choice.value.text, choice.value.reference, true) end
   end
   if #values == 1 then return open(values[1]) end
   vim.ui.select(values, { prompt = 'Inspect', format_item = function(one) return shown.line(('%s: %s'):format(one.name, one.value.text)) end, kind = 'consort-value' }, open)

@@ -21,7 +21,7 @@ function M.ask()
         end)
       end)
     end)
-  end)
+  end, { here = true })
 end
 
 return M

@@ -13,21 +13,27 @@ local M = {}
 function M.expand(how)
   local client = client_of.need()
   if not client then return end
-  local place = client_of.place(client)
+  local place, is_same_text = client_of.place(client), client_of.text(vim.api.nvim_get_current_buf())
   -- The server remembers nothing: what is shown is where the form is, and the places that were gone
   -- on from.
   local shown, buf = {}, nil ---@type { steps: table[], how: string, expansion: string }[]
+  local asked = 0 -- what was asked last: the answers of before are dropped
 
   local function ask(steps, wanted)
+    if not is_same_text() then return client_of.fail('the text has changed since it was expanded; expand it again') end
+    asked = asked + 1
+    local mine = asked
     local argument = { uri = place.uri, position = place.position, how = wanted, steps = #steps > 0 and steps or nil }
-    client_of.execute('macroexpand', argument, function(result)
+    client_of.execute('macroexpand', argument, function(result, _, is_here)
+      if mine ~= asked or buf and not vim.api.nvim_buf_is_valid(buf) then return end
       if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
       if result.expanded == false then return client_of.say('no macro is called there') end
       table.insert(shown, { steps = steps, how = wanted, expansion = result.expansion })
-      if buf and vim.api.nvim_buf_is_valid(buf) then return float.replace(buf, result.expansion) end
+      if buf then return float.replace(buf, result.expansion) end
       buf = float.open(result.expansion, {
         title = 'Macroexpansion',
         filetype = 'lisp',
+        is_here = is_here,
         hint = '+ expands at the cursor, f fully, - back, y copies, q closes',
         keys = {
           ['+'] = function()
@@ -39,6 +45,7 @@ function M.expand(how)
           f = function() ask(shown[#shown].steps, 'full') end,
           ['-'] = function()
             if #shown < 2 then return client_of.say('this is the first expansion') end
+            asked = asked + 1
             table.remove(shown)
             float.replace(buf, shown[#shown].expansion)
           end,
@@ -70,8 +77,8 @@ local function show_text(command, options)
   return function(name)
     local argument = asked(name)
     if not argument then return end
-    client_of.execute(command, argument, function(result)
-      float.open(result.text, vim.tbl_extend('keep', { title = result.name }, options))
+    client_of.execute(command, argument, function(result, _, is_here)
+      float.open(result.text, vim.tbl_extend('keep', { title = result.name, is_here = is_here }, options))
     end)
   end
 end
@@ -107,7 +114,7 @@ function M.go_to(name)
       prompt = name .. ' is defined in',
       format_item = function(one) return ('%s  %s:%d'):format(one.kind, vim.fn.fnamemodify(one.file, ':~:.'), one.line) end,
     }, open)
-  end)
+  end, { here = true })
 end
 
 -- Profiles
@@ -159,13 +166,14 @@ function M.profile(mode)
   if not client then return end
   local place = client_of.place(client)
   client_of.say('profiling ...')
-  client_of.execute('profileForm', { uri = place.uri, position = place.position, mode = mode or 'cpu' }, function(result)
+  client_of.execute('profileForm', { uri = place.uri, position = place.position, mode = mode or 'cpu' }, function(result, _, is_here)
     vim.api.nvim_echo({ { '' } }, false, {})
     local lines, functions = M.profile_lines(result)
     local first = math.huge
     for line in pairs(functions) do first = math.min(first, line) end
     float.open(lines, {
       title = ({ time = 'Profile: elapsed time', alloc = 'Profile: memory' })[mode] or 'Profile: processor time',
+      is_here = is_here,
       row = first < math.huge and first - 1 or nil,
       hint = next(functions) and '<CR> goes to the function, q closes' or 'q closes',
       keys = {

@@ -1,0 +1,200 @@
+// In the place of the module `vscode`, for tests of what waits for answers: documents that are
+// edited by the test, editors, and what a person is shown.
+
+export class Position {
+  constructor(
+    readonly line: number,
+    readonly character: number,
+  ) {}
+  isEqual(other: Position): boolean {
+    return this.line === other.line && this.character === other.character
+  }
+}
+export class Range {
+  readonly start: Position
+  readonly end: Position
+  constructor(...at: [Position, Position] | [number, number, number, number]) {
+    const [start, end] = at.length === 2 ? at : [new Position(at[0], at[1]), new Position(at[2], at[3])]
+    this.start = start
+    this.end = end
+  }
+  isEqual(other: Range): boolean {
+    return this.start.isEqual(other.start) && this.end.isEqual(other.end)
+  }
+  get isEmpty(): boolean {
+    return this.start.isEqual(this.end)
+  }
+}
+export class Selection extends Range {
+  get active(): Position {
+    return this.end
+  }
+}
+export class Disposable {
+  static from = (...all: { dispose(): unknown }[]): Disposable => new Disposable(() => all.forEach((one) => one.dispose()))
+  constructor(readonly dispose: () => void) {}
+}
+export class EventEmitter<T> {
+  private readonly listeners = new Set<(event: T) => unknown>()
+  readonly event = (listener: (event: T) => unknown): Disposable => {
+    this.listeners.add(listener)
+    return new Disposable(() => this.listeners.delete(listener))
+  }
+  fire = (event: T): void => this.listeners.forEach((listener) => void listener(event))
+  dispose(): void {
+    this.listeners.clear()
+  }
+}
+export class Uri {
+  static parse = (text: string): Uri => new Uri(...(text.split(/:\/*(?=\/)/) as [string, string]))
+  static file = (path: string): Uri => new Uri('file', path)
+  static from = ({ scheme, path }: { scheme: string; path: string }): Uri => new Uri(scheme, path)
+  static joinPath = (uri: Uri, ...parts: string[]): Uri => new Uri(uri.scheme, [uri.path, ...parts].join('/'))
+  constructor(
+    readonly scheme: string,
+    readonly path: string,
+  ) {}
+  toString = (): string => `${this.scheme}://${this.path}`
+}
+export class CancellationError extends Error {}
+export class ThemeColor {}
+export class ThemeIcon {}
+export class TerminalLink {}
+export class TreeItem {}
+export class TabInputText {}
+export class MarkdownString {}
+export class SourceBreakpoint {
+  readonly enabled = true
+  readonly location = { uri: Uri.file('/a.lisp') }
+}
+export const TreeItemCollapsibleState = {}
+export const ProgressLocation = {}
+export const QuickPickItemKind = {}
+export const StatusBarAlignment = {}
+export const ViewColumn = { Beside: -2, One: 1 }
+export const OverviewRulerLane = {}
+export const DebugConfigurationProviderTriggerKind = {}
+
+/** A document that tests edit. */
+export class Document {
+  version = 1
+  readonly languageId = 'commonlisp'
+  readonly uri: Uri
+  constructor(
+    path: string,
+    private text: string,
+  ) {
+    this.uri = Uri.file(path)
+  }
+  get lineCount(): number {
+    return this.text.split('\n').length
+  }
+  offsetAt({ line, character }: Position): number {
+    return this.text.split('\n').slice(0, line).join('\n').length + (line > 0 ? 1 : 0) + character
+  }
+  positionAt(offset: number): Position {
+    const lines = this.text.slice(0, offset).split('\n')
+    return new Position(lines.length - 1, (lines.at(-1) ?? '').length)
+  }
+  getText(range?: Range): string {
+    return range === undefined ? this.text : this.text.slice(this.offsetAt(range.start), this.offsetAt(range.end))
+  }
+  lineAt(line: number): { text: string } {
+    return { text: this.text.split('\n')[line] ?? '' }
+  }
+  /** Puts a text in the place of a range, as a person does. */
+  edit(range: Range, text: string): void {
+    this.text = this.text.slice(0, this.offsetAt(range.start)) + text + this.text.slice(this.offsetAt(range.end))
+    this.version++
+    changed.fire({ document: this, contentChanges: [{ range, text }] })
+  }
+}
+export class Editor {
+  /** The decorations that were set last. */
+  decorations: unknown
+  constructor(
+    readonly document: Document,
+    public selection: Selection,
+  ) {}
+  setDecorations(_: unknown, decorations: unknown): void {
+    this.decorations = decorations
+  }
+  revealRange(): void {}
+  async edit(change: (builder: { insert(at: Position, text: string): void; replace(range: Range, text: string): void }) => void): Promise<boolean> {
+    const replace = (range: Range, text: string): void => this.document.edit(range, text)
+    change({ replace, insert: (at, text) => replace(new Range(at, at), text) })
+    return Promise.resolve(true)
+  }
+}
+
+const changed = new EventEmitter<{ document: Document; contentChanges: { range: Range; text: string }[] }>()
+const never = (): Disposable => new Disposable(() => undefined)
+
+/** What the person was told, and the documents and debug sessions that were shown. */
+export const seen = { messages: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
+/** What a person chooses in a list. */
+export const choices = { next: (_items: unknown[]): unknown => undefined }
+const say = (message: string): Promise<undefined> => {
+  seen.messages.push(message)
+  return Promise.resolve(undefined)
+}
+
+export const workspace = {
+  textDocuments: [] as Document[],
+  isTrusted: true,
+  onDidChangeTextDocument: changed.event,
+  onDidCloseTextDocument: never,
+  onDidChangeConfiguration: never,
+  getConfiguration: () => ({ get: (_: string, otherwise?: unknown) => otherwise }),
+  getWorkspaceFolder: () => undefined,
+  openTextDocument: (uri: Uri): Promise<Document | undefined> => Promise.resolve(workspace.textDocuments.find((one) => one.uri.toString() === uri.toString())),
+  findFiles: () => Promise.resolve([]),
+  registerTextDocumentContentProvider: never,
+}
+export const window = {
+  activeTextEditor: undefined as Editor | undefined,
+  visibleTextEditors: [] as Editor[],
+  onDidChangeVisibleTextEditors: never,
+  createTextEditorDecorationType: never,
+  tabGroups: { all: [], close: () => Promise.resolve(true) },
+  createStatusBarItem: () => ({ show: () => undefined, hide: () => undefined, dispose: () => undefined }),
+  withProgress: <T>(_: unknown, run: (progress: object, token: object) => T): T => run({ report: () => undefined }, { onCancellationRequested: never }),
+  createQuickPick: () => {
+    seen.shown.push('a list')
+    return { onDidTriggerItemButton: never, onDidAccept: never, onDidHide: never, show: () => undefined }
+  },
+  createTreeView: () => ({ visible: false, selection: [], onDidChangeVisibility: never, dispose: () => undefined }),
+  setStatusBarMessage: say,
+  showInformationMessage: say,
+  showWarningMessage: say,
+  showErrorMessage: say,
+  showInputBox: () => Promise.resolve('(f *)'),
+  showQuickPick: (items: unknown[]) => Promise.resolve(choices.next(items)),
+  showTextDocument: (where: Uri | Document) => {
+    seen.shown.push(String(where instanceof Uri ? where : where.uri))
+    return Promise.resolve(undefined)
+  },
+}
+export const commands = {
+  registerCommand: never,
+  executeCommand: (name: string) => {
+    seen.commands.push(name)
+    return Promise.resolve(undefined)
+  },
+}
+export const languages = { registerCodeLensProvider: never, registerEvaluatableExpressionProvider: never, registerInlineValuesProvider: never, match: () => 1 }
+export const debug = {
+  breakpoints: [] as unknown[],
+  registerDebugConfigurationProvider: never,
+  registerDebugAdapterDescriptorFactory: never,
+  /** The tracker of sessions, for tests. */
+  tracker: undefined as unknown,
+  registerDebugAdapterTrackerFactory: (_: string, factory: unknown) => {
+    debug.tracker = factory
+    return never()
+  },
+  startDebugging: (_: unknown, configuration: object) => {
+    seen.sessions.push(configuration)
+    return Promise.resolve(true)
+  },
+}

@@ -1,0 +1,332 @@
+// Answers that come late, or in another order than that of the questions, with a server that
+// answers when it is told to. `vscode` is a fake here (build.mjs).
+import assert from 'node:assert/strict'
+import { beforeEach, test } from 'node:test'
+import { Approvals } from '../src/approval.js'
+import { Debugger } from '../src/debugger.js'
+import { DifferenceMarks } from '../src/differences.js'
+import type { Documents } from '../src/documents.js'
+import { Evaluator } from '../src/evaluate.js'
+import { Inspector } from '../src/inspector.js'
+import { MacroStepper } from '../src/macro_stepper.js'
+import { moveDefinition } from '../src/moving.js'
+import { Recordings } from '../src/recordings.js'
+import type { Results } from '../src/results.js'
+import type { Server } from '../src/server.js'
+import { definitionPlace, goToSymbol } from '../src/source.js'
+import { deleteStrictly, structure } from '../src/structure.js'
+import { TracedView } from '../src/traced.js'
+import { undefine } from '../src/undefine.js'
+import { Expansions } from '../src/views.js'
+import { choices, debug, Document, Editor, Position, Range, seen, Selection, SourceBreakpoint, window, workspace } from './fakes/vscode.js'
+
+interface Question {
+  name: string
+  argument: Record<string, unknown>
+  answer: (answer: unknown) => void
+}
+let questions: Question[] = []
+let ready: Promise<void> = Promise.resolve()
+const ask = (name: string, argument: Record<string, unknown>): Promise<unknown> => new Promise((answer) => questions.push({ name, argument, answer }))
+const never = (): { dispose(): void } => ({ dispose: () => undefined })
+const server = {
+  ask, run: ask, can: () => true, settled: () => ready, condition: { state: 'ready' }, onChange: never, onLogEntry: never,
+} as unknown as Server
+
+/** Lets promises that can go on do so. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+/** Answers the question that was asked as the `at`th of those that wait. */
+async function answer(at: number, name: string, what: unknown): Promise<void> {
+  const [question] = questions.splice(at, 1)
+  assert.equal(question?.name, name)
+  question.answer(what)
+  await settle()
+}
+/** The documents that are shown: the last text of each name. */
+const texts = new Map<string, string>()
+const documents = { open: (name: string, text: string) => texts.set(name, text), set: () => ({}) } as unknown as Documents
+
+const cursor = (line: number, character: number): Selection => new Selection(line, character, line, character)
+const above = new Range(0, 0, 0, 0)
+function open(text: string, path = '/a.lisp'): { document: Document; editor: Editor } {
+  const document = new Document(path, text)
+  const editor = new Editor(document, cursor(0, 1))
+  workspace.textDocuments = [document]
+  window.visibleTextEditors = [editor]
+  window.activeTextEditor = editor
+  return { document, editor }
+}
+const range = (line: number, from: number, to: number): object => ({ start: { line, character: from }, end: { line, character: to } })
+const value = (text: string, at?: object): object => ({ status: 'ok', values: [text], error: null, range: at })
+
+beforeEach(() => {
+  questions = []
+  ready = Promise.resolve()
+  for (const list of Object.values(seen)) list.length = 0
+  texts.clear()
+})
+
+// Evaluation
+
+const shown: [unknown, unknown][] = []
+const results = { pending: () => ({ end: () => undefined }), show: (_: unknown, at: unknown, result: { values: string[] }) => shown.push([at, result.values[0]]) } as unknown as Results
+const evaluator = (): Evaluator => new Evaluator(server, results, { append: () => undefined } as never)
+
+test('a comment with the value is written behind the form, wherever that is by then', async () => {
+  const { document, editor } = open('(a)\n(b)')
+  editor.selection = cursor(0, 3)
+  const done = evaluator().evaluateToComment()
+  await settle()
+  document.edit(above, '(new)\n')
+  await answer(0, 'evalForm', value('42', range(0, 0, 3)))
+  await done
+  assert.equal(document.getText(), '(new)\n(a) ;=> 42\n(b)')
+})
+
+test('a comment is not written into a form that was edited', async () => {
+  const { document, editor } = open('(a)\n(b)')
+  editor.selection = cursor(0, 3)
+  const done = evaluator().evaluateToComment()
+  await settle()
+  document.edit(new Range(0, 1, 0, 2), 'c')
+  await answer(0, 'evalForm', value('42', range(0, 0, 3)))
+  await done
+  assert.equal(document.getText(), '(c)\n(b)')
+  assert.match(seen.messages[0] ?? '', /^Consort: 42\. It was not written/)
+})
+
+test('nothing is evaluated at a place of a text that is another when the server is there', async () => {
+  const { document } = open('(a)')
+  let start = (): void => undefined
+  ready = new Promise((resolve) => (start = resolve))
+  const done = evaluator().evaluate('form')
+  document.edit(above, '(new)\n')
+  start()
+  await done
+  assert.deepEqual(questions, [])
+  assert.deepEqual(seen.messages, ['Consort: The text has changed meanwhile: nothing was evaluated.'])
+})
+
+// Forms that differ
+
+test('what differs is not loaded from the places of another text', async () => {
+  const { document } = open('(a)\n(b)')
+  const marks = new DifferenceMarks(server, evaluator(), { path: '/' } as never)
+  const done = marks.load(document as never)
+  document.edit(above, '(new)\n')
+  await answer(0, 'differences', { version: 1, forms: [{ range: range(0, 0, 3), state: 'new' }] })
+  await done
+  assert.deepEqual(questions, [])
+  assert.match(seen.messages[0] ?? '', /0 forms evaluated/)
+  marks.dispose()
+})
+
+test('marks are those of the newest image', async () => {
+  const { editor } = open('(a)')
+  const marks = new DifferenceMarks(server, evaluator(), { path: '/' } as never)
+  const mark = (marks as unknown as { mark(): Promise<void> }).mark.bind(marks)
+  void mark()
+  void mark()
+  await answer(1, 'differences', { version: 1, forms: [] })
+  await answer(0, 'differences', { version: 1, forms: [{ range: range(0, 0, 3), state: 'new' }] })
+  assert.deepEqual(editor.decorations, [])
+  marks.dispose()
+})
+
+// Expansions
+
+const expansion = (text: string): object => ({ expansion: text, expanded: true, error: null, range: range(0, 0, 3) })
+const expanded = (): string => (texts.get('expansion/macroexpansion.lisp') ?? '').trimEnd()
+
+test('the expansion that was asked for last is shown, and goes into the text', async () => {
+  const { editor } = open('(a)\n(b)')
+  const expansions = new Expansions(server, documents)
+  void expansions.expand('one')
+  editor.selection = cursor(1, 1)
+  void expansions.expand('one')
+  await answer(1, 'macroexpand', { ...expansion('(of b)'), range: range(1, 0, 3) })
+  await answer(0, 'macroexpand', expansion('(of a)'))
+  assert.equal(expanded(), '(of b)')
+  void expansions.inPlace()
+  await settle()
+  assert.deepEqual([questions[0]?.argument['position'], questions[0]?.argument['inPlace']], [{ line: 1, character: 1 }, true])
+})
+
+test('an expansion that was gone back from is not shown, and the way to the shown one is its own', async () => {
+  open('(a)')
+  const expansions = new Expansions(server, documents)
+  void expansions.expand('one')
+  await answer(0, 'macroexpand', expansion('(one)'))
+  void expansions.further()
+  await settle()
+  await answer(0, 'macroexpand', expansion('(two)'))
+  void expansions.further()
+  await settle()
+  await expansions.back()
+  await answer(0, 'macroexpand', expansion('(three)'))
+  assert.equal(expanded(), '(one)')
+  void expansions.inPlace()
+  await settle()
+  assert.deepEqual(questions[0]?.argument['steps'], [])
+})
+
+test('the form of an expansion is that of the text that was expanded', async () => {
+  const { document } = open('(a)\n(b)')
+  const expansions = new Expansions(server, documents)
+  void expansions.expand('one')
+  document.edit(above, '(n)\n')
+  await answer(0, 'macroexpand', expansion('(one)'))
+  assert.equal(expanded(), '')
+  await expansions.inPlace()
+  assert.deepEqual(questions, [])
+})
+
+// The debugger
+
+test('evaluations that begin together wait for the same debug session', async () => {
+  debug.breakpoints = [new SourceBreakpoint()]
+  const lisp = new Debugger(server)
+  let ends = 0
+  const first = lisp.ready().then(() => ends++)
+  const second = lisp.ready().then(() => ends++)
+  await settle()
+  assert.equal(seen.sessions.length, 1)
+  const { createDebugAdapterTracker: track } = debug.tracker as { createDebugAdapterTracker(session: object): { onDidSendMessage(message: object): void } }
+  const tracker = track({ id: '1', configuration: {} })
+  // The session is there, and has not set the breakpoints.
+  const third = lisp.ready().then(() => ends++)
+  await settle()
+  assert.equal(ends, 0)
+  tracker.onDidSendMessage({ type: 'response', command: 'configurationDone' })
+  await Promise.all([first, second, third])
+  debug.breakpoints = []
+})
+
+// Views
+
+test('a value that was evaluated is not gone to when another is inspected by then', async () => {
+  open('(a)')
+  const inspector = new Inspector(server, documents)
+  const inspected = (text: string): { text: string; type: null; reference: number } => ({ text, type: null, reference: 1 })
+  await inspector.open('one', inspected('1'))
+  const done = inspector.evaluate()
+  await settle()
+  await inspector.open('two', inspected('2'))
+  await answer(0, 'inspectEval', { status: 'ok', error: null, values: [inspected('3')] })
+  await done
+  assert.deepEqual((await inspector.getChildren()).map(({ name }) => name), ['two'])
+  assert.deepEqual(seen.messages, ['⇒ 3'])
+})
+
+test('traced calls that were forgotten do not come back', async () => {
+  const traced = new TracedView(server)
+  const read = (traced as unknown as { read(): Promise<void> }).read.bind(traced)
+  void read()
+  void traced.clear()
+  await answer(1, 'tracedCalls', {})
+  await answer(0, 'tracedCalls', { last: 1, names: ['F'], calls: [{ call: 1, parent: null, name: 'F', arguments: [], values: [], outcome: 'returned' }] })
+  assert.deepEqual(traced.getChildren(), [])
+  traced.dispose()
+})
+
+// Edits
+
+test('a key of one editor deletes nothing in another', async () => {
+  const { editor } = open('"a"')
+  void deleteStrictly(server, 'deleteForward')
+  const second = deleteStrictly(server, 'deleteForward')
+  const other = open('"b"', '/b.lisp')
+  other.editor.selection = editor.selection
+  await settle()
+  for (const { answer } of questions.splice(0)) answer({ edits: [], selection: null })
+  await second
+  assert.deepEqual(questions, [])
+  assert.deepEqual(seen.commands, [])
+})
+
+test('a structural edit does not move a cursor that was moved meanwhile', async () => {
+  const { document, editor } = open('(a) (b)')
+  const done = structure(server, 'moveForward')
+  editor.selection = cursor(0, 6)
+  await answer(0, 'structure', { edits: [], selection: range(0, 3, 3) })
+  await done
+  assert.deepEqual(editor.selection, cursor(0, 6))
+  assert.equal(document.version, 1)
+})
+
+test('a definition that would be replaced is that of the text as it is', async () => {
+  const { document } = open('(defun f ())')
+  const place = definitionPlace(server, 'f')
+  document.edit(above, '; new\n')
+  const definition = (line: number): object => ({ definitions: [{ kind: 'function', location: { uri: 'file:///a.lisp', range: range(line, 0, 1) }, form: range(line, 0, 12) }] })
+  await answer(0, 'sourceLocation', definition(0))
+  await answer(0, 'sourceLocation', definition(1))
+  assert.equal((await place)?.text, '(defun f ())')
+})
+
+test('a definition is not moved out of a text that has changed', async () => {
+  const { document } = open('(defun f ())')
+  choices.next = (items) => {
+    document.edit(above, '(defun g ())\n')
+    return items[0]
+  }
+  const done = moveDefinition(server, document as never, { uri: 'file:///a.lisp', position: new Position(0, 1) })
+  const refused = assert.rejects(done, /the text has changed meanwhile/)
+  await answer(0, 'moveDestinations', { name: 'F', files: [{ path: 'b.lisp', uri: 'file:///b.lisp' }] })
+  await refused
+  assert.deepEqual(questions, [])
+})
+
+// The focus
+
+test('a person who has gone on is asked nothing, and taken nowhere', async () => {
+  const location = { uri: 'file:///b.lisp', range: range(0, 0, 1) }
+  for (const [begin, what] of [
+    [() => undefine(server, {}), { name: 'F', parts: [] }],
+    [() => goToSymbol(server, 'f'), { definitions: [{ location }] }],
+  ] as const) {
+    const { document } = open('(a)')
+    let asked = false
+    choices.next = () => void (asked = true)
+    const refused = assert.rejects(begin(), /You have gone on/)
+    document.edit(above, ' ')
+    const [question] = questions.splice(0, 1)
+    question?.answer(what)
+    await refused
+    assert.deepEqual([asked, seen.shown], [false, []])
+  }
+})
+
+test('a recording waits for a person who has gone on', async () => {
+  const { document } = open('(a)')
+  const done = new Recordings(server).recordForm()
+  document.edit(above, ' ')
+  const recording = { recording: 1, calls: 1, outcome: { values: ['42'], error: null }, answer: { rows: [], total: 0 } }
+  await answer(0, 'record', { text: '', recording })
+  await done
+  assert.deepEqual([seen.shown, seen.messages], [[], ['Consort: recording 1: ⇒ 42']])
+})
+
+test('macro steps do not begin in a text that was edited', async () => {
+  const { document } = open('(a)')
+  const stepper = new MacroStepper(server)
+  const done = stepper.step()
+  document.edit(above, ' ')
+  await answer(0, 'macrostep', { ...expansion('(b)'), omitted: 0 })
+  await done
+  assert.deepEqual([seen.shown, seen.messages], [[], ['Consort: You have gone on since you asked. Ask again for the answer.']])
+  stepper.dispose()
+})
+
+test('a question that was decided meanwhile is not shown', async () => {
+  const { document } = open('(defun f ())')
+  const approvals = new Approvals(server, documents)
+  const approval = { id: 1, client: 'agent', tool: 'redefine', what: 'change f', code: '(defun f () 1)', arguments: { function: 'f' }, deadlineSeconds: 60 }
+  void server.approve(approval as never, { onCancellationRequested: never } as never)
+  await settle()
+  server.approvalOver(1)
+  const definition = { kind: 'function', location: { uri: document.uri.toString(), range: range(0, 0, 1) }, form: range(0, 0, 12) }
+  await answer(0, 'sourceLocation', { definitions: [definition] })
+  assert.equal(seen.commands.includes('vscode.diff'), false)
+  approvals.dispose()
+})

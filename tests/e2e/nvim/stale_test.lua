@@ -1,0 +1,461 @@
+-- nvim --headless -u NONE -i NONE -l stale_test.lua: answers that come late, or in another order
+-- than that of the questions. The language server and the debug adapter are of this file, and
+-- answer when they are told to.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+
+--- The questions that wait: { what is asked, its arguments, the function that takes the answer }.
+local questions = {}
+local function question(what, arguments, take) table.insert(questions, { what = what, arguments = arguments, take = take }) end
+--- Answers the question that was asked as the I-th of those that wait.
+local function answer(i, what, ...)
+  local one = table.remove(questions, i)
+  T.eq(what, one and one.what)
+  one.take(...)
+end
+
+local Adapter = { root = '/' }
+Adapter.__index = Adapter
+function Adapter:request(command, arguments, callback)
+  question(command, arguments, function(body, error) (callback or function() end)(error, body) end)
+end
+function Adapter:ask(command, arguments, done)
+  question(command, arguments, function(body) done(body) end)
+end
+function Adapter:evaluate(_, code, done)
+  question('evaluate', { code = code }, done)
+end
+local function adapter() return setmetatable({}, Adapter) end
+local listeners = {}
+local only = adapter()
+package.loaded['consort.adapter'] = {
+  of = function() return only end,
+  on = function(event, listener)
+    listeners[event] = listeners[event] or {}
+    table.insert(listeners[event], listener)
+  end,
+}
+local function tell(event, body)
+  for _, listener in ipairs(listeners[event]) do listener(only, body) end
+end
+
+local client = { id = 1, name = 'consort', initialized = true, offset_encoding = 'utf-16', root_dir = '/' }
+function client:request(_, params, handler)
+  question(params.command:gsub('^consort%.', ''), params.arguments[1], function(result, error) handler(error, result) end)
+  return true, 1
+end
+function client:cancel_request() end
+vim.lsp.get_clients = function() return { client } end
+
+T.plugin(true)
+require('consort.client').knows = function() return true end
+
+local said, last, forget = T.notifications()
+local answers, typed_later = {}, nil
+vim.ui.input = function(_, typed)
+  if answers[1] == 'LATER' then typed_later = typed else typed(table.remove(answers, 1)) end
+end
+local choice
+vim.ui.select = function(items, _, choose) choose(choice and choice(items)) end
+
+local press = T.press
+local function lines(buf) return vim.api.nvim_buf_get_lines(buf or 0, 0, -1, false) end
+local function text(buf) return table.concat(lines(buf), '\n') end
+local function has(part, buf) T.eq(true, text(buf):find(part, 1, true) ~= nil, part .. ' in ' .. text(buf)) end
+local function has_not(part, buf) T.eq(nil, text(buf):find(part, 1, true), part .. ' in ' .. text(buf)) end
+local function floats() return vim.tbl_filter(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end, vim.api.nvim_list_wins()) end
+--- A window with TEXT in it, the only one, and its buffer.
+local function window(...)
+  vim.cmd('silent! only!')
+  vim.cmd.enew({ bang = true })
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })
+  vim.bo.modified = false
+  questions = {}
+  forget()
+  return vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win()
+end
+--- The texts that a namespace draws in a buffer, by their rows.
+local function drawn(namespace, buf)
+  local found = {}
+  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, vim.api.nvim_create_namespace(namespace), 0, -1, { details = true })) do
+    if mark[4].virt_text then table.insert(found, ('%d:%s'):format(mark[2], mark[4].virt_text[1][1])) end
+    if mark[4].sign_text then table.insert(found, ('%d:%s'):format(mark[2], vim.trim(mark[4].sign_text))) end
+  end
+  return found
+end
+
+-- The inspector
+
+local function part(name, reference) return { name = name, value = 'of ' .. name, variablesReference = reference or 0 } end
+local function inspect(name, reference) require('consort.inspector').open(only, name, 'value of ' .. name, reference, true) end
+local function to_part(name) T.eq(true, vim.fn.search('^' .. name .. ' ') > 0, name) end
+
+T.it('the inspector shows the value that was opened last, whose parts come first', function()
+  window()
+  inspect('one', 1)
+  inspect('two', 2)
+  answer(2, 'variables', { variables = { part('B') } })
+  answer(1, 'variables', { variables = { part('A') } })
+  T.eq('two', lines()[1])
+  has('B  of B')
+  has_not('of A')
+end)
+
+T.it('until parts come, the keys are about the value that is shown', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10), part('B', 11) } })
+  to_part('A')
+  press('<CR>')
+  to_part('B')
+  press('<CR>')
+  answer(1, 'variables', { variables = { part('of A') } })
+  has('A  of A') -- the last question is about B
+  answer(1, 'variables', { variables = { part('D') } })
+  T.eq('one › B', lines()[1])
+  has('D  of D')
+end)
+
+T.it('parts that cannot be read leave what is shown', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10) } })
+  to_part('A')
+  press('<CR>')
+  answer(1, 'variables', { variables = { part('B') } })
+  press('u')
+  answer(1, 'variables', nil, 'no image')
+  T.eq('one › A', lines()[1])
+  answers = { '7' }
+  to_part('B')
+  press('s')
+  T.eq(10, questions[1].arguments.variablesReference) -- the value that has B
+end)
+
+T.it('a value that was evaluated is not gone to when the person is elsewhere by then', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10) } })
+  answers = { '(f *)' }
+  press('e')
+  inspect('two', 2)
+  answer(2, 'variables', { variables = { part('B') } })
+  answer(1, 'evaluate', '42', 20)
+  T.eq({}, questions)
+  T.eq('two', lines()[1])
+  T.eq('Consort: ⇒ 42', last())
+end)
+
+T.it('a part that is set while the value is read anew is read once more', function()
+  window()
+  inspect('one', 1)
+  answer(1, 'variables', { variables = { part('A', 10) } })
+  answers = { '7' }
+  to_part('A')
+  press('s')
+  press('g')
+  answer(2, 'variables', { variables = { part('A', 10) } })
+  answer(1, 'setVariable', { value = '7', variablesReference = 0 })
+  answer(1, 'variables', { variables = { { name = 'A', value = '7', variablesReference = 0 } } })
+  has('A  7')
+end)
+
+T.it('the inspector that was closed stays closed', function()
+  window()
+  inspect('one', 1)
+  press('q')
+  answer(1, 'variables', { variables = { part('A') } })
+  T.eq(0, #vim.tbl_filter(function(win) return vim.bo[vim.api.nvim_win_get_buf(win)].filetype == 'consort-inspector' end, vim.api.nvim_list_wins()))
+end)
+
+-- Breakpoints
+
+T.it('breakpoints stay at their lines when one goes before the answer', function()
+  local buf = window('(a)', '(b)', '(c)', '(d)')
+  local breakpoints = require('consort.breakpoints')
+  local function toggle(row)
+    vim.api.nvim_win_set_cursor(0, { row, 0 })
+    breakpoints.toggle()
+  end
+  toggle(1)
+  toggle(3)
+  toggle(1)
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 1 } } })
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 1 }, { id = 2, verified = true, line = 3 } } })
+  T.eq({ '2:○' }, drawn('consort.breakpoints', buf))
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 2, verified = true, line = 3 } } })
+  T.eq({ '2:●' }, drawn('consort.breakpoints', buf))
+end)
+
+T.it('a breakpoint stays at its text when lines come above it before the answer', function()
+  local buf = window('(a)', '(b)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.breakpoints').toggle()
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)', '(new)' })
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 3, verified = true, line = 2 } } })
+  T.eq({ '3:●' }, drawn('consort.breakpoints', buf))
+end)
+
+-- The debugger
+
+local function frame(id, file, line) return { id = id, name = 'frame ' .. id, line = line, column = 1, endLine = line, endColumn = 4, source = { path = file, name = 'f' } } end
+local function stop(thread, frames)
+  require('consort.debugger').on_stopped(nil, { thread = thread }, { client_id = 1 })
+  tell('stopped', { threadId = thread, reason = 'exception', text = 'stopped ' .. thread })
+  answer(#questions, 'consort/restarts', { restarts = {} })
+  answer(#questions, 'stackTrace', { stackFrames = frames })
+end
+vim.lsp.get_client_by_id = function() return client end
+
+T.it('values of one frame do not come beside those of another', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(f x)', '', '(g y)' }, file)
+  window()
+  stop(1, { frame(1, file, 1), frame(2, file, 3) })
+  local debugger = vim.api.nvim_get_current_win()
+  local function source(name)
+    vim.api.nvim_set_current_win(debugger)
+    vim.fn.search(name)
+    press('v')
+  end
+  source('frame 1')
+  source('frame 2')
+  local function variable(name) return { variables = { { name = name, value = '1', evaluateName = name } } } end
+  answer(1, 'scopes', { scopes = { { variablesReference = 1 } } })
+  answer(1, 'scopes', { scopes = { { variablesReference = 2 } } })
+  answer(2, 'variables', variable('y'))
+  answer(1, 'variables', variable('x'))
+  T.eq({ '2:  y = 1' }, drawn('consort.debugger', vim.fn.bufnr(file)))
+  tell('exited', {})
+end)
+
+T.it('what is typed for a stop that was left goes nowhere', function()
+  window()
+  stop(2, { frame(1, '/none', 1) })
+  vim.fn.search('frame 1')
+  answers = { 'LATER' }
+  press('R')
+  tell('stopped', { threadId = 2, reason = 'exception', text = 'another stop' })
+  questions = {}
+  typed_later('42')
+  T.eq({}, questions)
+  T.eq('Consort: that stop was left meanwhile', last())
+  answers = {}
+  tell('exited', {})
+end)
+
+T.it('the source of a frame is not shown to a person who has gone on', function()
+  local buf, win = window('(mine)')
+  stop(3, { vim.tbl_extend('force', frame(1, nil, 1), { source = { sourceReference = 4, name = 'f' } }) })
+  vim.fn.search('frame 1')
+  press('v')
+  vim.api.nvim_set_current_win(win)
+  answer(1, 'source', { content = '(theirs)' })
+  T.eq(buf, vim.api.nvim_get_current_buf())
+  T.eq(win, vim.api.nvim_get_current_win())
+  tell('exited', {})
+end)
+
+-- Evaluation
+
+local function range(line, from, to) return { start = { line = line, character = from }, ['end'] = { line = line, character = to } } end
+local function ok(value, extra) return vim.tbl_extend('force', { status = 'ok', values = { value } }, extra or {}) end
+
+T.it('a value comes beside its form when lines were written above it', function()
+  local buf = window('(a)', '(b)', '(c)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.eval').form()
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  vim.api.nvim_buf_set_lines(buf, -1, -1, false, { '(new)' })
+  answer(1, 'evalForm', ok('42', { range = range(1, 0, 3) }))
+  T.eq({ '2: ⇒ 42' }, drawn('consort.inline', buf))
+end)
+
+T.it('the value of a form that was edited is said', function()
+  local buf = window('(a)', '(b)', '(c)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.eval').form()
+  vim.api.nvim_buf_set_lines(buf, 1, 2, false, { '(edited)' })
+  answer(1, 'evalForm', ok('42', { range = range(1, 0, 3) }))
+  T.eq({}, drawn('consort.inline', buf))
+  T.eq('Consort: ⇒ 42', last())
+end)
+
+T.it('a form that runs is marked where its text is', function()
+  local buf = window('(a)', '(b)')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.eval').form()
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  T.wait('the mark', function() return drawn('consort.running', buf)[1] end)
+  T.eq('2:', drawn('consort.running', buf)[1]:sub(1, 2))
+  answer(1, 'evalForm', ok('42', { range = range(1, 0, 3) }))
+  T.eq({}, drawn('consort.running', buf))
+end)
+
+-- Forms that differ
+
+T.it('what differs is not loaded from the lines of another text', function()
+  local buf = window('(a)', '(b)', '(c)')
+  require('consort.differences').load()
+  answer(1, 'differences', { forms = { { range = range(0, 0, 3) }, { range = range(2, 0, 3) } } })
+  vim.api.nvim_buf_set_lines(buf, 0, 1, false, {})
+  answer(1, 'evalRegion', ok('1', { range = range(0, 0, 3) }))
+  T.eq({}, questions)
+  T.eq('Consort: you have gone on, or edited the text: 1 form evaluated; `:Consort changed` loads the rest', last())
+end)
+
+T.it('marks are those of the newest image', function()
+  local buf = window('(a)', '(b)')
+  local function asked() return vim.iter(questions):filter(function(one) return one.what == 'differences' end):totable() end
+  require('consort.differences').soon()
+  T.wait('a question', function() return #asked() == 1 end)
+  require('consort.differences').soon()
+  T.wait('another question', function() return #asked() == 2 end)
+  answer(2, 'differences', { forms = {} })
+  answer(1, 'differences', { forms = { { range = range(0, 0, 3) } } })
+  T.eq({}, drawn('consort.differences', buf))
+end)
+
+-- Expansions, recordings, traced calls
+
+local function expansion(code) return { expansion = code, expanded = true } end
+
+T.it('an expansion that was gone back from is not shown', function()
+  window('(a)')
+  require('consort.views').expand()
+  answer(1, 'macroexpand', expansion('(one)'))
+  press('+')
+  answer(1, 'macroexpand', expansion('(two)'))
+  press('+')
+  press('-')
+  answer(1, 'macroexpand', expansion('(three)'))
+  T.eq('(one)', text())
+  press('q')
+end)
+
+T.it('an expansion that was closed is not opened again', function()
+  window('(a)')
+  require('consort.views').expand()
+  answer(1, 'macroexpand', expansion('(one)'))
+  press('+')
+  press('q')
+  answer(1, 'macroexpand', expansion('(two)'))
+  T.eq({}, floats())
+end)
+
+T.it('an expansion of a text that was edited goes no further', function()
+  local buf = window('(a)')
+  require('consort.views').expand()
+  answer(1, 'macroexpand', expansion('(one)'))
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  press('+')
+  T.eq({}, questions)
+  T.eq('Consort: the text has changed since it was expanded; expand it again', last())
+  press('q')
+end)
+
+local function recorded(rows) return { answer = { rows = rows, total = #rows, start = 0 } } end
+
+T.it('of two questions about a recording the last one is answered', function()
+  window('(a)')
+  require('consort.recording').record()
+  answer(1, 'record', { recording = vim.tbl_extend('force', { recording = 1, events = 1, calls = 1, outcome = { values = { '1' } } }, recorded({ { text = 'call' } })) })
+  press('t')
+  press('e')
+  answer(1, 'recordingQuery', recorded({ { text = 'tree' } }))
+  answer(1, 'recordingQuery', recorded({ { text = 'error' } }))
+  T.eq('error', text())
+  press('q')
+end)
+
+T.it('the end of a wait for a call does not end the next one', function()
+  window('(a)')
+  local record = require('consort.recording').record
+  record('next one')
+  record('cancel')
+  record('next two')
+  answer(1, 'record', nil, { code = vim.lsp.protocol.ErrorCodes.RequestCancelled, message = 'cancelled' })
+  record('cancel')
+  T.eq('Consort: the call is not waited for any more', last())
+end)
+
+T.it('traced calls are forgotten also while they are being read', function()
+  window('(a)')
+  require('consort.traced').open()
+  press('x')
+  answer(1, 'tracedCalls', { names = { 'F' }, calls = {} })
+  T.eq(true, questions[1].arguments.clear)
+  press('q')
+end)
+
+-- A definition that is replaced, or moved
+
+T.it('the definition that would be replaced is that of the text as it is', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(defun f ())', '(defun g ())' }, file)
+  window()
+  vim.cmd.edit(file)
+  local found
+  local params = { class = 'modify-running-code', arguments = { ['function'] = 'g', new_code = '(defun g () 1)' } }
+  require('consort.replacing').find(params, function(replaced) found = replaced end)
+  vim.api.nvim_buf_set_lines(0, 0, 0, false, { '; new' })
+  local function definition(line) return { definitions = { { kind = 'function', file = file, form = range(line, 0, 12) } } } end
+  answer(1, 'sourceLocation', definition(1))
+  T.eq(nil, found)
+  answer(1, 'sourceLocation', definition(2))
+  T.eq('(defun g ())', found.old)
+end)
+
+T.it('a definition is not moved out of a text that has changed', function()
+  local buf = window('(defun f ())')
+  choice = function(items)
+    vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(defun g ())' })
+    return items[1]
+  end
+  require('consort.moving').ask()
+  answer(1, 'moveDestinations', { name = 'F', files = { { path = 'b.lisp', uri = 'file:///b.lisp' } } })
+  T.eq({}, questions)
+  T.eq('Consort: not moved: the text has changed meanwhile', last())
+end)
+
+-- The cursor
+
+T.it('a float takes the cursor only of a person who is where they asked', function()
+  local _, win = window('(a)')
+  require('consort.views').describe('car')
+  answer(1, 'describe', { name = 'CAR', text = 'first' })
+  T.eq(floats(), { vim.api.nvim_get_current_win() })
+  press('q')
+  require('consort.views').describe('car')
+  vim.cmd.vsplit()
+  local other = vim.api.nvim_get_current_win()
+  answer(1, 'describe', { name = 'CAR', text = 'first' })
+  T.eq(other, vim.api.nvim_get_current_win())
+  T.eq(1, #floats())
+  T.eq('Consort: CAR: CTRL-W w goes into it', last())
+  vim.api.nvim_win_close(floats()[1], true)
+  vim.api.nvim_win_close(other, true)
+  T.eq(win, vim.api.nvim_get_current_win())
+end)
+
+T.it('nobody who has gone on is asked, or taken to another place', function()
+  for _, run in ipairs({
+    function() require('consort.views').go_to('f') end,
+    function() require('consort.names').references('calls') end,
+    function() require('consort.undefine').ask() end,
+    function() require('consort.frozen').open() end,
+    function() require('consort.repl').call() end,
+  }) do
+    local buf = window('(a)')
+    run()
+    vim.cmd.vsplit()
+    local win = vim.api.nvim_get_current_win()
+    local one = table.remove(questions, 1)
+    one.take({ definitions = { { file = '/none.lisp', line = 1 } } })
+    T.eq({ buf, win }, { vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win() })
+    T.eq('Consort: you have gone on since you asked; ask again for the answer', last())
+  end
+end)
+
+T.finish()
