@@ -253,7 +253,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
         person.screen.start("/bin/sh", "-c", '"$@"; echo ended; read -r _', "sh", os.environ["CONSORT_BIN"], *arguments, cwd=clone.directory, env=person.env)
 
     def leave():
-        # A key that comes while the line editor gives the terminal back is discarded with its input.
+        # A key that comes while the line editor gives the terminal back is discarded.
         person.line("ended")
         person.screen.press("Enter")
         person.screen.until("the program to end", lambda: not person.screen.running())
