@@ -113,7 +113,8 @@
     (loop for (frame caller) on start
           until (eq (first frame) 'call-user-code)
           unless (or (evaluator-frame-p frame)
-                     (and (equal (first frame) '(lambda ())) (evaluator-frame-p caller)) ; what the evaluator made of the form
+                     ;; The lambda that the evaluator made of the form.
+                     (and (equal (first frame) '(lambda ())) (evaluator-frame-p caller))
                      (and (eq (first frame) 'read) (eq (first caller) 'evaluate-text))
                      (internal-frame-p frame))
             collect frame into relevant

@@ -175,7 +175,8 @@
         do (cond ((or (sb-thread:holding-mutex-p world-lock)
                       (world-lock-of-stopped-p)) ; TRY-TO-FORK looks again with the world stopped
                   (return (funcall function)))
-                 ((sb-thread:grab-mutex world-lock :timeout (min seconds 0.1)) ; its holder may come to stop meanwhile
+                 ;; The timeout is short: the holder may come to wait in a stop meanwhile.
+                 ((sb-thread:grab-mutex world-lock :timeout (min seconds 0.1))
                   (return (unwind-protect (funcall function)
                             (sb-thread:release-mutex world-lock))))
                  ((> (get-internal-real-time) end)

@@ -218,7 +218,8 @@
           *debug-io* *nobody*
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
-  (uiop:call-image-restore-hook) ; where this user's cache is, now; UIOP's names for the streams above
+  ;; Finds this user's cache again, and sets UIOP's variables for the streams above.
+  (uiop:call-image-restore-hook)
   (take-image-settings)
   (publish-what-is-loaded)
   (spare-files-of-debugging)

@@ -425,7 +425,8 @@
   (world-changed)
   (handler-case
       (when (and *running* (not *in-copy*) (heap-nearly-full-p))
-        (let ((all (not (find-if-not #'evaluation-waiting-p *running*)))) ; those that wait allocate nothing
+        ;; Evaluations that wait allocate nothing.
+        (let ((all (not (find-if-not #'evaluation-waiting-p *running*))))
           ;; With interrupts off this thread leaves its own evaluation when all others are told.
           (dolist (evaluation *running*)
             (when (or all (not (evaluation-waiting-p evaluation)))

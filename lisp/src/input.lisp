@@ -33,7 +33,8 @@
 (defun await-answer (evaluation question)
   "Waits until QUESTION is answered, or leaves EVALUATION when it is to end."
   (loop until (question-answered question)
-        do (when (evaluation-reason evaluation) (stop-here evaluation)) ; also where interruptions are off
+        ;; Checked here because interruptions may be off.
+        do (when (evaluation-reason evaluation) (stop-here evaluation))
            (sb-thread:wait-on-semaphore (question-wake question))))
 
 (defun ask-for-line (evaluation)

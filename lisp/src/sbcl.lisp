@@ -188,7 +188,8 @@ KIND is one of
                    (lambda (function designator &rest more)
                      (let ((package (ignore-errors (find-package designator))))
                        (if (and package (member package packages)
-                                (not (and more (equal (string (first more)) (package-name package))))) ; other nicknames only
+                                ;; The package's own name is no nickname.
+                                (not (and more (equal (string (first more)) (package-name package)))))
                            (funcall refuse name (package-name package))
                            (apply function designator more))))))))
 
@@ -199,7 +200,8 @@ KIND is one of
 (define-internal make-file-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-FILE-INFO"))
 (define-internal file-info-forms :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-FORMS"))
 (define-internal file-info-positions :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-POSITIONS"))
-(define-internal file-info-%truename :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-%TRUENAME")) ; not in 2.2.9
+;;; Not in SBCL 2.2.9.
+(define-internal file-info-%truename :function "finding what was evaluated from a file" ("SB-C" "FILE-INFO-%TRUENAME"))
 (define-internal *source-info* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-INFO*"))
 (define-internal *source-paths* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PATHS*"))
 (define-internal *source-plist* :symbol "finding what was evaluated from a file" ("SB-C" "*SOURCE-PLIST*"))
@@ -335,7 +337,8 @@ KIND is one of
     (if known
         (cdr known)
         (let ((address (find-foreign-symbol-address name)))
-          (setf *foreign-addresses* (acons name address *foreign-addresses*)) ; one that is lost is looked up again
+          ;; Without a lock: an entry that is lost to another thread's update is looked up again.
+          (setf *foreign-addresses* (acons name address *foreign-addresses*))
           address))))
 
 (defun look-up-foreign-addresses ()
@@ -376,7 +379,8 @@ KIND is one of
   "About how many bytes the next few collections may have to copy: small objects of the three
   youngest generations."
   (declare (optimize speed (safety 0)))
-  (let ((table (sb-alien:extern-alien "page_table" sb-sys:system-area-pointer)) ; of (start u32, words u16, type u8, generation s8)
+  ;; An array of (start u32, words u16, type u8, generation s8).
+  (let ((table (sb-alien:extern-alien "page_table" sb-sys:system-area-pointer))
         (pages 0))
     (declare (type fixnum pages))
     (dotimes (page (the (unsigned-byte 40) (sb-alien:extern-alien "next_free_page" sb-alien:long)))
@@ -398,7 +402,8 @@ KIND is one of
   (if (and (internal-p 'post-gc) (fboundp post-gc))
       (encapsulate post-gc 'consort (lambda (collected)
                                       (without-interrupts (funcall function))
-                                      (funcall (the function collected)) ; on older SBCLs the program's hooks
+                                      ;; On older SBCLs this runs the program's hooks.
+                                      (funcall (the function collected))
                                       nil))
       (push function sb-ext:*after-gc-hooks*)))
 

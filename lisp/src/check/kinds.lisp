@@ -18,7 +18,8 @@
 
 (eval-when (:compile-toplevel :load-toplevel :execute)
 (defparameter *kinds*
-  '(;; (code words-of-the-control ...); the first that matches is taken. How each is narrowed is in narrow.lisp.
+  '(;; (code words-of-the-control ...); the first that matches is taken. narrow.lisp has the
+    ;; narrowing of each to a place.
     ("unused-variable" "defined but never used")
     ("unread-variable" "is assigned but never read" "is set but never read" "assigned but never read")
     ("ignored-variable-used" "reading an ignored variable" "is ignored but is" "declaring unknown variable")

@@ -7,12 +7,15 @@
   "The check of one system. PROBLEM, STEP and MAKE-CHECK as in CHECK-SYSTEM."
   definition                            ; the path of its .asd file
   make-check problem step
-  part-p                                ; of a system's name: its files are checked, those of others are loaded
-  loaded                                ; the system is loaded in this image: only what is WANTED is done again
-  wanted                                ; of a component: whether it is
+  ;; A predicate of a system's name: files of such a system are checked, others are loaded.
+  part-p
+  ;; True if the system is loaded in this image: only components in WANTED are compiled again.
+  loaded
+  wanted                                ; a predicate of a component: whether it is to be compiled
   (checks '())                          ; newest first
   (outcomes (make-hash-table))          ; component -> how its compilation went
-  (unresolved (make-hash-table :test 'equal))) ; (component or :SYSTEM . dependency) that was told to be missing
+  ;; (component or :SYSTEM . dependency) that was reported as missing.
+  (unresolved (make-hash-table :test 'equal)))
 
 (defun tell-system-problem (state path words code)
   (funcall (system-check-problem state) path words code))
@@ -169,7 +172,9 @@
                             (setf (gethash component (system-check-outcomes state)) :made
                                   (asdf/action:component-operation-time operation component) (get-universal-time)))
                            ((and (eq (gethash component (system-check-outcomes state)) :made)
-                                 (null (asdf:output-files operation component))) ; it makes nothing there
+                                 ;; An operation that writes no files, such as loading the person's
+                                 ;; compiled files.
+                                 (null (asdf:output-files operation component)))
                             (call-with-the-persons-files #'perform-it))
                            (t (perform-it))))
                    (lambda (condition) (tell-action-problem state operation component condition)))))

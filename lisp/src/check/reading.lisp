@@ -10,8 +10,10 @@
   (first 0 :type fixnum)                ; the character that the file begins with
   (stream nil)
   (base 0 :type fixnum)                 ; the character that the stream began at
-  (subforms (make-array 1000 :adjustable t :fill-pointer 0)) ; the compiler's own vector, once it is known
-  (unreadable nil))                     ; the form has been told to be unreadable, but was read to its end
+  ;; The compiler's own vector, once it is known.
+  (subforms (make-array 1000 :adjustable t :fill-pointer 0))
+  ;; True if the form was reported as unreadable, but was read to its end.
+  (unreadable nil))
 
 (defun reading-position (reading)
   "The character of the text that is read next."

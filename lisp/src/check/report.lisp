@@ -16,7 +16,8 @@
   Lisp take locks."
   (let* ((name (sb-ext:string-to-octets path :external-format :utf-8))
          (address (make-array 110 :element-type '(unsigned-byte 8) :initial-element 0))
-         (descriptor (call-c "socket" sb-alien:int (sb-alien:int 1) (sb-alien:int 1) (sb-alien:int 0)))) ; AF_UNIX, SOCK_STREAM
+         ;; AF_UNIX, SOCK_STREAM.
+         (descriptor (call-c "socket" sb-alien:int (sb-alien:int 1) (sb-alien:int 1) (sb-alien:int 0))))
     (when (> (length name) 107)
       (error "The socket's path is too long: ~A" path))
     #+linux (setf (aref address 0) 1)                             ; sa_family

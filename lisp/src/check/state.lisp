@@ -37,9 +37,12 @@
   (written nil)                         ; whether the text is in the scratch directory yet
   (emit #'identity :type function)      ; called with each finding
   (at (constantly nil) :type function)  ; called with the span of each top-level form
-  (before-form #'identity :type function) ; called with where the next form begins to be read; where it does
-  (around-form #'funcall :type function)  ; called with a function that has the current form compiled
-  (after-form (constantly nil) :type function) ; called with where the form began to be read, where it ends, and READ-ONE's second value
+  ;; Called with the offset at which reading the next form begins. Returns the offset to read from.
+  (before-form #'identity :type function)
+  ;; Called with a function that compiles the current form.
+  (around-form #'funcall :type function)
+  ;; Called with the offset at which reading the form began, its end, and READ-ONE's second value.
+  (after-form (constantly nil) :type function)
   (forms 0 :type fixnum)                ; how many were compiled
   (met 0 :type fixnum)                  ; how many it came to, also those that could not be read
   ;; The top-level form it is at.
@@ -52,11 +55,14 @@
   (marked (make-hash-table :test 'equal)) ; (start end code ...) of what was found
   (used (make-hash-table :test 'equal)) ; places that a repeated name already got
   ;; Over the whole text.
-  (definitions (make-hash-table :test 'equal)) ; (kind name) -> (start . end) of the name's first definition
+  ;; (kind name) -> (start . end) of the name's first definition.
+  (definitions (make-hash-table :test 'equal))
   (unseen-names (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
   (keyword-uses '())                    ; (generic-function keyword finding), newest first
-  (held '())                            ; findings about unknown names, or due to them: told at the end, if the file's system is not to blame
+  ;; Findings about unknown names, or due to them, reported at the end unless the file's system
+  ;; explains them.
+  (held '())
   (asd-files '())                       ; where the file's system may be defined
   (system-facts nil)                    ; what SYSTEM-OF-FILE said, as a list, once it was asked
   (unloaded-system nil)                 ; its name, when it is known and not loaded

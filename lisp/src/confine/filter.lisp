@@ -138,7 +138,8 @@
 (defun filter-program (pid landlock &optional more)
   "The filter for the copy PID; LANDLOCK: whether Landlock guards the files; MORE: other rulings."
   (append
-   (list (load-word 4) (jump-equal (first *machine*) 1 0) (answer +eperm+) ; another machine's calls (32-bit code)
+   ;; System calls of another architecture (32-bit code) are refused.
+   (list (load-word 4) (jump-equal (first *machine*) 1 0) (answer +eperm+)
          (load-word 0))
    #+x86-64 (list (jump-at-least #x40000000 0 1) (answer +eperm+)) ; the x32 calls
    (search-tree (segments (rulings pid landlock more)))))

@@ -116,7 +116,8 @@
       (unwind-protect
            (loop for entry = (sb-posix:readdir stream)
                  until (or (null entry) (sb-alien:null-alien entry))
-                 for name = (handler-case (sb-posix:dirent-name entry) (error () nil)) ; NIL: not in the encoding of names
+                 ;; NIL for a name that is not in the encoding of file names.
+                 for name = (handler-case (sb-posix:dirent-name entry) (error () nil))
                  unless (or (null name) (member name '("." "..") :test #'string=))
                    collect (let* ((path (concatenate 'string directory name))
                                   (stat (ignore-errors (sb-posix:lstat path))))

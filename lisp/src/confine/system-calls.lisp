@@ -38,7 +38,9 @@
     (write 1 64) (pwrite64 18 68) (writev 20 66) (pwritev 296 70) (pwritev2 328 287)
     (close 3 57) (close_range 436 436) (lseek 8 62) (dup 32 23) (dup2 33 nil) (dup3 292 24)
     (ftruncate 77 46) (fsync 74 82) (fdatasync 75 83) (fadvise64 221 223)
-    (pipe 22 nil) (pipe2 293 59)        ; of 64 KiB: an attempt to run a program then says that it cannot fork
+    ;; Of 64 KiB each. They are allowed so that an attempt to run a program reports that it cannot
+    ;; fork.
+    (pipe 22 nil) (pipe2 293 59)
     (poll 7 nil) (ppoll 271 73) (select 23 nil) (pselect6 270 72)
     ;; files by name
     (stat 4 nil) (lstat 6 nil) (fstat 5 80) (newfstatat 262 79) (statx 332 291) (statfs 137 43) (fstatfs 138 44)
@@ -77,7 +79,9 @@
 ;;; Commands of calls that have several
 
 (defparameter *fcntl-commands*
-  '(0 1 2 3 5 1030 1032)                ; F_DUPFD F_GETFD F_SETFD F_GETFL F_GETLK F_DUPFD_CLOEXEC F_GETPIPE_SZ; F_SETFL by its flags
+  ;; F_DUPFD F_GETFD F_SETFD F_GETFL F_GETLK F_DUPFD_CLOEXEC F_GETPIPE_SZ. F_SETFL is filtered by
+  ;; its flags.
+  '(0 1 2 3 5 1030 1032)
   "Without locks, leases, and receivers of signals for a descriptor.")
 
 (defparameter *ioctl-commands*
@@ -85,12 +89,14 @@
   "Without owners of signals, attributes of files, terminals and devices.")
 
 (defparameter *advices*
-  '(0 1 2 3 4 8 14 15 16 17)            ; NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP
+  ;; NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP
+  '(0 1 2 3 4 8 14 15 16 17)
   "The kinds of advice of madvise, without those that swap memory out, share it with others or harm
   pages.")
 
 (defparameter *prctl-commands*
-  '(2 3 15 16 21 23 39)                 ; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS
+  ;; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS
+  '(2 3 15 16 21 23 39)
   "Without PR_SET_PDEATHSIG, above all: a copy ends with its image.")
 
 ) ; #+linux

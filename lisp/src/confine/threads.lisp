@@ -71,13 +71,16 @@
   "The flags of clone with which glibc and musl make threads.")
 
 (defparameter *socket-options*
-  '((1 2 6 9 10 13 15 20 21)            ; SOL_SOCKET: REUSEADDR BROADCAST KEEPALIVE OOBINLINE LINGER REUSEPORT RCVTIMEO SNDTIMEO
-    (6 1 3 4 5 6 9 12 18)               ; TCP: NODELAY CORK KEEPIDLE KEEPINTVL KEEPCNT DEFER_ACCEPT QUICKACK USER_TIMEOUT
+  ;; SOL_SOCKET: REUSEADDR BROADCAST KEEPALIVE OOBINLINE LINGER REUSEPORT RCVTIMEO SNDTIMEO
+  '((1 2 6 9 10 13 15 20 21)
+    ;; TCP: NODELAY CORK KEEPIDLE KEEPINTVL KEEPCNT DEFER_ACCEPT QUICKACK USER_TIMEOUT
+    (6 1 3 4 5 6 9 12 18)
     (41 26)                             ; IPV6: V6ONLY
     (0 1 2))                            ; IP: TOS TTL
   "What may be set, for each level. Without the sizes of buffers.")
 
-(defparameter *more-readable-options* '((1 3 4 7 8 30 38 39))) ; TYPE ERROR SNDBUF RCVBUF ACCEPTCONN PROTOCOL DOMAIN
+;;; TYPE ERROR SNDBUF RCVBUF ACCEPTCONN PROTOCOL DOMAIN
+(defparameter *more-readable-options* '((1 3 4 7 8 30 38 39)))
 
 (defun only-options (options)
   "Allows the call if its level and its option are in OPTIONS."
@@ -96,7 +99,8 @@
   "Allows socket for TCP and UDP: no Unix sockets, of which those of others have names in the file
   system, and none of the kernel's."
   (append (list (load-argument 0) (jump-equal +af-inet+ 2 0) (jump-equal +af-inet6+ 1 0) (answer +eperm+)
-                (load-argument 1) (keep-bits #xf) (jump-equal 1 2 0) (jump-equal 2 1 0) (answer +eperm+)) ; SOCK_STREAM, SOCK_DGRAM
+                ;; SOCK_STREAM, SOCK_DGRAM.
+                (load-argument 1) (keep-bits #xf) (jump-equal 1 2 0) (jump-equal 2 1 0) (answer +eperm+))
           (only-values 2 0 6 17)))      ; TCP, UDP
 
 (defun rulings-for-threads (network)

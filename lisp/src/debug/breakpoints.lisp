@@ -97,7 +97,8 @@
   "The site of UNIT that a breakpoint means on the line from START to END of its text: the outermost
   form that begins there, else the first after it, else the innermost around it."
   (let* ((body (body-start unit))
-         (start (if (<= start 0) body start)) ; on the line of the name, defaults of parameters are not meant
+         ;; On the line of the name, default forms of parameters are skipped.
+         (start (if (<= start 0) body start))
          (best nil))
     (flet ((before-p (site other)
              (or (< (site-start site) (site-start other))

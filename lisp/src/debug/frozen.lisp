@@ -109,7 +109,8 @@
   (let ((freeze (evaluation-freeze-threads evaluation)))
     (and freeze
          (evaluation-starter evaluation)
-         (not (and (internal-p 'interactive-interrupt) (typep condition interactive-interrupt))) ; somebody ends it
+         ;; An interrupt from a person is no failure.
+         (not (and (internal-p 'interactive-interrupt) (typep condition interactive-interrupt)))
          (may-freeze-p condition)
          (thread-turn-p)
          (freeze-failure evaluation condition freeze :thread))))
@@ -139,7 +140,8 @@
       ;; struct sigevent: SIGKILL by SIGEV_SIGNAL
       (with-octets (event (0 sb-posix:sigkill) 64)
         (with-octets (number (0))
-          (when (zerop (system-call (number-here '(timer_create 222 107)) 1 event number)) ; CLOCK_MONOTONIC
+          ;; CLOCK_MONOTONIC.
+          (when (zerop (system-call (number-here '(timer_create 222 107)) 1 event number))
             (setf *life-timer* (sap-32 (int-sap number) 0))))))
     (when *life-timer*
       (with-octets (time (0 0 (ceiling seconds) 0)) ; struct itimerspec

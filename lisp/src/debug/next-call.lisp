@@ -87,7 +87,8 @@
                  (lambda (plain &rest arguments)
                    (declare (type function plain))
                    (flet ((recorded () (record-call unit arguments (lambda () (apply new arguments)))))
-                     (cond ((not (eq plain old)) (apply plain arguments)) ; it was defined anew, or has breakpoints
+                     ;; The function was redefined, or has breakpoints.
+                     (cond ((not (eq plain old)) (apply plain arguments))
                            ((recording-call-p) (recorded))
                            ((and entry (claim-call awaited log)) (record-awaited awaited #'recorded))
                            (t (apply plain arguments))))))))

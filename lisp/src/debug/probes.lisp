@@ -123,7 +123,9 @@
 
 (defun probing-lambda-list (lambda-list)
   "LAMBDA-LIST with probes in the forms of defaults."
-  (loop with defaults = nil ; before the first keyword, a list is a parameter of a method or a pattern of a macro
+  ;; Before the first lambda-list keyword, a list is a specialized parameter of a method or a
+  ;; destructuring pattern of a macro.
+  (loop with defaults = nil
         for tail = lambda-list then (cdr tail)
         while (consp tail)
         for item = (car tail)

@@ -88,7 +88,8 @@
                  (if (recording-call-p)
                      (record-call ,unit (list ,@(parameter-variables lambda-list))
                                   (lambda () (block ,block ,@(probing-all forms :all))))
-                     (block ,block ,@forms))))))))))) ; the plain method: calls in tail position stay such
+                     ;; The plain body, in which calls in tail position stay tail calls.
+                     (block ,block ,@forms)))))))))))
 
 (defun compile-recorded (unit)
   "Compiles the definition of UNIT so that it is recorded. A method is then in place already."

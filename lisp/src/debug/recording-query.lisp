@@ -239,7 +239,8 @@
                (own (part)
                  (cond ((minusp (decf left)) (refuse-question "The ~A is too long" what))
                        ((consp part)
-                        (cons (if (symbolp (car part)) (car part) (own (car part))) ; an operator, or none of ours
+                        ;; A symbol at the head of a list is an operator and no variable.
+                        (cons (if (symbolp (car part)) (car part) (own (car part)))
                               (own-rest (cdr part))))
                        ((and part (symbolp part)) (own-symbol part))
                        (t part)))
@@ -269,7 +270,8 @@
                      (let ((values (loop for name in used
                                          for position = (position name (site-variables site))
                                          for tail = (and position (nthcdr position (event-variables event)))
-                                         collect (if tail (keep (first tail)) (return :none))))) ; a copy: code may change it
+                                         ;; A copy of the value, because code may change it.
+                                         collect (if tail (keep (first tail)) (return :none)))))
                        (unless (eq values :none)
                          (incf looked)
                          (when (handler-case (apply (the function test) values)

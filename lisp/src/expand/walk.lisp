@@ -88,7 +88,8 @@
   (if (and (consp parameter) (proper-list-p parameter))
       (destructuring-bind (name &optional (default nil default-p) (supplied nil supplied-p) &rest more) parameter
         (values `(,name ,@(and default-p (list (walk default environment))) ,@(and supplied-p (list supplied)) ,@more)
-                (cons (if (and (consp name) (consp (rest name))) (second name) name) ; ((:keyword name) default)
+                ;; ((:keyword name) default)
+                (cons (if (and (consp name) (consp (rest name))) (second name) name)
                       (and supplied-p (list supplied)))))
       (values parameter (list parameter))))
 

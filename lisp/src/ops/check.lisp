@@ -141,9 +141,12 @@
          (changed (let ((changed (field params "changed"))) ; null: all of the system
                     (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
          (met '())                      ; the paths of files that a check was made for
-         (incomplete nil)               ; a file could not be loaded: what the next ones lack is no fault of theirs
+         ;; True if a file could not be loaded: missing definitions in later files may be its.
+         (incomplete nil)
          (before nil)                   ; of files checked together: the lambda lists at first
-         (calls '())                    ; and of each file a list: path, withheld spans, findings about calls, newest first
+         ;; For each of these files a list: path, withheld spans, findings about calls; newest
+         ;; first.
+         (calls '())
          (numbers 0))
     (multiple-value-bind (confined why) (confine-copy params report)
       (unless confined

@@ -82,7 +82,9 @@
 (defun evaluate-text (text origin)
   "Reads and evaluates the forms of TEXT one at a time; the list of the last one's values, empty
   without a form."
-  (let* ((in (make-string-input-stream text)) ; WITH-INPUT-FROM-STRING's has a name that says nothing to a reader of errors
+  ;; The stream of WITH-INPUT-FROM-STRING would appear in messages under a name that readers do not
+  ;; know.
+  (let* ((in (make-string-input-stream text))
          (values '()))
     (loop
       (let* ((debug (evaluation-debug *evaluation*))
@@ -195,7 +197,8 @@
                                   (setf time facts)
                                   results)
                                 (evaluate-text text origin))))
-               (setf *package* (live-package *package*)) ; SBCL signals an error where a deleted one is looked at
+               ;; SBCL signals an error when a deleted package is used.
+               (setf *package* (live-package *package*))
                (when (or refer (evaluation-debug evaluation))
                  (setf references (map 'vector #'refer (first-values results))))
                (setf values (values-facts results)))))

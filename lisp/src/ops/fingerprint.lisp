@@ -85,7 +85,8 @@
   DEPTH deep and a thousand elements wide."
   (declare (type fixnum depth))
   (when *inside-p* (decf *objects-left*))
-  (cond ((and (numberp object) *inside-p*) (ldb (byte 64 0) (sxhash object))) ; a slot may make it anew
+  ;; A number read from a raw slot is a new object each time.
+  (cond ((and (numberp object) *inside-p*) (ldb (byte 64 0) (sxhash object)))
         ((or (zerop depth) (null object) (minusp *objects-left*)) (identity-hash object))
         ((consp object)
          (let ((hash (identity-hash object)))
@@ -199,7 +200,8 @@
     (call-with-home-symbols
      (lambda (symbol)
        (unless (or (keywordp symbol) (moving-p symbol) (not (boundp symbol)))
-         (let ((value (ignore-errors (sb-ext:symbol-global-value symbol)))) ; there may be none but this thread's
+         ;; The symbol may have no global value, only a binding of this thread.
+         (let ((value (ignore-errors (sb-ext:symbol-global-value symbol))))
            (setf *objects-left* +objects-looked-into+)
            (add (mix (symbol-hash symbol) (content-hash value (if (system-symbol-p symbol) 0 3))))))))))
 

@@ -27,7 +27,9 @@
 (define-operation "interrupt" :dispatcher (id params)
   (let* ((target (param params "target" '(or integer string)))
          (reason (reason-named (param params "reason" 'string :default "cancel")))
-         (withdrawn (withdraw target)) ; before looking for what runs: a job goes from one to the other, not back
+         ;; The queue is searched before the running evaluations: a job goes from the queue to
+         ;; these, never back.
+         (withdrawn (withdraw target))
          (evaluation (and (not withdrawn) (find-evaluation target))))
     (when evaluation
       (stop-evaluation evaluation reason))

@@ -97,7 +97,8 @@
     (:exit (end-traced depth :returned values))
     (:non-local-exit (end-traced depth :left '())))
   (let* ((sessions (loop for (traced . session) in *tracers*
-                         when (or (equal traced name) (and (consp name) (equal traced (second name)))) ; a method of it
+                         ;; A method of it.
+                         when (or (equal traced name) (and (consp name) (equal traced (second name))))
                            collect session))
          (text (with-terse-printing ()
                  (let ((*print-pretty* nil))

@@ -62,13 +62,16 @@
 (defun make-thread-timer (mode)
   "A timer of the kernel's that signals this thread, not yet running; NIL when there is none to be
   had."
-  (let ((event (make-array 8 :element-type '(unsigned-byte 64) :initial-element 0)) ; struct sigevent
+  ;; struct sigevent.
+  (let ((event (make-array 8 :element-type '(unsigned-byte 64) :initial-element 0))
         (timer (make-array 1 :element-type '(unsigned-byte 64) :initial-element 0)))
-    (setf (aref event 1) (logior +sample-signal+ (ash 4 32)) ; sigev_signo, sigev_notify: SIGEV_THREAD_ID
+    ;; sigev_signo, sigev_notify: SIGEV_THREAD_ID.
+    (setf (aref event 1) (logior +sample-signal+ (ash 4 32))
           (aref event 2) (or (call-foreign "gettid" sb-alien:int) 0))
     (with-pinned-objects (event timer)
       (when (eql 0 (call-foreign "timer_create" sb-alien:int
-                                 (sb-alien:int (if (eq mode :cpu) 3 1)) ; CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC
+                                 ;; CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC.
+                                 (sb-alien:int (if (eq mode :cpu) 3 1))
                                  (sb-alien:system-area-pointer (vector-sap event))
                                  (sb-alien:system-area-pointer (vector-sap timer))))
         (aref timer 0)))))

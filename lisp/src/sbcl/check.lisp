@@ -51,7 +51,8 @@
 (define-internal file-error-type :symbol "telling what confinement refused" ("SB-INT" "SIMPLE-FILE-ERROR") ("SB-KERNEL" "SIMPLE-FILE-ERROR"))
 (define-internal file-error-message :function "telling what confinement refused"
   ("SB-KERNEL" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-INT" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-IMPL" "SIMPLE-FILE-ERROR-MESSAGE"))
-(define-internal control-string :function "codes of findings" ("SB-FORMAT" "FMT-CONTROL-STRING")) ; of a control that is no string
+;;; The control string of a format control that is no string.
+(define-internal control-string :function "codes of findings" ("SB-FORMAT" "FMT-CONTROL-STRING"))
 (defun typep-internal (object name)
   "Returns true if OBJECT is of the type that DEFINE-INTERNAL called NAME; not where this SBCL has
   none."
@@ -87,7 +88,8 @@
   now. What was proclaimed stays, and calling it goes on as before."
   (when (member (info :function :where-from name) '(:defined :defined-method))
     (unless (info :function :source-transform name) ; of a structure
-      (setf (info :function :type name) (specifier-type 'function)) ; without one it looks at the function itself
+      ;; Without a type, the compiler would look at the function itself.
+      (setf (info :function :type name) (specifier-type 'function))
       (clear-info :function :inlining-data name)
       (setf (info :function :where-from name) :assumed))))
 

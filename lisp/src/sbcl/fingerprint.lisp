@@ -13,7 +13,9 @@
   and names made from it, such as (SETF SYMBOL). The number tells kind and name. Counts of calls are
   left out."
   (call-with-each-info (lambda (name kind value)
-                         (unless (let ((type (svref *info-types* kind))) ; none for what is not of a kind, such as the function itself
+                         ;; There is no meta-info for an entry of no kind, such as the function
+                         ;; itself.
+                         (unless (let ((type (svref *info-types* kind)))
                                    (and type (string= (meta-info-kind type) "EMITTED-FULL-CALLS")))
                            (funcall function (logxor kind (if (symbolp name) 0 (sxhash (prin1-to-string name)))) value)))
                        symbol))

@@ -189,7 +189,8 @@
 (defun before-form-of-edit (chain start)
   "Between two forms of an edited text, of which the next begins at START: whether this is far
   enough is the keeper's to say."
-  (when (message-waiting-p (chain-reader chain)) (leave-edit chain)) ; only to stop is asked in between
+  ;; Between two forms, the only request is to stop.
+  (when (message-waiting-p (chain-reader chain)) (leave-edit chain))
   (loop for until = (field (chain-edit chain) "until" :null)
         while (or (>= start (length (check-text (chain-check chain))))
                   (and (integerp until) (>= start until)))

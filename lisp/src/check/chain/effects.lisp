@@ -9,8 +9,10 @@
   "The record in the making of the form that is being compiled, and what the next one's needs of
   those before."
   ;; Over all forms up to here.
-  (digests (make-hash-table :test 'eq) :read-only t) ; symbol -> (main . assumed) after the last form that changed it
-  (tags (make-hash-table :test 'eq) :read-only t)    ; symbol -> digest of the last form that gave it something that has no digest
+  ;; Symbol -> (main . assumed) after the last form that changed the symbol.
+  (digests (make-hash-table :test 'eq) :read-only t)
+  ;; Symbol -> digest of the last form that gave the symbol something without a digest.
+  (tags (make-hash-table :test 'eq) :read-only t)
   ;; For the form that is compiled.
   (touched (make-hash-table :test 'eq)) ; symbol -> its entry before
   (mentions (make-hash-table :test 'eq)) ; symbols that it was compiled from

@@ -6,14 +6,17 @@
 
 (defstruct (keeper (:constructor make-keeper (chain check text withheld-names)))
   (chain nil :read-only t)
-  (check nil :read-only t)              ; of the base text, which has been made white space where it is withheld
+  ;; The check of the base text, in which withheld forms are white space.
+  (check nil :read-only t)
   (text "" :type text :read-only t)     ; the base text as the host has it
   (withheld-names '() :read-only t)     ; the names that its withheld forms would define
   (base #() :type simple-vector)        ; records
   (keys (make-hash-table :test 'equal) :read-only t) ; words of a name -> key
-  (tokens '())                          ; the names of functions that the base text defines, once they were asked for
+  ;; The names of functions that the base text defines, computed when first needed.
+  (tokens '())
   (users (make-hash-table) :read-only t) ; key -> indexes of the forms that mention it
-  (mover nil)                           ; (index . the checkpoint it was forked by), while there is one
+  ;; (index . the checkpoint that forked it), while there is one.
+  (mover nil)
   (ready nil)                           ; the pipe of which a process waits for work
   (running nil)                         ; the pipe whose checkpoint waits for a process to end
   (host nil)                            ; a line reader
@@ -263,7 +266,8 @@
 (defun await-either (answers host &optional (milliseconds -1))
   "Waits until there is something to read from ANSWERS, or from HOST: the keyword of who it is. NIL
   when nothing comes for MILLISECONDS, unless these are negative."
-  (with-octets (descriptors ((logior answers (ash 1 32)) (logior host (ash 1 32)))) ; struct pollfd: POLLIN
+  ;; struct pollfd: POLLIN.
+  (with-octets (descriptors ((logior answers (ash 1 32)) (logior host (ash 1 32))))
     (loop
       (let ((ready (call-c "poll" sb-alien:int (sb-alien:unsigned-long descriptors) (sb-alien:unsigned-long 2) (sb-alien:int milliseconds))))
         (cond ((plusp (ash (sap-32 (int-sap descriptors) 4) -16)) (return :answers))

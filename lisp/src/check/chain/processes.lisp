@@ -39,7 +39,8 @@
   (told '())                            ; findings that the runner told the host
   (packages '())                        ; that forms were read in
   (uses-before '())                     ; of undefined names, before the current form
-  (reader nil)                          ; of what this process is told, in a checkpoint and what it forks
+  ;; Reads the messages to this process, in a checkpoint and in the processes that it forks.
+  (reader nil)
   (edit nil)                            ; in a grandchild: what it was told of the edit
   (target nil))                         ; in a mover: the index of the form to stop before
 

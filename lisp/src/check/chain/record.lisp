@@ -11,12 +11,16 @@
   (start 0 :type fixnum)                ; of reading: behind white space and lines of comment
   (end 0 :type fixnum)
   (span '(0 . 0))                       ; of the form itself
-  (findings '())                        ; in the order in which they were found, without those that are told at the end
-  (uses '())                            ; ((kind name words finding) ...): names that were undefined then
-  (keyword-uses '())                    ; ((name keyword finding) ...): no method so far took the keyword
+  ;; In the order in which they were found, without those that are reported at the end.
+  (findings '())
+  ;; ((kind name words finding) ...): names that were undefined at this form.
+  (uses '())
+  ;; ((name keyword finding) ...): keywords that no method had accepted up to here.
+  (keyword-uses '())
   (methods '())                         ; ((name digest keywords) ...): KEYWORDS is T for all
   (defines '())                         ; ((kind name root) ...)
-  (effects '())                         ; ((name main-before assumed-before main-after assumed-after opaque) ...)
+  ;; ((name main-before assumed-before main-after assumed-after opaque) ...)
+  (effects '())
   (mentions '())                        ; names
   (global 0)                            ; digest of what is not by name, after it
   (opaque nil)                          ; code that is not SBCL's own ran when it was compiled
