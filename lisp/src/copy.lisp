@@ -1,28 +1,31 @@
 ;;;; A copy of the live, multi-threaded image: a fork with one thread, which does one thing and
 ;;;; leaves.
 ;;;;
-;;;; The conditions under which a fork is safe, each found necessary:
-;;;;  1. The lock of the collector is held and the world stopped across the fork, so no thread is
-;;;;     allocating or collecting. WITHOUT-GCING is not held around the retries: the collector then
-;;;;     waits for us, and we for it.
+;;;; The conditions under which a fork is safe. Each was found necessary:
+;;;;  1. The collector's lock is held and the world is stopped across the fork, so that no thread
+;;;;     allocates or collects. WITHOUT-GCING is not held around the retries: the collector would
+;;;;     wait for this thread, and this thread for the collector.
 ;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages,
-;;;;     fdefinitions, ...), else the copy would wait for ever for a thread that it does not have.
-;;;;     If one is held, we let go and try again, until patience ends. A copy that comes to wait for
-;;;;     another lock that it inherited leaves, and is made again (copy-locks.lisp).
-;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread: it
-;;;;     can collect garbage.
-;;;;  4. The runtime's C locks count too: two are looked at before the fork, the finalizer's are
-;;;;     made new in the copy.
-;;;;  5. The system is asked for the fork, not the C library: its fork waits for the locks of
-;;;;     malloc, and for ever when a stopped thread holds one. A copy that needs such a lock hangs:
-;;;;     the host kills one that does not come to its work, and has another made.
-;;;;  6. The copy leaves by _exit: no exit hooks, no buffers flushed twice.
+;;;;     fdefinitions, ...). Otherwise the copy would wait for ever for a thread that it does not
+;;;;     have. If one is held, the world is started again and the fork retried until the time limit.
+;;;;     A copy that would wait for another lock that it inherited exits, and is made again
+;;;;     (copy-locks.lisp).
+;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread, so
+;;;;     that it can collect garbage.
+;;;;  4. The same holds for locks of the runtime's C code: two are examined before the fork, and the
+;;;;     finalizer's are initialized again in the copy.
+;;;;  5. The fork is the kernel's and not the C library's. The C library's fork waits for the locks
+;;;;     of malloc, for ever if a stopped thread holds one. A copy that needs such a lock hangs: the
+;;;;     host kills a copy that does not begin its work, and has another made.
+;;;;  6. The copy exits by _exit: no exit hooks run, and no buffers are flushed twice.
 
 (in-package :consort)
 
 (define-condition copy-busy (error)
   ((obstacle :initarg :obstacle :initform nil :reader copy-busy-obstacle))
-  (:documentation "A lock of the runtime stays held: no copy could be made in time. OBSTACLE: words that say by whom, or NIL. Try again.")
+  (:documentation
+   "A lock of the runtime stays held, so that no copy could be made in time. Making one may be tried
+   again. OBSTACLE: a string that names the holders, or NIL.")
   (:report (lambda (condition stream)
              (format stream "The image is busy and could not be copied yet~@[: ~A~]. It is tried again; if that thread never lets go, interrupt ~
                              what it runs, end it, or restart the image."
@@ -30,50 +33,51 @@
 
 (define-condition cannot-copy (error)
   ((reason :initarg :reason :reader cannot-copy-reason))
-  (:documentation "This system or this SBCL cannot be forked as we do it, or the system refused to.")
+  (:documentation
+   "This operating system or SBCL does not support copies, or fork(2) failed. REASON: a string.")
   (:report (lambda (condition stream) (format stream "The image cannot be copied: ~A" (cannot-copy-reason condition)))))
 
-(defun thread-without-collector ()
-  "Another thread that keeps the collector off. To stop the world would stop all but that one, until
-  it lets go."
+(defun thread-inhibiting-gc ()
+  "Another thread that is in WITHOUT-GCING, or NIL. Stopping the world would stop all other threads
+  until that one leaves it."
   (find-if (lambda (thread)
              (and (not (eq thread sb-thread:*current-thread*))
                   (eq t (handler-case (sb-thread:symbol-value-in-thread collector-off thread nil)
                           (error () nil)))))
            (sb-thread:list-all-threads)))
 
-(defconstant +obstacles-told+ 3 "The obstacles to a copy that a message names.")
+(defconstant +obstacles-told+ 3 "The maximum number of obstacles to a copy in a message.")
 
 (defun obstacle ()
-  "Describes the obstacles to a copy of the image now; NIL when there are none any more. A thread
-  that waits for a lock may itself hold another: only both tell who is in the way."
-  (let* ((thread (thread-without-collector))
+  "A string that describes the current obstacles to a copy of the image; NIL when there are none any
+  more. A thread that waits for a lock may itself hold another, so all holders are named."
+  (let* ((thread (thread-inhibiting-gc))
          (all (remove-duplicates (append (and thread (list (format nil "~A keeps the collector off" (thread-words thread))))
                                          (mapcar #'holding-words (held-runtime-locks)))
                                  :test #'string= :from-end t)))
     (and all (format nil "~{~A~^; ~}" (subseq all 0 (min +obstacles-told+ (length all)))))))
 
 (defun c-variables (names)
-  "The addresses of those C variables of the runtime that it has. Never called with the world
-  stopped: the linker has locks too."
+  "The addresses of the runtime's C variables NAMES, without those that this runtime lacks. Never
+  called with the world stopped, because the dynamic linker takes locks."
   (remove nil (mapcar #'foreign-address names)))
 
 (defun c-lock-held-p (locks)
-  "Returns true if one of the C LOCKS, addresses, is held: with glibc the first word of a mutex is
-  the lock."
+  "Returns true if one of LOCKS, the addresses of C mutexes, is held. With glibc the first word of a
+  mutex is nonzero then."
   (dolist (address locks nil)
     (when (plusp (sap-32 (int-sap address) 0)) (return t))))
 
 (defun renew-finalizer-locks (mutexes conditions)
-  "Makes the finalizer's C mutex and condition variable new: the thread that may hold the one and
-  wait for the other is gone."
+  "Initializes the finalizer's C mutex and condition variable again in a copy, which does not have
+  the thread that may hold the one and wait for the other."
   (flet ((clear (address size)
            (loop for offset from 0 below size by 4 do (setf (sap-32 (int-sap address) offset) 0))))
     (dolist (address mutexes) (clear address 40)) ; sizeof (pthread_mutex_t), (pthread_cond_t)
     (dolist (address conditions) (clear address 48))))
 
 (defun can-copy-p ()
-  "Returns true if this image can be copied: Linux, with every internal that it takes."
+  "Returns true if this image can be copied: on Linux, with all internals of SBCL that are used."
   (and #+linux t #-linux nil
        #+sb-thread t #-sb-thread nil
        (every #'internal-p '(map-heap mutex-state primitive-thread thread-next-slot thread-previous-slot all-threads avl-insert
@@ -82,7 +86,7 @@
                                   "gc_close_thread_regions"))))
 
 (defun become-only-thread ()
-  "In a copy just made, with the world stopped: make this thread the only one the runtime knows."
+  "Makes this thread the only one that the runtime knows: in a new copy, with the world stopped."
   (let ((self (primitive-thread sb-thread:*current-thread*))
         (next (* thread-next-slot word-bytes))
         (previous (* thread-previous-slot word-bytes)))
@@ -105,26 +109,26 @@
                            ,@(mapcar #'second typed-arguments)))
 
 (defun take-arena ()
-  "Has the C library's malloc give this thread an arena of its own, if it has none yet: to choose
-  one takes a lock of all threads, also of those that begin and end outside of Lisp. A thread's own
-  arena is hardly ever locked by another."
+  "Has the C library's malloc assign an arena to this thread, unless it has one. The assignment
+  takes a lock that all threads share, also threads that no Lisp code started; another thread hardly
+  ever locks this thread's arena."
   (sb-alien:free-alien (sb-alien:make-alien (sb-alien:unsigned 8) 65536)))
 
 (defun bare-fork ()
-  "fork(2) without what the C library does around it: the process id, 0 in the copy, -1 when the
-  system refused."
+  "fork(2) without the C library's handlers: the process id, 0 in the copy, -1 on an error."
   #+(and linux (or x86-64 arm64))
   (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #+arm64 220) ; SYS_clone
           (sb-alien:unsigned-long sb-posix:sigchld) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0))
   #-(and linux (or x86-64 arm64))
   (call-c "fork" sb-alien:int))
 
-(defconstant +thread-octets+ 1024 "Octets at the start of the C library's thread record that are searched for the thread's id.")
+(defconstant +thread-octets+ 1024
+  "The octets at the start of the C library's thread record that are searched for the thread's id.")
 
 #+linux
 (defun thread-id-address ()
-  "Where the C library keeps the system's id of this thread, by which it sends the thread signals;
-  NIL where that cannot be told. The system's fork does not tell the C library of the new id."
+  "The address at which the C library keeps the kernel's id of this thread, which it uses to send
+  the thread signals; NIL if it is not found. The kernel's fork does not update it."
   (let ((record (foreign-address "pthread_self"))
         (id (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 186 #-x86-64 178))))
     (when record
@@ -135,22 +139,22 @@
 
 #-linux
 (progn
-  (defun thread-id-address () "Nothing needs it here." nil))
+  (defun thread-id-address () "Not needed on this system." nil))
 
 (defun renew-thread-id (address)
-  "In a copy: have ADDRESS, of THREAD-ID-ADDRESS, hold the id of the copy's thread."
+  "Stores the id of a copy's thread at ADDRESS, the value of THREAD-ID-ADDRESS before the fork."
   (when address
     (setf (sap-32 (int-sap address) 0) (sb-posix:getpid))))
 
 (defun start-world ()
-  "Lets the other threads go on."
+  "Starts the other threads again and releases the collector's lock."
   (call-c "gc_start_the_world" sb-alien:void)
   (call-c "release_gc_lock" sb-alien:void))
 
 (defun try-to-fork (c-locks finalizer-mutexes finalizer-conditions)
-  "With interrupts off and the compiler's lock held: fork if nothing is in the way. The process id,
-  0 in the copy, -1 when the system refused; NIL when something was in the way. Nothing here may
-  cons or look up while the world is stopped."
+  "Forks unless a lock of the runtime is held: the process id, 0 in the copy, -1 on an error; NIL if
+  a lock is held. Called with interrupts off and the compiler's lock held. Nothing here may allocate
+  or look up foreign symbols while the world is stopped."
   (without-collecting
     (when (eql 1 (call-c "try_acquire_gc_lock" sb-alien:int))
       (call-c "gc_stop_the_world" sb-alien:void)
@@ -163,17 +167,18 @@
         (start-world)
         pid))))
 
-(defun world-lock-of-stopped-p ()
+(defun stopped-thread-holds-world-lock-p ()
   "Returns true if a thread that waits in a stop holds the compiler's lock."
   (let ((owner (sb-thread:mutex-owner world-lock)))
     (and owner (thread-waiting-p owner))))
 
 (defun call-with-world-lock (function seconds)
-  "Calls FUNCTION with the compiler's lock held, or in the hands of a thread that waits in a stop;
-  COPY-BUSY when it is not free within SECONDS."
+  "Calls FUNCTION while this thread, or one that waits in a stop, holds the compiler's lock. Signals
+  COPY-BUSY if the lock is not released within SECONDS."
   (loop with end = (+ (get-internal-real-time) (* seconds internal-time-units-per-second))
         do (cond ((or (sb-thread:holding-mutex-p world-lock)
-                      (world-lock-of-stopped-p)) ; TRY-TO-FORK looks again with the world stopped
+                      ;; TRY-TO-FORK looks again with the world stopped.
+                      (stopped-thread-holds-world-lock-p))
                   (return (funcall function)))
                  ;; The timeout is short: the holder may come to wait in a stop meanwhile.
                  ((sb-thread:grab-mutex world-lock :timeout (min seconds 0.1))
@@ -183,18 +188,19 @@
                   (error 'copy-busy :obstacle (or (obstacle) (holding-words world-lock)))))))
 
 (defun be-copy (function call parent)
-  "In a process that is to be a copy of PARENT's, with interrupts off: cut its ties, call FUNCTION
-  by means of CALL, which has interrupts on, and leave."
+  "Makes this process a copy of the process PARENT, calls FUNCTION through CALL, which enables
+  interrupts, and exits. Called with interrupts off."
   (unwind-protect
        (progn (prepare-copy parent)
-              (funcall (the function call) (lambda () (call-on-its-own function)))
+              (funcall (the function call) (lambda () (call-in-fresh-dynamic-state function)))
               (leave 0))
     (leave 70)))
 
 (defun fork-image (patience in-copy)
-  "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off,
-  and 0 comes back if it returns; its argument is a function that calls another with interrupts on.
-  COPY-BUSY when the image does not let itself be copied within PATIENCE seconds."
+  "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off;
+  its argument is a function that calls another with interrupts on. The value in the copy is 0, if
+  IN-COPY returns. Signals COPY-BUSY if no copy can be made within PATIENCE seconds, and
+  CANNOT-COPY."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
   (take-arena)
@@ -208,16 +214,16 @@
      (lambda ()
        (without-interrupts
          (loop
-           (let ((collecting (not (thread-without-collector))))
+           (let ((collecting (not (thread-inhibiting-gc))))
              (setf pid (and collecting (try-to-fork c-locks mutexes conditions)))
              (when (or pid (> (get-internal-real-time) deadline)) (return))
-             ;; Not again and again: to look conses, and the collection that comes of it would stop
-             ;; everybody.
+             ;; Polled slowly: THREAD-INHIBITING-GC allocates, and a collection would stop all other
+             ;; threads.
              (if collecting (sb-thread:thread-yield) (sleep (min patience 1/20)))))
          (when (eql pid 0)
            (renew-thread-id thread-id)
            (free-locks-of-stopped)
-           ;; Within another WITHOUT-INTERRUPTS they would stay off.
+           ;; WITH-LOCAL-INTERRUPTS within another WITHOUT-INTERRUPTS would leave them off.
            (funcall (the function in-copy) (lambda (work) (with-local-interrupts (funcall (the function work))))))))
      patience)
     (cond ((null pid) (error 'copy-busy :obstacle (obstacle)))
@@ -225,10 +231,10 @@
           (t pid))))
 
 (defun call-in-copy (function &key (patience 2))
-  "Copies the image, calls FUNCTION in the copy, which then leaves with exit code 0, or 70 if
-  FUNCTION did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY).
-  COPY-BUSY when the image does not let itself be copied within PATIENCE seconds. Nothing of
-  FUNCTION is seen in this image."
+  "Copies the image and calls FUNCTION in the copy, which then exits with code 0, or 70 if FUNCTION
+  did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY). Signals
+  COPY-BUSY if no copy can be made within PATIENCE seconds, and CANNOT-COPY. FUNCTION has no effect
+  on this image."
   (let ((parent (sb-posix:getpid)))
     (fork-image patience
                 (lambda (call)
@@ -238,7 +244,7 @@
 ;;; In the copy
 
 (defun descriptor-numbers ()
-  "The descriptors of this process; those up to 4096 where the system does not list them."
+  "The open descriptors of this process; only those below 4096 where the system does not list them."
   (let ((directory (handler-case (sb-posix:opendir #+linux "/proc/self/fd" #-linux "/dev/fd")
                      (sb-posix:syscall-error () nil))))
     (if directory
@@ -254,22 +260,22 @@
                 collect descriptor))))
 
 (defun close-inherited-descriptors ()
-  "Makes every descriptor one of /dev/null. They stay taken: a stream of the live image that code
-  under check writes to must not meet a descriptor that is opened later under the same number."
+  "Replaces every descriptor by one of /dev/null. They are not closed: code under check may write to
+  a stream of the live image, whose descriptor's number must not be given to a file opened later."
   (let ((null-fd (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
     (dolist (descriptor (descriptor-numbers))
       (unless (= descriptor null-fd)
         (handler-case (sb-posix:dup2 null-fd descriptor)
           (sb-posix:syscall-error () nil))))))
 
-(defun call-on-its-own (function)
+(defun call-in-fresh-dynamic-state (function)
   "Calls FUNCTION without the handlers and restarts of the thread that was copied, and without its
   streams."
-  (let* ((nobody (make-concatenated-stream))
-         (nowhere (make-broadcast-stream))
-         (both (make-two-way-stream nobody nowhere)))
+  (let* ((in (make-concatenated-stream))
+         (out (make-broadcast-stream))
+         (both (make-two-way-stream in out)))
     (with-internals ((handler-clusters initial-handler-clusters) (restart-clusters '()))
-      (let ((*standard-input* nobody) (*standard-output* nowhere) (*error-output* nowhere) (*trace-output* nowhere)
+      (let ((*standard-input* in) (*standard-output* out) (*error-output* out) (*trace-output* out)
             (*terminal-io* both) (*query-io* both) (*debug-io* both))
         (call-with-copied-settings (lambda ()
                                      (restore-standard)
@@ -277,20 +283,21 @@
 
 (defconstant +pr-set-pdeathsig+ 1)
 
-(define-global *timers-of-image* '() "In a copy: the timers that the image had at the fork, which may change the image later.")
+(define-global *timers-of-image* '()
+  "In a copy: the timers that the image had at the fork, which may change the image later.")
 
 (defun die-with-parent (parent)
-  "Has this process end with the process PARENT, also where that ended before it could be tied to
-  it."
+  "Has the kernel kill this process when the process PARENT ends. Exits if PARENT has ended
+  already."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
   (unless (eql parent (sb-posix:getppid)) (leave 70)))
 
-(defun cut-ties ()
-  "Cuts what connects a fresh copy to the image, so that nothing of the image is changed through it:
-  descriptors, timers, signals, hooks."
+(defun detach-from-image ()
+  "Detaches a new copy from the image, so that the copy cannot change the image: descriptors,
+  timers, signal handlers, hooks."
   (close-inherited-descriptors)
-  ;; The image's timers do not run here, and SBCL would wait for one of them before it sets the
-  ;; clock for a later one of ours.
+  ;; The image's timers do not run here. SBCL sets the clock only for the earliest timer, so they
+  ;; would delay the copy's own.
   (setf *timers-of-image* (sb-ext:list-all-timers))
   (mapc #'sb-ext:unschedule-timer *timers-of-image*)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
@@ -300,7 +307,8 @@
         sb-ext:*after-gc-hooks* '()))
 
 (defun leave-for (condition hook)
-  "Leaves this copy, in which nobody handles CONDITION, and tells why: the debugger's hook."
+  "The value of *INVOKE-DEBUGGER-HOOK* in a copy: reports CONDITION, which nothing handled, and
+  exits with code 70."
   (declare (ignore hook))
   ;; A condition that cannot be printed comes here again.
   (let ((tell (shiftf *tell-leaving* nil)))
@@ -309,27 +317,28 @@
   (leave 70))
 
 (defun prepare-copy (parent)
-  "Makes a fresh copy of the process PARENT one that has no ties to it, ends with it, and leaves
-  where something fails."
+  "Makes a new copy of the process PARENT independent of it. The copy ends with PARENT, and exits at
+  an error that nothing handles."
   (die-with-parent parent)
-  (cut-ties)
-  (sb-posix:umask #o077)                ; one that code set could keep this copy from its own files
+  (detach-from-image)
+  ;; The user's code may have set a mask with which the copy could not read its own files.
+  (sb-posix:umask #o077)
   (setf sb-ext:*invoke-debugger-hook* 'leave-for
         *debugger-hook* nil))
 
 ;;; In the image
 
 (defun call-with-alarm (seconds alarm function)
-  "Calls FUNCTION. After SECONDS, ALARM is called in it, in this thread: a copy has no other thread
-  of ours that could do that."
+  "Calls FUNCTION. After SECONDS, ALARM is called in this thread, as an interruption: a copy has no
+  other thread that could do that."
   (let ((timer (sb-ext:make-timer alarm :thread sb-thread:*current-thread*)))
     (sb-ext:schedule-timer timer seconds)
     (unwind-protect (funcall function)
       (sb-ext:unschedule-timer timer))))
 
 (defun wait-for-copy (pid)
-  "Waits for the copy PID to end, and reaps it: its exit code or NIL, and the signal that ended it
-  or NIL."
+  "Waits for the copy PID to end, and reaps it. Returns two values: its exit code, and the signal
+  that ended it; NIL for the one that does not apply, and twice NIL if there is no such child."
   (loop
     (handler-case
         (multiple-value-bind (reaped status) (sb-posix:waitpid pid 0)
@@ -341,7 +350,7 @@
           (return (values nil nil)))))))
 
 (defun await-end (pid)
-  "Waits for the child PID to end. It is not reaped, so its number stays taken."
+  "Waits for the child PID to end, without reaping it, so that its id is not used again."
   #+linux
   (let ((facts (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; siginfo_t
     (with-pinned-objects (facts)
@@ -351,8 +360,8 @@
                        (= (sb-alien:get-errno) sb-posix:eintr))))))
 
 (defun wait-for-group (pid)
-  "WAIT-FOR-COPY for a copy that leads a process group: what else is in the group is ended before
-  its number is free again."
+  "WAIT-FOR-COPY for a copy that leads a process group. The other processes of the group are killed
+  before the copy is reaped, while the group's id cannot be used again."
   #+linux
   (progn
     (await-end pid)

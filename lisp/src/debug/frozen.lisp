@@ -74,7 +74,7 @@
                               (lambda (call)
                                 (declare (ignore call))
                                 (limit-life +greeting-time+)
-                                (cut-ties)
+                                (detach-from-image)
                                 (take-interruptions)))
       ((or copy-busy cannot-copy) () nil))))
 
