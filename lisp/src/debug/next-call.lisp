@@ -132,7 +132,7 @@
                   (or (eq current (unit-new unit))
                       ;; The method was put in place, and its thread was ended before the note.
                       (find unit (function-constants (fast-method-function (sb-mop:method-function current))))))
-         (put-definition unit (unit-old unit)))))))
+         (install-definition unit (unit-old unit)))))))
 
 (defun take-out-awaited (awaited)
   "Takes out all that AWAITED has in place. *PROBES-LOCK* is held."

@@ -131,7 +131,7 @@
          (meant (make-hash-table :test #'eq)))
     (unless (or text line) (refuse-question "Name the expression: its `text`, or a `line` and, better, its `column`"))
     (loop for unit across *recorded-units*
-          when (and (wanted-unit-p unit function) (or (null file) (one-file-p file (unit-file unit))))
+          when (and (wanted-unit-p unit function) (or (null file) (same-native-file-p file (unit-file unit))))
             do (let ((found (if text
                                 (let ((text (one-line text)))
                                   (remove-if-not (lambda (site) (string= text (one-line (subseq (unit-text unit) (site-start site) (site-end site)))))

@@ -102,7 +102,7 @@
          (id (param point "id" '(integer 0))))
     (loop for unit across *recorded-units*
           do (multiple-value-bind (first last) (unit-lines unit)
-               (when (and (<= first line last) (one-file-p file (unit-file unit)))
+               (when (and (<= first line last) (same-native-file-p file (unit-file unit)))
                  (if (and (= line first) (null column))
                      (return (make-recorded-point id unit nil nil))
                      (let ((sites (if column (sites-at unit line column) (sites-from-line unit line))))

@@ -1,22 +1,24 @@
-;;;; Definitions with probes: found in a file's text, compiled, put in the place of the plain ones
-;;;; and taken out again.
+;;;; Units, definitions with probes: a definition is found in a file's text, compiled with probes,
+;;;; and installed in place of the plain one, which is installed again later.
 ;;;;
-;;;; The plain definition is kept as it is and comes back as the same object. A text is taken only
-;;;; when the definition in the image was made of just that.
+;;;; The plain definition is kept and comes back as the same object. A unit is made from a text only
+;;;; if the definition in the image was compiled from exactly that text.
 
 (in-package :consort)
 
-(define-global *units* '() "The units that there are. The list is replaced under *PROBES-LOCK*, never changed.")
-(define-global *probes-lock* (sb-thread:make-mutex :name "consort probes") "Held while units are made, put in place and taken out.")
+(define-global *units* '() "All units. The list is replaced under *PROBES-LOCK*, never modified.")
+(define-global *probes-lock* (sb-thread:make-mutex :name "consort probes")
+  "Held while units are made, installed and removed.")
 
-;;; The text that a definition was made of
+;;; The text from which a definition was compiled
 
-(defconstant +evaluated-sources+ 3000 "Texts of evaluated forms that are kept.")
+(defconstant +evaluated-sources+ 3000 "The maximum number of kept texts of evaluated forms.")
 (define-global *evaluated-sources* (make-hash-table :test #'equal :synchronized t)
-  "By (FILE . OFFSET): the text of the form that was last evaluated from there.")
+  "The text of the form that was last evaluated from a place; the key is (FILE . OFFSET).")
 
 (defun note-evaluated-source (text start end origin)
-  "Keeps the text of the form that is about to be evaluated from ORIGIN."
+  "Keeps the form from START to END of TEXT, which is about to be evaluated. TEXT begins at ORIGIN
+  in its file."
   (when (<= (- end start) +evaluated-source-length+)
     (when (>= (hash-table-count *evaluated-sources*) +evaluated-sources+)
       (clrhash *evaluated-sources*))
@@ -25,7 +27,7 @@
       (forget-late-definition form))))
 
 (defun form-text-at (text start)
-  "The text of the form at START of TEXT, or NIL."
+  "The text of the form that begins at START of TEXT; NIL if it cannot be read."
   (handler-case
       (let* ((rest (subseq text start)) (in (make-string-input-stream rest)) (*read-suppress* t))
         (read-preserving-whitespace in)
@@ -33,12 +35,11 @@
     (error () nil)))
 
 (defun loaded-source (object)
-  "The file that OBJECT, a function or method, was made from, and the text of its form as it was
-  then; NIL for what is not known."
+  "Two values: the file from which OBJECT, a function or method, was compiled, and the text of its
+  form at that time. Each is NIL if it is not known."
   (let* ((source (ignore-errors (sb-introspect:find-definition-source object)))
          (source (if (and (typep object 'standard-method) source (not (getf (sb-introspect:definition-source-plist source) :consort-position)))
-                     ;; The method itself does not know when its file was written; its function
-                     ;; does.
+                     ;; Only the source of the method's function has the write date of the file.
                      (ignore-errors (sb-introspect:find-definition-source (fast-method-function (sb-mop:method-function object))))
                      source))
          (place (cons :object (and source (source-place source))))
@@ -47,7 +48,8 @@
          (number (let ((number (field place "form"))) (and (integerp number) number)))
          (written (let ((written (field place "written"))) (and (integerp written) written))))
     (cond ((null file) nil)
-          ;; Compiled by a reload. The text goes with the definition, which an undo may bring back.
+          ;; Compiled by a reload. The text is part of the definition's source, so that it is right
+          ;; also when an undo has restored the definition.
           ((getf (sb-introspect:definition-source-plist source) :consort-text)
            (values file (getf (sb-introspect:definition-source-plist source) :consort-text)))
           ((getf (sb-introspect:definition-source-plist source) :consort-position)
@@ -56,28 +58,31 @@
                     (start (and text (or offset (and number (form-start text number))))))
                (values file (and start (form-text-at text (skip-blanks text start)))))))))
 
-(defun one-file-p (file other)
+(defun same-native-file-p (file other)
+  "Returns true if the native namestrings FILE and OTHER name the same file."
   (or (equal file other)
       (equal (ignore-errors (truename (sb-ext:parse-native-namestring file)))
              (or (ignore-errors (truename (sb-ext:parse-native-namestring other))) :none))))
 
 (defun check-loaded (object name file text)
-  "Refuses unless OBJECT, the definition NAME in the image, was made from TEXT in FILE."
+  "Signals a refusal unless OBJECT, the definition of NAME in the image, was compiled from TEXT in
+  FILE."
   (multiple-value-bind (from loaded) (loaded-source object)
     (cond ((null from)
            (refuse-probe "The image does not know which text ~A was made from. Evaluate its definition in this file, or load the file" name))
-          ((not (one-file-p from file))
+          ((not (same-native-file-p from file))
            (refuse-probe "~A was last defined in ~A. Evaluate its definition in this file to stop here" name from))
           ((null loaded)
            (refuse-probe "The file was changed since ~A was loaded from it. Evaluate its definition, or load the file" name))
           ((string/= loaded text)
            (refuse-probe "~A in the image was made from another text than this. Evaluate its definition, or load the file" name)))))
 
-;;; The definitions that a form makes
+;;; The definition that a form makes
 
 (defun unit-definition (form)
-  "The kind of what FORM defines, its name, and what stands for it in the image now. Refuses what
-  breakpoints cannot be in."
+  "Three values of the definition FORM: its kind (:FUNCTION, :MACRO or :METHOD), its name, and the
+  function or method that it is in the image now. Signals a refusal for other forms, and if there is
+  no such definition in the image."
   (flet ((defined (kind name object)
            (values kind name
                    (or object
@@ -97,14 +102,14 @@
         (t (refuse-probe "There can be breakpoints in DEFUN, DEFMETHOD and DEFMACRO, not in ~A" (if definer (format nil "~S" definer) "this")))))))
 
 (defun current-definition (unit)
-  "Returns the image's definition for UNIT."
+  "The function or method that the definition of UNIT is in the image now; NIL if there is none."
   (handler-case (nth-value 2 (unit-definition (unit-form unit)))
     (error () nil)))
 
 ;;; Compiling
 
 (defun evaluated-form (unit)
-  "Returns the form that the compiler is given for UNIT."
+  "The form that is compiled for UNIT. Its value is the definition with probes."
   (let ((form (unit-form unit)))
     (ecase (unit-kind unit)
       (:function
@@ -121,8 +126,8 @@
          `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list body))))))))))
 
 (defun compile-unit (unit)
-  "Compiles the definition of UNIT with probes. A method is then in place already. What the compiler
-  says of it was said of the plain definition."
+  "Compiles the definition of UNIT with probes. A method is installed by that already. Warnings are
+  muffled, since the plain definition had the same."
   (let ((*unit* unit) (*package* (unit-package unit)))
     (setf (unit-evaluated unit) (evaluated-form unit))
     (setf (unit-new unit)
@@ -134,8 +139,8 @@
                 (lambda ()
                   (eval-in-source (unit-evaluated unit) (unit-start unit) (make-source (sb-ext:parse-native-namestring (unit-file unit))))))))))))
 
-(defun put-definition (unit definition)
-  "Has DEFINITION, of UNIT, be what callers get."
+(defun install-definition (unit definition)
+  "Makes DEFINITION, the plain one of UNIT or that with probes, the one that is called."
   (ecase (unit-kind unit)
     (:function (exchange-function (unit-name unit) definition))
     (:macro (setf (macro-function (unit-name unit)) definition))
@@ -144,14 +149,14 @@
        (call-replacing-in-place (lambda () (add-method (fdefinition (unit-name unit)) definition)))))))
 
 (defun note-in-place (unit)
-  "UNIT's definition with probes is called. Interrupts are off."
+  "Notes that UNIT's definition with probes is installed. Called with interrupts off."
   (setf (unit-state unit) :in-place)
   (unless (member unit *units* :test #'eq) (setf *units* (cons unit *units*)))
   (flag-for-steps unit)
   (world-changed))
 
 (defun note-added-method (unit)
-  "Notes that UNIT is in place if it is a method that was added before its thread was interrupted."
+  "Notes that UNIT is in place if it is a method that was added before this thread was interrupted."
   (when (eq (unit-kind unit) :method)
     (let* ((old (unit-old unit))
            (method (find-method (fdefinition (unit-name unit)) (method-qualifiers old) (sb-mop:method-specializers old) nil)))
@@ -160,57 +165,59 @@
         (note-in-place unit)))))
 
 (defun put-in-place (unit)
-  "Has UNIT's definition with probes be called. *PROBES-LOCK* is held. Where this is left by an
-  interruption, the plain one is called, or UNIT is among those that are known to be in place."
+  "Installs UNIT's definition with probes. Called with *PROBES-LOCK* held. After an interruption
+  either the plain definition is installed, or UNIT is noted as in place."
   (unless (eq (unit-state unit) :in-place)
     (let ((method (eq (unit-kind unit) :method)))
       (unwind-protect
            (progn
              (cond ((null (unit-new unit)) (compile-unit unit))
-                   (method (put-definition unit (unit-new unit))))
+                   (method (install-definition unit (unit-new unit))))
              (without-interrupts
-               (unless method (put-definition unit (unit-new unit)))
+               (unless method (install-definition unit (unit-new unit)))
                (note-in-place unit)))
         (unless (eq (unit-state unit) :in-place)
           (without-interrupts (note-added-method unit)))))))
 
 (defun take-out (unit)
-  "Has the plain definition of UNIT be called again, the very same one, unless somebody has defined
-  it anew."
+  "Installs the plain definition of UNIT again, the same object as before, unless the definition was
+  replaced meanwhile."
   (when (eq (unit-state unit) :in-place)
     (cond ((not (eq (current-definition unit) (unit-new unit)))
            (setf (unit-state unit) :lost))
           ((eq (unit-kind unit) :method)
-           (put-definition unit (unit-old unit))
+           (install-definition unit (unit-old unit))
            (setf (unit-state unit) :out))
           (t
            (without-interrupts
-             (put-definition unit (unit-old unit))
+             (install-definition unit (unit-old unit))
              (setf (unit-state unit) :out))))
     (world-changed)))
 
 (defun unit-lost-p (unit)
-  "Returns true if what UNIT defines was defined anew by somebody else."
+  "Returns true if the definition of UNIT in the image was replaced by another."
   (not (eq (current-definition unit) (if (eq (unit-state unit) :in-place) (unit-new unit) (unit-old unit)))))
 
 (declaim (ftype function end-awaited free-recorded-methods))
 (defun take-out-all ()
-  "Puts plain definitions in place before hot reload compares what there is."
+  "Installs all plain definitions again, before a hot reload compares definitions."
   (sb-thread:with-mutex (*probes-lock*)
     (end-awaited "code was reloaded")
     (setf *late-definitions* '())
     (mapc #'take-out *units*)))
 
-;;; Finding
+;;; Finding the definition in a text
 
 (defun toplevel-pieces (text)
-  "The top-level forms of TEXT, a list of (START . END), without the blanks behind them."
+  "The places of the top-level forms of TEXT, a list of (START . END), without trailing white space.
+  Such a place is called a piece."
   (loop for (start . end) in (split-forms text)
         for last = (position-if-not (lambda (char) (member char '(#\Space #\Newline #\Tab #\Return #\Page))) text :start start :end end :from-end t)
         when last collect (cons start (1+ last))))
 
 (defun package-before (text pieces piece &optional (first (user-package)))
-  "The package that the PIECE of TEXT is read in, which is in the package FIRST at its beginning."
+  "The package in which the form at PIECE, one of PIECES of TEXT, is read. FIRST is the package at
+  the beginning of TEXT."
   (let ((package first))
     (loop for each in pieces
           until (eq each piece)
@@ -224,8 +231,8 @@
     package))
 
 (defun line-and-column (text offset &optional (start 0) (line 1) (column 1))
-  "The line and the column, both from 1, of the character OFFSET of TEXT, in UTF-16 code units,
-  counted from START, which is at LINE and COLUMN."
+  "Two values: the line and the column of the character at OFFSET of TEXT, both from 1, the column
+  in UTF-16 code units. Counting begins at START, which is at LINE and COLUMN."
   (loop for index from start below offset
         for char = (char text index)
         do (cond ((char= char #\Newline) (incf line) (setf column 1))
@@ -233,13 +240,13 @@
   (values line column))
 
 (defun place-unit (unit text start)
-  "Notes that the text of UNIT begins at START of its file's TEXT."
+  "Notes that the definition of UNIT begins at START of TEXT, the text of its file."
   (multiple-value-bind (line column) (line-and-column text start)
     (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column)))
 
 (defun make-unit-of (file text piece package &key (loaded t))
-  "The unit of the PIECE of TEXT. LOADED: it is refused unless the definition in the image was
-  made of just that."
+  "A new unit of the definition at PIECE of TEXT. With LOADED, signals a refusal unless the
+  definition in the image was compiled from exactly that text."
   (let ((own (subseq text (car piece) (cdr piece))))
     (multiple-value-bind (form end places) (let ((*package* package)) (read-placing own 0))
       (declare (ignore end))
@@ -253,13 +260,14 @@
           unit)))))
 
 (defun ensure-unit (file text pieces piece)
-  "The unit of the PIECE of TEXT, which is FILE's, in place. *PROBES-LOCK* is held."
+  "The unit of the definition at PIECE of TEXT, the text of FILE; it is put in place. Called with
+  *PROBES-LOCK* held. Signals a refusal if the definition can have no probes."
   (unless (can-probe-p)
     (refuse-probe "This SBCL lacks what breakpoints take"))
   (free-recorded-methods)
   (let* ((package (package-before text pieces piece))
          (known (find-if (lambda (unit)
-                           (and (one-file-p (unit-file unit) file) (eq (unit-package unit) package)
+                           (and (same-native-file-p (unit-file unit) file) (eq (unit-package unit) package)
                                 (string= (unit-text unit) text :start2 (car piece) :end2 (cdr piece))
                                 (not (eq (unit-state unit) :lost))
                                 (not (unit-lost-p unit))))
@@ -281,6 +289,7 @@
                (span-fields (+ (unit-start unit) start) (+ (unit-start unit) end)))))))
 
 (defun site-span (site)
+  "The place of SITE in its unit's text, (START . END)."
   (cons (site-start site) (site-end site)))
 
 (defun frame-unit (frame)
