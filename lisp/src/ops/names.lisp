@@ -1,17 +1,18 @@
-;;;; The exports of a package, the meanings of a name, a symbol's home package, the files of a
-;;;; system. Nothing here runs user code but what a program has made part of it: its methods on
-;;;; DOCUMENTATION and PRINT-OBJECT, and its system definitions.
+;;;; Queries about names (docs/wire.md): the exports of a package, the meanings of a name, a
+;;;; symbol's home package, the files of a system. The only user code that may run here are methods
+;;;; on DOCUMENTATION and PRINT-OBJECT, and system definitions.
 
 (in-package :consort)
 
-(defconstant +most-names+ 2000 "Symbols that one answer tells of.")
+(defconstant +most-names+ 2000 "The maximum number of exports in one answer.")
+(defconstant +most-symbols+ 20 "The maximum number of symbols of one name in one answer.")
 
 (defun first-line (text)
   "The first line of TEXT without blanks at its ends."
   (string-trim " " (subseq text 0 (or (position #\Newline text) (length text)))))
 
 (defun printed-lambda-list (symbol)
-  "The lambda list of what SYMBOL names as an operator, lower-case; NIL."
+  "The lambda list of the operator SYMBOL as a string, in lower case; NIL if SYMBOL is not fbound."
   (let ((*print-case* :downcase) (*print-pretty* nil) (*print-length* 50) (*print-level* 5)
         (*package* (or (symbol-package symbol) *package*)))
     (when (fboundp symbol)
@@ -19,8 +20,8 @@
         (if list (princ-to-string list) "()")))))
 
 (defun naming-kinds (symbol)
-  "Returns the meanings of SYMBOL, each kind with the documentation it has as that: a list of
-  objects."
+  "The kinds of things that SYMBOL names, each with its documentation: a list of objects with the
+  fields `kind` and `documentation`, the latter null if there is none."
   (let ((class (find-class symbol nil)))
     (flet ((kind (name type)
              (object "kind" name "documentation" (or-null (ignore-errors (documentation symbol type))))))
@@ -40,6 +41,7 @@
                     (when (find-package symbol) (kind "package" t)))))))
 
 (defun exported-object (symbol)
+  "The entry of SYMBOL in the field `exports` of the answer to \"package-contents\"."
   (let* ((kinds (naming-kinds symbol))
          (text (find-if #'stringp (mapcar (lambda (kind) (field kind "documentation")) kinds))))
     (object "name" (symbol-name symbol)
@@ -63,11 +65,13 @@
               "exports" (mapcar #'exported-object (subseq exports 0 (min (length exports) +most-names+)))))))
 
 (defun symbols-written (written)
-  "The symbols that WRITTEN, such as `cl:car`, `foo::bar` or `bar`, may mean; without a package, all
-  of that name that mean something."
+  "The symbols that WRITTEN, such as `cl:car`, `foo::bar` or `bar`, may denote. Without a package
+  prefix these are all symbols of the name that name something or are in CL-USER. The name is looked
+  up in upper case first, and as it is written if there is none. Signals an error if there is no
+  such package."
   (let* ((colon (position #\: written))
          (name (string-left-trim ":" (if colon (subseq written colon) written))))
-    (flet ((look (name)
+    (flet ((symbols-named (name)
              (cond ((null colon)
                     (remove-if-not (lambda (symbol) (or (naming-kinds symbol) (eq (symbol-package symbol) (find-package :cl-user))))
                                    (remove-duplicates (find-all-symbols name))))
@@ -78,9 +82,10 @@
                                         (find-package-named prefix))))
                       (multiple-value-bind (symbol status) (find-symbol name package)
                         (when status (list symbol))))))))
-      (or (look (string-upcase name)) (look name)))))
+      (or (symbols-named (string-upcase name)) (symbols-named name)))))
 
 (defun symbol-object (symbol)
+  "The entry of SYMBOL in the answer to \"symbol-facts\"."
   (let ((home (symbol-package symbol)))
     (object "name" (symbol-name symbol)
             "package" (if home (package-name home) :null)
@@ -90,11 +95,11 @@
 
 (define-operation "symbol-facts" :interruptible (id params)
   (let ((symbols (symbols-written (param params "name" 'string))))
-    (object "symbols" (mapcar #'symbol-object (subseq symbols 0 (min 20 (length symbols)))))))
+    (object "symbols" (mapcar #'symbol-object (subseq symbols 0 (min +most-symbols+ (length symbols)))))))
 
 (defun home-of (package name)
-  "Returns the home of the symbol NAME of PACKAGE: its name and its package's; :NULL when there is
-  no such symbol."
+  "The list of the name of the home package and the name of the symbol NAME that is accessible in
+  PACKAGE; :NULL if there is no such package, symbol or home package. PACKAGE and NAME are strings."
   (let ((package (package-called package)))
     (multiple-value-bind (symbol status) (if package (find-symbol name package) (values nil nil))
       (if (and status (symbol-package symbol))
@@ -106,6 +111,8 @@
           "features" (feature-names)))
 
 (defun system-source-files (component)
+  "The native namestrings of the Lisp source files of the ASDF COMPONENT, in the order of its
+  children."
   (typecase component
     (asdf:cl-source-file (list (sb-ext:native-namestring (asdf:component-pathname component))))
     (asdf:parent-component (mapcan #'system-source-files (copy-list (asdf:component-children component))))))
