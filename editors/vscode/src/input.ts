@@ -1,16 +1,20 @@
-// Lines that running code reads: an input box asks the person for each, one after another.
+// Input boxes for the lines of standard input that running code reads.
 import * as vscode from 'vscode'
 import { label } from './format.js'
 import type { InputLine, InputWanted } from './lsp_ext.js'
 
 /**
- * The question before, answered or withdrawn: a second box would close the first, which would be
- * end of file.
+ * Resolves when the previous input box is closed. Boxes are shown one after another: a second one
+ * would close the first, which would then answer with end of file.
  */
-let before: Promise<unknown> = Promise.resolve()
+let previous: Promise<unknown> = Promise.resolve()
 
+/**
+ * Asks the person for a line in an input box. Resolves to the line without its newline, or to null:
+ * end of file, if the box was dismissed or `token` cancelled.
+ */
 export function askInBox(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> {
-  const answer = before.then(async (): Promise<InputLine> => {
+  const answer = previous.then(async (): Promise<InputLine> => {
     if (token.isCancellationRequested) return null
     const options: vscode.InputBoxOptions = {
       title: 'Lisp reads a line',
@@ -21,6 +25,6 @@ export function askInBox(wanted: InputWanted, token: vscode.CancellationToken): 
     const text = await vscode.window.showInputBox(options, token)
     return text === undefined ? null : { text }
   })
-  before = answer.catch(() => undefined)
+  previous = answer.catch(() => undefined)
   return answer
 }

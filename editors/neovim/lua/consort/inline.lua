@@ -1,26 +1,28 @@
---- Values at the end of the line, until the form they are of is edited.
+--- Results of evaluated forms at the ends of their lines, shown until the form is edited.
 require('consort.colours')
 
 local visible = require('consort.shown').visible
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace('consort.inline')
-local LIMIT = 160 -- cells at the end of a line; the float has the whole
-local LEAST = 12 -- cells that a value gets in any case
+-- The maximum and minimum width of a result, in cells. The float shows all of it.
+local MAX_WIDTH = 160
+local MIN_WIDTH = 12
 
 ---@class consort.Shown
----@field result table the answer of the command
----@field text string the form it is of
----@field drawn integer the extmark at its end: a mark draws where it begins
+---@field result table the answer of the evaluation command
+---@field text string the text of the evaluated form
+---@field label integer the extmark with the virtual text. It begins at the form's end, because
+---  virtual text is drawn where its extmark begins.
 
----@type table<integer, table<integer, consort.Shown>> by buffer and extmark
+---@type table<integer, table<integer, consort.Shown>> by buffer and the extmark of the form
 local shown = {}
 
 local function one_line(text)
   return (vim.trim(text:gsub('%s*\n%s*', ' ')))
 end
 
---- Returns the part of a text that fits into so many cells.
+--- Returns a text, cut and with an ellipsis if it is wider than so many cells.
 ---@param text string
 ---@param cells integer
 ---@return string
@@ -31,23 +33,24 @@ function M.fit(text, cells)
   return vim.fn.strcharpart(text, 0, characters) .. '…'
 end
 
---- Cells that are free behind the end of a line, in the narrowest window that shows it.
+--- Returns the width in cells between the end of a line and the window's edge, in the narrowest
+--- window that shows the line; at least MIN_WIDTH and at most MAX_WIDTH.
 ---@param buf integer
 ---@param row integer 0-based
 ---@return integer
-function M.room(buf, row)
+function M.available_width(buf, row)
   local line = vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
-  local room = LIMIT
+  local width = MAX_WIDTH
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    room = math.min(room, vim.api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff - vim.fn.strdisplaywidth(line) - 2)
+    width = math.min(width, vim.api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff - vim.fn.strdisplaywidth(line) - 2)
   end
-  return math.max(room, LEAST)
+  return math.max(width, MIN_WIDTH)
 end
 
---- Returns the text that is written behind a form.
+--- Returns a result as one line.
 ---@param result table
 ---@return string text
----@return string group
+---@return string group the highlight group
 function M.summary(result)
   if result.status == 'ok' then
     local values = result.values or {}
@@ -71,12 +74,12 @@ end
 
 local function drop(buf, mark)
   pcall(vim.api.nvim_buf_del_extmark, buf, namespace, mark)
-  pcall(vim.api.nvim_buf_del_extmark, buf, namespace, shown[buf][mark].drawn)
+  pcall(vim.api.nvim_buf_del_extmark, buf, namespace, shown[buf][mark].label)
   shown[buf][mark] = nil
 end
 
---- Take away what is of a text that is gone.
-local function sweep(buf)
+--- Removes the results of forms that were edited or deleted.
+local function drop_outdated(buf)
   for mark, entry in pairs(shown[buf] or {}) do
     local range = range_of(buf, mark)
     if not range or text_of(buf, range) ~= entry.text then drop(buf, mark) end
@@ -90,7 +93,7 @@ local function watch(buf)
   vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
     group = group,
     buffer = buf,
-    callback = function() sweep(buf) end,
+    callback = function() drop_outdated(buf) end,
   })
   vim.api.nvim_create_autocmd('BufWipeout', {
     group = group,
@@ -102,9 +105,10 @@ local function watch(buf)
   })
 end
 
---- Show the result of a form. `range`: 0-based rows and byte columns of the form, end exclusive.
+--- Shows the result of a form: its values at the end of the line, and its output below.
 ---@param buf integer
----@param range integer[] { row, column, end row, end column }
+---@param range integer[] the form: { row, column, end row, end column }, rows 0-based, columns in
+---  bytes, end exclusive
 ---@param result table
 function M.show(buf, range, result)
   if not vim.api.nvim_buf_is_loaded(buf) then return end
@@ -116,30 +120,30 @@ function M.show(buf, range, result)
     if not other or other[3] == range[3] then drop(buf, mark) end
   end
   local summary, group = M.summary(result)
-  local below = {}
+  local output_lines = {}
   local output = vim.trim((result.stdout or '') .. (result.stderr or ''))
   if output ~= '' then
     local lines = vim.split(output, '\n', { plain = true })
-    for i = 1, math.min(#lines, 5) do below[i] = { { '  ' .. visible(lines[i]), 'ConsortOutput' } } end
-    if #lines > 5 then below[6] = { { ('  … %d more lines: :Consort result'):format(#lines - 5), 'ConsortOutput' } } end
+    for i = 1, math.min(#lines, 5) do output_lines[i] = { { '  ' .. visible(lines[i]), 'ConsortOutput' } } end
+    if #lines > 5 then output_lines[6] = { { ('  … %d more lines: :Consort result'):format(#lines - 5), 'ConsortOutput' } } end
   end
   local mark = vim.api.nvim_buf_set_extmark(buf, namespace, range[1], range[2], {
     end_row = range[3],
     end_col = range[4],
   })
-  local drawn = vim.api.nvim_buf_set_extmark(buf, namespace, range[3], range[4], {
-    virt_text = { { ' ' .. M.fit(visible(summary), M.room(buf, range[3])), group } },
+  local label = vim.api.nvim_buf_set_extmark(buf, namespace, range[3], range[4], {
+    virt_text = { { ' ' .. M.fit(visible(summary), M.available_width(buf, range[3])), group } },
     virt_text_pos = 'eol',
-    virt_lines = #below > 0 and below or nil,
+    virt_lines = #output_lines > 0 and output_lines or nil,
     hl_mode = 'combine',
   })
-  shown[buf][mark] = { result = result, text = text, drawn = drawn }
+  shown[buf][mark] = { result = result, text = text, label = label }
 end
 
---- The result that is shown in a line, if one is.
+--- Returns the result that is shown for a form on the line, or nil.
 ---@param buf integer
 ---@param row integer 0-based
----@return table?
+---@return table? result
 function M.at(buf, row)
   for mark, entry in pairs(shown[buf] or {}) do
     local range = range_of(buf, mark)
@@ -147,7 +151,7 @@ function M.at(buf, row)
   end
 end
 
---- Take everything away.
+--- Removes all results from a buffer.
 ---@param buf integer
 function M.clear(buf)
   vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)

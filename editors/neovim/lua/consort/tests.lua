@@ -11,7 +11,7 @@ vim.diagnostic.config({
   virtual_text = {
     format = function(diagnostic)
       local line = vim.trim(diagnostic.message:gsub('%s*\n%s*', ' '))
-      return inline.fit(line, math.max(20, inline.room(diagnostic.bufnr, diagnostic.lnum) - LENS))
+      return inline.fit(line, math.max(20, inline.available_width(diagnostic.bufnr, diagnostic.lnum) - LENS))
     end,
   },
 }, namespace)
