@@ -11,7 +11,7 @@ use tokio::task::{Id, JoinSet};
 
 use super::outgoing::Sender;
 use super::protocol::{Message, Request};
-use crate::session::requests::{self, Lane};
+use crate::session::requests::{self, ClientQuota};
 
 /// The largest number of requests in progress. A debugger has a few; evaluations wait their turn.
 const REQUESTS: usize = 256;
@@ -21,14 +21,14 @@ const PANICKED: &str = "This is a mistake in Consort, please report it with its 
 pub(super) struct Handlers {
     out: Sender,
     running: JoinSet<()>,
-    lane: Lane,
+    quota: ClientQuota,
     /// The number and the command of each request, for the answer if its handler panics.
     requests: HashMap<Id, (u64, String)>,
 }
 
 impl Handlers {
     pub(super) fn new(out: Sender) -> Handlers {
-        Handlers { out, running: JoinSet::new(), lane: Lane::default(), requests: HashMap::new() }
+        Handlers { out, running: JoinSet::new(), quota: ClientQuota::default(), requests: HashMap::new() }
     }
 
     /// Polls the handler of a request once, so that requests begin in the order in which they
@@ -46,7 +46,7 @@ impl Handlers {
         match first {
             Ok(std::task::Poll::Ready(())) => {}
             Ok(std::task::Poll::Pending) => {
-                let task = self.running.spawn_on(self.lane.clone().in_turns(handler), &requests::handle());
+                let task = self.running.spawn_on(self.quota.clone().limit_steps(handler), &requests::handle());
                 self.requests.insert(task.id(), (number, command));
             }
             Err(panic) => self.panicked(number, &command, &panic),

@@ -32,7 +32,7 @@ use crate::fault::{self, Call};
 use crate::framing::content_length;
 use crate::framing::json::{Frame, Frames};
 use crate::locked::lock;
-use crate::session::requests::{self, Lane};
+use crate::session::requests::{self, ClientQuota};
 use crate::shown;
 use crate::text::stop::Stop;
 
@@ -239,7 +239,7 @@ where
     let mut writer = tokio::spawn(write_out(write, out));
     let mut frames = Frames::new(read);
     let mut handlers =
-        Handlers { peer: peer.clone(), lane: Lane::default(), running: JoinSet::new(), ids: HashMap::new() };
+        Handlers { peer: peer.clone(), quota: ClientQuota::default(), running: JoinSet::new(), ids: HashMap::new() };
     let mut shut_down = false;
     let ended = loop {
         let frame = tokio::select! {
@@ -345,7 +345,7 @@ fn refused(id: Option<Value>, why: &str) -> Sorted {
 /// The requests and notifications in progress.
 struct Handlers {
     peer: Peer,
-    lane: Lane,
+    quota: ClientQuota,
     running: JoinSet<()>,
     /// The requests' ids, for the answer if a handler panics, and what ends their steps.
     ids: HashMap<tokio::task::Id, (Id, Stop)>,
@@ -364,7 +364,7 @@ impl Handlers {
         let always = request.params().is_some_and(|params| {
             matches!(params["command"].as_str(), Some("consort.status" | "consort.interrupt" | "consort.restartImage"))
         });
-        let mut handler = Box::pin(self.lane.of(service.call(request)));
+        let mut handler = Box::pin(self.quota.scope(service.call(request)));
         let first = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
         match first {
             Ok(Poll::Ready(result)) => answer(&self.peer, id, &method, result.ok().flatten()),
@@ -378,7 +378,7 @@ impl Handlers {
                 let task = if always {
                     self.running.spawn(rest)
                 } else {
-                    let rest = requests::ended_by(&stop, self.lane.clone().in_turns(rest));
+                    let rest = requests::ended_by(&stop, self.quota.clone().limit_steps(rest));
                     self.running.spawn_on(rest, &requests::handle())
                 };
                 if let Some(id) = id {

@@ -27,7 +27,7 @@ use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
 use crate::locked::lock;
-use crate::session::requests::{self, Lane};
+use crate::session::requests::{self, ClientQuota};
 use crate::session::{ClientId, ClientInfo, Feedback, Frontend, Session};
 
 /// The server's instructions, the first text an agent reads.
@@ -73,7 +73,7 @@ pub(crate) struct Client {
     kept: Arc<Mutex<Kept>>,
     own: Arc<OwnStops>,
     lines: Arc<Lines>,
-    lane: Lane,
+    quota: ClientQuota,
     calls: Arc<Calls>,
 }
 
@@ -103,7 +103,7 @@ impl Client {
             kept: Arc::default(),
             own: Arc::default(),
             lines,
-            lane: Lane::default(),
+            quota: ClientQuota::default(),
             calls,
         }
     }
@@ -381,7 +381,7 @@ impl ServerHandler for Handler {
         // distinguished, so no approval can last.
         let lasting = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
-        let (kept, own, lane) = (client.kept.clone(), client.own.clone(), client.lane.clone());
+        let (kept, own, quota) = (client.kept.clone(), client.own.clone(), client.quota.clone());
         let (session, client_id) = (self.session.clone(), client.id);
         let call = Call { session, client: client_id, progress, asker, kept, own, permit: None, interrupt };
         // Status, interrupts and restarts must be answered regardless of other calls.
@@ -408,7 +408,7 @@ impl ServerHandler for Handler {
                 return work.await;
             }
             taking_over.take_over().await;
-            lane.of(requests::run(work)).await
+            quota.scope(requests::run(work)).await
         };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the
         // image's state.

@@ -1,12 +1,12 @@
 //! Execution of requests from editors, agents and debuggers, never on the threads that the session,
 //! the image's link and `consort status` need.
 //!
-//! A request's handler runs on a separate runtime. What it does between two waits is a step, and a
-//! client's steps take turns: a few at a time, so that however many requests one client sends, the
-//! threads are there for the others. Computations on texts of any length run on threads for that
-//! purpose ([`compute`]), with the same turns. A computation is ended when nobody waits for it any
-//! more, or when it takes too long; so is a request that only reads ([`reading`]), and a step of
-//! one that does more ([`working`]).
+//! A request's handler runs on a separate runtime. One poll of it, the work between two waits, is
+//! called a step. Each client has a quota of concurrent steps ([`ClientQuota`]), so that threads
+//! are left for the others however many requests one client sends. Computations on texts of any
+//! length run on other threads ([`compute`]), with a quota too. A computation is ended when nobody
+//! waits for it any more, or when it takes too long; so is a request that only reads ([`reading`]),
+//! and a step of a request that does more ([`working`]).
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -20,48 +20,52 @@ use tokio::task::JoinHandle;
 use crate::text::stop::{self, Stop};
 use crate::text::thread_time::Limit;
 
-/// The number of steps, and of computations, that one client has at a time.
-const SHARE: usize = 2;
-/// The number of threads on which handlers run, and of concurrent computations: for some clients
-/// that have all that they may.
-const THREADS: usize = 8 * SHARE;
+/// The maximum number of concurrent steps, and of concurrent computations, of one client.
+const CLIENT_LIMIT: usize = 2;
+/// The number of threads on which handlers run, and of concurrent computations: enough for eight
+/// clients that use up their quotas.
+const THREADS: usize = 8 * CLIENT_LIMIT;
 /// The longest time for a computation on a text, and for all steps of a request that only reads, in
 /// processor time of its thread. A build that is not optimized computes several times as long.
 pub const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 80 } else { 10 });
 
-static TURNS: Semaphore = Semaphore::const_new(THREADS);
+/// The permits of all computations.
+static COMPUTATIONS: Semaphore = Semaphore::const_new(THREADS);
 
-/// A client's share of the threads.
+/// The permits of one client for steps and computations. Clones share the permits.
 #[derive(Debug, Clone)]
-pub struct Lane {
+pub struct ClientQuota {
     steps: Arc<Semaphore>,
     computations: Arc<Semaphore>,
 }
 
-impl Default for Lane {
-    fn default() -> Lane {
-        Lane { steps: Arc::new(Semaphore::new(SHARE)), computations: Arc::new(Semaphore::new(SHARE)) }
+impl Default for ClientQuota {
+    fn default() -> ClientQuota {
+        ClientQuota {
+            steps: Arc::new(Semaphore::new(CLIENT_LIMIT)),
+            computations: Arc::new(Semaphore::new(CLIENT_LIMIT)),
+        }
     }
 }
 
 tokio::task_local! {
-    static LANE: Lane;
+    static QUOTA: ClientQuota;
 }
 
-impl Lane {
-    /// Counts the computations of `handler` among those of this client.
-    pub fn of<F: Future>(&self, handler: F) -> impl Future<Output = F::Output> + use<F> {
-        LANE.scope(self.clone(), handler)
+impl ClientQuota {
+    /// Counts the computations of `handler` in this quota.
+    pub fn scope<F: Future>(&self, handler: F) -> impl Future<Output = F::Output> + use<F> {
+        QUOTA.scope(self.clone(), handler)
     }
 
-    /// Takes a turn of this client for each step of `handler`.
-    pub async fn in_turns<F: Future>(self, handler: F) -> F::Output {
+    /// Runs `handler` with a permit of this quota for each of its steps.
+    pub async fn limit_steps<F: Future>(self, handler: F) -> F::Output {
         let mut handler = std::pin::pin!(handler);
         loop {
             // The semaphore is never closed.
-            let turn = self.steps.acquire().await.ok();
+            let permit = self.steps.acquire().await.ok();
             let step = std::future::poll_fn(|context| Poll::Ready(handler.as_mut().poll(context))).await;
-            drop(turn);
+            drop(permit);
             match step {
                 Poll::Ready(value) => return value,
                 Poll::Pending => woken().await,
@@ -213,8 +217,8 @@ where
     let first = std::future::poll_fn(|context| Poll::Ready(handler.as_mut().poll(context))).await;
     match first {
         Poll::Ready(done) => done,
-        Poll::Pending => match LANE.try_with(Clone::clone) {
-            Ok(lane) => Owned::spawn(lane.of(lane.clone().in_turns(handler))).join().await,
+        Poll::Pending => match QUOTA.try_with(Clone::clone) {
+            Ok(quota) => Owned::spawn(quota.scope(quota.clone().limit_steps(handler))).join().await,
             Err(_) => Owned::spawn(handler).join().await,
         },
     }
@@ -262,7 +266,7 @@ async fn whole_within<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, TooLong> {
-    // The time begins with the turn.
+    // The time begins with the permit.
     let stop = Stop::of_the_whole();
     let asked = stop.clone();
     let computed = on_a_thread(stop, move || stop::whole(&asked.at(Some(Limit::after(longest))), work));
@@ -281,7 +285,7 @@ pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
 }
 
 async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
-    // The time begins with the turn.
+    // The time begins with the permit.
     let stop = Stop::new(None);
     let asked = stop.clone();
     on_a_thread(stop, move || {
@@ -292,18 +296,19 @@ async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T 
     .await
 }
 
-/// Runs a computation in its turn. `stop` is asked for when the future is dropped.
+/// Runs a computation when the client's and the general limit permit it. `stop` is asked for when
+/// the future is dropped.
 async fn on_a_thread<T: Send + 'static>(stop: Stop, work: impl FnOnce() -> T + Send + 'static) -> T {
     // The semaphores are never closed.
-    let share = match LANE.try_with(Clone::clone) {
-        Ok(lane) => lane.computations.acquire_owned().await.ok(),
+    let of_client = match QUOTA.try_with(Clone::clone) {
+        Ok(quota) => quota.computations.acquire_owned().await.ok(),
         Err(_) => None,
     };
-    let turn = TURNS.acquire().await.ok();
+    let permit = COMPUTATIONS.acquire().await.ok();
     let task = tokio::task::spawn_blocking(move || {
-        // The caller may be gone while the computation still runs; the permit is released at its
+        // The caller may be gone while the computation still runs; the permits are released at its
         // end.
-        let _turn = (turn, share);
+        let _permits = (permit, of_client);
         work()
     });
     Owned(task, stop).join().await
@@ -329,16 +334,16 @@ mod tests {
 
     #[tokio::test]
     async fn the_requests_of_one_client_do_not_queue_before_those_of_others() {
-        let (flooding, other) = (Lane::default(), Lane::default());
+        let (flooding, other) = (ClientQuota::default(), ClientQuota::default());
         let goes_on = Stop::new(None);
         let flood: Vec<_> = (0..100)
             .map(|_| {
                 let goes_on = goes_on.clone();
-                tokio::spawn(flooding.of(compute_all(move || while !goes_on.is_asked() && !stop::now() {})))
+                tokio::spawn(flooding.scope(compute_all(move || while !goes_on.is_asked() && !stop::now() {})))
             })
             .collect();
         tokio::task::yield_now().await;
-        let answer = crate::patience::soon(other.of(compute_all(|| 7))).await;
+        let answer = crate::patience::soon(other.scope(compute_all(|| 7))).await;
         assert_eq!(answer, 7);
         goes_on.ask();
         for one in flood {
@@ -371,12 +376,12 @@ mod tests {
 
     #[tokio::test]
     async fn handlers_that_compute_for_ever_keep_nobody_else() {
-        let (flooding, other) = (Lane::default(), Lane::default());
+        let (flooding, other) = (ClientQuota::default(), ClientQuota::default());
         let stopped = Stop::new(None);
         let handlers: Vec<_> = (0..4 * THREADS)
             .map(|_| {
                 let stopped = stopped.clone();
-                tokio::spawn(flooding.of(run(async move {
+                tokio::spawn(flooding.scope(run(async move {
                     tokio::task::yield_now().await;
                     while !stopped.is_asked() {}
                 })))
@@ -386,7 +391,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert_eq!(tokio::spawn(async { 7 }).await.ok(), Some(7));
         // So have the handlers' threads one for another client.
-        let asked = other.of(run(async {
+        let asked = other.scope(run(async {
             tokio::task::yield_now().await;
             8
         }));
@@ -435,16 +440,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_of_a_request_that_does_more_ends_with_whoever_waits_for_it() {
-        let lane = Lane::default();
-        // Each would keep a turn, and a thread, for ever.
+        let quota = ClientQuota::default();
+        // Each would keep a permit, and a thread, for ever.
         for _ in 0..3 * THREADS {
-            let asked = lane.of(run(working_within(Duration::from_secs(1 << 20), async {
+            let asked = quota.scope(run(working_within(Duration::from_secs(1 << 20), async {
                 tokio::task::yield_now().await;
                 endless_step()
             })));
             assert!(tokio::time::timeout(Duration::from_millis(1), asked).await.is_err());
         }
-        let answer = lane.of(run(async {
+        let answer = quota.scope(run(async {
             tokio::task::yield_now().await;
             9
         }));
@@ -459,13 +464,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_only_reads_ends_with_whoever_waits_for_it() {
-        let lane = Lane::default();
-        // Each would keep a turn, and a thread, for ever.
+        let quota = ClientQuota::default();
+        // Each would keep a permit, and a thread, for ever.
         for _ in 0..3 * THREADS {
-            let asked = lane.of(run(limited_steps(Duration::from_secs(1 << 20), endless_steps())));
+            let asked = quota.scope(run(limited_steps(Duration::from_secs(1 << 20), endless_steps())));
             assert!(tokio::time::timeout(Duration::from_millis(1), asked).await.is_err());
         }
-        let answer = lane.of(run(async {
+        let answer = quota.scope(run(async {
             tokio::task::yield_now().await;
             9
         }));
