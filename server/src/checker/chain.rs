@@ -156,7 +156,7 @@ fn of_image(error: &ImageError) -> ChainEnd {
 fn of_copy(why: Failed) -> ChainEnd {
     match why {
         Failed::Busy(_) | Failed::Locked(_) | Failed::Gone(_) => ChainEnd::Changed,
-        Failed::Unforkable(why) | Failed::Mute(why) => failed(why),
+        Failed::Unforkable(why) | Failed::Unresponsive(why) => failed(why),
         Failed::Error(error) => of_image(&error),
     }
 }

@@ -195,13 +195,13 @@ impl Runner {
         queue: Queue,
     ) -> Result<(CheckOutput, Option<Running>), ImageError> {
         let (deadline, permit) = (job.within()?, self.turns.turn(queue).await?);
-        let (mut busy, mut locked, mut mute, mut again, mut by_process) = (0, 0, 0, true, false);
+        let (mut busy, mut locked, mut unresponsive, mut again, mut by_process) = (0, 0, 0, true, false);
         let stopped = |reason| {
             let reports = job.findings().stopped(Limit::Other, reason);
             Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None))
         };
         loop {
-            match self.attempt(job, deadline, mute, permit.clone(), by_process).await {
+            match self.attempt(job, deadline, unresponsive, permit.clone(), by_process).await {
                 Ok((output, running)) => return Ok((output, Some(running))),
                 Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
                     sleep(self.waits.busy * 2_u32.pow(busy)).await;
@@ -217,11 +217,11 @@ impl Runner {
                     tracing::warn!(reason, "checking in a second process");
                     by_process = true;
                 }
-                Err(Failed::Mute(reason)) if mute + 1 < self.waits.connect.len() => {
+                Err(Failed::Unresponsive(reason)) if unresponsive + 1 < self.waits.connect.len() => {
                     tracing::warn!(reason, "a check is tried once more");
-                    mute += 1;
+                    unresponsive += 1;
                 }
-                Err(Failed::Mute(reason)) => return stopped(reason),
+                Err(Failed::Unresponsive(reason)) => return stopped(reason),
                 // Usually another call ended the image, and the check can run in the next image.
                 Err(Failed::Gone(_)) if again => again = false,
                 Err(Failed::Gone(instance)) => return Err(lost(&self.forker.runtime, &instance).await),

@@ -26,8 +26,9 @@ pub(super) enum Failed {
     Busy(String),
     /// The image can never be forked as it is; the reason is for the user.
     Unforkable(String),
-    /// The copy did not connect, or died before it did; the reason is for the user.
-    Mute(String),
+    /// The copy did not connect or begin its work in time, or died before; the reason is for the
+    /// user.
+    Unresponsive(String),
     /// The copy needs a lock that a thread of the image held when the copy was made; the reason is
     /// for the user.
     Locked(String),
@@ -65,7 +66,7 @@ pub(super) fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -
     match end {
         Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
         Ok(end) if is_locked_out(Some(&end)) => Failed::Locked(locked_out(None)),
-        Ok(end) => Failed::Mute(explain(Some(&end), || hindrance(None, instance)).1),
+        Ok(end) => Failed::Unresponsive(explain(Some(&end), || resource_shortage(None, instance)).1),
         Err(CallError::Refused(ImageError::Busy(message))) => Failed::Busy(message),
         Err(CallError::Refused(ImageError::Refused { kind, message })) if kind == "cannot-fork" => {
             Failed::Unforkable(message)
@@ -93,8 +94,9 @@ pub(super) fn locked_out(lock: Option<&str>) -> String {
     )
 }
 
-/// Explains the end of a copy that did not report that it was done.
-pub(super) fn explain(end: Option<&CopyEnd>, hindrance: impl FnOnce() -> Option<String>) -> (Limit, String) {
+/// Explains the end of a copy that did not report that it was done. `cause` is called for a copy
+/// that exited by itself and returns the reason, if it is known.
+pub(super) fn explain(end: Option<&CopyEnd>, cause: impl FnOnce() -> Option<String>) -> (Limit, String) {
     match end {
         Some(CopyEnd { signal: Some(signal), .. }) if *signal == Signal::XCPU.as_raw() => {
             (Limit::Time, "It used up the processor time that a check may take.".into())
@@ -102,7 +104,7 @@ pub(super) fn explain(end: Option<&CopyEnd>, hindrance: impl FnOnce() -> Option<
         Some(CopyEnd { signal: Some(signal), .. }) => {
             (Limit::Other, format!("The copy of the image was killed by {}.", describe_signal(*signal)))
         }
-        Some(CopyEnd { exit: Some(code), .. }) => (Limit::Other, gave_up(*code, hindrance())),
+        Some(CopyEnd { exit: Some(code), .. }) => (Limit::Other, gave_up(*code, cause())),
         _ => (Limit::Other, "The copy of the image ended before it was done.".into()),
     }
 }
@@ -115,9 +117,9 @@ pub(super) fn own_error(findings: &Findings) -> Option<String> {
     ))
 }
 
-/// Describes the end of a copy that gave up and could not send the reason.
-fn gave_up(code: i32, hindrance: Option<String>) -> String {
-    let why = hindrance.unwrap_or_else(|| {
+/// Describes the end of a copy that exited with `code` and could not send the reason.
+fn gave_up(code: i32, cause: Option<String>) -> String {
+    let why = cause.unwrap_or_else(|| {
         "Code under check, or a method of yours on PRINT-OBJECT or on another function of the Lisp itself, may fail in every copy; \
          restart the image if that goes on."
             .into()
@@ -125,13 +127,14 @@ fn gave_up(code: i32, hindrance: Option<String>) -> String {
     format!("The copy of the image gave up before it was done (exit code {code}). {why}")
 }
 
-/// Returns a common obstacle to a copy's work, if present now: a full disk, no more descriptors.
-pub(super) fn hindrance(private: Option<&Path>, instance: &Instance) -> Option<String> {
+/// Returns a message about a resource that copies need and that is used up now: space in the file
+/// system of the directory `private`, if given, or descriptors of the image's process.
+pub(super) fn resource_shortage(private: Option<&Path>, instance: &Instance) -> Option<String> {
     if let Some(private) = private
         && let Ok(facts) = rustix::fs::statvfs(private)
         && (facts.f_bavail == 0 || (facts.f_files > 0 && facts.f_favail == 0))
     {
-        return Some(format!("The file system of {} is full: make room there.", private.display()));
+        return Some(format!("The file system of {} is full: free some space there.", private.display()));
     }
     let pid = instance.ready.pid;
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();

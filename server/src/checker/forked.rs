@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::ending::{
-    Failed, early, explain, hindrance, is_locked_out, left_well, locked_out, no_socket, own_error, passed_limit,
+    Failed, early, explain, is_locked_out, left_well, locked_out, no_socket, own_error, passed_limit, resource_shortage,
 };
 use super::job::{AFTERWARDS, CheckJob, Files, Wire};
 use super::memory;
@@ -207,7 +207,7 @@ impl ForkedCheck {
     /// Waits for the fork and for the copy to connect.
     pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
         let (Some(child), Some(copied), Some(scratch)) = (&mut self.child, &mut self.copied, &mut self.scratch) else {
-            return Err(Failed::Mute("The copy is gone.".into()));
+            return Err(Failed::Unresponsive("The copy is gone.".into()));
         };
         let asked = tokio::select! {
             biased;
@@ -235,7 +235,7 @@ impl ForkedCheck {
                 accepted
             }
             () = sleep(limit) => {
-                return Err(Failed::Mute(format!("The check's copy of the image did not begin within {} s.", limit.as_secs_f64())));
+                return Err(Failed::Unresponsive(format!("The check's copy of the image did not begin within {} s.", limit.as_secs_f64())));
             }
         };
         if let Some(pid_handle) = &self.pid_handle {
@@ -259,7 +259,7 @@ impl ForkedCheck {
     ) -> Result<CheckOutput, Failed> {
         let files = job.files.as_ref();
         let (Some(child), Some(scratch)) = (&mut self.child, &self.scratch) else {
-            return Err(Failed::Mute("The copy is gone.".into()));
+            return Err(Failed::Unresponsive("The copy is gone.".into()));
         };
         let pid_handle = self.pid_handle.clone();
         let started = Instant::now();
@@ -305,7 +305,7 @@ impl ForkedCheck {
                             && now > started + limit
                         {
                             let seconds = limit.as_secs_f64();
-                            return Err(Failed::Mute(format!("The check's copy of the image did not come to its work within {seconds} s.")));
+                            return Err(Failed::Unresponsive(format!("The check's copy of the image did not come to its work within {seconds} s.")));
                         }
                         let late = (now > deadline).then_some(within);
                         over = limit_exceeded(job, pid_handle.as_deref(), late, self.had, &mut contents).await;
@@ -331,7 +331,8 @@ impl ForkedCheck {
         let reports = match passed {
             Some((limit, reason)) => stop(findings, limit, reason),
             None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
-                let why = || hindrance(Some(&self.runtime.private), &self.instance).or_else(|| own_error(&findings));
+                let why =
+                    || resource_shortage(Some(&self.runtime.private), &self.instance).or_else(|| own_error(&findings));
                 let (limit, reason) = explain(end.as_ref(), why);
                 stop(findings, limit, reason)
             }
@@ -345,7 +346,7 @@ impl ForkedCheck {
             None => {
                 // The text is not the cause: the check can run when memory is available again.
                 if end.as_ref().is_some_and(|end| end.exit.is_some())
-                    && let Some(why) = hindrance(Some(&self.runtime.private), &self.instance)
+                    && let Some(why) = resource_shortage(Some(&self.runtime.private), &self.instance)
                 {
                     self.end = end;
                     return Err(Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: {why}"))));

@@ -203,8 +203,9 @@ impl Cache {
         }
     }
 
-    /// Removes entries that have not been used for long, and the files left by interrupted builds.
-    pub(crate) fn sweep(&self, used: &Start) {
+    /// Removes entries that have not been used for [`STALE`], except `used`, and the files left by
+    /// interrupted builds.
+    pub(crate) fn remove_stale(&self, used: &Start) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -218,7 +219,7 @@ impl Cache {
             if age.is_ok_and(|age| age > limit) {
                 let path = entry.path();
                 let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                tracing::info!(path = %path.display(), ?removed, "swept the cache");
+                tracing::info!(path = %path.display(), ?removed, "removed a stale entry of the cache");
             }
         }
     }

@@ -44,10 +44,10 @@ const BACKLOG: usize = 8 << 20;
 const STREAMED: usize = 1 << 20;
 
 /// The reason for the end of a link that the image closed, as it does when it dies.
-pub(crate) const LEFT: &str = "it closed its link";
+pub(crate) const CLOSED_BY_IMAGE: &str = "it closed its link";
 
-/// A frame that the image sends its supervisor unasked.
-pub(crate) enum Volunteered {
+/// A frame that the image sends without a request.
+pub(crate) enum Unsolicited {
     /// The image's first frame.
     Ready(Ready),
     /// A thread died of a condition.
@@ -115,21 +115,21 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Opens the host's end of the socket pair. `volunteer` is called on the reading task and must
-    /// not block.
+    /// Opens the host's end of the socket pair. `on_unsolicited` is called on the reading task and
+    /// must not block.
     pub(crate) fn open(
         stream: StdUnixStream,
         runtime: &Handle,
-        volunteer: impl Fn(Volunteered) + Send + 'static,
+        on_unsolicited: impl Fn(Unsolicited) + Send + 'static,
     ) -> std::io::Result<Arc<Link>> {
-        Link::open_limited(stream, runtime, FRAME_LIMIT, volunteer)
+        Link::open_limited(stream, runtime, FRAME_LIMIT, on_unsolicited)
     }
 
     fn open_limited(
         stream: StdUnixStream,
         runtime: &Handle,
         frame_limit: usize,
-        volunteer: impl Fn(Volunteered) + Send + 'static,
+        on_unsolicited: impl Fn(Unsolicited) + Send + 'static,
     ) -> std::io::Result<Arc<Link>> {
         stream.set_nonblocking(true)?;
         let _entered = runtime.enter();
@@ -144,7 +144,7 @@ impl Link {
             frame_limit,
             why: Mutex::default(),
         });
-        runtime.spawn(read_frames(link.clone(), read, volunteer));
+        runtime.spawn(read_frames(link.clone(), read, on_unsolicited));
         runtime.spawn(write_backlog(link.clone()));
         Ok(link)
     }
@@ -336,11 +336,11 @@ impl Link {
     }
 
     /// Handles one frame. `Err`: the fault of a frame that cannot be used.
-    fn receive(&self, line: &[u8], volunteer: &impl Fn(Volunteered)) -> Result<(), String> {
+    fn receive(&self, line: &[u8], on_unsolicited: &impl Fn(Unsolicited)) -> Result<(), String> {
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match (frame.id, frame.event.as_deref()) {
             (id, Some(event)) => {
-                self.event(id, event, line, volunteer).map_err(|error| format!("event {event}: {error}"))
+                self.event(id, event, line, on_unsolicited).map_err(|error| format!("event {event}: {error}"))
             }
             (Some(id), None) => {
                 match (frame.error, frame.result) {
@@ -365,21 +365,21 @@ impl Link {
         id: Option<u64>,
         event: &str,
         line: &[u8],
-        volunteer: &impl Fn(Volunteered),
+        on_unsolicited: &impl Fn(Unsolicited),
     ) -> Result<(), serde_json::Error> {
         match event {
-            "ready" => volunteer(Volunteered::Ready(serde_json::from_slice(line)?)),
-            "thread-error" => volunteer(Volunteered::ThreadError(serde_json::from_slice(line)?)),
-            "trace" => volunteer(Volunteered::Trace(serde_json::from_slice(line)?)),
-            "heap" => volunteer(Volunteered::Heap(serde_json::from_slice(line)?)),
-            "stopped" => volunteer(Volunteered::Stop(StopEvent::Stopped(serde_json::from_slice(line)?))),
-            "stop-left" => volunteer(Volunteered::Stop(StopEvent::Left(serde_json::from_slice(line)?))),
-            "input" => volunteer(Volunteered::Input(serde_json::from_slice(line)?)),
-            "input-over" => volunteer(Volunteered::InputOver(serde_json::from_slice(line)?)),
+            "ready" => on_unsolicited(Unsolicited::Ready(serde_json::from_slice(line)?)),
+            "thread-error" => on_unsolicited(Unsolicited::ThreadError(serde_json::from_slice(line)?)),
+            "trace" => on_unsolicited(Unsolicited::Trace(serde_json::from_slice(line)?)),
+            "heap" => on_unsolicited(Unsolicited::Heap(serde_json::from_slice(line)?)),
+            "stopped" => on_unsolicited(Unsolicited::Stop(StopEvent::Stopped(serde_json::from_slice(line)?))),
+            "stop-left" => on_unsolicited(Unsolicited::Stop(StopEvent::Left(serde_json::from_slice(line)?))),
+            "input" => on_unsolicited(Unsolicited::Input(serde_json::from_slice(line)?)),
+            "input-over" => on_unsolicited(Unsolicited::InputOver(serde_json::from_slice(line)?)),
             "breakpoints-changed" => {
-                volunteer(Volunteered::Stop(StopEvent::Breakpoints(serde_json::from_slice(line)?)))
+                on_unsolicited(Unsolicited::Stop(StopEvent::Breakpoints(serde_json::from_slice(line)?)))
             }
-            "breakpoint-log" => volunteer(Volunteered::Stop(StopEvent::Log(serde_json::from_slice(line)?))),
+            "breakpoint-log" => on_unsolicited(Unsolicited::Stop(StopEvent::Log(serde_json::from_slice(line)?))),
             "output" | "progress" | "copy" => {
                 let mut table = lock(&self.table);
                 let pending = id.and_then(|id| table.pending.get_mut(&id));
@@ -426,12 +426,12 @@ fn pass_on(frame: OutputFrame, sender: &mpsc::UnboundedSender<OutputChunk>, stre
     }
 }
 
-async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, volunteer: impl Fn(Volunteered)) {
+async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, on_unsolicited: impl Fn(Unsolicited)) {
     let mut lines = Lines::new(read, link.frame_limit);
     let mut bad = 0;
     let why = loop {
         match lines.next().await {
-            Ok(Some(line)) => match link.receive(line, &volunteer) {
+            Ok(Some(line)) => match link.receive(line, &on_unsolicited) {
                 Ok(()) => bad = 0,
                 Err(error) => {
                     bad += 1;
@@ -442,7 +442,7 @@ async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, volunteer: impl Fn(Vo
                     }
                 }
             },
-            Ok(None) => break LEFT.to_owned(),
+            Ok(None) => break CLOSED_BY_IMAGE.to_owned(),
             Err(error @ LineError::TooLong(_)) => break format!("it sent a frame that cannot be read: {error}"),
             Err(LineError::Io(error)) => break format!("its link failed: {error}"),
         }

@@ -1,5 +1,5 @@
-//! A process of the image, from its start to the end of its last descendant. Owned by the
-//! supervisor alone.
+//! A process of the image, from its start to the end of its last descendant. The supervisor alone
+//! owns it.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -15,7 +15,7 @@ use super::excerpt::{clean, clock_advice, clock_fault, excerpt, heap_fault};
 use super::frames::{CopyEnd, HeapFrame, InputFrame, InputOverFrame, PROTOCOL, ThreadErrorFrame, TraceFrame};
 use super::hang::{Steps, hangs};
 use super::instance::Instance;
-use super::link::{LEFT, Link, Volunteered};
+use super::link::{CLOSED_BY_IMAGE, Link, Unsolicited};
 use super::pipes::{LineSink, Pipes};
 use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
@@ -32,34 +32,41 @@ const READY: Duration = Duration::from_secs(60);
 /// The time limit for copies to end.
 const COPIES_GONE: Duration = Duration::from_secs(2);
 
-/// The line with which the reason begins in the final output of SBCL's runtime, and the number of
-/// lines of the reason.
+/// Strings in the first line of the reason for an exit, in the final output of SBCL's runtime.
 const CAUSES: [&str; 5] =
     ["Heap exhausted", "fatal error", "Unhandled ", "INFO: Control stack guard page", "debugger invoked on"];
+/// The number of lines of the reason that are shown.
 const CAUSE_LINES: usize = 4;
-/// The number of lines before the reason that may show its cause.
+/// The number of lines before the reason that are shown.
 const BEFORE_LINES: usize = 6;
 
-/// The failure of an image to become ready.
-pub(crate) struct NotReady {
+/// An error because of which an image did not become ready.
+pub(crate) struct StartError {
     /// The reason, for the user.
     pub(crate) reason: String,
-    /// The consequence for the next try.
-    pub(crate) fault: Fault,
+    /// The kind, which decides about the next start.
+    pub(crate) kind: StartErrorKind,
 }
 
-/// The prospect of the next start after a failed one.
+/// The kind of a [`StartError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum StartErrorKind {
     /// The process exited by itself: the file from which it was started may be damaged.
-    Left,
-    /// There is no process, for want of descriptors or processes: the next try may have one.
-    NotStarted,
-    /// The process ran and did not become ready.
-    Mute,
+    Exited,
+    /// The process could not be spawned, for lack of descriptors or processes: the next try may
+    /// succeed.
+    NotSpawned,
+    /// The process ran and did not become ready, or does not speak this host's protocol.
+    Unresponsive,
     /// The process cannot have the configured heap, or has no usable clock; the next process would
     /// fail too.
-    Surroundings,
+    Environment,
+}
+
+impl StartError {
+    fn unresponsive(reason: String) -> StartError {
+        StartError { reason, kind: StartErrorKind::Unresponsive }
+    }
 }
 
 /// A started process.
@@ -76,8 +83,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a process and waits until it is ready. The process is in `slot` from its start on.
-    /// `events` receives its unsolicited events.
+    /// Starts a process and waits until it is ready. The process is stored in `slot` when it has
+    /// started, so that it can be ended when this future is dropped. `events` receives its
+    /// unsolicited events.
+    ///
+    /// # Errors
+    /// The process could not be spawned, exited, or was not ready within [`READY`].
     pub(crate) async fn begin(
         runtime: &Arc<Runtime>,
         program: &Program,
@@ -85,11 +96,11 @@ impl Running {
         generation: u64,
         events: &mpsc::UnboundedSender<ImageEvent>,
         slot: &mut Option<Running>,
-    ) -> Result<Arc<Instance>, NotReady> {
+    ) -> Result<Arc<Instance>, StartError> {
         let (ready_sender, mut ready) = oneshot::channel();
-        let running = Running::spawn(runtime, program, start, events, ready_sender).map_err(|error| NotReady {
+        let running = Running::spawn(runtime, program, start, events, ready_sender).map_err(|error| StartError {
             reason: format!("{} could not be started: {error}", program.path.display()),
-            fault: Fault::NotStarted,
+            kind: StartErrorKind::NotSpawned,
         })?;
         let running = slot.insert(running);
         let name = program.path.display();
@@ -99,7 +110,7 @@ impl Running {
             Ok(ready) = &mut ready => ready,
             status = running.child.wait() => {
                 let how = status.map_or_else(|error| error.to_string(), describe);
-                return Err(running.left(&format!("{name} {how} before it was ready"), runtime.config().heap));
+                return Err(running.exited_early(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
             () = running.link.closed() => {
                 // The process usually exits right after; its exit status says more than its link.
@@ -107,16 +118,16 @@ impl Running {
                     Ok(Ok(status)) => describe(status),
                     _ => running.link.why_closed().unwrap_or_default(),
                 };
-                return Err(running.left(&format!("{name} {how} before it was ready"), runtime.config().heap));
+                return Err(running.exited_early(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
             () = crate::steady::sleep(READY) => {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
-                return Err(NotReady { reason, fault: Fault::Mute });
+                return Err(StartError::unresponsive(reason));
             }
             // Another command may load init files of its own first, which wait for a network.
             how = hangs(leader, &steps, || {}), if program.plain => {
                 let reason = running.explain(&format!("{name} {how} before it was ready"));
-                return Err(NotReady { reason, fault: Fault::Mute });
+                return Err(StartError::unresponsive(reason));
             }
         };
         if ready.protocol != PROTOCOL {
@@ -125,10 +136,10 @@ impl Running {
                  Is another copy of Consort loaded by the init file?",
                 ready.protocol
             );
-            return Err(NotReady { reason, fault: Fault::Mute });
+            return Err(StartError::unresponsive(reason));
         }
         let Some(pipes) = running.pipes.take() else {
-            return Err(NotReady { reason: "The image said twice that it is ready.".into(), fault: Fault::Mute });
+            return Err(StartError::unresponsive("The image said twice that it is ready.".into()));
         };
         let instance = Arc::new(Instance::new(generation, running.link.clone(), pipes, ready));
         running.instance = Some(instance.clone());
@@ -152,11 +163,11 @@ impl Running {
         tracing::debug!(?launch, "starting");
         let Started { child, link, out, err } = start(&launch)?;
         let group = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        let heard = events.clone();
-        let printed: LineSink = Arc::new(move |text, stderr| {
-            let _ = heard.send(ImageEvent::Printed { text, stderr }); // the session may have ended
+        let sender = events.clone();
+        let print: LineSink = Arc::new(move |text, stderr| {
+            let _ = sender.send(ImageEvent::Printed { text, stderr }); // the session may have ended
         });
-        let pipes = Pipes::open(out, err, printed, &runtime.handle)?;
+        let pipes = Pipes::open(out, err, print, &runtime.handle)?;
         let link = Link::open(link, &runtime.handle, listener(events, &runtime.stops, ready))?;
         Ok(Running { child, group, since: Instant::now(), link, instance: None, pipes: Some(pipes) })
     }
@@ -168,31 +179,34 @@ impl Running {
         }
     }
 
-    /// Returns how the process ended, when it has. May be dropped and called again.
+    /// Waits for the process to exit, and returns how it ended. The future may be dropped and the
+    /// method called again.
     pub(crate) async fn end(&mut self) -> std::io::Result<CopyEnd> {
         let status = self.child.wait().await?;
         Ok(CopyEnd { exit: status.code(), signal: status.signal() })
     }
 
-    /// Returns the reason why the process exited before it was ready.
-    fn left(&self, what: &str, heap: u64) -> NotReady {
+    /// Returns the error for a process that exited before it was ready. `what` describes the exit,
+    /// and `heap` is the size of the configured heap in bytes.
+    fn exited_early(&self, what: &str, heap: u64) -> StartError {
         let printed = self.last_printed();
         match heap_fault(&printed) {
-            Some(says) => NotReady {
+            Some(says) => StartError {
                 reason: format!(
                     "SBCL cannot have a Lisp heap of {} MB, which `lisp.heap` says: {}. Configure a smaller one (`heap = \"1GB\"` in the table [lisp]), or raise the limit of this process's memory (`ulimit -v`), and restart the image.",
                     heap >> 20,
                     clean(says)
                 ),
-                fault: Fault::Surroundings,
+                kind: StartErrorKind::Environment,
             },
             None if clock_fault(&printed) => {
-                NotReady { reason: format!("{what}. {}", clock_advice()), fault: Fault::Surroundings }
+                StartError { reason: format!("{what}. {}", clock_advice()), kind: StartErrorKind::Environment }
             }
-            None => NotReady { reason: self.explain(what), fault: Fault::Left },
+            None => StartError { reason: self.explain(what), kind: StartErrorKind::Exited },
         }
     }
 
+    /// Returns the last lines that the process printed.
     fn last_printed(&self) -> String {
         let lines = match (&self.instance, &self.pipes) {
             (Some(instance), _) => instance.pipes.last_lines(),
@@ -202,6 +216,7 @@ impl Running {
         lines.join("\n")
     }
 
+    /// Returns the sentence `what` with the lines that the process printed about the cause.
     fn explain(&self, what: &str) -> String {
         let printed = self.last_printed();
         // SBCL's runtime prints tables of its heap and its threads after the reason.
@@ -217,8 +232,9 @@ impl Running {
         if shown.is_empty() { format!("{what}.") } else { format!("{what}. It printed:\n{shown}") }
     }
 
-    /// Ends the process and its copies, after `patience` for leaving by itself. Returns how the
-    /// process ended, to be read after its name.
+    /// Ends the process and its copies. The process has `patience` to exit by itself, then it is
+    /// killed. Returns a description of its end that completes a sentence with the process as its
+    /// subject, such as `exited with code 1`, and its last output.
     pub(crate) async fn finish(mut self, reason: &str, patience: Duration) -> String {
         if let Some(instance) = &self.instance {
             // A living image reaps its copies.
@@ -243,8 +259,8 @@ impl Running {
         if let Some(process) = self.instance.as_ref().and_then(|instance| instance.process.as_ref()) {
             process.kill();
         }
-        // An image whose link had failed leaves with code 0, which is not the cause.
-        let failed = why.as_ref().is_some_and(|why| why != LEFT);
+        // An image whose link had failed exits with code 0, which is not the cause.
+        let failed = why.as_ref().is_some_and(|why| why != CLOSED_BY_IMAGE);
         let how = match (how, self.child.wait().await) {
             (Some(how), _) if !failed => how,
             (_, Ok(_)) if why.is_some() => format!("had to be ended: {}", why.unwrap_or_default()),
@@ -258,8 +274,8 @@ impl Running {
     /// Waits until the processes that were killed with the group are gone too.
     async fn copies_gone(&self) {
         let until = Instant::now() + COPIES_GONE;
-        let there = |group| rustix::process::test_kill_process_group(group).is_ok();
-        while self.group.is_some_and(there) && Instant::now() < until {
+        let exists = |group| rustix::process::test_kill_process_group(group).is_ok();
+        while self.group.is_some_and(exists) && Instant::now() < until {
             crate::steady::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -270,36 +286,36 @@ fn listener(
     events: &mpsc::UnboundedSender<ImageEvent>,
     stops: &broadcast::Sender<StopEvent>,
     ready: oneshot::Sender<super::frames::Ready>,
-) -> impl Fn(Volunteered) + Send + 'static {
+) -> impl Fn(Unsolicited) + Send + 'static {
     let ready = Mutex::new(Some(ready));
     let rate = Mutex::new(Rate::new());
     let (events, stops) = (events.clone(), stops.clone());
-    move |volunteered| match volunteered {
-        Volunteered::Ready(frame) => {
+    move |unsolicited| match unsolicited {
+        Unsolicited::Ready(frame) => {
             if let Some(ready) = lock(&ready).take() {
                 let _ = ready.send(frame); // the start was given up
             }
         }
-        Volunteered::Trace(TraceFrame { session, text }) => {
+        Unsolicited::Trace(TraceFrame { session, text }) => {
             let _ = events.send(ImageEvent::Trace { session, text }); // the session may have ended
         }
-        Volunteered::ThreadError(ThreadErrorFrame { thread, kind, message, backtrace, frozen }) => {
+        Unsolicited::ThreadError(ThreadErrorFrame { thread, kind, message, backtrace, frozen }) => {
             if lock(&rate).take().is_some() {
                 let _ = events.send(ImageEvent::ThreadError { thread, kind, message, backtrace, frozen }); // the session may have ended
             }
         }
-        Volunteered::Stop(event) => {
+        Unsolicited::Stop(event) => {
             let _ = stops.send(event); // nobody may be listening
         }
-        Volunteered::Input(InputFrame { evaluation, session, wanted }) => {
+        Unsolicited::Input(InputFrame { evaluation, session, wanted }) => {
             let _ = stops.send(StopEvent::Input { evaluation, question: wanted.question });
             let _ = events.send(ImageEvent::Input { session, wanted }); // the session may have ended
         }
-        Volunteered::InputOver(InputOverFrame { evaluation, question }) => {
+        Unsolicited::InputOver(InputOverFrame { evaluation, question }) => {
             let _ = stops.send(StopEvent::InputOver { evaluation, question });
             let _ = events.send(ImageEvent::InputOver { question: Some(question) }); // the session may have ended
         }
-        Volunteered::Heap(HeapFrame { usage, size, stopped }) => {
+        Unsolicited::Heap(HeapFrame { usage, size, stopped }) => {
             let text = format!(
                 "Little of the Lisp heap is left ({} of {} MB in use): {} stopped. A larger one: `heap = \"8GB\"` in the table [lisp].",
                 usage >> 20,

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::core::{Cache, Start};
+use super::core::Start;
 use super::instance::Instance;
 use super::plan::Restoration;
 use super::program::{self, Program};
 use super::programs;
 use super::restore::restore;
-use super::running::{Fault, NotReady, Running};
+use super::running::{Running, StartError, StartErrorKind};
 use super::runtime::{Command, Phase, Runtime};
 use crate::config::InitFile;
 use crate::locked::lock;
@@ -25,7 +25,7 @@ const HEALTHY: Duration = Duration::from_secs(30);
 /// The number of images in a row that did not become ready after which no further try is made.
 const TRIES: u32 = 5;
 /// The same number for images that ran and sent nothing.
-const MUTE_TRIES: u32 = 2;
+const UNRESPONSIVE_TRIES: u32 = 2;
 /// The time that an image has to exit by itself when it is asked to.
 const LEAVE: Duration = Duration::from_secs(1);
 /// The waiting time of a request after which the supervisor checks whether the image responds.
@@ -146,26 +146,29 @@ impl Supervisor {
             runtime.enter(Phase::Starting("starting SBCL".into(), None));
             match Running::begin(&runtime, &program, &start, self.generation, &runtime.events, running).await {
                 Ok(instance) => {
-                    runtime.tasks.spawn_blocking_on(sweep(runtime.cache.clone(), start), &runtime.handle);
+                    let cache = runtime.cache.clone();
+                    runtime.tasks.spawn_blocking_on(move || cache.remove_stale(&start), &runtime.handle);
                     break instance;
                 }
                 // A file that does not start is built again, once: a core may be damaged, and a
                 // command that chooses an sbcl itself may start another one now.
-                Err(NotReady { reason, fault: Fault::Left }) if !built => {
+                Err(StartError { reason, kind: StartErrorKind::Exited }) if !built => {
                     tracing::warn!(reason, "what was cached does not start: it is built again");
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     runtime.cache.discard(&start);
                 }
-                Err(NotReady { reason, fault: Fault::Surroundings }) => {
+                Err(StartError { reason, kind: StartErrorKind::Environment }) => {
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     return Ended::CannotStart(reason);
                 }
                 // A program that hangs does so again: each try costs a minute.
-                Err(NotReady { reason, fault: Fault::Mute }) => {
-                    self.failures = self.failures.max(TRIES - MUTE_TRIES);
+                Err(StartError { reason, kind: StartErrorKind::Unresponsive }) => {
+                    self.failures = self.failures.max(TRIES - UNRESPONSIVE_TRIES);
                     return Ended::NotReady(reason);
                 }
-                Err(NotReady { reason, fault: Fault::Left | Fault::NotStarted }) => return Ended::NotReady(reason),
+                Err(StartError { reason, kind: StartErrorKind::Exited | StartErrorKind::NotSpawned }) => {
+                    return Ended::NotReady(reason);
+                }
             }
         };
         // A wrapper command has loaded its own init files (docs/wire.md).
@@ -295,10 +298,6 @@ impl Supervisor {
         self.runtime.tasks.close();
         self.runtime.tasks.wait().await;
     }
-}
-
-fn sweep(cache: Cache, used: Start) -> impl FnOnce() + Send + 'static {
-    move || cache.sweep(&used)
 }
 
 /// Detects and reports that the whole image stands still. The image is not ended for that: a
