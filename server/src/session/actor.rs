@@ -109,8 +109,9 @@ pub(super) struct Actor {
     /// No check starts before this time, since the image was busy.
     busy_until: Option<Instant>,
     /// The time of the next check of all documents after a change of the image.
-    sweep: Option<Instant>,
-    swept: Instant,
+    all_checks_due: Option<Instant>,
+    /// The time of the last check of all documents.
+    all_checked: Instant,
     /// An image has been ready: the next one is there soon.
     had_image: bool,
     /// The time since which every check has failed.
@@ -155,8 +156,8 @@ impl Actor {
             jobs: Jobs::default(),
             thread_stops: ThreadStops::default(),
             busy_until: None,
-            sweep: None,
-            swept: Instant::now(),
+            all_checks_due: None,
+            all_checked: Instant::now(),
             had_image: false,
             hindered: None,
             notes: BTreeMap::new(),
@@ -445,7 +446,8 @@ impl Actor {
     fn next_tick(&self) -> Option<Instant> {
         let may_start = self.can_check() && self.busy_until.is_none();
         let busy = self.busy_until.filter(|_| self.can_check());
-        [self.documents.next_tick(may_start), self.sweep, busy, self.approvals.next_tick()].into_iter().flatten().min()
+        let due = [self.documents.next_tick(may_start), self.all_checks_due, busy, self.approvals.next_tick()];
+        due.into_iter().flatten().min()
     }
 
     fn tick(&mut self) {
@@ -453,9 +455,9 @@ impl Actor {
         if self.busy_until.is_some_and(|until| until <= now) {
             self.busy_until = None;
         }
-        if self.sweep.is_some_and(|sweep| sweep <= now) {
-            self.sweep = None;
-            self.swept = now;
+        if self.all_checks_due.is_some_and(|due| due <= now) {
+            self.all_checks_due = None;
+            self.all_checked = now;
             self.documents.all_due(now);
         }
         self.approvals.tick(now);

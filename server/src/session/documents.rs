@@ -324,8 +324,8 @@ impl Documents {
         }
     }
 
-    /// Returns the time it takes to check all documents.
-    pub(super) fn sweep_time(&self) -> Duration {
+    /// Returns the time that the last checks of all documents took together.
+    pub(super) fn total_check_time(&self) -> Duration {
         self.open.values().map(|open| open.took).sum()
     }
 

@@ -23,8 +23,8 @@ use crate::fault::{self, Call};
 use crate::image::process_table;
 use crate::locked::lock;
 
-/// The maximum number of marks that are looked at when marks without an editor are removed.
-const SWEPT: usize = 10_000;
+/// The maximum number of marks that are examined when marks of ended editors are removed.
+const MAX_EXAMINED: usize = 10_000;
 /// The start of the name of a mark that is being written.
 const UNFINISHED: &str = ".new-";
 
@@ -220,9 +220,9 @@ fn holds(mark: &Mark) -> bool {
     mark.editor.lives() && DiskState::of(&mark.path) == mark.disk
 }
 
-/// Removes the marks that hold no more.
+/// Removes the marks that do not hold any more.
 fn remove_dead(directory: &Path) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(SWEPT) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_EXAMINED) {
         let path = entry.path();
         // Another host may be writing it.
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {

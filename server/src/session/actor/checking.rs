@@ -32,22 +32,21 @@ use crate::session::{
 use crate::text::document::Document;
 use crate::text::expected::Expected;
 
-/// The shortest interval between two checks of every document, since evaluations may follow each
+/// The minimum interval between two checks of all documents, since evaluations may follow each
 /// other quickly.
-const SWEEP: Duration = Duration::from_secs(1);
+const ALL_CHECKS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Actor {
-    /// Handles a change of the image since the documents were checked: they are checked again, at
-    /// a limited rate.
+    /// Handles a change of the image: schedules a check of all documents, at a limited rate.
     pub(super) fn world_changed(&mut self) {
         self.log.world_changed();
         self.names.changed();
         self.workspace_checks.world_changed();
         self.documents.all_stale();
         self.chains.end_all();
-        let spacing = SWEEP.max(2 * self.documents.sweep_time());
-        let at = (Instant::now() + self.config.check.debounce).max(self.swept + spacing);
-        self.sweep.get_or_insert(at);
+        let interval = ALL_CHECKS_INTERVAL.max(2 * self.documents.total_check_time());
+        let at = (Instant::now() + self.config.check.debounce).max(self.all_checked + interval);
+        self.all_checks_due.get_or_insert(at);
     }
 
     pub(super) fn can_check(&self) -> bool {
