@@ -1,18 +1,17 @@
-//! Names that editors' bridges hold while they may have documents, independent of files: the mark
-//! of a bridge when the runtime directory was removed (see [`super::reopening`]).
-//!
-//! Linux has such names (unix(7), "abstract"). On other systems there are none.
+//! Abstract Unix socket names (unix(7)) that editors' bridges bind while they may have documents.
+//! They replace the locked file of [`super::reopening`] when the runtime directory was removed.
+//! Only Linux has such names.
 
 use std::io;
 
 use super::runtime_dir::RuntimeDir;
 
-/// A held name, freed when dropped and at the end of the process.
+/// A bound name, released when dropped and at the end of the process.
 #[derive(Debug)]
 pub(super) struct NamedMark {
     #[cfg(target_os = "linux")]
     #[allow(dead_code, reason = "it holds the name")]
-    name: std::os::unix::net::UnixListener,
+    listener: std::os::unix::net::UnixListener,
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -20,17 +19,17 @@ mod other {
     use super::*;
 
     impl NamedMark {
-        pub(in crate::host) fn make(_: &RuntimeDir) -> io::Result<NamedMark> {
+        pub(in crate::host) fn bind(_: &RuntimeDir) -> io::Result<NamedMark> {
             Err(io::ErrorKind::Unsupported.into())
         }
     }
 
-    pub(in crate::host) fn held(_: &RuntimeDir) -> Vec<String> {
+    pub(in crate::host) fn bound_names(_: &RuntimeDir) -> Vec<String> {
         Vec::new()
     }
 
-    pub(in crate::host) fn are_free(_: &[String]) -> bool {
-        true
+    pub(in crate::host) fn any_bound(_: &[String]) -> bool {
+        false
     }
 }
 
@@ -45,43 +44,44 @@ mod linux {
     use crate::host::claim;
 
     impl NamedMark {
-        /// Takes a name of this process for the workspace.
+        /// Binds a name that is unique to this call, for the workspace of `runtime`.
         ///
         /// # Errors
-        /// The system permits no name.
-        pub(in crate::host) fn make(runtime: &RuntimeDir) -> io::Result<NamedMark> {
-            static LAST: AtomicU64 = AtomicU64::new(0);
-            let number = LAST.fetch_add(1, Ordering::Relaxed);
-            let address = SocketAddr::from_abstract_name(format!("{}{}-{number}", start(runtime), std::process::id()))?;
+        /// The error of `socket` or `bind`.
+        pub(in crate::host) fn bind(runtime: &RuntimeDir) -> io::Result<NamedMark> {
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}{}-{number}", prefix(runtime), std::process::id());
+            let address = SocketAddr::from_abstract_name(name)?;
             fault::point(Call::Bind)?;
-            Ok(NamedMark { name: UnixListener::bind_addr(&address)? })
+            Ok(NamedMark { listener: UnixListener::bind_addr(&address)? })
         }
     }
 
-    /// Returns what all names of bridges of the workspace start with.
-    fn start(runtime: &RuntimeDir) -> String {
+    /// Returns the prefix of the names of all bridges of the workspace.
+    fn prefix(runtime: &RuntimeDir) -> String {
         format!("{}-documents-", claim::name(runtime))
     }
 
-    /// Returns the names that processes of this user hold.
-    pub(in crate::host) fn held(runtime: &RuntimeDir) -> Vec<String> {
-        let start = start(runtime);
-        let mut names: Vec<String> = all().into_iter().filter(|name| name.starts_with(&start)).collect();
-        // A name of which a connection was not accepted is listed twice.
+    /// Returns the names of the workspace's bridges that processes of this user have bound, sorted.
+    pub(in crate::host) fn bound_names(runtime: &RuntimeDir) -> Vec<String> {
+        let prefix = prefix(runtime);
+        let mut names: Vec<String> = abstract_names().into_iter().filter(|name| name.starts_with(&prefix)).collect();
+        // The system lists the name once more for each connection that was not accepted.
         names.sort_unstable();
         names.dedup();
         names.retain(|name| claim::may_be_held(name));
         names
     }
 
-    /// Returns true if none of the names is held.
-    pub(in crate::host) fn are_free(names: &[String]) -> bool {
-        names.is_empty() || !all().iter().any(|name| names.contains(name))
+    /// Returns true if one of the names is bound.
+    pub(in crate::host) fn any_bound(names: &[String]) -> bool {
+        !names.is_empty() && abstract_names().iter().any(|name| names.contains(name))
     }
 
-    /// Returns the names that there are.
-    fn all() -> Vec<String> {
-        // Where the system does not tell, nobody is waited for.
+    /// Returns the abstract names that are bound on this system; none if the system's list cannot
+    /// be read, so that no host waits for bridges that it cannot see.
+    fn abstract_names() -> Vec<String> {
         let table = std::fs::read("/proc/net/unix").unwrap_or_default();
         let name = |line: &str| Some(line.rsplit(' ').next()?.strip_prefix('@')?.to_owned());
         String::from_utf8_lossy(&table).lines().filter_map(name).collect()
@@ -89,6 +89,6 @@ mod linux {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{are_free, held};
+pub(super) use linux::{any_bound, bound_names};
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::{are_free, held};
+pub(super) use other::{any_bound, bound_names};

@@ -21,7 +21,7 @@ use crate::fault::{self, Call};
 /// The time limit for the bridges: an editor that was suspended does not keep agents for ever.
 const LONGEST: Duration = Duration::from_secs(20);
 /// The polling interval: the system has no notification for a lock that becomes free.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// A bridge's mark that it may have documents.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)?;
         Ok(file)
     };
-    Holds { locked: marked().ok(), name: NamedMark::make(runtime).ok() }
+    Holds { locked: marked().ok(), name: NamedMark::bind(runtime).ok() }
 }
 
 /// Removes the file that a killed host left. `None`: no bridge of it is left. For a new host,
@@ -58,8 +58,8 @@ pub(super) fn retire(runtime: &RuntimeDir) -> Option<Retired> {
     let file = OpenOptions::new().write(true).open(&path).ok();
     // Without the file, the bridges that come make a new one.
     let locked = file.filter(|_| std::fs::remove_file(&path).is_ok());
-    let retired = Retired { locked, names: named_marks::held(runtime) };
-    (!retired.is_free()).then_some(retired)
+    let retired = Retired { locked, names: named_marks::bound_names(runtime) };
+    retired.is_held().then_some(retired)
 }
 
 fn path(runtime: &RuntimeDir) -> PathBuf {
@@ -67,13 +67,14 @@ fn path(runtime: &RuntimeDir) -> PathBuf {
 }
 
 impl Retired {
-    fn is_free(&self) -> bool {
+    /// Returns true while a bridge of the killed host still holds its mark.
+    fn is_held(&self) -> bool {
         // An error other than a lock that is held is no reason to wait.
         let held = |file: &File| {
             let lock = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
             matches!(lock, Err(rustix::io::Errno::WOULDBLOCK))
         };
-        !self.locked.as_ref().is_some_and(held) && named_marks::are_free(&self.names)
+        self.locked.as_ref().is_some_and(held) || named_marks::any_bound(&self.names)
     }
 
     /// Waits until the bridges have opened their documents at this host, or ended.
@@ -81,12 +82,12 @@ impl Retired {
         let this = Arc::new(self);
         let all = async {
             loop {
-                let looking = this.clone();
-                // A look that fails is no reason to wait.
-                if tokio::task::spawn_blocking(move || looking.is_free()).await.unwrap_or(true) {
+                let retired = this.clone();
+                // A poll that panics is no reason to wait.
+                if !tokio::task::spawn_blocking(move || retired.is_held()).await.unwrap_or(false) {
                     return;
                 }
-                crate::steady::sleep(LOOK).await;
+                crate::steady::sleep(POLL).await;
             }
         };
         if crate::steady::timeout(LONGEST, all).await.is_err() {
@@ -112,9 +113,9 @@ mod tests {
         drop(one);
         let retired = retire(&runtime).unwrap();
         let new = hold(&runtime);
-        assert!(!retired.is_free());
+        assert!(retired.is_held());
         drop(other);
-        assert!(retired.is_free(), "the new host's are not waited for");
+        assert!(!retired.is_held(), "the new host's are not waited for");
         retired.released().await;
         drop(new);
         assert!(retire(&runtime).is_none());
@@ -132,7 +133,7 @@ mod tests {
         std::fs::remove_dir_all(place.path().join("consort")).unwrap();
         assert!(retire(&other).is_none(), "it has no documents of another workspace");
         let retired = retire(&runtime).unwrap();
-        assert!(!retired.is_free());
+        assert!(retired.is_held());
         drop(bridge);
         retired.released().await;
         assert!(retire(&runtime).is_none());
