@@ -42,13 +42,13 @@ impl Snapshot {
     /// The files in which a name, as the reader has it, is written anywhere; also in strings and
     /// comments. A file may be named that does not mention it.
     pub fn mentioning<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<FileEntry>> + 'a {
-        let hash = entry::hash(name);
-        self.files.iter().filter(move |file| file.words.binary_search(&hash).is_ok())
+        let hash = entry::word_hash(name);
+        self.files.iter().filter(move |file| file.word_hashes.binary_search(&hash).is_ok())
     }
 
     /// Returns true if a file may mention a name.
     pub fn has(&self, file: &FileEntry, name: &str) -> bool {
-        file.words.binary_search(&entry::hash(name)).is_ok()
+        file.word_hashes.binary_search(&entry::word_hash(name)).is_ok()
     }
 
     /// The packages that the texts define.

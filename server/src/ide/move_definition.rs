@@ -171,7 +171,7 @@ async fn path_of(uri: &str) -> PathBuf {
 /// Returns true for a file that has code of a package.
 fn has(file: &FileEntry, packages: &Packages, package: &str) -> bool {
     let system = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
-    !system && file.inside.iter().any(|inside| packages.named(inside, "") == packages.named(package, ""))
+    !system && file.in_packages.iter().any(|inside| packages.named(inside, "") == packages.named(package, ""))
 }
 
 /// Refuses a definition that the other text has already.

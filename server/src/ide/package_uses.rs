@@ -138,8 +138,8 @@ impl<'a> Uses<'a> {
             Place::Anywhere => false,
         };
         let of_package = |file: &super::index::FileEntry| {
-            !file.inside.is_empty()
-                && file.inside.iter().all(|inside| self.packages.named(inside, "") == package)
+            !file.in_packages.is_empty()
+                && file.in_packages.iter().all(|inside| self.packages.named(inside, "") == package)
                 && file.packages.iter().all(|other| other.name == package)
         };
         !self.places(name).all(own)
@@ -150,8 +150,8 @@ impl<'a> Uses<'a> {
     pub fn import(&self, package: &PackageText, name: &str) -> bool {
         let definition = |place: &Place| *place == Place::Definition(package.name.clone());
         let may_be_inside = |file: &super::index::FileEntry| {
-            file.inside.is_empty()
-                || file.inside.iter().any(|inside| self.packages.named(inside, "") == package.name)
+            file.in_packages.is_empty()
+                || file.in_packages.iter().any(|inside| self.packages.named(inside, "") == package.name)
                 || std::iter::once(&package.name).chain(&package.nicknames).any(|name| self.index.has(file, name))
         };
         let in_package = |place: &Place| match place {

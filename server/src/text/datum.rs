@@ -149,6 +149,14 @@ impl Form {
         Span { start: self.span.start + chars(start), end: self.span.start + chars(end) }
     }
 
+    /// The node whose span in the document is `span`.
+    pub fn node_at(&self, span: Span) -> Option<&Node> {
+        fn find(nodes: &[Node], span: Span) -> Option<&Node> {
+            nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
+        }
+        find(&self.nodes, span)
+    }
+
     /// The data around and at a place of the document, the outermost first, except inside guarded
     /// data.
     pub fn around(&self, at: Span) -> Vec<&Node> {

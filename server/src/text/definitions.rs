@@ -6,7 +6,7 @@ mod located;
 mod structure;
 
 pub use self::class::{ClassParts, Slot, class_parts};
-pub use self::constructors::{Constructor, Made, made};
+pub use self::constructors::{Constructor, StructureNaming, structure_naming};
 pub use self::located::{Hint, Place, locate};
 pub use self::structure::{Structure, structure_functions};
 use super::Span;

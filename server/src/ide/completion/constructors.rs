@@ -8,9 +8,9 @@ const DEEPEST: usize = 32;
 
 /// Returns the keywords of the constructor with a name for comparison; none if no text makes it.
 pub(super) fn keywords(texts: &Snapshot, key: &str) -> Vec<String> {
-    let structures = || texts.files.iter().flat_map(|file| &file.definitions).filter(|one| one.made.is_some());
+    let structures = || texts.files.iter().flat_map(|file| &file.definitions).filter(|one| one.naming.is_some());
     let made = structures().find_map(|one| {
-        let mut constructors = one.made.iter().flat_map(|made| &made.constructors);
+        let mut constructors = one.naming.iter().flat_map(|naming| &naming.constructors);
         constructors.find(|constructor| definitions::key(&constructor.written) == key).map(|found| (one, found))
     });
     let Some((structure, constructor)) = made else { return Vec::new() };

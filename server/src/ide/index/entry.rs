@@ -1,13 +1,15 @@
-//! The part of the index about one file.
+//! The entry of one file in the index.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
-use super::packages::{PackageText, of_form};
+use super::packages::{PackageText, package_of_form};
 use crate::ide::name_index::letters;
 use crate::text::datum::{Form, Kind, Node, symbol_name};
-use crate::text::definitions::{self, Made, class_parts, kind_of, structure_functions};
+use crate::text::definitions::{
+    self, Defined, StructureNaming, class_parts, kind_of, structure_functions, structure_naming,
+};
 use crate::text::document::Document;
 use crate::text::forms::{package_at, packages_named};
 use crate::text::position::{Position, PositionEncoding, to_position};
@@ -20,49 +22,49 @@ pub struct Indexed {
     pub written: String,
     /// The name for comparison, lower-case, without package: `foo`, `(setf foo)`.
     pub key: String,
-    /// The defining operator.
+    /// The defining operator, lower-case, without package.
     pub operator: String,
-    /// The package in force.
+    /// The current package at the form; `None` if no `in-package` form precedes it.
     pub package: Option<String>,
-    /// The span of the name.
+    /// The span of the name in the document.
     pub name: Span,
-    /// The span of the form.
+    /// The span of the form in the document.
     pub form: Span,
     /// The slots of a class, condition or structure, as written.
     pub slots: Vec<String>,
     /// The readers, writers and accessors of the slots, as written.
     pub accessors: Vec<String>,
-    /// The options of a structure that name its functions: `constructor`, `conc-name`, ...
-    pub structure: HashSet<String>,
-    /// The names by which a structure makes its functions.
-    pub made: Option<Made>,
-    /// The accessors of a class or condition and the functions of a structure, lower-case, each
-    /// with its [`letters`].
+    /// The names of a structure's functions.
+    pub naming: Option<StructureNaming>,
+    /// The accessors of a class or condition, or all functions of a structure, lower-case, each
+    /// after its [`letters`].
     pub functions: Vec<(u64, String)>,
     /// The [`letters`] of the key.
     pub letters: u64,
-    /// The superclasses of a class or condition, and what a structure includes, as written.
+    /// The direct superclasses of a class or condition, or the structure that a structure includes,
+    /// as written.
     pub supers: Vec<String>,
-    /// The start of the name in UTF-8, UTF-16 and UTF-32.
+    /// The start of the name, in UTF-8, UTF-16 and UTF-32.
     pub start: [Position; 3],
-    /// The end of the name.
+    /// The end of the name, in the same encodings.
     pub end: [Position; 3],
 }
 
 impl Indexed {
-    /// The kind, in the image's terms.
+    /// The kind as the image calls it: `function`, `generic function`, ... ([`kind_of`]).
     pub fn kind(&self) -> &str {
         kind_of(&self.operator)
     }
 
-    /// The start and the end of the name for a client.
+    /// The start and the end of the name in a client's encoding.
     pub fn range(&self, encoding: PositionEncoding) -> (Position, Position) {
-        let at = index(encoding);
+        let at = encoding_index(encoding);
         (self.start[at], self.end[at])
     }
 }
 
-fn index(encoding: PositionEncoding) -> usize {
+/// The index of an encoding in [`Indexed::start`] and [`Indexed::end`].
+fn encoding_index(encoding: PositionEncoding) -> usize {
     match encoding {
         PositionEncoding::Utf8 => 0,
         PositionEncoding::Utf16 => 1,
@@ -75,20 +77,20 @@ fn index(encoding: PositionEncoding) -> usize {
 pub struct FileEntry {
     /// The path.
     pub path: PathBuf,
-    /// The URI, as its client named it if it is open.
+    /// The URI: that of the client if an editor has the file open.
     pub uri: String,
     /// The text, if an editor has the file open.
     pub open: Option<Document>,
-    /// The definitions, in order.
+    /// The definitions, in the order of the text.
     pub definitions: Vec<Indexed>,
-    /// The packages that it defines.
+    /// The packages that the file defines.
     pub packages: Vec<PackageText>,
-    /// The packages that its `in-package` forms name.
-    pub inside: Vec<String>,
+    /// The packages that the file's `in-package` forms name.
+    pub in_packages: Vec<String>,
     /// The keywords in forms that define something, lower-case, with their colons, sorted.
     pub keywords: Vec<Box<str>>,
-    /// The hashes of all words, sorted.
-    pub words: Vec<u64>,
+    /// The hashes of all words ([`word_hash`]), sorted.
+    pub word_hashes: Vec<u64>,
     /// The digest of the text ([`digest_of`]).
     pub digest: u64,
 }
@@ -99,7 +101,8 @@ const KEYWORDS: usize = 2_000;
 const DEFINITIONS: usize = 20_000;
 
 impl FileEntry {
-    /// Indexes a text. Takes time by its length.
+    /// Indexes a text in time linear in its length. `open`: an editor has the file open. The entry
+    /// may be incomplete if the computation is ended ([`stop::now`]).
     pub fn of(path: PathBuf, uri: String, document: &Document, open: bool) -> FileEntry {
         let (mut definitions, mut packages, mut keywords) = (Vec::new(), Vec::new(), BTreeSet::new());
         let text = document.text();
@@ -108,7 +111,7 @@ impl FileEntry {
                 break;
             }
             let bytes = text.byte_slice(top.bytes.start..top.bytes.end);
-            // A form that begins with no parenthesis or guard defines nothing.
+            // Only a list, also behind #+ or #-, defines something.
             if bytes.len_bytes() == 0 || !matches!(bytes.byte(0), b'(' | b'#') {
                 continue;
             }
@@ -121,37 +124,9 @@ impl FileEntry {
             let package = package_at(document, top.span.start);
             for one in found {
                 if matches!(one.operator.as_str(), "defpackage" | "define-package") {
-                    packages.extend(of_form(&form, one.span));
+                    packages.extend(package_of_form(&form, one.span));
                 }
-                let at = |offset: usize| {
-                    [PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32]
-                        .map(|encoding| to_position(text, offset, encoding))
-                };
-                let parts = class_parts(&form, one.span, &one.operator);
-                let accessors: Vec<String> = parts.slots.iter().flat_map(|slot| slot.accessors.clone()).collect();
-                let made = match one.operator.as_str() {
-                    "defstruct" => structure_functions(&form, one.span),
-                    _ => accessors.clone(),
-                };
-                let functions = made.into_iter().map(|name| name.to_lowercase());
-                let is_structure = one.operator == "defstruct";
-                definitions.push(Indexed {
-                    made: is_structure.then(|| definitions::made(&form, one.span)).flatten(),
-                    slots: parts.slots.into_iter().map(|slot| slot.name).collect(),
-                    accessors,
-                    functions: functions.map(|name| (letters(&name), name)).collect(),
-                    letters: letters(&one.key),
-                    structure: parts.options,
-                    supers: parts.supers,
-                    start: at(one.name.start),
-                    end: at(one.name.end),
-                    written: one.written,
-                    key: one.key,
-                    operator: one.operator,
-                    package: package.clone(),
-                    name: one.name,
-                    form: one.span,
-                });
+                definitions.push(indexed(document, &form, one, package.clone()));
             }
         }
         let open = open.then(|| document.clone());
@@ -163,15 +138,44 @@ impl FileEntry {
             open,
             definitions,
             packages,
-            inside: packages_named(document),
+            in_packages: packages_named(document),
             keywords,
-            words: words(&string),
+            word_hashes: word_hashes(&string),
             digest: digest_of(&string),
         }
     }
 }
 
-/// Adds the keywords of some nodes.
+/// The entry of a definition in `form`.
+fn indexed(document: &Document, form: &Form, definition: Defined, package: Option<String>) -> Indexed {
+    let positions = |offset: usize| {
+        [PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32]
+            .map(|encoding| to_position(document.text(), offset, encoding))
+    };
+    let is_structure = definition.operator == "defstruct";
+    let parts = class_parts(form, definition.span, &definition.operator);
+    let accessors: Vec<String> = parts.slots.iter().flat_map(|slot| slot.accessors.clone()).collect();
+    let functions = if is_structure { structure_functions(form, definition.span) } else { accessors.clone() };
+    let functions = functions.into_iter().map(|name| name.to_lowercase());
+    Indexed {
+        naming: is_structure.then(|| structure_naming(form, definition.span)).flatten(),
+        slots: parts.slots.into_iter().map(|slot| slot.name).collect(),
+        accessors,
+        functions: functions.map(|name| (letters(&name), name)).collect(),
+        letters: letters(&definition.key),
+        supers: parts.supers,
+        start: positions(definition.name.start),
+        end: positions(definition.name.end),
+        written: definition.written,
+        key: definition.key,
+        operator: definition.operator,
+        package,
+        name: definition.name,
+        form: definition.span,
+    }
+}
+
+/// Adds the keywords in `nodes` and below them to `found`, up to [`KEYWORDS`].
 fn add_keywords(form: &Form, nodes: &[Node], found: &mut BTreeSet<Box<str>>) {
     for node in nodes {
         if node.kind == Kind::Atom && found.len() < KEYWORDS {
@@ -184,32 +188,32 @@ fn add_keywords(form: &Form, nodes: &[Node], found: &mut BTreeSet<Box<str>>) {
     }
 }
 
-/// The digest of a text, or of several digests.
-pub fn digest_of(all: &(impl Hash + ?Sized)) -> u64 {
+/// The digest of a text, or of several digests. The same in one build of the program only.
+pub fn digest_of(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
-    all.hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The hashes of all words of a text, sorted: of symbols, and of what strings and comments have.
-fn words(string: &str) -> Vec<u64> {
+/// The hashes of all words of a text, in code, strings and comments, sorted and without repetition.
+fn word_hashes(text: &str) -> Vec<u64> {
     let delimiter = |char: char| char.is_whitespace() || "()\"';`,|\\:".contains(char);
-    let mut found: Vec<u64> = string.split(delimiter).filter(|word| !word.is_empty()).map(hash).collect();
-    // A name that is written with escapes is found as a whole.
-    let escaped = string.split(|char: char| char.is_whitespace() || "()\"';`,".contains(char));
+    let mut found: Vec<u64> = text.split(delimiter).filter(|word| !word.is_empty()).map(word_hash).collect();
+    // A name with escapes is a word as a whole too.
+    let escaped = text.split(|char: char| char.is_whitespace() || "()\"';`,".contains(char));
     found.extend(
         escaped
             .filter(|word| word.contains(['|', '\\']))
             .filter_map(symbol_name)
-            .map(|name| hash(name.trim_matches('|'))),
+            .map(|name| word_hash(name.trim_matches('|'))),
     );
     found.sort_unstable();
     found.dedup();
     found
 }
 
-/// The hash of a word, in any case, without what is left of a prefix before it (`#.x`, `,@x`).
-pub(super) fn hash(word: &str) -> u64 {
+/// The hash of a word, which ignores case and the rest of a reader prefix (`#.x`, `,@x`).
+pub(super) fn word_hash(word: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     let word = word.trim_start_matches(['#', '.', '@']);
     for char in word.chars().flat_map(char::to_lowercase) {

@@ -39,12 +39,9 @@ pub fn designated(form: &Form, node: &Node) -> Option<String> {
     }
 }
 
-/// The package definition at a span of a form.
-pub(super) fn of_form(form: &Form, span: Span) -> Option<PackageText> {
-    fn find(nodes: &[Node], span: Span) -> Option<&Node> {
-        nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
-    }
-    let node = find(&form.nodes, span)?;
+/// The package definition at a span of a form; `None` if its name cannot be read.
+pub(super) fn package_of_form(form: &Form, span: Span) -> Option<PackageText> {
+    let node = form.node_at(span)?;
     let mut package = PackageText { name: designated(form, node.children.get(1)?)?, ..PackageText::default() };
     for option in node.children.iter().skip(2).filter(|option| option.kind == Kind::List) {
         let Some(head) = option.children.first().and_then(|head| form.name(head)) else { continue };

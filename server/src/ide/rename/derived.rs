@@ -32,9 +32,9 @@ pub(super) fn targets(
     for one in definitions.iter().copied().filter(defined) {
         if one.operator == "defstruct" {
             // Those that an option names keep their names.
-            let named = one.made.as_ref().map(|made| made.named.as_slice()).unwrap_or_default();
+            let named = one.naming.as_ref().map(|naming| naming.named.as_slice()).unwrap_or_default();
             let by_default = |name: &String| {
-                one.functions.iter().any(|(_, made)| made == name)
+                one.functions.iter().any(|(_, function)| function == name)
                     && !named.iter().any(|written| written.eq_ignore_ascii_case(name))
             };
             let pairs = [("make-", ""), ("copy-", ""), ("", "-p")]

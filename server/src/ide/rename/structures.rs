@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::target::Target;
 use crate::ide::index::{Indexed, Packages, Snapshot};
-use crate::text::definitions::Made;
+use crate::text::definitions::StructureNaming;
 use crate::text::names;
 
 /// A keyword of the calls of a constructor, or of `#S`, which gets a new name.
@@ -28,7 +28,7 @@ pub(super) struct Keyword {
 /// The structures of the workspace.
 pub(super) struct Structures<'a> {
     packages: &'a Packages<'a>,
-    all: Vec<(&'a Indexed, &'a Made)>,
+    all: Vec<(&'a Indexed, &'a StructureNaming)>,
 }
 
 /// The maximum number of structures that include each other.
@@ -37,7 +37,7 @@ const DEEPEST: usize = 32;
 impl<'a> Structures<'a> {
     pub(super) fn of(index: &'a Snapshot, packages: &'a Packages<'a>) -> Structures<'a> {
         let definitions = index.files.iter().flat_map(|file| &file.definitions);
-        let all = definitions.filter_map(|one| Some((one, one.made.as_ref()?))).collect();
+        let all = definitions.filter_map(|one| Some((one, one.naming.as_ref()?))).collect();
         Structures { packages, all }
     }
 
@@ -81,26 +81,26 @@ impl<'a> Structures<'a> {
     pub(super) fn accessors(&self, target: &Target) -> Vec<Target> {
         let having = self.all.iter().filter(|(one, _)| self.has_slot(one, target));
         let new = read(&target.new);
-        let accessors = having.map(|(one, made)| {
-            let name = format!("{}{}", made.prefix, target.name);
-            function(self.home(one, &name), name, &format!("{}{new}", made.prefix))
+        let accessors = having.map(|(one, naming)| {
+            let name = format!("{}{}", naming.prefix, target.name);
+            function(self.home(one, &name), name, &format!("{}{new}", naming.prefix))
         });
         accessors.filter(|one| one.home != target.home || one.name != target.name).collect()
     }
 
     /// Returns true if an accessor of the slot is the slot's own symbol.
     pub(super) fn is_accessor(&self, target: &Target) -> bool {
-        let mut bare = self.all.iter().filter(|(_, made)| made.prefix.is_empty());
+        let mut bare = self.all.iter().filter(|(_, naming)| naming.prefix.is_empty());
         bare.any(|(one, _)| self.has_slot(one, target) && self.home(one, &target.name) == target.home)
     }
 
     /// The accessors of a structure that gets a new name and whose prefix is made of it.
     pub(super) fn prefixed(&self, one: &Indexed, new: &str) -> Vec<Target> {
-        let Some(made) = one.made.as_ref().filter(|made| made.prefix_by_name) else { return Vec::new() };
+        let Some(naming) = one.naming.as_ref().filter(|naming| naming.prefix_by_name) else { return Vec::new() };
         let mut slots: Vec<(String, String)> = self.slots(one).into_iter().collect();
         slots.sort();
         let made = slots.into_iter().map(|(_, slot)| {
-            let name = format!("{}{slot}", made.prefix);
+            let name = format!("{}{slot}", naming.prefix);
             function(self.home(one, &name), name, &format!("{}-{slot}", read(new)))
         });
         made.collect()
@@ -109,8 +109,8 @@ impl<'a> Structures<'a> {
     /// The keywords of constructors that stand for a slot.
     pub(super) fn keywords(&self, target: &Target) -> Vec<Keyword> {
         let mut found = Vec::new();
-        for (one, made) in self.all.iter().filter(|(one, _)| self.has_slot(one, target)) {
-            for constructor in &made.constructors {
+        for (one, naming) in self.all.iter().filter(|(one, _)| self.has_slot(one, target)) {
+            for constructor in &naming.constructors {
                 let takes = constructor.keys.as_ref().is_none_or(|keys| keys.contains(&target.name));
                 if let Some((home, name)) = self.symbol(one, &constructor.written).filter(|_| takes) {
                     found.push(keyword(home, name, constructor.positional, target, false));
@@ -125,8 +125,8 @@ impl<'a> Structures<'a> {
 
     /// Returns true if an option of a structure names this function.
     pub(super) fn is_named(&self, home: &str, name: &str) -> bool {
-        self.all.iter().any(|(one, made)| {
-            let mut named = made.named.iter().filter_map(|written| self.symbol(one, written));
+        self.all.iter().any(|(one, naming)| {
+            let mut named = naming.named.iter().filter_map(|written| self.symbol(one, written));
             named.any(|(its_home, its_name)| its_home == home && its_name == name)
         })
     }

@@ -1,7 +1,5 @@
 //! The superclasses and slots of a class, condition or structure, from the form that defines it.
 
-use std::collections::HashSet;
-
 use super::structure::Structure;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
@@ -13,8 +11,6 @@ pub struct ClassParts {
     pub supers: Vec<String>,
     /// The slots, in order.
     pub slots: Vec<Slot>,
-    /// The names of a structure's options, lower-case: `constructor`, `conc-name`, ...
-    pub options: HashSet<String>,
 }
 
 /// A slot.
@@ -32,7 +28,7 @@ pub struct Slot {
 /// `defclass`, `define-condition` and `defstruct`.
 pub fn class_parts(form: &Form, span: Span, operator: &str) -> ClassParts {
     let node = match operator {
-        "defclass" | "define-condition" | "defstruct" => find(&form.nodes, span),
+        "defclass" | "define-condition" | "defstruct" => form.node_at(span),
         _ => None,
     };
     match node {
@@ -40,10 +36,6 @@ pub fn class_parts(form: &Form, span: Span, operator: &str) -> ClassParts {
         Some(node) => class(form, node),
         None => ClassParts::default(),
     }
-}
-
-fn find(nodes: &[Node], span: Span) -> Option<&Node> {
-    nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
 }
 
 /// `(defclass name (super ...) (slot ...) ...)`, and a condition alike.
@@ -64,7 +56,7 @@ fn class(form: &Form, node: &Node) -> ClassParts {
         }
         Some(slot)
     });
-    ClassParts { supers, slots: slots.collect(), options: HashSet::new() }
+    ClassParts { supers, slots: slots.collect() }
 }
 
 /// A structure's definition.
@@ -75,7 +67,6 @@ fn structure(form: &Form, node: &Node) -> ClassParts {
         if option == ":include" {
             parts.supers.extend(arguments.first().map(|included| form.text(included).to_owned()));
         }
-        parts.options.insert(option.trim_start_matches(':').to_owned());
     }
     parts.slots = structure.slots.iter().filter_map(|node| slot(form, node)).collect();
     parts
@@ -102,14 +93,13 @@ mod tests {
         let form = Form::of(&document, span);
         let one = definitions::in_form(&form).into_iter().next().unwrap();
         let parts = class_parts(&form, one.span, &one.operator);
-        let mut options: Vec<&String> = parts.options.iter().collect();
-        options.sort();
+
         let slots: Vec<String> = parts
             .slots
             .iter()
             .map(|slot| format!("\n{} {:?} {:?}", slot.name, slot.initargs, slot.accessors))
             .collect();
-        format!("{:?} {options:?}{}", parts.supers, slots.concat())
+        format!("{:?}{}", parts.supers, slots.concat())
     }
 
     #[test]
@@ -117,7 +107,7 @@ mod tests {
         let text = "(progn (defclass a (b p:c) (x (y :initarg :y :initarg :why :accessor y-of :reader z)\n\
                     (w :writer (setf w-of) :initform) \"no slot\") (:documentation \"\")))";
         expect![[r#"
-            ["b", "p:c"] []
+            ["b", "p:c"]
             x [] []
             y [":y", ":why"] ["y-of", "z"]
             w [] ["w-of"]"#]]
@@ -125,18 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn a_structure_has_options_and_names_of_slots() {
+    fn a_structure_has_an_included_one_and_names_of_slots() {
         let text = "(defstruct (a (:include b) :named (:conc-name nil)) \"Words.\" x (y 1 :type fixnum))";
         expect![[r#"
-            ["b"] ["conc-name", "include", "named"]
+            ["b"]
             x [] []
             y [] []"#]]
         .assert_eq(&shown(text));
-        assert_eq!(shown("(defstruct a)"), "[] []");
+        assert_eq!(shown("(defstruct a)"), "[]");
     }
 
     #[test]
     fn another_definition_has_no_parts() {
-        assert_eq!(shown("(defun a (b) (c))"), "[] []");
+        assert_eq!(shown("(defun a (b) (c))"), "[]");
     }
 }

@@ -5,16 +5,16 @@ use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::names;
 
-/// The names by which the functions of a structure are made.
+/// The names of the functions that a `defstruct` form defines, as its options give them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Made {
-    /// The prefix of its accessors, upper-case where the reader has it so.
+pub struct StructureNaming {
+    /// The prefix of the accessors, in the case in which the reader interns it.
     pub prefix: String,
-    /// True if the prefix is made of the structure's own name.
+    /// True if the prefix is the default one: the structure's name and a hyphen.
     pub prefix_by_name: bool,
-    /// The constructors.
+    /// The constructors, with the default one if there is one.
     pub constructors: Vec<Constructor>,
-    /// The functions that an option names, as written.
+    /// The names in the options `:constructor`, `:copier` and `:predicate`, as written.
     pub named: Vec<String>,
 }
 
@@ -29,30 +29,29 @@ pub struct Constructor {
     pub keys: Option<Vec<String>>,
 }
 
-/// Returns the names by which the structure that is defined at `span` makes its functions.
-pub fn made(form: &Form, span: Span) -> Option<Made> {
-    fn find(nodes: &[Node], span: Span) -> Option<&Node> {
-        nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
-    }
-    let structure = find(&form.nodes, span).and_then(Structure::of)?;
+/// Returns the naming of the structure that is defined at `span`; `None` for another form, and for
+/// a structure whose prefix cannot be read.
+pub fn structure_naming(form: &Form, span: Span) -> Option<StructureNaming> {
+    let structure = form.node_at(span).and_then(Structure::of)?;
     let written = form.text(structure.name);
     let bare = &written[names::prefix_length(written)..];
-    let mut made = Made { prefix: structure.prefix(form)?, prefix_by_name: true, ..Made::default() };
+    let mut naming =
+        StructureNaming { prefix: structure.prefix(form)?, prefix_by_name: true, ..StructureNaming::default() };
     let of_slots = |written: String| Constructor { written, positional: 0, keys: None };
     let default = || of_slots(format!("make-{bare}"));
     let mut has_constructor = false;
     for (option, arguments) in structure.named_options(form) {
         let given = arguments.first().map(|given| form.text(given).to_owned());
         match option.as_str() {
-            ":conc-name" => made.prefix_by_name = false,
+            ":conc-name" => naming.prefix_by_name = false,
             ":constructor" => {
                 has_constructor = true;
                 match (given, arguments.get(1)) {
-                    (None, _) => made.constructors.push(default()),
+                    (None, _) => naming.constructors.push(default()),
                     (Some(none), None) if none.eq_ignore_ascii_case("nil") => {}
                     (Some(given), parameters) => {
-                        made.named.push(given.clone());
-                        made.constructors.push(match parameters {
+                        naming.named.push(given.clone());
+                        naming.constructors.push(match parameters {
                             Some(parameters) => by_parameters(form, given, parameters),
                             None => of_slots(given),
                         });
@@ -60,15 +59,15 @@ pub fn made(form: &Form, span: Span) -> Option<Made> {
                 }
             }
             ":predicate" | ":copier" => {
-                made.named.extend(given.filter(|given| !given.eq_ignore_ascii_case("nil")));
+                naming.named.extend(given.filter(|given| !given.eq_ignore_ascii_case("nil")));
             }
             _ => {}
         }
     }
     if !has_constructor {
-        made.constructors.push(default());
+        naming.constructors.push(default());
     }
-    Some(made)
+    Some(naming)
 }
 
 /// A constructor with a lambda list of its own.
@@ -114,13 +113,13 @@ mod tests {
         ] {
             let document = Document::new(text, 0);
             let span = document.scan().forms()[0].span;
-            let made = made(&Form::of(&document, span), span).unwrap();
+            let naming = structure_naming(&Form::of(&document, span), span).unwrap();
             let keys = |keys: &Option<Vec<String>>| keys.as_ref().map_or("slots".into(), |keys| keys.join(","));
-            let mut all = vec![made.prefix];
+            let mut all = vec![naming.prefix];
             all.extend(
-                made.constructors.iter().map(|one| format!("{}/{}/{}", one.written, one.positional, keys(&one.keys))),
+                naming.constructors.iter().map(|one| format!("{}/{}/{}", one.written, one.positional, keys(&one.keys))),
             );
-            all.extend(made.named);
+            all.extend(naming.named);
             assert_eq!(all.join(" "), expected, "{text}");
         }
     }
