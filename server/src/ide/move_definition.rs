@@ -132,7 +132,7 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
         },
     };
     let at = place(&document, &taken.package, &name, &index.packages()).map_err(Refusal)?;
-    free(&taken, &document, &to, &name)?;
+    refuse_existing_definition(&taken, &document, &to, &name)?;
     let newline = if document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
     let at_line_end = document.text().slice(at..).chars().next().is_none_or(|char| matches!(char, '\n' | '\r'));
     let ends = document.text().len_chars() == at || !at_line_end;
@@ -174,8 +174,9 @@ fn has(file: &FileEntry, packages: &Packages, package: &str) -> bool {
     !system && file.in_packages.iter().any(|inside| packages.named(inside, "") == packages.named(package, ""))
 }
 
-/// Refuses a definition that the other text has already.
-fn free(taken: &Taken, document: &Document, to: &FileEntry, name: &str) -> Result<(), Refusal> {
+/// Refuses to move a definition to a file that has one of the same name and operator. Methods are
+/// not compared.
+fn refuse_existing_definition(taken: &Taken, document: &Document, to: &FileEntry, name: &str) -> Result<(), Refusal> {
     let method = taken.defined.operator == "defmethod";
     let same = to.definitions.iter().find(|one| {
         one.key == taken.defined.key

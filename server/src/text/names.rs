@@ -27,6 +27,11 @@ pub fn symbol(written: &str) -> Option<Symbol> {
     }
 }
 
+/// `base`, `base-2`, `base-3`, ...: candidates for a name that is not in use, without end.
+pub fn numbered(base: &str) -> impl Iterator<Item = String> {
+    std::iter::once(base.to_owned()).chain((2_u32..).map(move |number| format!("{base}-{number}")))
+}
+
 /// The byte offset of the name behind the package prefix; 0 without prefix.
 pub fn prefix_length(written: &str) -> usize {
     colon(written).map_or(0, |at| {

@@ -5,6 +5,7 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
+use crate::text::names;
 
 /// The definition of the function that the marked name calls, behind the form of the call.
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
@@ -27,7 +28,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     // The finding is about the place that is assigned.
     if item.message.to_uppercase().contains(&format!("(SETF {})", symbol.to_uppercase())) {
         written = format!("(setf {symbol})");
-        parameters.insert(0, free("new-value", &parameters));
+        parameters.insert(0, unused_name("new-value", &parameters));
     }
     let names: Vec<&str> = parameters.iter().map(|name| variable(name)).filter(|name| !name.starts_with('&')).collect();
     let newline = if form.source.contains("\r\n") { "\r\n" } else { "\n" };
@@ -45,11 +46,10 @@ fn variable(parameter: &str) -> &str {
     parameter.rsplit(' ').next().unwrap_or(parameter).trim_matches(['(', ')'])
 }
 
-/// A name that none of the parameters has.
-fn free(wanted: &str, parameters: &[String]) -> String {
-    let numbered = (2..).map(|number| format!("{wanted}-{number}"));
-    let mut all = std::iter::once(wanted.to_owned()).chain(numbered);
-    all.find(|name| !parameters.iter().any(|one| variable(one) == name)).unwrap_or_default()
+/// `wanted`, or `wanted` with a number if a parameter has that name.
+fn unused_name(wanted: &str, parameters: &[String]) -> String {
+    let is_unused = |name: &String| !parameters.iter().any(|one| variable(one) == name);
+    names::numbered(wanted).find(is_unused).unwrap_or_default()
 }
 
 /// Returns true if a parameter can have the name.
@@ -83,7 +83,8 @@ fn parameters(form: &Form, arguments: &[Node]) -> Vec<String> {
         found.push("&key".into());
     }
     for key in &keys {
-        let parameter = if is_usable(key) { key.clone() } else { format!("((:{key} {}))", free("value", &found)) };
+        let parameter =
+            if is_usable(key) { key.clone() } else { format!("((:{key} {}))", unused_name("value", &found)) };
         found.push(parameter);
     }
     found

@@ -8,8 +8,8 @@ use super::site::{Edit, Operator, Selected, Site};
 use super::{Group, Planned};
 use crate::text::Span;
 use crate::text::datum::{Kind, Node, Prefix};
-use crate::text::definitions;
 use crate::text::scopes::BindingKind;
+use crate::text::{definitions, names};
 
 /// Forms that establish a block named NIL.
 const NIL_BLOCKS: [&str; 10] =
@@ -200,7 +200,7 @@ fn operator_around(site: &Site, node: &Node, name: &Node) -> Option<String> {
     node.children.iter().find_map(|child| operator_around(site, child, name))
 }
 
-/// A name that nothing in the text defines.
+/// An unused name for the function, made of the name of the definition around it: `f-part`.
 fn function_name(site: &Site) -> String {
     let defined = site.form.nodes.first().and_then(|node| node.children.get(1));
     let base = match defined.filter(|name| name.kind == Kind::Atom).and_then(|name| site.form.name(name)) {
@@ -211,22 +211,22 @@ fn function_name(site: &Site) -> String {
         _ => "extracted".to_owned(),
     };
     let fresh = |name: &str| site.fresh(name, false).eq_ignore_ascii_case(name);
-    free_among(site, &base, |name| fresh(name) && !is_defined(site, name))
+    unused_among(site, &base, |name| fresh(name) && !is_defined(site, name))
 }
 
 fn is_defined(site: &Site, name: &str) -> bool {
     !definitions::named(site.document, &definitions::key(name)).is_empty()
 }
 
-/// A name for a definition, `wanted` itself if nothing else has it.
-pub(super) fn free_name(site: &Site, wanted: &str) -> String {
-    free_among(site, wanted, |name| !site.names.is_operator(name) && !is_defined(site, name))
+/// A name for a definition: `wanted`, or with a number if that is in use.
+pub(super) fn unused_name(site: &Site, wanted: &str) -> String {
+    unused_among(site, wanted, |name| !site.names.is_operator(name) && !is_defined(site, name))
 }
 
-fn free_among(site: &Site, base: &str, free: impl Fn(&str) -> bool) -> String {
-    let numbered = (2..100).map(|number| format!("{base}-{number}"));
-    let mut all = std::iter::once(base.to_owned()).chain(numbered);
-    site.cased(&all.find(|name| free(name)).unwrap_or_else(|| base.to_owned()))
+/// The first of `base`, `base-2`, ..., `base-99` that is unused; `base` if none is.
+fn unused_among(site: &Site, base: &str, is_unused: impl Fn(&str) -> bool) -> String {
+    let unused = names::numbered(base).take(99).find(|name| is_unused(name));
+    site.cased(&unused.unwrap_or_else(|| base.to_owned()))
 }
 
 /// The start of the line of the top-level form, or of the comments right above it.

@@ -2,7 +2,7 @@
 //! function a definition.
 
 use super::effects::changing;
-use super::extract_function::{before_definition, check_no_assignment, free_name, other_meaning, stays};
+use super::extract_function::{before_definition, check_no_assignment, other_meaning, stays, unused_name};
 use super::inline::{is_declaration, without_binding};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Site};
@@ -93,7 +93,7 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     if let Some(name) = names.iter().find(|name| own(name)) {
         return Err(format!("{name} is a parameter of it already"));
     }
-    let given = free_name(site, name);
+    let given = unused_name(site, name);
     let renamed = !given.eq_ignore_ascii_case(name);
     let mut edits: Vec<Edit> = Vec::new();
     for span in site.scopes.occurrences(index).into_iter().filter(|span| *span != bound.span) {

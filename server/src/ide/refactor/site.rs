@@ -167,8 +167,8 @@ impl<'a> Site<'a> {
         Edit { span: self.form.span_of(start, end), text: text.into(), cluster: 0, other: None }
     }
 
-    /// A name that no symbol of the form has, made of `wanted`. With `variable`, names that only
-    /// operators have are free.
+    /// A name that no symbol of the form has: `wanted`, or with a number if that is in use. With
+    /// `variable`, a name that is used as an operator only counts as unused.
     pub(super) fn fresh(&self, wanted: &str, variable: bool) -> String {
         fn has(form: &Form, list: &[Node], name: &str, variable: bool) -> bool {
             list.iter().enumerate().any(|(index, node)| {
@@ -177,11 +177,10 @@ impl<'a> Site<'a> {
             })
         }
         let bound = |name: &str| self.scopes.bindings.iter().any(|binding| binding.name == name);
-        let numbered = (2..).map(|number| format!("{wanted}-{number}"));
-        let mut all = std::iter::once(wanted.to_owned()).chain(numbered);
         let global = |name: &str| if variable { self.is_global(name) } else { self.names.is_operator(name) };
-        let free = |name: &String| !bound(name) && !global(name) && !has(self.form, &self.form.nodes, name, variable);
-        let name = all.find(free).unwrap_or_default();
+        let is_unused =
+            |name: &String| !bound(name) && !global(name) && !has(self.form, &self.form.nodes, name, variable);
+        let name = crate::text::names::numbered(wanted).find(is_unused).unwrap_or_default();
         self.cased(&name)
     }
 

@@ -10,7 +10,7 @@ use super::files::changed_files;
 use super::leftover::{is_left_over, made_in};
 use super::mentions::Mentions;
 use super::structures::Structures;
-use super::symbols::{is_it, is_of_standard};
+use super::symbols::{denotes, is_standard_symbol};
 use super::target::Target;
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
@@ -78,7 +78,7 @@ pub async fn rename<B: Backend>(
     }
     targets.extend(derived::targets(&index, &packages, &structures, &targets[0]));
     for target in &targets {
-        free(cursor, &index, &packages, target).await?;
+        refuse_taken_name(cursor, &index, &packages, target).await?;
     }
     let kind = targets[0].kinds.iter().min().cloned().unwrap_or_default();
     if targets[0].kinds.contains("slot") && structures.is_accessor(&targets[0]) {
@@ -111,19 +111,19 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
     for file in index.mentioning(name) {
         for one in &file.definitions {
             if defined_symbol(&one.written)
-                .is_some_and(|symbol| is_it(&symbol, one.package.as_deref(), packages, home, name))
+                .is_some_and(|symbol| denotes(&symbol, one.package.as_deref(), packages, home, name))
             {
                 kinds.insert(one.kind().to_owned());
             }
             let slots = one.slots.iter().filter_map(|slot| names::symbol(slot));
             for slot in slots {
-                if is_it(&slot, one.package.as_deref(), packages, home, name) {
+                if denotes(&slot, one.package.as_deref(), packages, home, name) {
                     kinds.insert("slot".into());
                 }
             }
             let accessors = one.accessors.iter().filter_map(|slot| names::symbol(slot));
             for accessor in accessors {
-                if is_it(&accessor, one.package.as_deref(), packages, home, name) {
+                if denotes(&accessor, one.package.as_deref(), packages, home, name) {
                     kinds.insert("method".into());
                 }
             }
@@ -138,8 +138,9 @@ fn defined_symbol(written: &str) -> Option<names::Symbol> {
     names::symbol(inner.split_whitespace().next_back()?)
 }
 
-/// Refuses a new name that is there already, where the symbol is or is to be seen.
-async fn free<B: Backend>(
+/// Refuses a new name that is taken: in the symbol's home package, where it is defined, inherited
+/// or a symbol of COMMON-LISP, or in a package that uses the home package.
+async fn refuse_taken_name<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
     packages: &Packages<'_>,
@@ -149,7 +150,7 @@ async fn free<B: Backend>(
     for file in index.mentioning(&new.name) {
         for one in &file.definitions {
             let same = defined_symbol(&one.written)
-                .is_some_and(|symbol| is_it(&symbol, one.package.as_deref(), packages, &target.home, &new.name));
+                .is_some_and(|symbol| denotes(&symbol, one.package.as_deref(), packages, &target.home, &new.name));
             if same {
                 let line = one.start[0].line + 1;
                 return Refusal::of(format!(
@@ -169,7 +170,7 @@ async fn free<B: Backend>(
             target.new, target.home
         ));
     }
-    if is_of_standard(packages, &target.home, &new.name) {
+    if is_standard_symbol(packages, &target.home, &new.name) {
         return Refusal::of(format!(
             "{} is in the package {} already: it is a symbol of COMMON-LISP.",
             target.new, target.home
@@ -179,7 +180,7 @@ async fn free<B: Backend>(
     if from != target.home {
         return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
     }
-    // Packages that would see the new name beside one of their own.
+    // In these packages the new name would conflict with another symbol.
     for user in packages.seeing(&target.home, &target.name) {
         let other = packages.home(&user.name, &new.name);
         let own = index.files.iter().flat_map(|file| &file.definitions).find(|one| {

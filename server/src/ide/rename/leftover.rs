@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::Options;
 use super::mentions::Mentions;
-use super::symbols::is_it;
+use super::symbols::denotes;
 use super::target::Target;
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{Indexed, Packages, Snapshot};
@@ -106,6 +106,6 @@ pub(super) fn made_in(index: &Snapshot, packages: &Packages<'_>, home: &str, nam
     let symbol = names::Symbol { package: None, name: name.to_owned() };
     let all = index.files.iter().flat_map(|file| file.definitions.iter().map(move |one| (file, one)));
     let made = all.filter(|(_, one)| one.functions.iter().any(|(_, function)| *function == lower));
-    let mut made = made.filter(|(_, one)| is_it(&symbol, one.package.as_deref(), packages, home, name));
+    let mut made = made.filter(|(_, one)| denotes(&symbol, one.package.as_deref(), packages, home, name));
     made.next().map(|(file, one)| (file.path.display().to_string(), one.start[0].line + 1))
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::spelling::{keyword, respelled, same};
-use super::symbols::is_of_standard;
+use super::symbols::is_standard_symbol;
 use super::{Change, Expander, FileChanges, Named, Refusal, Renaming};
 use crate::file_uri::path_of_uri;
 use crate::ide::context::{Backend, Cursor};
@@ -90,10 +90,10 @@ pub async fn rename<B: Backend>(
             return Ok(None);
         }
         if binding.kind.space() == Space::Variable {
-            is_free(cursor, new).await?;
+            refuse_global_variable(cursor, new).await?;
         }
         if binding.kind.space() == Space::Function {
-            is_no_standard(cursor, new).await?;
+            refuse_standard_function(cursor, new).await?;
         }
         let known = scopes.occurrences(index);
         let hidden = Hidden { form: &form, name: &binding.name, known: &known, unknown: &|_: &str| false };
@@ -206,21 +206,21 @@ async fn is_special<B: Backend>(cursor: &Cursor<B>, form: &Form, binding: &Bindi
         && (names::is_declared_special(form, &binding.name) || is_global(cursor, &binding.name, written).await)
 }
 
-/// Refuses the name of a special variable or constant for a local one.
-async fn is_free<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
+/// Refuses the new name of a local variable that is the name of a special variable or a constant.
+async fn refuse_global_variable<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
     if is_global(cursor, &symbol_name(new).unwrap_or_default(), new).await {
         return Refusal::of(format!("{new} is a special variable or a constant. Choose another name."));
     }
     Ok(())
 }
 
-/// Refuses the name of a function of the standard for a local one, which the lock of its package
-/// forbids.
-async fn is_no_standard<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
+/// Refuses the new name of a local function that is a symbol of COMMON-LISP: the package lock
+/// forbids such bindings.
+async fn refuse_standard_function<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
     let index = cursor.context.texts_index().await;
     let name = crate::text::names::symbol(new).map(|symbol| symbol.name).unwrap_or_default();
     let package = cursor.package().unwrap_or_else(|| "COMMON-LISP-USER".into());
-    if is_of_standard(&index.packages(), &package, &name) {
+    if is_standard_symbol(&index.packages(), &package, &name) {
         return Refusal::of(format!("{new} is a symbol of COMMON-LISP, which is locked. Choose another name."));
     }
     Ok(())

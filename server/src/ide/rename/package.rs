@@ -86,9 +86,9 @@ pub(super) async fn rename<B: Backend>(
         }
     };
     if kind == "package" {
-        free_of_file(&index, &old)?;
+        refuse_package_inferred_system(&index, &old)?;
     }
-    free(cursor, &index, &packages, &old, new, owner.as_deref()).await?;
+    refuse_taken_name(cursor, &index, &packages, &old, new, owner.as_deref()).await?;
     let typed = if found.string { found.written.to_lowercase() } else { found.written.clone() };
     let renamed = Renamed { old: &old, typed: &typed, new, owner };
     let target =
@@ -110,8 +110,9 @@ pub(super) async fn rename<B: Backend>(
     Ok(Some(Renaming { old: found.written, new: new.to_owned(), kind: kind.into(), files }))
 }
 
-/// Refuses a package of a package-inferred system, whose name ASDF turns into its file's name.
-fn free_of_file(index: &Snapshot, name: &str) -> Result<(), Refusal> {
+/// Refuses the renaming of a package of a package-inferred system: ASDF derives the file's name
+/// from it.
+fn refuse_package_inferred_system(index: &Snapshot, name: &str) -> Result<(), Refusal> {
     let Some((_, rest)) = name.split_once('/') else { return Ok(()) };
     let rest = rest.to_lowercase();
     let defines =
@@ -126,8 +127,8 @@ fn free_of_file(index: &Snapshot, name: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses a new name that a package has already.
-async fn free<B: Backend>(
+/// Refuses a new name that a package or a local nickname has already, in a text or in the image.
+async fn refuse_taken_name<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
     packages: &Packages<'_>,
