@@ -1,21 +1,23 @@
-//! The test that a form is code that is evaluated, and the effects that are possible there: jumps
-//! out of it, and closures that keep its variables.
+//! Tests of a form: that it is evaluated, that control may leave it (`return`, `go`), and that a
+//! closure in it may capture its variables.
 
-use super::place::{Step, steps};
+use super::place::steps;
 use super::site::Site;
 use crate::text::Span;
 use crate::text::datum::{Node, Prefix};
 
-/// Definitions whose bodies are code that runs when a program is compiled.
-pub(super) const EXPANDERS: [&str; 4] = ["defmacro", "define-compiler-macro", "deftype", "define-setf-expander"];
-/// Operators that leave a form, or mean something only where they are.
-pub(super) const BOUND_TO_PLACE: [&str; 6] =
+/// Defining operators whose bodies run at compile time.
+pub(super) const EXPANDER_DEFINERS: [&str; 4] =
+    ["defmacro", "define-compiler-macro", "deftype", "define-setf-expander"];
+/// Operators that are defined only within the form around them, such as a method's body.
+pub(super) const CONTEXT_DEPENDENT: [&str; 6] =
     ["call-next-method", "next-method-p", "loop-finish", "call-method", "make-method", "once-only"];
 
-/// Checks that a list is code.
+/// Checks that a list is evaluated as code. `parents` are the nodes around it, the top-level form
+/// first.
 ///
 /// # Errors
-/// The reason why that is not known.
+/// The reason why that is not known, as the end of a sentence about the list.
 pub(super) fn check_code(site: &Site, parents: &[&Node], list: &Node) -> Result<(), String> {
     let (top, within) = match parents {
         [top, rest @ ..] => (top, rest),
@@ -24,36 +26,37 @@ pub(super) fn check_code(site: &Site, parents: &[&Node], list: &Node) -> Result<
     let operator = site.form.operator(top).unwrap_or_default();
     let next = within.first().copied().unwrap_or(list);
     let index = top.children.iter().position(|child| std::ptr::eq(child, next));
-    if top.is_list() && EXPANDERS.contains(&operator.as_str()) && index.is_some_and(|index| index > 2) {
+    // The operator, the name and the lambda list precede the body.
+    if top.is_list() && EXPANDER_DEFINERS.contains(&operator.as_str()) && index.is_some_and(|index| index > 2) {
         if within.iter().any(|node| node.guarded) || next.guarded {
             return Err("a part of it is read only with some features (#+, #-)".into());
         }
         return steps(site, within, list).map(drop);
     }
-    let all: Vec<Step> = steps(site, parents, list)?;
-    match all.last() {
-        Some(step) if std::ptr::eq(step.child, list) => Ok(()),
-        Some(_) => Err("it is not known how it is evaluated".into()),
-        None => Ok(()),
+    match steps(site, parents, list)?.last() {
+        Some(step) if !std::ptr::eq(step.child, list) => Err("it is not known how it is evaluated".into()),
+        _ => Ok(()),
     }
 }
 
-/// The operator by which control may leave a form for a place that its surroundings tell.
-pub(super) fn jump(site: &Site, node: &Node) -> Option<String> {
+/// Returns the first operator in `node` that depends on the forms around `node`: `return`,
+/// `return-from`, `go`, and those of [`CONTEXT_DEPENDENT`].
+pub(super) fn context_dependent_operator(site: &Site, node: &Node) -> Option<String> {
     if node.prefix == Prefix::Quote {
         return None;
     }
-    if let Some(name) = site.form.name(node).filter(|name| BOUND_TO_PLACE.contains(&name.as_str())) {
+    if let Some(name) = site.form.name(node).filter(|name| CONTEXT_DEPENDENT.contains(&name.as_str())) {
         return Some(name);
     }
     let operator = site.form.operator(node).unwrap_or_default();
     if matches!(operator.as_str(), "return" | "return-from" | "go") {
         return Some(operator);
     }
-    node.children.iter().find_map(|child| jump(site, child))
+    node.children.iter().find_map(|child| context_dependent_operator(site, child))
 }
 
-/// Returns true if a place within `from` is in a closure, or may be in one that a macro makes.
+/// Returns true if the span `at` is in a closure within `from`, or may be in one that a macro
+/// makes, and if `from` is not around `at`.
 pub(super) fn is_in_closure(site: &Site, from: &Node, at: Span) -> bool {
     let chain = site.form.around(at);
     let Some(first) = chain.iter().position(|node| std::ptr::eq(*node, from)) else { return true };

@@ -2,7 +2,7 @@
 //! variables that they use become its parameters.
 
 use super::effects::{assignments, changing};
-use super::evaluated::{BOUND_TO_PLACE, is_in_closure};
+use super::evaluated::{CONTEXT_DEPENDENT, is_in_closure};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Selected, Site};
 use super::{Group, Planned};
@@ -109,7 +109,7 @@ pub(super) fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), Stri
     if node.prefix == Prefix::Quote {
         return Ok(());
     }
-    if let Some(name) = site.form.name(node).filter(|name| BOUND_TO_PLACE.contains(&name.as_str())) {
+    if let Some(name) = site.form.name(node).filter(|name| CONTEXT_DEPENDENT.contains(&name.as_str())) {
         return Err(format!("{name} means something only where it is"));
     }
     let operator = site.form.operator(node).unwrap_or_default();

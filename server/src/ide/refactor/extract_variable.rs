@@ -19,7 +19,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
 
 fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, String> {
     let steps = steps(site, parents, node)?;
-    if let Some(operator) = super::evaluated::jump(site, node) {
+    if let Some(operator) = super::evaluated::context_dependent_operator(site, node) {
         return Err(format!("{operator} means something only where it is"));
     }
     let changing = changing(site);

@@ -36,7 +36,7 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     if site.is_global(name) {
         return Err(format!("{name} may be a special variable, whose value other functions see"));
     }
-    if let Some(operator) = super::evaluated::jump(site, value) {
+    if let Some(operator) = super::evaluated::context_dependent_operator(site, value) {
         return Err(format!("{operator} means something only where it is"));
     }
     if let Some(form) = body.iter().find(|form| chain.len() < 5 && defines_at_top(site, form)) {

@@ -2,7 +2,7 @@
 //! which then goes.
 
 use super::effects::changing;
-use super::evaluated::{BOUND_TO_PLACE, EXPANDERS};
+use super::evaluated::{CONTEXT_DEPENDENT, EXPANDER_DEFINERS};
 use super::extract_function::stays;
 use super::inline::{is_declaration, without_binding};
 use super::place::steps;
@@ -237,7 +237,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
 fn check_evaluated(site: &Site, parents: &[&Node], call: &Node) -> Result<(), String> {
     if let Some(operator) = parents
         .iter()
-        .find_map(|parent| site.form.operator(parent).filter(|operator| EXPANDERS.contains(&operator.as_str())))
+        .find_map(|parent| site.form.operator(parent).filter(|operator| EXPANDER_DEFINERS.contains(&operator.as_str())))
     {
         return Err(format!("{operator} around the call runs while the text is compiled"));
     }
@@ -303,7 +303,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
 /// Returns a place that may use the local name unseen, in words.
 fn hidden_use(site: &Site, list: &Node, name: &str, index: usize) -> Option<String> {
     let unknown =
-        |operator: &str| site.macros.operator(operator) == Operator::Unknown && !BOUND_TO_PLACE.contains(&operator);
+        |operator: &str| site.macros.operator(operator) == Operator::Unknown && !CONTEXT_DEPENDENT.contains(&operator);
     let known = site.scopes.occurrences(index);
     super::mentions::Hidden { form: site.form, name, known: &known, unknown: &unknown }.first(list)
 }

@@ -16,10 +16,11 @@ use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::ImageError;
 
-/// A compiler that finds these messages in a text that has the word before each.
-struct Finds(Option<&'static [(&'static str, &'static str)]>);
+/// A compiler that reports the second string of each pair for a text that contains the first;
+/// `None`: an image that is not available.
+struct FakeCompiler(Option<&'static [(&'static str, &'static str)]>);
 
-impl Compiler for Finds {
+impl Compiler for FakeCompiler {
     async fn findings(&self, _: &str, _: &Document) -> Option<Vec<Diagnostic>> {
         None
     }
@@ -50,8 +51,13 @@ fn place(files: &[(&str, &str)]) -> (Cursor<FakeImage>, Span) {
     (cursor, Span { start, end })
 }
 
-/// The texts after a refactoring; its refusal; or what else is offered.
-fn after(files: &[(&str, &str)], id: &str, compiler: &Finds) -> String {
+/// The title of a refactoring and the changed texts; or the title and `refused: ` with the reason;
+/// or `not offered: ` with the refactorings that are offered. For a compiler without findings.
+fn refactored(files: &[(&str, &str)], id: &str) -> String {
+    refactored_with(files, id, &FakeCompiler(Some(&[])))
+}
+
+fn refactored_with(files: &[(&str, &str)], id: &str, compiler: &FakeCompiler) -> String {
     let (cursor, selection) = place(files);
     let all = run(offers(&cursor, selection));
     let Some(offer) = all.iter().find(|offer| offer.id == id) else {
@@ -75,32 +81,32 @@ fn after(files: &[(&str, &str)], id: &str, compiler: &Finds) -> String {
 }
 
 fn check(text: &str, id: &str, expected: Expect) {
-    expected.assert_eq(&after(&[("a.lisp", text)], id, &Finds(Some(&[]))));
+    expected.assert_eq(&refactored(&[("a.lisp", text)], id));
 }
 
 #[test]
 fn what_the_compiler_newly_finds_is_a_refusal() {
     let text = [("a.lisp", "(in-package :a)\n(‸if x (g))")];
-    let finds = |all| Finds(Some(all));
+    let finds = |all| FakeCompiler(Some(all));
     let refused = expect![[r#"
         Write as when
         refused: the result would not compile as before: WHEN is wrong here
     "#]];
-    refused.assert_eq(&after(&text, "if-to-when", &finds(&[("when", "WHEN is wrong here")])));
+    refused.assert_eq(&refactored_with(&text, "if-to-when", &finds(&[("when", "WHEN is wrong here")])));
     let fine = expect![[r#"
         Write as when
         (in-package :a)
         (when x (g))
     "#]];
-    fine.assert_eq(&after(&text, "if-to-when", &finds(&[("(g)", "undefined function: G")])));
+    fine.assert_eq(&refactored_with(&text, "if-to-when", &finds(&[("(g)", "undefined function: G")])));
     let (cursor, selection) = place(&text);
-    let done = run(carry_out(&cursor, selection, "if-to-when", &Finds(None))).unwrap();
+    let done = run(carry_out(&cursor, selection, "if-to-when", &FakeCompiler(None))).unwrap();
     assert!(done.unproved.unwrap().contains("There is no image."));
 }
 
 #[test]
 fn line_breaks_stay_as_the_text_has_them() {
     let (cursor, selection) = place(&[("a.lisp", "(defun f (x)\r\n  (bar «(baz x)»))\r\n")]);
-    let done = run(carry_out(&cursor, selection, "extract-variable", &Finds(Some(&[])))).unwrap();
+    let done = run(carry_out(&cursor, selection, "extract-variable", &FakeCompiler(Some(&[])))).unwrap();
     assert_eq!(done.files[0].changes[0].by, "let ((baz (baz x)))\r\n    (bar baz");
 }

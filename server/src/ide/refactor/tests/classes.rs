@@ -125,9 +125,7 @@ fn structures_are_printed_by_their_accessors() {
           (print-unreadable-object (object stream :type t :identity t)))
     "#]],
     );
-    let not = |text: &str| {
-        assert!(after(&[("a.lisp", text)], "define-print-object", &Finds(Some(&[]))).starts_with("not offered"))
-    };
+    let not = |text: &str| assert!(refactored(&[("a.lisp", text)], "define-print-object").starts_with("not offered"));
     not("(defstruct (poi‸nt (:type list)) x)");
     not("(defstruct (poi‸nt (:print-function f)) x)");
     not("(defstruct poi‸nt x)\n(defmethod print-object ((p point) stream) 1)");
@@ -145,7 +143,7 @@ fn functions_of_a_class_that_cannot_be_are_refused() {
         ("(defclass ‸a () (#+sbcl x))", "define-accessors", "not offered"),
         ("(defclass ‸|a| () (x))", "define-print-object", "not offered"),
     ] {
-        let found = after(&[("a.lisp", text)], id, &Finds(Some(&[])));
+        let found = refactored(&[("a.lisp", text)], id);
         assert!(found.contains(why), "{text}: {found}");
     }
 }
@@ -185,7 +183,7 @@ fn a_generic_function_agrees_with_all_methods() {
     "#]],
     );
     let refused = |text: &str, why: &str| {
-        let found = after(&[("a.lisp", text)], "define-generic", &Finds(Some(&[])));
+        let found = refactored(&[("a.lisp", text)], "define-generic");
         assert!(found.contains(why), "{text}: {found}");
     };
     refused("(defmethod f‸ (a) 1)", "no in-package form is before it");

@@ -1,30 +1,31 @@
-//! Programs whose meaning a refactoring could change: each is refused, with the reason, or done
-//! right.
+//! Programs whose meaning a refactoring could change: the refactoring is refused with the reason,
+//! or keeps the meaning.
 
 use super::*;
 
-/// Checks that the refactoring of each text is refused for the reason.
-fn refused(id: &str, cases: &[(&str, &str)]) {
+/// Asserts that the refactoring `id` of each text is refused for the reason beside it.
+fn assert_refused(id: &str, cases: &[(&str, &str)]) {
     let wrong: Vec<String> =
-        cases.iter().filter_map(|(text, reason)| not_refused(&[("a.lisp", text)], id, reason)).collect();
+        cases.iter().filter_map(|(text, reason)| refusal_failure(&[("a.lisp", text)], id, reason)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn not_refused(files: &[(&str, &str)], id: &str, reason: &str) -> Option<String> {
-    let found = after(files, id, &Finds(Some(&[])));
+/// Returns a message unless the refactoring `id` of the first file is refused for `reason`.
+fn refusal_failure(files: &[(&str, &str)], id: &str, reason: &str) -> Option<String> {
+    let found = refactored(files, id);
     let refused = found.contains("refused: ") && found.contains(reason);
     (!refused).then(|| format!("{id}: {files:?}\nwanted: {reason}\n{found}"))
 }
 
-fn refused_in(files: &[(&str, &str)], id: &str, reason: &str) {
-    assert_eq!(not_refused(files, id, reason), None);
+fn assert_refused_in_files(files: &[(&str, &str)], id: &str, reason: &str) {
+    assert_eq!(refusal_failure(files, id, reason), None);
 }
 
-/// Checks the last part of each text after the refactoring.
-fn done(id: &str, cases: &[(&str, &str)]) {
+/// Asserts that each text, after the refactoring `id`, contains the string beside it.
+fn assert_results(id: &str, cases: &[(&str, &str)]) {
     let mut wrong = Vec::new();
     for (text, expected) in cases {
-        let found = after(&[("a.lisp", text)], id, &Finds(Some(&[])));
+        let found = refactored(&[("a.lisp", text)], id);
         if found.contains("refused: ") || !found.contains(expected) {
             wrong.push(format!("{id}: {text}\nwanted: {expected}\n{found}"));
         }
@@ -49,17 +50,21 @@ fn data_and_other_forms_are_not_code() {
         "(list #+sbcl (‸if x y z))",
     ];
     for text in data {
-        let found = after(&[("a.lisp", text)], "invert-if", &Finds(Some(&[])));
+        let found = refactored(&[("a.lisp", text)], "invert-if");
         assert!(found.contains("refused: ") || found.contains("not offered"), "{text}\n{found}");
         let text = text.replace("‸if x y z", "‸let ((x 1) (y 2)) z");
-        let found = after(&[("a.lisp", &text)], "let-to-let-serial", &Finds(Some(&[])));
+        let found = refactored(&[("a.lisp", &text)], "let-to-let-serial");
         assert!(found.contains("refused: ") || found.contains("not offered"), "{text}\n{found}");
     }
-    done("invert-if", &[("(defmacro m (x) (‸if x 1 2))", "(if (not x) 2 1)")]);
+    assert_results("invert-if", &[("(defmacro m (x) (‸if x 1 2))", "(if (not x) 2 1)")]);
     // A macro of another file.
     let data = ("m.lisp", "(defmacro data (x) `',x)");
-    refused_in(&[("a.lisp", "(data (‸if x y z))"), data], "invert-if", "not known how data evaluates it");
-    refused_in(&[("a.lisp", "(list (data «(g x)»))"), data], "extract-variable", "not known how data evaluates it");
+    assert_refused_in_files(&[("a.lisp", "(data (‸if x y z))"), data], "invert-if", "not known how data evaluates it");
+    assert_refused_in_files(
+        &[("a.lisp", "(list (data «(g x)»))"), data],
+        "extract-variable",
+        "not known how data evaluates it",
+    );
 }
 
 #[test]
@@ -68,25 +73,33 @@ fn names_that_are_not_the_standards_are_refused() {
     let text = "(in-package :a)\n(defun f (x) (‸if x 1 2))";
     for options in ["(:shadow #:if)", "(:shadowing-import-from :b #:if)", "(:shadow \"IF\")"] {
         let package = package(options);
-        refused_in(&[("a.lisp", text), ("p.lisp", &package)], "invert-if", "if is not the standard's here");
+        assert_refused_in_files(
+            &[("a.lisp", text), ("p.lisp", &package)],
+            "invert-if",
+            "if is not the standard's here",
+        );
     }
-    refused_in(&[("a.lisp", text), ("p.lisp", "(defpackage :a (:use :b))")], "invert-if", "is not the standard's here");
-    refused("invert-if", &[("(defun f (x) (b:‸if x 1 2))", "b:if is not the standard's here")]);
-    refused("invert-if", &[("(in-readtable :x)\n(defun f (x) (‸if x 1 2))", "in-readtable changes how")]);
-    refused("invert-if", &[("(defun f (x) (‸if #1=x #1# 2))", "labels")]);
-    done("invert-if", &[("(defun f (x) (cl:‸if x 1 2))", "(not x) 2 1)")]);
-    // The package in force is the one in mid-file.
+    assert_refused_in_files(
+        &[("a.lisp", text), ("p.lisp", "(defpackage :a (:use :b))")],
+        "invert-if",
+        "is not the standard's here",
+    );
+    assert_refused("invert-if", &[("(defun f (x) (b:‸if x 1 2))", "b:if is not the standard's here")]);
+    assert_refused("invert-if", &[("(in-readtable :x)\n(defun f (x) (‸if x 1 2))", "in-readtable changes how")]);
+    assert_refused("invert-if", &[("(defun f (x) (‸if #1=x #1# 2))", "labels")]);
+    assert_results("invert-if", &[("(defun f (x) (cl:‸if x 1 2))", "(not x) 2 1)")]);
+    // The current package is that of the last in-package form before the place.
     let mixed = "(in-package :b)\n(in-package :a)\n(defun f (x) (‸if x 1 2))";
     let package = package("(:shadow #:if)");
-    refused_in(&[("a.lisp", mixed), ("p.lisp", &package)], "invert-if", "if is not the standard's here");
+    assert_refused_in_files(&[("a.lisp", mixed), ("p.lisp", &package)], "invert-if", "if is not the standard's here");
     let mixed = "(in-package :a)\n(in-package :b)\n(defun f (x) (‸if x 1 2))";
-    let found = after(&[("a.lisp", mixed), ("p.lisp", &package)], "invert-if", &Finds(Some(&[])));
+    let found = refactored(&[("a.lisp", mixed), ("p.lisp", &package)], "invert-if");
     assert!(found.contains("(if (not x) 2 1)"), "{found}");
 }
 
 #[test]
 fn extracting_a_variable_keeps_order_count_and_values() {
-    refused(
+    assert_refused(
         "extract-variable",
         &[
             ("(defun f (x) (nth-value 1 «(floor x 2)»))", "all of its values"),
@@ -104,7 +117,7 @@ fn extracting_a_variable_keeps_order_count_and_values() {
             ("(defun f (x) (loop for (a «(g b)») in x collect a))", "not known how loop evaluates it"),
         ],
     );
-    done(
+    assert_results(
         "extract-variable",
         &[
             ("(defun f (x) (incf (aref «(g x)» 1)))", "(let ((value (g x)))"),
@@ -119,14 +132,13 @@ fn extracting_a_variable_keeps_order_count_and_values() {
         ],
     );
     let other = ("v.lisp", "(defparameter thing 1)");
-    let found =
-        after(&[("a.lisp", "(defun f (x) (list «(make-thing x)»))"), other], "extract-variable", &Finds(Some(&[])));
+    let found = refactored(&[("a.lisp", "(defun f (x) (list «(make-thing x)»))"), other], "extract-variable");
     assert!(found.contains("(let ((thing-2 (make-thing x)))"), "{found}");
 }
 
 #[test]
 fn extracting_a_function_keeps_variables_and_exits() {
-    refused(
+    assert_refused(
         "extract-function",
         &[
             ("(defun f (n) (push «(lambda () n)» *fs*) (incf n))", "a closure in it has n"),
@@ -150,7 +162,7 @@ fn extracting_a_function_keeps_variables_and_exits() {
             ("(defun f (x) (declare (special x)) «(list x)»)", "whether x is a special variable"),
         ],
     );
-    done(
+    assert_results(
         "extract-function",
         &[
             ("(defun f (n) (incf n) «(list n)» (incf n))", "(defun f-part (n)"),
@@ -162,13 +174,13 @@ fn extracting_a_function_keeps_variables_and_exits() {
         ],
     );
     let other = ("b.lisp", "(defmacro f-part (x) x)");
-    let found = after(&[("a.lisp", "(defun f (x) «(list x)»)"), other], "extract-function", &Finds(Some(&[])));
+    let found = refactored(&[("a.lisp", "(defun f (x) «(list x)»)"), other], "extract-function");
     assert!(found.contains("(defun f-part-2 (x)"), "{found}");
 }
 
 #[test]
 fn inlining_keeps_order_count_and_objects() {
-    refused(
+    assert_refused(
         "inline-variable",
         &[
             ("(let ((*x*‸ 1)) (g *x*))", "may be a special variable"),
@@ -198,7 +210,7 @@ fn inlining_keeps_order_count_and_objects() {
             ("(let ((x‸ (g))) (loop for y in (list x) do (h y)))", "is used later or not always"),
         ],
     );
-    done(
+    assert_results(
         "inline-variable",
         &[
             ("(defun f () (let ((x‸ (floor 7 2))) (nth-value 1 x)))", "(nth-value 1 (values (floor 7 2)))"),
@@ -212,7 +224,7 @@ fn inlining_keeps_order_count_and_objects() {
 
 #[test]
 fn conditionals_keep_values_and_what_the_reader_skips() {
-    done(
+    assert_results(
         "if-to-cond",
         &[
             // The clause (x) would have the value of x.
@@ -220,22 +232,22 @@ fn conditionals_keep_values_and_what_the_reader_skips() {
             ("(‸if x (progn #+nil (g) (h)) 2)", "#+nil (g) (h))"),
         ],
     );
-    done("invert-if", &[("(‸if (not #+a x) 1 2)", "(if (not (not #+a x)) 2 1)")]);
+    assert_results("invert-if", &[("(‸if (not #+a x) 1 2)", "(if (not (not #+a x)) 2 1)")]);
     for (id, text) in [
         ("cond-to-if", "(‸cond (x) (t 1))"),
         ("cond-to-if", "(‸cond (x 1) #+a (y 2) (t 3))"),
         ("if-to-cond", "(‸if x #+a 1 #-a 2 3)"),
         ("when-to-if", "(‸when x #+a (g))"),
     ] {
-        let found = after(&[("a.lisp", text)], id, &Finds(Some(&[])));
+        let found = refactored(&[("a.lisp", text)], id);
         assert!(found.contains("not offered"), "{text}\n{found}");
     }
-    refused("invert-if", &[("(‸if (not ; why\n x) 1 2)", "the comment ; why would be lost")]);
+    assert_refused("invert-if", &[("(‸if (not ; why\n x) 1 2)", "the comment ; why would be lost")]);
 }
 
 #[test]
 fn bindings_keep_what_their_values_see() {
-    refused(
+    assert_refused(
         "let-to-let-serial",
         &[
             ("(‸let ((*a* 1) (b (g))) (h b))", "*a* may be a special variable"),
@@ -247,11 +259,11 @@ fn bindings_keep_what_their_values_see() {
             ("(‸let ((a 1) (b a)) (h b))", "a value has the name"),
         ],
     );
-    refused(
+    assert_refused(
         "let-serial-to-let",
         &[("(‸let* ((*a* 1) (b (g))) (h b))", "special"), ("(‸let* ((a 1) (b (g a))) (h b))", "a value has the name")],
     );
-    refused(
+    assert_refused(
         "merge-let",
         &[
             ("(‸let ((*a* 1)) (let ((b (g))) (h b)))", "special"),
@@ -260,26 +272,30 @@ fn bindings_keep_what_their_values_see() {
             ("(‸let ((a 1)) (let ((a 2)) (h a)))", "bound twice"),
         ],
     );
-    refused("split-let", &[("(let ((*a* 1) (b‸ (g))) (h b))", "special")]);
-    done("split-let", &[("(let* ((*a* 1) (b‸ (g))) (h b))", "(let* ((*a* 1))")]);
+    assert_refused("split-let", &[("(let ((*a* 1) (b‸ (g))) (h b))", "special")]);
+    assert_results("split-let", &[("(let* ((*a* 1) (b‸ (g))) (h b))", "(let* ((*a* 1))")]);
 }
 
 #[test]
 fn prefixes_leave_features_and_nicknames_alone() {
     let package = ("p.lisp", "(defpackage :app (:use :cl) (:import-from :lib #:scan))");
     let text = "(in-package :app)\n(list (sc‸an 1) #+scan 2 #-(or scan x) 3 \"scan\" :scan #:scan)";
-    let found = after(&[("a.lisp", text), package], "add-prefix", &Finds(Some(&[])));
+    let found = refactored(&[("a.lisp", text), package], "add-prefix");
     let expected = "(list (lib:scan 1) #+scan 2 #-(or scan x) 3 \"scan\" :scan #:scan)";
     assert!(found.contains(expected), "{found}");
     let package = ("p.lisp", "(defpackage :app (:use :cl) (:local-nicknames (:l :lib)))");
-    refused_in(&[("a.lisp", "(in-package :app)\n(l:sc‸an 1)"), package], "drop-prefix", "a nickname");
+    assert_refused_in_files(&[("a.lisp", "(in-package :app)\n(l:sc‸an 1)"), package], "drop-prefix", "a nickname");
 }
 
 #[test]
 fn an_export_that_another_file_uses_stays() {
     let package = ("p.lisp", "(defpackage :app (:use :cl) (:export #:g))");
     let text = ("a.lisp", "(in-package :app)\n(defun ‸g ())");
-    refused_in(&[text, package, ("b.lisp", "(in-package :b)\n(app:g)")], "do-not-export", "app:g is written");
-    let found = after(&[text, package, ("b.lisp", "(in-package :b)\n(app::g)")], "do-not-export", &Finds(Some(&[])));
+    assert_refused_in_files(
+        &[text, package, ("b.lisp", "(in-package :b)\n(app:g)")],
+        "do-not-export",
+        "app:g is written",
+    );
+    let found = refactored(&[text, package, ("b.lisp", "(in-package :b)\n(app::g)")], "do-not-export");
     assert!(found.contains("(:export))"), "{found}");
 }

@@ -33,7 +33,7 @@ fn imports_that_no_text_has_are_removed() {
           (:shadowing-import-from :lib5 #:shadowing)
           (:export #:exported))
     "#]]
-    .assert_eq(&after(&files, "clean-imports", &Finds(Some(&[]))));
+    .assert_eq(&refactored(&files, "clean-imports"));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn an_import_that_may_be_used_stays() {
         "(in-package :other)\n(intern \"F\" :app)",
         "(in-package :other)\n(import-it '#:f)",
     ] {
-        let found = after(&[("p.lisp", one), ("a.lisp", other)], "clean-imports", &Finds(Some(&[])));
+        let found = refactored(&[("p.lisp", one), ("a.lisp", other)], "clean-imports");
         assert!(found.starts_with("not offered"), "{other}: {found}");
     }
     // In a system whose files are packages, the clause is what loads the other file.
@@ -88,10 +88,10 @@ fn exports_that_no_other_package_uses_are_removed() {
           (:export #:used
                    #:qualified))
     "#]]
-    .assert_eq(&after(&files(package), "clean-exports", &Finds(Some(&[]))));
+    .assert_eq(&refactored(&files(package), "clean-exports"));
     // Nothing to remove, or a package that is there for others.
     for package in ["(‸defpackage :app (:export #:used))", "(‸defpackage :app (:export #:unused))"] {
-        let shown = after(&files(package), "clean-exports", &Finds(Some(&[])));
+        let shown = refactored(&files(package), "clean-exports");
         assert!(!shown.contains("Remove the exports"), "{shown}");
     }
 }

@@ -65,7 +65,7 @@ fn names_are_exported_imported_and_sorted() {
         "#]],
         ),
     ] {
-        expected.assert_eq(&after(&[("a.lisp", text), package], id, &Finds(Some(&[]))));
+        expected.assert_eq(&refactored(&[("a.lisp", text), package], id));
     }
     check(
         "(‸defpackage :a\n  (:export #:c #:a\n           #:b))",

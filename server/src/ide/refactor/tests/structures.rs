@@ -109,7 +109,7 @@ fn a_structure_that_a_class_cannot_stand_for_is_refused() {
         ("(defclass ‸a () (x))", "not offered"),
         ("(defstruct ‸|a| x)", "not offered"),
     ] {
-        let found = after(&[("a.lisp", text)], "structure-to-class", &Finds(Some(&[])));
+        let found = refactored(&[("a.lisp", text)], "structure-to-class");
         assert!(found.contains(why), "{text}: {found}");
     }
 }
