@@ -1,4 +1,4 @@
-//! The trials of candidates: what is evaluated in the copies, and the answer of `try-code`.
+//! Trials of candidates: the forms that are evaluated in the copies, and the results of `try-code`.
 
 use serde::Serialize;
 
@@ -12,21 +12,21 @@ use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::trial::{Called, Coverage, Trial, TriedForm};
 use crate::text::made;
 
-/// Bytes of output that are shown of a candidate.
+/// The maximum number of bytes of output that are shown for a candidate.
 const OUTPUT: usize = 500;
-/// Bytes of a value that are shown.
+/// The maximum number of bytes that are shown of a value.
 const VALUE: usize = 300;
-/// The number of compiler findings that are shown of a candidate.
+/// The maximum number of compiler findings that are shown for a candidate.
 const FINDINGS: usize = 8;
-/// The number of forms that did not run that are shown of a candidate.
+/// The maximum number of forms that did not run that are shown for a candidate.
 const MISSED: usize = 8;
 
 /// The result of a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tried {
-    /// The name that the agent gave it.
+    /// The label that the agent gave the candidate.
     pub label: String,
-    /// True if the definitions and the code came to their end, and no test failed.
+    /// True if the definitions and the code were evaluated without an error, and no test failed.
     pub passed: bool,
     /// The values of the code.
     pub values: Vec<String>,
@@ -36,22 +36,22 @@ pub struct Tried {
     /// The error that ended the definitions or the code.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "backtrace::serialize")]
     pub error: Option<EvalError>,
-    /// True if the error came before the code was run.
+    /// True if the error was signalled in the definitions, before the code was run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_definitions: bool,
-    /// The calls of each new function by the code.
+    /// The number of calls of each new function by the code.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Called>,
-    /// The forms of each definition that the code ran.
+    /// The coverage of each definition by the code.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub coverage: Vec<Coverage>,
-    /// The printed output of the code.
+    /// The standard output and the error output of the code.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// Milliseconds of the code.
+    /// The real time of the code in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub milliseconds: Option<f64>,
-    /// The words about something that the confinement refused.
+    /// The message about an operation that the confinement refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -71,23 +71,25 @@ pub fn form_of(code: &str, package: &str) -> TriedForm {
     TriedForm { code: code.into(), package: package.into(), functions: functions(code) }
 }
 
-/// The names of the ordinary functions that the code defines, as they are written there.
+/// The names of the functions that `defun` forms of the code define, as written, without
+/// `(setf name)`.
 fn functions(code: &str) -> Vec<String> {
-    let made = made::definitions(code).into_iter().filter(|made| made.kind == "function");
-    made.filter(|made| made.text.starts_with("(defun"))
-        .filter_map(|made| made.text.split_whitespace().nth(1).map(str::to_owned))
+    let definitions = made::definitions(code).into_iter().filter(|definition| definition.kind == "function");
+    definitions
+        .filter(|definition| definition.text.starts_with("(defun"))
+        .filter_map(|definition| definition.text.split_whitespace().nth(1).map(str::to_owned))
         .filter(|name| !name.starts_with('('))
         .collect()
 }
 
 impl Tried {
-    /// The result of a trial; `tests`: the code ran tests, and returned the numbers of those that
-    /// passed and that did not.
+    /// The result of a trial. With `tests`, the code ran tests and returned two values: the number
+    /// of tests that passed, and of the others.
     pub fn of(label: String, trial: Trial, tests: bool) -> Tried {
         let bounded = |outcome| Evaluation::from(outcome).outcome;
         let forms: Vec<EvalOutcome> = trial.forms.into_iter().map(bounded).collect();
         let ran = trial.outcome.map(bounded);
-        // The purpose of a candidate is to redefine what is there.
+        // A candidate redefines existing definitions on purpose.
         let warnings =
             forms.iter().flat_map(|form| &form.warnings).filter(|one| !one.message.starts_with("redefining "));
         let findings = warnings.map(|one| format!("{}: {}", one.kind, one.message));
@@ -177,7 +179,7 @@ impl Tried {
             text += if text.is_empty() { "\n  Forms that ran: " } else { ", " };
             text += &format!("{name} {ran} of {forms}");
         }
-        // All forms of a definition that was never entered are missing: its number says so.
+        // For a definition that was never called, the number 0 is enough.
         let entered = self.coverage.iter().filter(|one| one.ran > 0);
         let missed = entered.flat_map(|one| one.missed.iter().map(|missed| (&one.name, missed)));
         for (name, missed) in missed.take(MISSED) {

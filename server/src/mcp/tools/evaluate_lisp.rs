@@ -64,7 +64,7 @@ across calls, in the live image the user's editor shares.";
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = "Evaluate code in the image".into();
         let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
-        Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
+        Ok(in_copy::required_approval(call, input.place, (Class::Eval, subject)))
     }
 
     async fn before_approval(call: &Call, input: &Input) -> BeforeApproval<Evaluation> {

@@ -1,4 +1,4 @@
-//! The argument `in` of tools that run code: the live image, or a confined copy of it.
+//! The argument `in` of tools that run code: in the live image, or in a confined copy of it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::Call;
 use crate::session::approval::{Class, Subject};
 
-// The process in which code runs: the live image (default), or a copy of it. Comments of
-// documentation would go into the schema.
+// The process in which code runs: the live image (default), or a copy of it. No doc comment, since
+// schemars would put it into the schema of each tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -21,19 +21,24 @@ pub(super) fn in_copy(place: Option<EvalPlace>) -> bool {
     place == Some(EvalPlace::Copy)
 }
 
-/// Returns true if the call asks for a copy in which it needs no approval.
-pub(super) fn is_free(call: &Call, place: Option<EvalPlace>) -> bool {
+/// Returns true if the call needs no approval: it runs in a copy that can read only the files that
+/// checks read.
+pub(super) fn needs_no_approval(call: &Call, place: Option<EvalPlace>) -> bool {
     in_copy(place) && call.session.limits_reading() == Some(true)
 }
 
-/// Returns the approval that work needs which needs `asked` in the image. In a copy nothing of it
-/// reaches the image or the person's files, and it reads what checks read; where the system cannot
-/// limit what is read, the copy needs what the image needs.
-pub(super) fn asks(call: &Call, place: Option<EvalPlace>, asked: (Class, Subject)) -> Option<(Class, Subject)> {
-    needed(in_copy(place), call.session.limits_reading(), asked)
+/// Returns the approval that a call needs at `place`, if it needs `in_image` in the image. A copy
+/// has no effect on the image and the person's files and can read only the files that checks read,
+/// so it needs no approval. Where the system cannot limit reading, it needs the same as the image.
+pub(super) fn required_approval(
+    call: &Call,
+    place: Option<EvalPlace>,
+    in_image: (Class, Subject),
+) -> Option<(Class, Subject)> {
+    required(in_copy(place), call.session.limits_reading(), in_image)
 }
 
-fn needed(
+fn required(
     in_copy: bool,
     limits_reading: Option<bool>,
     (class, mut subject): (Class, Subject),
@@ -54,7 +59,7 @@ mod tests {
     #[test]
     fn a_copy_that_can_read_everything_needs_the_approval_that_the_image_needs() {
         let asked = || (Class::Eval, Subject { what: "Evaluate code in the image".into(), ..Subject::default() });
-        let what = |in_copy, limits| needed(in_copy, limits, asked()).map(|(_, subject)| subject.what);
+        let what = |in_copy, limits| required(in_copy, limits, asked()).map(|(_, subject)| subject.what);
         assert_eq!(what(true, Some(true)), None);
         for limits in [None, Some(false)] {
             assert!(what(true, limits).is_some_and(|what| what.contains("can read all that you can")));

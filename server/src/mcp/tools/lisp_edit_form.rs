@@ -45,7 +45,7 @@ pub(crate) struct Input {
     /// Several, each with these arguments
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
-    edits: Option<Vec<One>>,
+    edits: Option<Vec<EditArguments>>,
     /// Load the new forms too
     #[serde(default)]
     load: Option<bool>,
@@ -57,7 +57,7 @@ pub(crate) struct Input {
 /// An element of `edits`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct One {
+pub(crate) struct EditArguments {
     form_type: String,
     form_name: String,
     #[serde(default)]
@@ -72,7 +72,7 @@ pub(crate) struct One {
 
 impl Input {
     /// Edits of a file that are loaded too.
-    pub(super) fn loading(path: String, edits: Vec<One>) -> Input {
+    pub(super) fn loading(path: String, edits: Vec<EditArguments>) -> Input {
         Input {
             path,
             form_type: None,
@@ -88,13 +88,13 @@ impl Input {
     }
 
     fn forms(&self) -> Result<Vec<FormEdit>, Failure> {
-        let of = |one: One| {
-            let One { form_type, form_name, operation, content, old, new } = one;
+        let of = |one: EditArguments| {
+            let EditArguments { form_type, form_name, operation, content, old, new } = one;
             FormEdit { form_type, form_name, operation, content, old, new }
         };
         match (&self.edits, &self.form_type, &self.form_name) {
             (Some(edits), None, None) if !edits.is_empty() => Ok(edits.iter().cloned().map(of).collect()),
-            (None, Some(form_type), Some(form_name)) => Ok(vec![of(One {
+            (None, Some(form_type), Some(form_name)) => Ok(vec![of(EditArguments {
                 form_type: form_type.clone(),
                 form_name: form_name.clone(),
                 operation: self.operation,

@@ -88,7 +88,7 @@ or more.";
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = "Run code in the image and profile it".into();
         let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
-        Ok(in_copy::asks(call, input.place, (Class::Eval, subject)))
+        Ok(in_copy::required_approval(call, input.place, (Class::Eval, subject)))
     }
 
     fn reads(input: &Input) -> Option<Reads> {

@@ -123,7 +123,11 @@ impl Tool for Record {
             Some(test) => format!("Run the test {test} and record it"),
             None => "Run code and record it".into(),
         };
-        Ok(in_copy::asks(call, Some(EvalPlace::Copy), (Class::Eval, Subject { what, code, ..Subject::default() })))
+        Ok(in_copy::required_approval(
+            call,
+            Some(EvalPlace::Copy),
+            (Class::Eval, Subject { what, code, ..Subject::default() }),
+        ))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {

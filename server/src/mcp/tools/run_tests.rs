@@ -65,8 +65,8 @@ impl Tool for RunTests {
         let tests = if named.is_empty() { "all tests".into() } else { format!("the tests of {}", named.join(", ")) };
         let what = format!("Run {tests}");
         let eval = |what| (Class::Eval, Subject { what, ..Subject::default() });
-        let Some(system) = input.system.as_ref().filter(|_| !in_copy::is_free(call, input.place)) else {
-            return Ok(in_copy::asks(call, input.place, eval(what)));
+        let Some(system) = input.system.as_ref().filter(|_| !in_copy::needs_no_approval(call, input.place)) else {
+            return Ok(in_copy::required_approval(call, input.place, eval(what)));
         };
         let (subject, settled) = loading(call, what.clone(), system).await?;
         let asked = if settled {
@@ -75,7 +75,7 @@ impl Tool for RunTests {
             let what = format!("Compile and load the system {system}, and run {tests}");
             (Class::CompileFile, Subject { what, also: Some(Class::Eval), ..subject })
         };
-        Ok(in_copy::asks(call, input.place, asked))
+        Ok(in_copy::required_approval(call, input.place, asked))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Tested> {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::lisp_edit_form::{self, LispEditForm, One};
+use super::lisp_edit_form::{self, EditArguments, LispEditForm};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
 use crate::ide::trial::{Tried, form_of, forms_of};
@@ -58,7 +58,7 @@ pub(crate) struct Candidate {
     #[serde(default)]
     path: Option<String>,
     #[serde(default)]
-    edits: Option<Vec<One>>,
+    edits: Option<Vec<EditArguments>>,
 }
 
 /// The data of the answer.
@@ -75,21 +75,24 @@ pub(crate) struct Output {
 }
 
 impl Input {
-    /// The edit of the candidate to apply; `None`: none is applied.
-    fn applied(&self) -> Result<Option<lisp_edit_form::Input>, Failure> {
+    /// The edit of the candidate that `apply` names; `None` without `apply`.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` if no candidate has the label, or it has no edits.
+    fn edit_to_apply(&self) -> Result<Option<lisp_edit_form::Input>, Failure> {
         let Some(label) = &self.apply else { return Ok(None) };
         let candidate = self.candidates.iter().find(|candidate| candidate.label == *label);
         match candidate.and_then(|candidate| Some((candidate.path.clone()?, candidate.edits.clone()?))) {
             Some((path, edits)) => Ok(Some(lisp_edit_form::Input::loading(path, edits))),
-            None if candidate.is_some() => Err(bad(format!(
+            None if candidate.is_some() => Err(bad_arguments(format!(
                 "the candidate {label} has no `path` and `edits`, so there is no file to write: use code_compile_string for code alone"
             ))),
-            None => Err(bad(format!("`apply` names {label}, which is no candidate's label"))),
+            None => Err(bad_arguments(format!("`apply` names {label}, which is no candidate's label"))),
         }
     }
 
-    /// The first thing that is wrong with the arguments together.
-    fn refusal(&self) -> Option<String> {
+    /// The first error in the combination of the arguments, for the agent.
+    fn conflict(&self) -> Option<String> {
         let mut labels = HashSet::new();
         if self.candidates.is_empty() || self.candidates.len() > CANDIDATES {
             return Some(format!("give between 1 and {CANDIDATES} candidates"));
@@ -110,7 +113,7 @@ impl Input {
     }
 }
 
-fn bad(why: String) -> Failure {
+fn bad_arguments(why: String) -> Failure {
     Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for try-code: {why}.") }
 }
 
@@ -125,17 +128,17 @@ which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
     async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
-        if let Some(why) = input.refusal() {
-            return Err(bad(why));
+        if let Some(why) = input.conflict() {
+            return Err(bad_arguments(why));
         }
-        match input.applied()? {
+        match input.edit_to_apply()? {
             Some(edit) => LispEditForm::asks_of(call, &edit).await,
             None => Ok(None),
         }
     }
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
-        match input.applied() {
+        match input.edit_to_apply() {
             Err(failure) => failure.into(),
             Ok(Some(edit)) => {
                 let Reply { text, facts, failed, full } = LispEditForm::call(call, edit).await;
@@ -143,12 +146,13 @@ which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
                 let applied = serde_json::to_value(facts).ok();
                 Reply { text, facts: Output { status, applied, ..Output::default() }, failed, full }
             }
-            Ok(None) => try_all(call, input).await,
+            Ok(None) => try_candidates(call, input).await,
         }
     }
 }
 
-async fn try_all(call: Call, input: Input) -> Reply<Output> {
+/// Tries all candidates, one after the other.
+async fn try_candidates(call: Call, input: Input) -> Reply<Output> {
     let Input { candidates, code, tests, package, timeout, .. } = input;
     let tests_run = tests.is_some();
     let code = match tests {
@@ -167,8 +171,8 @@ async fn try_all(call: Call, input: Input) -> Reply<Output> {
                 package: package.clone(),
                 ..request
             };
-            match one(&call.session, call.client, candidate, request, tests_run).await {
-                Ok(one) => tried.push(one),
+            match try_candidate(&call.session, call.client, candidate, request, tests_run).await {
+                Ok(result) => tried.push(result),
                 Err((_, error)) if tried.is_empty() => return Err(error),
                 Err((label, error)) => tried.push(Tried::not_tried(label, error.kind(), error.to_string())),
             }
@@ -188,11 +192,11 @@ fn lisp_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Tries a candidate.
+/// Tries a candidate with the code of `request`. With `tests`, this code runs tests.
 ///
 /// # Errors
-/// There is no image; with the candidate's label.
-async fn one(
+/// The candidate's label, and the error of an image that is not available.
+async fn try_candidate(
     session: &Session,
     client: ClientId,
     candidate: Candidate,
@@ -200,7 +204,7 @@ async fn one(
     tests: bool,
 ) -> Result<Tried, (String, ImageError)> {
     let label = candidate.label.clone();
-    let forms = match forms(session, candidate, request.package.as_deref()).await {
+    let forms = match forms_of_candidate(session, candidate, request.package.as_deref()).await {
         Ok(forms) => forms,
         Err(failure) => return Ok(Tried::not_tried(label, failure.kind, failure.message)),
     };
@@ -211,7 +215,15 @@ async fn one(
     }
 }
 
-async fn forms(session: &Session, candidate: Candidate, package: Option<&str>) -> Result<Vec<TriedForm>, Failure> {
+/// The forms of a candidate, which are evaluated before the code.
+///
+/// # Errors
+/// The edits cannot be planned.
+async fn forms_of_candidate(
+    session: &Session,
+    candidate: Candidate,
+    package: Option<&str>,
+) -> Result<Vec<TriedForm>, Failure> {
     match (candidate.code, candidate.path, candidate.edits) {
         (None, Some(path), Some(edits)) => {
             let input = lisp_edit_form::Input::loading(path, edits);
