@@ -338,7 +338,7 @@ impl Session {
         let workspace = self.inner.workspace.clone();
         let image = (self.inner.image.clone(), self.inner.checker.clone());
         async move {
-            match tokio::time::timeout(status::PATIENCE, answer).await {
+            match tokio::time::timeout(status::ACTOR_TIMEOUT, answer).await {
                 Ok(answer) => answer.unwrap_or_else(|_| Status::ended(workspace)),
                 Err(_) => {
                     let state = image.0.state();

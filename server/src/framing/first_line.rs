@@ -1,11 +1,11 @@
-//! The first line of a stream whose further bytes belong to another reader. It is read byte by
-//! byte, so that nothing behind it is consumed.
+//! The first line of a stream whose other bytes belong to another reader. The line is read byte by
+//! byte, so that nothing after it is consumed.
 
 use std::io::{self, Read};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Reads the first line, without its newline; `None` at the end of a stream without a byte.
+/// Reads the first line, up to a newline, which is not returned; `None` if the stream is empty.
 ///
 /// # Errors
 /// An I/O error; `InvalidData` for a line of more than `limit` bytes; `UnexpectedEof` for a line
@@ -34,7 +34,7 @@ pub(crate) fn read_blocking(stream: &mut impl Read, limit: usize) -> io::Result<
     }
 }
 
-/// The line, as far as it was read.
+/// The line as far as it was read.
 struct FirstLine {
     bytes: Vec<u8>,
     limit: usize,
@@ -47,7 +47,11 @@ impl FirstLine {
         FirstLine { bytes: Vec::new(), limit, whole: false }
     }
 
-    /// Adds a byte, or none at the end of the stream. Returns true when nothing more is to be read.
+    /// Adds the result of reading one byte, which is empty at the end of the stream. Returns true
+    /// if nothing more is to be read.
+    ///
+    /// # Errors
+    /// `InvalidData` if the line is longer than the limit.
     fn push(&mut self, read: &[u8]) -> io::Result<bool> {
         match read {
             [] => return Ok(true),
@@ -61,6 +65,7 @@ impl FirstLine {
         Ok(self.whole)
     }
 
+    /// Returns the line. See [`read`] for `None` and the errors.
     fn finish(self) -> io::Result<Option<Vec<u8>>> {
         match (self.whole, self.bytes.is_empty()) {
             (true, _) => Ok(Some(self.bytes)),

@@ -10,12 +10,13 @@ use crate::checker::Checker;
 use crate::image::{Image, programs};
 use crate::model::image::ImageState;
 
-/// The time limit for the image's facts; its dispatcher answers while Lisp loops.
-const FACTS: Duration = Duration::from_millis(500);
+/// The time limit of the query to the image, which its dispatcher answers also while Lisp code
+/// runs.
+const FACTS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The time limit for the session's clients and work; after it the status is answered without
-/// them.
-pub(super) const PATIENCE: Duration = Duration::from_millis(1_200);
+/// The time limit of the query to the session's actor; after it, the status has no clients and
+/// work.
+pub(super) const ACTOR_TIMEOUT: Duration = Duration::from_millis(1_200);
 
 impl Status {
     /// Returns the status of a session that has ended.
@@ -37,6 +38,7 @@ impl Status {
     }
 }
 
+/// Returns the status of the host, with the answers of the image and the system.
 pub(super) async fn gather(
     workspace: PathBuf,
     (image, checker): (Image, Checker),
@@ -49,7 +51,7 @@ pub(super) async fn gather(
     let mut described = describe(&state);
     if let ImageState::Ready { .. } = state {
         described["copies"] = json!(checker.copies());
-        match crate::steady::timeout(FACTS, image.facts()).await {
+        match crate::steady::timeout(FACTS_TIMEOUT, image.facts()).await {
             Ok(Ok(facts)) => described["facts"] = serde_json::to_value(facts).unwrap_or(Value::Null),
             Ok(Err(error)) => described["problem"] = error.to_string().into(),
             Err(_) => described["problem"] = "it does not answer just now".into(),
