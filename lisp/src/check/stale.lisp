@@ -1,15 +1,15 @@
-;;;; Checking a file that the image has loaded already is the normal case: what the image knows of
-;;;; it from then is no finding.
+;;;; Definitions of a checked text that the image has already, since its file was loaded before: the
+;;;; differences from the loaded state are no findings.
 
 (in-package :consort)
 
 (defparameter *defining-forms*
   '(defmacro defclass defstruct define-condition deftype defgeneric defparameter defconstant define-compiler-macro defpackage)
-  "Definers that may stand once for a name in a file; DEFUN is left to the compiler, DEFVAR and
-  DEFMETHOD may be repeated.")
+  "Defining operators that a file may use only once for a name. The compiler itself reports a second
+  DEFUN; DEFVAR and DEFMETHOD may be repeated.")
 
 (defun defined-name (form)
-  "The name that the top-level FORM defines, or NIL; the second value says whether there is one."
+  "Two values: the name that the top-level FORM defines or NIL, and true if there is one."
   (when (and (definer-p form) (consp (cdr form)))
     (let ((name (second form)))
       (when (and (consp name) (member (car form) '(defstruct))) (setf name (car name)))
@@ -18,8 +18,8 @@
       (values name t))))
 
 (defun namespace-of (form)
-  "Returns the kind of definition that the top-level FORM is. A class and a macro of one name are
-  two things; what an operator of the user's defines is not known."
+  "The namespace in which the top-level FORM defines its name, a keyword; :UNKNOWN for a form of the
+  user's own operator. A class and a macro may have the same name."
   (case (and (consp form) (car form))
     ((defun defmacro defgeneric defmethod) :operator)
     ((defclass defstruct define-condition deftype) :type)
@@ -29,7 +29,7 @@
     (t :unknown)))
 
 (defun note-definition (check form)
-  "Remembers what FORM, which the compiler comes to now, defines."
+  "Notes the definition that FORM is, or those in it, before it is compiled."
   (multiple-value-bind (name named) (defined-name form)
     (if named
         (dolist (key (list (list (car form) name) (list (namespace-of form) name)))
@@ -39,7 +39,7 @@
           (note-inner-definition check definition)))))
 
 (defun inner-definitions (form)
-  "The definitions among the top-level forms that are in FORM as it was read."
+  "The definitions in FORM that are top-level forms too, as in PROGN; without expanding macros."
   (and (consp form)
        (loop for rest = (case (car form)
                           ((progn locally) (cdr form))
@@ -51,16 +51,16 @@
                         (inner-definitions (car rest))))))
 
 (defun note-inner-definition (check definition)
-  "Remembers what DEFINITION, which is in the current form, defines. That the same operator defines
-  it twice is then left to the compiler."
+  "Notes DEFINITION, which is in the current form, by its namespace only: the compiler itself
+  reports a second definition by the same operator."
   (let ((key (list (namespace-of definition) (defined-name definition))))
     (unless (or (eq (first key) :unknown) (gethash key (check-definitions check)))
       (setf (gethash key (check-definitions check))
             (or (car (object-span check definition)) (check-form-start check))))))
 
 (defun tell-duplicate (check form)
-  "Reports it if the text defined the same as FORM before, as the same kind of thing, and the
-  compiler did not say so."
+  "Reports FORM as a duplicate if the text has an earlier definition of its name by the same
+  operator, and the compiler did not report it."
   (multiple-value-bind (name named) (defined-name form)
     (when (and named (member (car form) *defining-forms*))
       (let ((earlier (gethash (list (car form) name) (check-definitions check))))
@@ -78,15 +78,15 @@
     (if token (cons start end) (cons form-start (1+ form-start)))))
 
 (defun operator-now (form)
-  "The macro or function that the symbol that FORM defines names now, when what it defines it as is
-  not known."
+  "The macro function or function of the name that FORM defines, if the namespace of FORM is not
+  known; otherwise NIL."
   (multiple-value-bind (name named) (defined-name form)
     (and named name (symbolp name) (eq (namespace-of form) :unknown)
          (or (macro-function name) (and (fboundp name) (fdefinition name))))))
 
 (defun note-operator (check form before)
-  "Remembers that FORM, which was compiled, made its name an operator, when that is not what it was
-  BEFORE."
+  "Notes that FORM, which was compiled, defined its name as an operator, unless the operator is
+  still BEFORE, the value of OPERATOR-NOW before the compilation."
   (let ((now (operator-now form)))
     (when (and now (not (eq now before)))
       (let ((key (list :operator (defined-name form))))
@@ -94,8 +94,8 @@
           (setf (gethash key (check-definitions check)) (check-form-start check)))))))
 
 (defun first-definition (check name namespace &key exactly)
-  "The span of the name where the text first defines NAME in NAMESPACE, or, but for EXACTLY, in one
-  that is not known; NIL when it does not before the current form."
+  "The span of the name in the first definition of NAME in NAMESPACE that precedes the current form;
+  NIL if there is none. Without EXACTLY, an unknown namespace counts as any."
   (let ((starts (loop for space in (cond (exactly (list namespace))
                                          ((eq namespace :unknown) '(:operator :type :variable :package :compiler-macro :unknown))
                                          (t (list namespace :unknown)))
@@ -107,7 +107,7 @@
         (and (< start (check-form-start check)) (name-place check start))))))
 
 (defun duplicate-name (condition)
-  "The name that a condition about a second definition is about."
+  "The name in CONDITION, which the compiler signalled for a second definition."
   (or (and (typep condition redefinition-warning-type) (redefinition-name condition))
       (and (typep condition duplicate-definition-type) (duplicate-definition-name condition))
       (and (typep condition same-file-redefinition-type) (defined-name (check-form *check*)))
@@ -118,11 +118,12 @@
     "change in placement of raw slots" "change in the inheritance structure" "Changing meta-class of" "redefining DEFTYPE type to be a class"
     "undeclaring functions for old subclasses" "Clobbering the compiler's idea of the layout"
     "is being redefined as a macro when it was previously defined to be a function")
-  "SBCL's messages about a class or name that is not as it was. Its words are in code/class.lisp,
-  code/defstruct.lisp, code/defmacro.lisp.")
+  "Parts of SBCL's messages about a class or name whose definition changed. The messages are in
+  code/class.lisp, code/defstruct.lisp and code/defmacro.lisp.")
 
 (defun stale-p (check code condition)
-  "Returns true if CONDITION is one only because an earlier state of the text is in the image."
+  "Returns true if CONDITION, with the code CODE, was signalled only because the image has an
+  earlier state of the text."
   (flet ((new-p (name &optional (namespace (namespace-of (check-form check)))) (not (first-definition check name namespace))))
     ;; The message of a user's own macro has no arguments to recognise it by.
     (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (say condition))))
@@ -131,16 +132,16 @@
             ((typep condition package-variance-type) (new-p (defined-name (check-form check))))
             ((string= code "redefinition") (new-p (duplicate-name condition) :operator))
             ((and words (search "The new " words) (search " proclamation for " words))
-             ;; The first that differs replaces what the image knew; another in the same text is a
-             ;; conflict of its own.
+             ;; The first proclamation that differs replaces the image's. Another one in the same
+             ;; text is a conflict within the text.
              (let ((key (subseq words 0 (position #\Space words :start (+ (search "for " words) 4)))))
                (not (shiftf (gethash key (check-definitions check)) t))))
             ((and words (some (lambda (stale) (search stale words)) *stale-words*)) (new-p (defined-name (check-form check))))))))
 
 (defun forget-definitions (check form)
-  "Makes the compiler forget the functions that the text defines from FORM, which comes next, to its
-  next IN-PACKAGE, so that calls before their definitions are not measured by what an earlier state
-  of the text defined."
+  "Makes the compiler forget the functions that the text defines from FORM, the next one, to the
+  next IN-PACKAGE form. Otherwise calls before the definitions would be checked against lambda lists
+  of an earlier state of the text."
   (let ((text (check-text check)) (start (check-form-start check)))
     (when (and (>= start (check-forgotten-to check)) (not (in-package-form-p form)))
       (setf (check-forgotten-to check) (next-in-package text start))
@@ -157,8 +158,8 @@
                   (t (forget-function-type symbol)))))))))
 
 (defun forget-generic-function (form)
-  "Undefines the generic function that FORM, a DEFGENERIC, defines with another lambda list: calls
-  are measured by the function itself."
+  "Undefines the generic function that FORM, a DEFGENERIC, defines with another lambda list: the
+  compiler checks calls against the function itself."
   (when (and (consp form) (eq (car form) 'defgeneric) (consp (cddr form)))
     (let* ((name (second form))
            (function (and (symbolp name) (fboundp name) (not (macro-function name)) (fdefinition name))))
@@ -168,8 +169,8 @@
         (fmakunbound name)))))
 
 (defun settle-redefinition (check condition)
-  "Lets a definition that differs from the image's take its place when the text itself defined it
-  only once: constants, structures."
+  "Invokes the restart that replaces the image's definition, if CONDITION is about a constant or a
+  structure that differs from the image's and that the text defines only once."
   (let ((restart (cond ((typep condition 'sb-ext:defconstant-uneql)
                         (find-restart 'continue condition))
                        ((search "attempt to redefine the ~S class ~S incompatibly" (or (control-text condition) ""))
