@@ -6,7 +6,9 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, Process, agent_params, file_uri, kill, pids, signal, suspend, wait_until, wait_until_gone};
+use crate::support::{
+    Fixture, Process, agent_params, file_uri, kill, pids, signal, suspend, wait_until, wait_until_gone,
+};
 
 /// The number of times that the host is killed while others come.
 const KILLS: usize = 10;

@@ -126,8 +126,13 @@ code_reload_system.";
                     text += &format!("\n{}", evaluate::render(&evaluation));
                 }
                 let full = (printed > 0 || chatter.files > 0).then_some(whole);
-                let facts =
-                    Loaded { loaded, warnings: chatter.warnings, style_warnings: chatter.style_warnings, unsaved, error };
+                let facts = Loaded {
+                    loaded,
+                    warnings: chatter.warnings,
+                    style_warnings: chatter.style_warnings,
+                    unsaved,
+                    error,
+                };
                 Reply { text, facts, failed: !loaded, full }
             }
             Err(error) => Failure::of(error, None).into(),
