@@ -353,16 +353,18 @@ struct Handlers {
 
 impl Handlers {
     /// Calls the handler and polls it once. An unfinished handler continues in a task of its own,
-    /// on the handlers' threads.
+    /// usually on the handlers' threads.
     fn start<S: LanguageServer>(&mut self, service: &mut LspService<S>, request: Request) {
         let id = request.id().cloned();
         let method = request.method().to_owned();
         if method == "$/cancelRequest" {
             self.cancel(&request);
         }
-        // A request that must be answered regardless of other requests.
-        let always = request.params().is_some_and(|params| {
-            matches!(params["command"].as_str(), Some("consort.status" | "consort.interrupt" | "consort.restartImage"))
+        // Requests that must be answered regardless of other requests; and an evaluation, whose
+        // handler only waits: its answer wakes no other thread.
+        let stays = request.params().is_some_and(|params| {
+            let command = params["command"].as_str().unwrap_or_default();
+            matches!(command, "consort.status" | "consort.interrupt" | "consort.restartImage" | "consort.eval")
         });
         let mut handler = Box::pin(self.quota.scope(service.call(request)));
         let first = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
@@ -375,7 +377,7 @@ impl Handlers {
                     answer(&peer, request, &method, result.ok().flatten());
                 };
                 let stop = Stop::of_the_whole();
-                let task = if always {
+                let task = if stays {
                     self.running.spawn(rest)
                 } else {
                     let rest = requests::ended_by(&stop, self.quota.clone().limit_steps(rest));

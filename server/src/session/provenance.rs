@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::loaded_texts::{LoadedTexts, is_older};
 use super::people_definitions::PeopleDefinitions;
 use super::recent_names::RecentNames;
-use super::requests::compute_all;
+use super::requests::{compute_all, compute_all_of};
 use super::timestamp::timestamp;
 use super::{ClientInfo, Frontend};
 use crate::bounded_file;
@@ -209,7 +209,7 @@ impl ProvenanceStore {
     /// home packages of the names.
     pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let text = text.to_owned();
-        let found = compute_all(move || definitions(&text)).await;
+        let found = compute_all_of(text.len(), move || definitions(&text)).await;
         let real = match making.file() {
             Some(file) => tokio::fs::canonicalize(file).await.ok(),
             None => None,
