@@ -329,9 +329,9 @@
                                        (let ((sb-ext:*invoke-debugger-hook* 'evaluation-debugger))
                                          (setf (evaluation-abort evaluation) (find-restart 'abort))
                                          (handler-bind ((warning #'note-warning))
-                                           (setf value (call-keeping-signal-mask
-                                                        (lambda ()
-                                                          (call-with-user-settings package (lambda () (call-user-code function))))))
+                                           (setf value (call-with-user-settings
+                                                        package
+                                                        (lambda () (call-keeping-signal-mask (lambda () (call-user-code function))))))
                                            :ok)))
                                    (abort ()
                                      :report "End the evaluation."

@@ -232,11 +232,14 @@ async fn what_a_load_leaves_out_is_told_to_agents_and_to_the_editor() {
     for class in [Class::CompileFile, Class::ModifyRunningCode] {
         config.approval.set(class, Setting::Allow, Source::User).expect("a person may");
     }
-    let world = World::configured(&[("core.lisp", DISK), ("core-system.asd", system)], config).await;
+    let files = [("core.lisp", DISK), ("core-system.asd", system), ("scratch.lisp", DISK)];
+    let world = World::configured(&files, config).await;
     let mut editor = editor(&world).await;
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
     world.is_ready().await;
     open(&mut editor, &world.uri("core.lisp"), MINE).await;
+    // It is in no system.
+    open(&mut editor, &world.uri("scratch.lisp"), MINE).await;
     let note = "without the unsaved changes in an editor: core.lisp.";
     let load = json!({"system": "core-system"});
     let loaded = agent.call("load-system", load.clone()).await;
@@ -246,8 +249,7 @@ async fn what_a_load_leaves_out_is_told_to_agents_and_to_the_editor() {
     assert!(text(&reloaded).contains(note), "{reloaded}");
     assert_eq!(reloaded["structuredContent"]["report"]["unsaved"], json!(["core.lisp"]), "{reloaded}");
     editor.command("consort.loadSystem", load.clone()).await.expect("it is loaded");
-    let told = editor.wait_for("window/showMessage", |_| true).await;
-    assert!(told["message"].to_string().contains(note), "{told}");
+    editor.wait_for("window/showMessage", |told| told["message"].to_string().contains(note)).await;
     // A text that is the file's leaves nothing out.
     std::fs::write(world.path("core.lisp"), MINE).expect("written");
     save(&mut editor, &world.uri("core.lisp")).await;

@@ -65,10 +65,11 @@ export async function structure(server: Server, action: keyof typeof ACTIONS): P
   try {
     const argument = { uri: editor.document.uri.toString(), selection: plainRange(selection), action }
     const answer = await server.ask<Structure>('structure', argument)
-    if (editor.document.version !== version || !editor.selection.isEqual(selection)) return
+    if (editor.document.version !== version) return
+    const stayed = editor.selection.isEqual(selection)
     if (answer.edits.length > 0)
       await editor.edit((edit) => answer.edits.forEach(({ range, newText }) => edit.replace(toRange(range), newText)))
-    if (answer.selection != null) {
+    if (answer.selection != null && stayed) {
       const range = toRange(answer.selection)
       editor.selection = new vscode.Selection(range.start, range.end)
       editor.revealRange(range)

@@ -33,9 +33,7 @@ pub fn collapsed(text: &str, pattern: Option<&str>, offset: usize, limit: usize)
     let shown: Vec<(&Definition, String)> = all
         .iter()
         .zip(names)
-        .filter(|(definition, name)| {
-            definition.depth == 0 || pattern.as_ref().is_some_and(|pattern| pattern.accepts(name))
-        })
+        .filter(|one| one.0.depth == 0 || pattern.as_ref().is_some_and(|pattern| accepted(pattern, one)))
         .collect();
     let count = shown.len();
     let lines = Lines::of(text);

@@ -1,6 +1,7 @@
 //! Hot reload's answers: the report as text and data, and the contract's error object.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use ropey::Rope;
 use serde::Serialize;
@@ -163,6 +164,11 @@ pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
         let _ = write!(text, "\n[stdout]\n{stdout}");
     }
     text
+}
+
+/// The files that were loaded.
+pub fn files(outcome: &ReloadOutcome) -> Vec<PathBuf> {
+    outcome.report.iter().flat_map(|report| &report.files).map(PathBuf::from).collect()
 }
 
 /// The data of a reload that took place.

@@ -102,6 +102,7 @@ pub fn outline(text: &str, scan: &Scan) -> Outline {
         found.extend(defined(&Tree::of_forms(text, here)));
         forms = rest;
     }
+    cut |= found.len() > MOST;
     found.truncate(MOST);
     found.sort_by_key(|symbol| symbol.range.start);
     let symbols = in_sections(found, &headings(text, scan), text.len());

@@ -88,7 +88,7 @@ fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
             let class = parent.children.get(1).filter(|class| typed && class.kind == Kind::Atom)?;
             Some(TypeOf::Named(vec![form.text(class).to_owned()]))
         }
-        "handler-case" | "restart-case" => {
+        "handler-case" => {
             let clause = around.len().checked_sub(2).map(|index| around[index])?;
             let condition = clause.children.first().filter(|_| clause.children.get(1) == Some(parent))?;
             Some(TypeOf::Named(names_in(form, condition)))

@@ -122,6 +122,7 @@ async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
         }
     };
     let mut call = call.map_err(|error| Some(error.to_string()))?;
+    let id = call.id();
     let outcome = async {
         match step {
             Step::File(..) => call.result::<EvalOutcome>().await,
@@ -133,9 +134,7 @@ async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
     let outcome = match crate::steady::timeout(limit, &mut outcome).await {
         Ok(outcome) => outcome,
         Err(_) => {
-            for id in instance.link.running(None, &["load-system", "load-file"]) {
-                instance.link.interrupt(id, "timeout");
-            }
+            instance.link.interrupt(id, "timeout");
             match crate::steady::timeout(STOP_LIMIT, &mut outcome).await {
                 Ok(outcome) => outcome,
                 Err(_) => {

@@ -361,7 +361,7 @@ impl Handlers {
             self.cancel(&request);
         }
         // Requests that must be answered regardless of other requests; and an evaluation, whose
-        // handler only waits: its answer wakes no other thread.
+        // handler waits and then converts an answer of bounded size: no other thread is woken.
         let stays = request.params().is_some_and(|params| {
             let command = params["command"].as_str().unwrap_or_default();
             matches!(command, "consort.status" | "consort.interrupt" | "consort.restartImage" | "consort.eval")

@@ -384,10 +384,8 @@ impl ServerHandler for Handler {
         let (kept, own, quota) = (client.kept.clone(), client.own.clone(), client.quota.clone());
         let (session, client_id) = (self.session.clone(), client.id);
         let call = Call { session, client: client_id, progress, asker, kept, own, permit: None, interrupt };
-        // Status, interrupts and restarts must be answered regardless of other calls. An evaluation
-        // only waits: its answer wakes no other thread.
+        // Status, interrupts and restarts must be answered regardless of other calls.
         let always = entry.definition.name == "image";
-        let stays = entry.definition.name == "evaluate-lisp";
         let (needs_image, session) = (entry.needs_image(), self.session.clone());
         let reads = entry.definition.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
         let work = async move {
@@ -410,7 +408,7 @@ impl ServerHandler for Handler {
                 return work.await;
             }
             taking_over.take_over().await;
-            if stays { quota.scope(work).await } else { quota.scope(requests::run(work)).await }
+            quota.scope(requests::run(work)).await
         };
         // Leaving the `select!` drops the work, which interrupts it in the image and keeps the
         // image's state.

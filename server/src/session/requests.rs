@@ -1,5 +1,6 @@
 //! Execution of requests from editors, agents and debuggers, never on the threads that the session,
-//! the image's link and `consort status` need.
+//! the image's link and `consort status` need; but for those, and `consort.eval`, whose handlers
+//! compute next to nothing.
 //!
 //! A request's handler runs on a separate runtime. One poll of it, the work between two waits, is
 //! called a step. Each client has a quota of concurrent steps ([`ClientQuota`]), so that threads

@@ -106,9 +106,10 @@ pub(super) async fn check(
     request: CheckSystemRequest,
     progress: Option<mpsc::UnboundedSender<Progress>>,
 ) -> Result<SystemReport, ImageError> {
-    let near = request.only.first().or(request.asd.as_ref());
+    let near = request.only.first().or(request.asd.as_ref()).cloned();
+    let listed = tokio::task::spawn_blocking(move || near.map_or_else(|| asd.all(), |path| asd.nearest(&path)));
     let params = CheckSystemParams {
-        asd_files: near.map_or_else(|| asd.all(), |path| asd.nearest(path)),
+        asd_files: listed.await.unwrap_or_default(),
         asd: request.asd,
         system: request.system,
         only: request.only,

@@ -1,36 +1,51 @@
-//! Sources whose unsaved text a load or reload passes over: both read the files on disk.
+//! Files that a load or reload has read from the disk while an editor has another text of them.
 
 use std::path::PathBuf;
 
 use super::Session;
 use super::file_identity::real_path;
-use super::reload::Reload;
+use crate::image::api::contents::SystemFiles;
 use crate::shown::line;
 
 impl Session {
-    /// Returns the files that a load or reload reads and that have unsaved changes in an editor,
-    /// relative to the workspace and in order. Empty if the image cannot name its files.
-    pub async fn unsaved_sources(&self, reload: &Reload) -> Vec<String> {
-        let documents = self.compared_documents().await;
-        let unsaved: Vec<PathBuf> =
-            documents.into_iter().filter(|document| document.unsaved).filter_map(|document| document.path).collect();
-        if unsaved.is_empty() {
+    /// Returns the unsaved texts' files among `files`, relative to the workspace and in order.
+    pub async fn unsaved_among(&self, files: Vec<PathBuf>) -> Vec<String> {
+        let unsaved = self.unsaved_paths().await;
+        if unsaved.is_empty() || files.is_empty() {
             return Vec::new();
         }
-        let Ok(sources) = self.sources_of(reload).await else { return Vec::new() };
         let workspace = self.workspace().to_owned();
         let compared = tokio::task::spawn_blocking(move || {
             let workspace = real_path(&workspace);
             let unsaved: Vec<PathBuf> = unsaved.iter().map(|path| real_path(path)).collect();
-            let passed_over = sources.paths().filter(|source| unsaved.iter().any(|path| path == source));
-            passed_over.map(|path| path.strip_prefix(&workspace).unwrap_or(path).display().to_string()).collect()
+            let real = files.iter().map(|file| real_path(file)).filter(|file| unsaved.contains(file));
+            real.map(|file| file.strip_prefix(&workspace).unwrap_or(&file).display().to_string()).collect()
         });
         compared.await.unwrap_or_default()
+    }
+
+    /// [`Session::unsaved_among`] the files of a loaded system. Empty if the image does not answer.
+    pub async fn unsaved_of_system(&self, system: &str) -> Vec<String> {
+        if self.unsaved_paths().await.is_empty() {
+            return Vec::new();
+        }
+        match self.query_when_ready(SystemFiles { system: system.to_lowercase() }).await {
+            Ok(known) => self.unsaved_among(known.files).await,
+            Err(error) => {
+                tracing::debug!(%error, system, "the files of a loaded system are not known");
+                Vec::new()
+            }
+        }
+    }
+
+    async fn unsaved_paths(&self) -> Vec<PathBuf> {
+        let documents = self.compared_documents().await;
+        documents.into_iter().filter(|document| document.unsaved).filter_map(|document| document.path).collect()
     }
 }
 
 /// The sentence that names files whose unsaved changes were not loaded; `None` for no files.
 pub fn not_loaded(unsaved: &[String]) -> Option<String> {
     let files = unsaved.iter().map(|file| line(file)).collect::<Vec<_>>().join(", ");
-    (!unsaved.is_empty()).then(|| format!("Loaded as saved, without the unsaved changes in an editor: {files}."))
+    (!unsaved.is_empty()).then(|| format!("Files are loaded as saved, without the unsaved changes in an editor: {files}."))
 }

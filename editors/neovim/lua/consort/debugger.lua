@@ -121,7 +121,8 @@ local function input(stop, title, done)
   local is_there = staying(stop)
   vim.ui.input({ prompt = title }, function(typed)
     if not typed then return end
-    if is_there() then done(vim.trim(typed)) else client_of.fail('that stop was left meanwhile') end
+    -- Only what is empty is trimmed: `#\ ` is a character.
+    if is_there() then done(vim.trim(typed) == '' and '' or typed) else client_of.fail('that stop was left meanwhile') end
   end)
 end
 
@@ -251,7 +252,8 @@ local function inspect(stop)
   ask(stop, 'Inspect the value of: ', function(code)
     local is_here, is_there = client_of.here(), staying(stop)
     stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'repl' }, function(answer)
-      if is_there() then open(code, answer.result, answer.variablesReference, is_here()) end
+      if is_there() then return open(code, answer.result, answer.variablesReference, is_here()) end
+      client_of.say(('%s = %s'):format(shown.line(code), shown.line(answer.result)))
     end)
   end)
 end

@@ -33,7 +33,19 @@ local function bytes(lines, range, encoding)
   return { first, from, last, trimmed() }
 end
 
---- Where a range of a text is after edits above and below its lines; nil if its lines were edited.
+--- The text of a range.
+---@param lines string[]
+---@param range integer[] { row, column, end row, end column }
+local function text_of(lines, range)
+  local part = vim.list_slice(lines, range[1] + 1, range[3] + 1)
+  if #part == 0 then return '' end
+  part[#part] = part[#part]:sub(1, range[4])
+  part[1] = part[1]:sub(range[2] + 1)
+  return table.concat(part, '\n')
+end
+
+--- Where a range of a text is after edits above and below its lines, or in them behind or before
+--- it; nil if the range itself was edited, or moved within its lines.
 ---@param range integer[] { row, column, end row, end column }
 ---@param before string[]
 ---@param now string[]
@@ -45,7 +57,10 @@ function M.moved(range, before, now)
     local start, removed, _, added = unpack(hunk)
     local first = removed == 0 and start or start - 1 -- what is added comes behind that line
     if first > range[3] then break end
-    if first + removed > range[1] then return end
+    if first + removed > range[1] then
+      local place = { range[1] + by, range[2], range[3] + by, range[4] }
+      if removed ~= added or text_of(before, range) ~= text_of(now, place) then return end
+    end
     by = by + added - removed
   end
   return { range[1] + by, range[2], range[3] + by, range[4] }

@@ -48,8 +48,10 @@ pub(super) fn of_package(workspace: &Snapshot, package: &str, exported: bool) ->
         return texts().flat_map(|one| &one.exports).map(|name| name.to_lowercase()).collect();
     }
     let mut found = HashSet::new();
+    // An `in-package` may name it by a nickname.
+    let called: HashSet<&str> = texts().flat_map(names_of).chain([package]).collect();
     for one in workspace.files.iter().flat_map(|file| &file.definitions) {
-        if one.package.as_deref() == Some(package) && one.kind() != "package" {
+        if one.package.as_deref().is_some_and(|name| called.contains(name)) && one.kind() != "package" {
             if !one.key.starts_with('(') && !one.written.starts_with(['"', '#', ':']) {
                 found.insert(one.key.clone());
             }
@@ -57,6 +59,10 @@ pub(super) fn of_package(workspace: &Snapshot, package: &str, exported: bool) ->
         }
     }
     found
+}
+
+fn names_of(package: &PackageText) -> impl Iterator<Item = &str> {
+    package.nicknames.iter().chain([&package.name]).map(String::as_str)
 }
 
 fn is(package: &PackageText, name: &str) -> bool {
@@ -84,17 +90,18 @@ enum Visible<'a> {
 impl<'a> Seen<'a> {
     fn of(workspace: &'a Snapshot, name: &'a str) -> Seen<'a> {
         let mut packages = HashMap::from([(name, Visible::All)]);
+        let mut sees = |one: &'a PackageText, how: Visible<'a>| packages.extend(names_of(one).map(|name| (name, how)));
         let all = || workspace.files.iter().flat_map(|file| &file.packages);
         if let Some(here) = all().find(|one| is(one, name)) {
             for one in all().filter(|one| one.name != here.name) {
                 let named = |name: &String| is(one, name);
                 if here.uses.iter().any(named) {
-                    packages.insert(&one.name, Visible::Exports(one));
+                    sees(one, Visible::Exports(one));
                 } else if here.imports.values().any(named) {
-                    packages.insert(&one.name, Visible::Imports(here, one));
+                    sees(one, Visible::Imports(here, one));
                 }
             }
-            packages.insert(&here.name, Visible::All);
+            sees(here, Visible::All);
         }
         Seen { packages }
     }

@@ -221,20 +221,32 @@ impl<'a> Walk<'a> {
 
     /// `f` of `(funcall 'f ...)`.
     fn is_designator(&self, node: &Node) -> bool {
-        const CALLERS: [&str; 10] = [
+        const FIRST: [&str; 19] = [
             "funcall",
             "apply",
             "mapcar",
             "mapc",
             "mapcan",
-            "map-into",
+            "mapl",
+            "maplist",
+            "mapcon",
             "maphash",
             "reduce",
             "multiple-value-call",
             "every",
+            "some",
+            "notany",
+            "notevery",
+            "find-if",
+            "position-if",
+            "count-if",
+            "remove-if",
         ];
-        let first = self.above(0).filter(|(_, index)| *index == 1 && node.prefix == Prefix::Quote);
-        first.is_some_and(|(list, _)| CALLERS.contains(&self.operator(list).as_str()))
+        const SECOND: [&str; 3] = ["map", "map-into", "sort"];
+        let Some((list, index)) = self.above(0).filter(|_| node.prefix == Prefix::Quote) else { return false };
+        let operator = self.operator(list);
+        let operator = operator.strip_suffix("-not").unwrap_or(&operator);
+        index == 1 && FIRST.contains(&operator) || index == 2 && SECOND.contains(&operator)
     }
 
     /// `name` of `(defun name`, `(defstruct (name`, `(defun (setf name)`.
@@ -268,9 +280,13 @@ impl<'a> Walk<'a> {
             return false;
         }
         let Some((list, index)) = self.above(up) else { return false };
+        let variables = |(list, index): (&Node, usize)| index == 1 && self.operator(list) == "multiple-value-setq";
+        if up == 0 && self.above(1).is_some_and(variables) {
+            return true;
+        }
         match self.operator(list).as_str() {
             "setf" | "setq" | "psetf" | "psetq" => index % 2 == 1,
-            "incf" | "decf" | "pop" | "remf" | "multiple-value-setq" => index == 1,
+            "incf" | "decf" | "pop" | "remf" => index == 1,
             "push" | "pushnew" => index == 2,
             "rotatef" | "shiftf" => index > 0,
             _ => false,

@@ -2,7 +2,7 @@
 //! they do not forbid the name.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Options;
 use super::mentions::Mentions;
@@ -26,8 +26,7 @@ pub(super) async fn is_left_over<B: Backend>(
     let known = cursor.context.symbol(written, Some(home), &[SymbolPart::Definitions]).await.unwrap_or_default();
     for definition in &known.definitions {
         let Some(file) = &definition.place.file else { return false };
-        let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.clone());
-        if !index.files.iter().any(|one| one.path == *file || one.path == real) {
+        if !is_of_workspace(index, file).await {
             return false;
         }
     }
@@ -56,13 +55,20 @@ pub(super) async fn is_package_left_over<B: Backend>(
     let package = cursor.package();
     let asked = cursor.context.symbol(name, package.as_deref(), &[SymbolPart::Definitions]);
     let known = asked.await.unwrap_or_default();
-    let files: Vec<&PathBuf> = known
-        .definitions
-        .iter()
-        .filter(|one| one.kind == "package")
-        .filter_map(|one| one.place.file.as_ref())
-        .collect();
-    !files.is_empty() && files.iter().all(|file| index.files.iter().any(|one| one.path == **file))
+    let of_packages = known.definitions.iter().filter(|one| one.kind == "package");
+    let files: Vec<&PathBuf> = of_packages.filter_map(|one| one.place.file.as_ref()).collect();
+    for file in &files {
+        if !is_of_workspace(index, file).await {
+            return false;
+        }
+    }
+    !files.is_empty()
+}
+
+/// Returns true if a file, by its name or by that with links resolved, is one of the workspace.
+async fn is_of_workspace(index: &Snapshot, file: &Path) -> bool {
+    let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.to_owned());
+    index.files.iter().any(|one| one.path == file || one.path == real)
 }
 
 /// Returns true if code of the workspace has the name, or a text cannot be read.

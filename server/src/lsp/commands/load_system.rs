@@ -10,7 +10,6 @@ use super::Command;
 use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::to_proto;
-use crate::session::reload::Reload;
 use crate::session::unsaved_sources::not_loaded;
 use crate::session::{Level, LoadRequest};
 
@@ -41,8 +40,6 @@ impl Command for LoadSystem {
 
 async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> Result<Value> {
     let Argument { system, force } = argument;
-    let what = Reload::System { system: system.clone(), force, allowed: None };
-    let unsaved = connection.session.unsaved_sources(&what).await;
     let (progress, steps) = mpsc::unbounded_channel();
     let answer = connection.session.load_system(
         connection.client,
@@ -55,7 +52,7 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
         connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
     }
-    if let Some(note) = not_loaded(&unsaved).filter(|_| outcome.loaded) {
+    if outcome.loaded && let Some(note) = not_loaded(&connection.session.unsaved_of_system(&system).await) {
         connection.show(Level::Warning, &note);
     }
     let mut result = outcome.outcome.facts();

@@ -29,17 +29,19 @@ pub(super) async fn perform(
     what: Reload,
     token: Option<ProgressToken>,
 ) -> Result<Value> {
-    let unsaved = connection.session.unsaved_sources(&what).await;
     let bar = connection.bars.begin(token, connection.negotiated().progress, title, true);
     let (progress, steps) = mpsc::unbounded_channel();
     // The long deadline is safe: a user sees the progress and can stop it.
     let answer = connection.session.reload(connection.client, what, Some(86_400.0), Some(progress));
     match bar.follow(steps, answer).await? {
         Ok(outcome) => {
+            let unsaved = connection.session.unsaved_among(reload::files(&outcome)).await;
+            let mut facts = reload::facts(&outcome);
             if let Some(note) = not_loaded(&unsaved) {
                 connection.show(Level::Warning, &note);
+                facts.insert("unsaved".into(), unsaved.into());
             }
-            Ok(Value::Object(reload::facts(&outcome)))
+            Ok(Value::Object(facts))
         }
         Err(failure) => Err(refused(failure)),
     }

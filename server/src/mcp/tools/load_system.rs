@@ -13,7 +13,6 @@ use crate::ide::evaluate::{self, Evaluation};
 use crate::model::error_kind::ErrorKind;
 use crate::session::LoadRequest;
 use crate::session::approval::{Class, Subject};
-use crate::session::reload::Reload;
 use crate::session::unsaved_sources::not_loaded;
 
 /// The tool `load-system`.
@@ -80,8 +79,6 @@ code_reload_system.";
             Ok(allowed) => allowed,
             Err(failure) => return failure.into(),
         };
-        let what = Reload::System { system: system.clone(), force: false, allowed: None };
-        let unsaved = call.session.unsaved_sources(&what).await;
         let files = call.session.asd_files();
         let (progress, steps) = mpsc::unbounded_channel();
         let load = LoadRequest { system: system.clone(), force: false, allowed };
@@ -114,7 +111,8 @@ code_reload_system.";
                 if !chatter.is_empty() {
                     text += &format!(" {}", chatter.summary());
                 }
-                if let Some(note) = not_loaded(&unsaved).filter(|_| loaded) {
+                let unsaved = if loaded { call.session.unsaved_of_system(&system).await } else { Vec::new() };
+                if let Some(note) = not_loaded(&unsaved) {
                     text += &format!("\n{note}");
                 }
                 let printed = facts.stdout.text.trim().len() + facts.stderr.text.trim().len();

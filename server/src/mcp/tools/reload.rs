@@ -67,7 +67,6 @@ pub(super) fn lines_of(mut steps: mpsc::UnboundedReceiver<Progress>) -> mpsc::Un
 
 async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reloaded> {
     let undo = matches!(what, Reload::Undo);
-    let unsaved = call.session.unsaved_sources(&what).await;
     let (progress, steps) = mpsc::unbounded_channel();
     let work = call.session.reload(call.client, what, timeout, Some(progress));
     match call.progress.during(work, Some(lines_of(steps))).await {
@@ -75,6 +74,7 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
             let (kept, chatter) = chatter::condense(&outcome.outcome.stdout.text);
             let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
             outcome.outcome.stdout.text = kept;
+            let unsaved = call.session.unsaved_among(reload::files(&outcome)).await;
             let mut report = reload::facts(&outcome);
             let mut text = reload::render(&outcome, undo);
             if let Some(note) = not_loaded(&unsaved) {

@@ -144,9 +144,12 @@ impl Actor {
         let mut job = Job::new(client, Kind::WorldChange, what);
         job.stop = Some(stop);
         self.jobs.start(job, reply, async move {
-            asd.forget();
-            let allowed = allowed.map(|sources| sources.allowed_to_load(&workspace));
-            let params = LoadSystemParams { system: system.clone(), asd_files: asd.all(), force, allowed };
+            let listed = tokio::task::spawn_blocking(move || {
+                asd.forget();
+                (asd.all(), allowed.map(|sources| sources.allowed_to_load(&workspace)))
+            });
+            let Ok((asd_files, allowed)) = listed.await else { return Ok(interrupted(&system)) };
+            let params = LoadSystemParams { system: system.clone(), asd_files, force, allowed };
             tokio::select! {
                 outcome = image.load_system_asking(params, progress, input) => outcome,
                 Ok(()) = stopped => Ok(interrupted(&system)),
