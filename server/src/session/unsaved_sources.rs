@@ -47,5 +47,6 @@ impl Session {
 /// The sentence that names files whose unsaved changes were not loaded; `None` for no files.
 pub fn not_loaded(unsaved: &[String]) -> Option<String> {
     let files = unsaved.iter().map(|file| line(file)).collect::<Vec<_>>().join(", ");
-    (!unsaved.is_empty()).then(|| format!("Files are loaded as saved, without the unsaved changes in an editor: {files}."))
+    (!unsaved.is_empty())
+        .then(|| format!("Files are loaded as saved, without the unsaved changes in an editor: {files}."))
 }

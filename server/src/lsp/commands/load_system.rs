@@ -52,7 +52,9 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
         connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
     }
-    if outcome.loaded && let Some(note) = not_loaded(&connection.session.unsaved_of_system(&system).await) {
+    if outcome.loaded
+        && let Some(note) = not_loaded(&connection.session.unsaved_of_system(&system).await)
+    {
         connection.show(Level::Warning, &note);
     }
     let mut result = outcome.outcome.facts();
