@@ -1,4 +1,5 @@
-//! Sources whose unsaved text a load or reload passes over: both read the files on disk.
+//! Sources with unsaved text in an editor, which a load or reload does not use: both read the files
+//! on disk.
 
 use std::path::PathBuf;
 
@@ -29,7 +30,8 @@ impl Session {
     }
 }
 
-/// The sentence that names files whose unsaved changes were not loaded; `None` for no files.
+/// Returns the sentence that names files whose unsaved changes were not loaded; `None` for no
+/// files.
 pub fn not_loaded(unsaved: &[String]) -> Option<String> {
     let files = unsaved.iter().map(|file| line(file)).collect::<Vec<_>>().join(", ");
     (!unsaved.is_empty()).then(|| format!("Loaded as saved, without the unsaved changes in an editor: {files}."))
