@@ -1,9 +1,9 @@
-# Sourced by the scripts beside it: where things are, and how packages are installed.
+# Sourced by the scripts beside it: paths, and how packages are installed.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=${CONSORT_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/consort-test}
-# Where Debian puts the sources of Lisp systems.
+# Debian's directory of the sources of Lisp systems.
 LIBRARIES=/usr/share/common-lisp/source
 
 # What scripts sort, compare and match does not depend on the caller's locale.
@@ -21,7 +21,7 @@ fail() {
 }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Whether `as_root` can work without asking anybody anything on a terminal that is not there.
+# Whether `as_root` works without a question on a terminal that is not there.
 can_be_root() {
     [ "$(id -u)" = 0 ] || { have sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; }
 }
@@ -29,7 +29,7 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# apt_install PACKAGE...: only what is missing is installed, and the lists are fetched only then.
+# apt_install PACKAGE...: installs only missing packages, and fetches the lists only then.
 apt_install() {
     local package missing=()
     for package in "$@"; do

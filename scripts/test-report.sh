@@ -1,9 +1,9 @@
-# Sourced by `test`: what a stage's log says.
+# Sourced by `test`: reads the logs of stages.
 
-# count LOG: "passed failed skipped flaky" of a stage. Cargo and pytest say it in lines of their
-# own, which are added up; of the plain lines `N passed, N failed[, N skipped][, N flaky]` the last
-# one counts, so that a runner may also print one for each of its parts. Flaky is a step of a real
-# editor that passed only when it was tried a second time. Lines `N flaky` alone are added.
+# count LOG: "passed failed skipped flaky" of a stage. The result lines of cargo and pytest are
+# added up; of the plain lines `N passed, N failed[, N skipped][, N flaky]` the last one counts, so
+# that a runner may also print one for each of its parts. A flaky step of a real editor passed only
+# at the second try. Lines `N flaky` alone are added.
 count() {
     sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
         /^test result: / { for (i = 1; i < NF; i++) { w = $(i + 1)
@@ -18,8 +18,8 @@ count() {
             print p + 0, f + 0, s + 0, y + 0 }'
 }
 
-# telling LOG: what a failed stage's log says of the failure, in a few lines; its end when no line
-# says anything.
+# telling LOG: the lines of a failed stage's log about the failure, in a few lines; the end of the
+# log when there are none.
 telling() {
     sed 's/\x1b\[[0-9;]*m//g; s/\r$//' "$1" | awk '
         { line[NR] = substr($0, 1, 240) }
@@ -28,7 +28,7 @@ telling() {
               for (i = NR; i <= NR + more; i++) wanted[i] = 1; any = 1 }
         END { if (!any) for (i = NR - 9; i <= NR; i++) wanted[i] = 1
               for (i = 1; i <= NR; i++) if ((i in wanted) && (i in line) && line[i] !~ /^(stack backtrace:|note: .*)?$/) told[++n] = line[i]
-              # The first tell the cause, the last the sum.
+              # The first lines have the cause, the last ones the sum.
               for (i = 1; i <= n; i++) { if (i <= 20 || i > n - 3) print "  " told[i]; else if (i == 21) print "  [...]" } }'
 }
 
@@ -48,7 +48,7 @@ alone() {
 # the other runners, which the reason follows.
 verdicts() {
     sed 's/\x1b\[[0-9;]*m//g; s/\r$//' "$1" | awk '
-        # A line that is no reason of the failure before it.
+        # A line that is not a reason of the failure before it.
         function over(line) { return line ~ /^ *(alone:|Alone:|the window:|Tests that failed|[0-9]+ (passed|flaky))|^[A-Za-z-]+: [0-9]+ failed$|^test result: |^(failures|successes):$/ }
         function named(kind, name, wants) {
             sub(/^ +/, "", name)
@@ -59,7 +59,7 @@ verdicts() {
         function because(line) {
             gsub(/^[ |]+|[ ]+$/, "", line)
             why[now] = why[now] (why[now] == "" ? "" : " ") line
-            # A sentence that only announces what follows.
+            # A sentence that only introduces the next line.
             colon = line ~ /:$/ && !colon
             if (!colon) now = ""
         }

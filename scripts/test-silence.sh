@@ -1,6 +1,4 @@
-# Sourced by `test`: a stage that says nothing any more is ended, so that a run tells which one
-# hangs.
-# hangs.
+# Sourced by `test`: ends a stage that prints nothing any more, so that a run tells which one hangs.
 
 # seconds_silent LOG: the seconds since something was written to it.
 seconds_silent() {

@@ -96,13 +96,13 @@ pub struct CheckConfig {
     /// `check.confine`: confine the copies. Default true. Only the user's own settings may
     /// disable it, never the workspace's consort.toml.
     pub confine: bool,
-    /// `check.chain`: edits of a text are answered by processes that are kept for it. Default
-    /// `off`. A workspace may disable it, and not enable it.
+    /// `check.chain`: whether edits of a text are answered by processes that are kept for it (a
+    /// chain). Default `off`. A workspace may disable it, and not enable it.
     pub chain: Chains,
     /// `check.workspace`: the workspace's files that are not open are checked in the background.
     /// Default false.
     pub workspace: bool,
-    /// `check.shadow_mb`: the memory of all such processes together. Default 256 MB.
+    /// `check.shadow_mb`: the memory limit of the processes of all chains together. Default 256 MB.
     pub shadow: u64,
 }
 
@@ -111,7 +111,7 @@ pub struct CheckConfig {
 pub enum Chains {
     /// No chain is made: each edit has the whole text checked.
     Off,
-    /// A chain stands for each text that is being edited, within limits.
+    /// A chain is kept for each text that is being edited, within limits.
     On,
     /// The same, and each answer that differs from that of a whole check is logged with the edit.
     Log,
@@ -295,8 +295,8 @@ impl Config {
         granted
     }
 
-    /// Takes the settings that need trust from `new`, when trust has changed. Those that an editor
-    /// has set otherwise than `old` stay; the start of the image is no editor's to set.
+    /// Takes the settings that need trust from `new`, when trust has changed. A value that an
+    /// editor has set and that differs from `old` stays; an editor cannot set how the image starts.
     pub fn take_trusted(&mut self, old: &Config, new: &Config) {
         self.lisp.clone_from(&new.lisp);
         if self.hyperspec == old.hyperspec {

@@ -40,8 +40,8 @@ pub(crate) fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// Removes the entries that are not absolute from the environment of `command`, for which nothing
-/// of this was set before.
+/// Removes the entries that are not absolute from the environment of `command`, on which none of
+/// these variables may have been set before.
 pub(crate) fn keep_absolute(command: &mut Command) {
     for (name, kept) in changes(|name| std::env::var_os(name)) {
         match kept {
@@ -67,7 +67,7 @@ fn changes(value: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, Optio
     changes
 }
 
-/// Returns the absolute entries of `list`, behind the first of `separators`; with `names`, also
+/// Returns the absolute entries of `list`, joined by the first of `separators`; with `names`, also
 /// those without a slash. Entries below `/proc` may name the current directory (proc(5), `cwd`).
 fn absolute(list: &OsStr, separators: &[u8], names: bool) -> OsString {
     let entries = list.as_bytes().split(|byte| separators.contains(byte));

@@ -32,9 +32,9 @@ fn add(root: &Path, below: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Fails when a line for which `is_call`, of the file and the line, is true, is not allowed, and
-/// when one is allowed that is not there. `lines`: of a call, which may go on in the next.
-/// `advice`: the other way.
+/// Fails when `is_call` accepts a file and a line of it that are not in `allowed`, and when an
+/// entry of `allowed` matches no line. `lines`: the number of lines over which a call may extend.
+/// `advice`: the alternative to the call, for the message.
 pub(crate) fn hold(is_call: impl Fn(&str, &str) -> bool, lines: usize, allowed: &Allowed, advice: &str) {
     let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
     for (name, code) in sources() {

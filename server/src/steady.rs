@@ -33,7 +33,7 @@ pub(crate) async fn sleep(time: Duration) {
     {
         return;
     }
-    // Without a descriptor for a timer.
+    // Elsewhere, or when no descriptor for a timer can be made.
     tokio::time::sleep(time).await;
 }
 

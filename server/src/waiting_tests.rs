@@ -1,4 +1,4 @@
-//! Links of paths are resolved where a wait for the disk holds no request up, held by a test.
+//! A test that no thread of requests waits for the disk to resolve the links of a path.
 
 use crate::source_tests::sources;
 

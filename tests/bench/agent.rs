@@ -1,5 +1,5 @@
-//! An agent's calls through MCP: one tool after another, beside Swank where SLIME asks for the
-//! same, and a mix as a session has it.
+//! An agent's calls through MCP: one tool after another, beside Swank where SLIME has the same
+//! request, and a mix as in a session.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::lisp::{Lisp, Swank};
 use crate::report::{Aim, Report};
 use crate::{ROUNDS, in_milliseconds, timed};
 
-/// A definition of twenty lines.
+/// A definition of about twenty lines.
 const TWENTY_LINES: &str = "(defun bench-tally (words &key (test #'equal) (limit 10))
   \"The LIMIT words that are there most often, with how often.\"
   (let ((table (make-hash-table :test test))
@@ -36,8 +36,8 @@ const TWENTY_LINES: &str = "(defun bench-tally (words &key (test #'equal) (limit
                                 0))))))
 ";
 
-/// The tool, its arguments, the number of calls; the same request to Swank; the aim; figures of
-/// others.
+/// The label; the tool, its arguments and the number of calls; the same request to Swank; the aim;
+/// the figures of other programs.
 type Row = (&'static str, &'static str, Value, usize, Option<&'static str>, Aim, &'static str);
 
 /// Needs cl-ppcre loaded in both images.
@@ -128,7 +128,7 @@ fn compile_form(report: &Report, place: &Place, agent: &mut Agent) -> Result<()>
     let (mut compile, mut paused, mut at_once) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         compile.push(plain.ask(&file.to_string_lossy())?.parse::<f64>()?);
-        // Less than any agent needs for its next thought.
+        // A pause shorter than an agent needs between two calls.
         std::thread::sleep(Duration::from_millis(200));
         paused.push(call(agent, "compile-form", &form)?);
         at_once.push(call(agent, "compile-form", &form)?);

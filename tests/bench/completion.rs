@@ -107,7 +107,7 @@ impl Options {
     }
 }
 
-/// How often the name was first, in the first five and in the first twenty.
+/// Counts of the samples whose name was first, in the first five and in the first twenty.
 #[derive(Default, Clone, Copy)]
 struct Found([usize; 3]);
 
@@ -124,7 +124,7 @@ impl Found {
     }
 }
 
-/// Prints the table, and where `misses` are asked for those that were not in the first five.
+/// Prints the table, and, with the option `misses`, the names that were not in the first five.
 pub(crate) fn table(place: &Place, options: &Options) -> Result<()> {
     let configuration = place.workspace().join(".configuration");
     if options.image == Image::None {
@@ -203,7 +203,8 @@ pub(crate) fn table(place: &Place, options: &Options) -> Result<()> {
             json!({"line": position.line, "character": position.column})
         };
         let cut = sample.span.start + TYPED;
-        // What a person types next is not there yet: the tail, or all that is behind the form.
+        // Text that a person has not typed yet is left out: the tail of the name, or all behind it
+        // up to the end of the form.
         let end = match options.growing {
             true => samples::end_of_form(document, sample.span.start).max(sample.span.end),
             false => sample.span.end,
@@ -293,7 +294,7 @@ fn ours_empty() -> BTreeMap<&'static str, Found> {
     BTreeMap::new()
 }
 
-/// Asks until the index has what was loaded: its answers say so.
+/// Asks until the answers show that the index has the systems that were loaded.
 fn warm(editor: &mut Editor, file: &Path) -> Result<()> {
     for _ in 0..600 {
         let params = json!({"textDocument": {"uri": uri(file)}, "position": {"line": 0, "character": 0}});

@@ -27,10 +27,10 @@ pub(crate) fn keystrokes(report: &Report) -> Result<()> {
     let (workspace, config) = (root.join("workspace"), root.join("config"));
     copy_lisp(Path::new("/usr/share/common-lisp/source/cl-ppcre"), &workspace.join("cl-ppcre"))?;
     std::fs::create_dir_all(config.join("consort"))?;
-    // A workspace's own settings may not say so.
+    // The setting is a person's own: a workspace's settings cannot turn it on.
     std::fs::write(config.join("consort/config.toml"), "[check]\nchain = true\n")?;
     let api = std::fs::read_to_string(workspace.join("cl-ppcre/api.lisp"))?;
-    // The same definitions again and again, of which each has its own name.
+    // Copies of the same definitions, each with its own name.
     for lines in [1_000, 6_158, 10_000] {
         std::fs::write(workspace.join(format!("{lines}.lisp")), generated(lines))?;
     }
@@ -67,7 +67,7 @@ fn generated(lines: usize) -> String {
     text
 }
 
-/// Calls of unknown functions are put into a form and taken out again; the time is that to the
+/// Puts calls of unknown functions into a form and takes them out again; measures the time to the
 /// finding of the new name.
 fn edits(
     report: &Report,

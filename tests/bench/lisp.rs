@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// An SBCL of its own that answers each line with a line, and leaves when its input ends.
+/// An SBCL process of its own that answers each line with a line, and exits when its input ends.
 pub(crate) struct Lisp {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -16,8 +16,8 @@ pub(crate) struct Lisp {
 }
 
 impl Lisp {
-    /// Each of `setup` is evaluated first; `answer` is a lambda expression, called with each line;
-    /// what it returns is printed.
+    /// Evaluates each form of `setup` first. `answer` is a lambda expression that is called with
+    /// each line; its value is printed.
     fn start(setup: &[&str], answer: &str, directory: &Path) -> Result<Lisp> {
         let answering = format!(
             "(let ((answer {answer}))
@@ -55,8 +55,8 @@ impl Lisp {
         Ok(lisp)
     }
 
-    /// A warm image with the systems of `directory` loaded, which answers a file's path with the
-    /// milliseconds that `compile-file` took.
+    /// Starts a warm image with the systems of `directory` loaded, which answers a file's path with
+    /// the milliseconds that `compile-file` took.
     pub(crate) fn compiler(directory: &Path, systems: &[&str]) -> Result<Lisp> {
         let names: Vec<String> = systems.iter().map(|system| format!("{system:?}")).collect();
         let setup = [
@@ -123,7 +123,7 @@ impl Swank {
         self.ask(&format!("(swank:eval-and-grab-output \"{quoted}\")"))
     }
 
-    /// Have Swank evaluate `form`, as SLIME does.
+    /// Has Swank evaluate `form`, as SLIME does.
     pub(crate) fn ask(&mut self, form: &str) -> Result<String> {
         self.last += 1;
         let message = format!("(:emacs-rex {form} \"COMMON-LISP-USER\" t {})", self.last);

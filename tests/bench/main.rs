@@ -1,10 +1,10 @@
 //! `make bench`: Consort against plain `compile-file` in a warm image and against Swank, measured
 //! in turns in one run on one machine.
 //!
-//! Ratios are what to look at; the milliseconds belong to this machine at this hour. What others
-//! reached elsewhere is what was measured of them, on another machine of two cores with the same
-//! SBCL. `consort-bench PART ...` measures only these: start, check, eval, stages, names, text,
-//! agent, profile, keystrokes.
+//! Ratios are to be compared; the milliseconds depend on the machine and its load. The figures of
+//! other programs were measured on another machine of two cores with the same SBCL. `consort-bench
+//! PART ...` measures only these parts: start, check, eval, stages, names, text, agent, profile,
+//! keystrokes.
 
 #![allow(clippy::print_stdout)] // it is here to print
 
@@ -26,9 +26,9 @@ use lisp::{Lisp, Swank};
 use report::{Aim, Report, median};
 use serde_json::json;
 
-/// Rounds of what takes tens or hundreds of milliseconds.
+/// Rounds of operations that take tens or hundreds of milliseconds.
 const ROUNDS: usize = 15;
-/// Rounds of what takes less than one.
+/// Rounds of operations that take less than one.
 const MANY: usize = 1000;
 /// Rounds before those that count.
 const WARM: usize = 50;
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     copy_lisp(Path::new("/usr/share/common-lisp/source/cl-ppcre"), &root.join("cl-ppcre"))
         .context("no sources of cl-ppcre (Debian's package cl-ppcre)")?;
     copy_lisp(Path::new("examples/telegraph"), &root.join("telegraph")).context("run me through `make bench`")?;
-    // The pause after a keystroke is a setting and no work.
+    // The pause after a keystroke is a setting, and would be measured as work.
     std::fs::write(root.join("consort.toml"), "[check]\ndebounce_ms = 0\n")?;
 
     let place = Place::new(root)?;
@@ -116,7 +116,7 @@ fn start(report: &Report, place: &Place) -> Result<()> {
         ensure!(answer.contains("=> 3"), "{answer}");
         agent.close()?;
         place.clear()?;
-        // The first may have built the core.
+        // The first start may have built the core.
         if round > 0 {
             times.push(time);
         }
@@ -144,7 +144,7 @@ fn checks(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
         let (mut whole, mut at_once, mut one_form, mut compile) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             compile.push(plain.ask(&file.to_string_lossy())?.parse::<f64>()?);
-            // A text that was not checked before, so that nothing can have been remembered.
+            // A text that was not checked before, so that no answer can have been kept.
             let fresh = format!("{text}\n;; {round}\n");
             editor.change_document(&file, json!([{"text": format!("{fresh};")}]))?;
             at_once.push(timed(|| editor.diagnostics(&file))?);
@@ -170,7 +170,7 @@ fn checks(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
     Ok(())
 }
 
-/// `(+ 1 2)`, there and back, through each frontend and through Swank's.
+/// The round trip of `(+ 1 2)`, through each front end and through Swank.
 fn evaluations(report: &Report, place: &Place, editor: &mut Editor, swank: &mut Swank) -> Result<()> {
     let mut agent = Agent::open(&mut place.command(&["mcp"]))?;
     let (mut theirs, mut lsp, mut mcp) = (Vec::new(), Vec::new(), Vec::new());
@@ -232,8 +232,8 @@ fn large_file(report: &Report, place: &Place, editor: &mut Editor) -> Result<()>
     ensure!(text.lines().count() == 10_002, "{} lines", text.lines().count());
     editor.open_document(&file, &text)?;
     editor.diagnostics(&file)?;
-    // Handled in order: what a request takes behind a change, less what it takes alone, is what the
-    // change took.
+    // Requests and changes are handled in order, so the time of a change is that of a request
+    // behind it, less that of the request alone.
     let nothing = json!({"command": "consort.interrupt", "arguments": [{}]});
     let (mut alone, mut behind) = (Vec::new(), Vec::new());
     for round in 0..MANY {

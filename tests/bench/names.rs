@@ -1,4 +1,5 @@
-//! Completion, hover, definition: through LSP, and what SLIME asks Swank for the same, in turns.
+//! Completion, hover and definition through LSP, and SLIME's requests to Swank for the same, in
+//! turns.
 
 use anyhow::{Context, Result, ensure};
 use consort_tests::clients::{Editor, uri};

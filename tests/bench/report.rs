@@ -1,18 +1,18 @@
-//! The table that `make bench` prints, and on which machine.
+//! The table that `make bench` prints, and the machine that it was measured on.
 
 use std::cell::RefCell;
 use std::process::Command;
 
-/// The baseline of a row.
+/// The aim of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Aim {
-    /// Nothing: told for its own sake.
+    /// Nothing: the row is for information.
     None,
-    /// At most so many times what stands beside it.
+    /// At most this ratio to the baseline beside it.
     Ratio(f64),
-    /// At most so many milliseconds.
+    /// At most this number of milliseconds.
     Time(f64),
-    /// At most so many megabytes (10^6 bytes).
+    /// At most this number of megabytes (10^6 bytes).
     Size(f64),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Say where this was measured.
+    /// Prints where this is measured.
     pub(crate) fn begin() -> Report {
         println!(
             "Consort {} on {}; {}; {}",
@@ -47,7 +47,8 @@ impl Report {
         Report::default()
     }
 
-    /// A row of times in milliseconds. `others`: what others reached on another machine.
+    /// Prints a row of times in milliseconds. `others`: the figures of other programs on another
+    /// machine.
     pub(crate) fn time(&self, what: &str, ours: &[f64], beside: Option<Beside<'_>>, aim: Aim, others: &str) {
         let ours = median(ours);
         let theirs = beside.map(|(who, times)| (who, median(times)));
@@ -67,13 +68,14 @@ impl Report {
         );
     }
 
-    /// A row of times in milliseconds, with the 99th of 100. `aims`: at most so many milliseconds.
+    /// Prints rows of the median and the 99th percentile of times in milliseconds. `aims`: the
+    /// limits in milliseconds.
     pub(crate) fn spread(&self, what: &str, ours: &[f64], beside: Option<Beside<'_>>, aims: (f64, f64)) {
         self.time(&format!("{what}, p50"), ours, beside, Aim::Time(aims.0), "");
         self.time(&format!("{what}, p99"), &[percentile(ours, 0.99)], beside, Aim::Time(aims.1), "");
     }
 
-    /// A row of a size in bytes.
+    /// Prints a row of a size in bytes.
     pub(crate) fn size(&self, what: &str, bytes: f64, aim: Aim) {
         let megabytes = bytes / 1e6;
         let (wanted, reached) = match aim {
@@ -96,7 +98,7 @@ impl Report {
         println!("{}", line.trim_end());
     }
 
-    /// Say which aims were reached.
+    /// Prints which aims were reached.
     pub(crate) fn end(self) {
         let (aims, missed) = (self.aims.into_inner(), self.missed.into_inner());
         println!("\n{} of {aims} aims were reached.", aims as usize - missed.len());
@@ -120,7 +122,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The value below which a share of the values is.
+/// The value below which a share (0 to 1) of the values is.
 fn percentile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! The stages of an evaluation's round trip, from the inside out: each row is the one before and
-//! one stage more.
+//! The stages of an evaluation's round trip, from the innermost outwards: each row has one stage
+//! more than the row before.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -72,7 +72,7 @@ pub(crate) fn stages(report: &Report, place: &Place, editor: &mut Editor) -> Res
     Ok(())
 }
 
-/// A line to `cat` and back, through two pipes.
+/// Times the round trip of a line to `cat`, through two pipes.
 fn echo() -> Result<Vec<f64>> {
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take().context("a child without standard input")?;

@@ -1,5 +1,5 @@
-//! `consort check` as a person and as a script have it: text, JSON lines, exit codes; whole
-//! systems, which never enter the image itself.
+//! `consort check` for people and scripts: text, JSON lines, exit codes; and whole systems, which
+//! are never loaded into the image itself.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use consort_tests::patience::found;
 use consort_tests::registry::LIBRARIES;
 use serde_json::{Value, json};
 
-/// `consort check ARGS`, with time enough on a slow machine.
+/// Runs `consort check ARGS`, with a long time limit for slow machines.
 fn check(world: &Installation, args: &[&str]) -> Output {
     world.run(&[&["check", "--timeout", "900"], args].concat())
 }
 
-/// A workspace with a copy of a directory of this repository at its top: a directory below with an
-/// `.asd` would have a host of its own.
+/// Creates a workspace with a copy of a directory of this repository at its top, because a
+/// directory below with an `.asd` would have a host of its own.
 fn with_copy(of: &str) -> Installation {
     let world = Installation::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of);
@@ -140,7 +140,7 @@ fn a_system_that_takes_too_long_is_stopped_in_the_file_it_was_at() {
     let world = Installation::new();
     world.write("s.asd", "(defsystem \"s\" :serial t :components ((:file \"a\") (:file \"b\")))\n");
     world.write("a.lisp", "(defun f () (g))\n");
-    // How long the same takes on this machine without the loop.
+    // The time that the same check takes on this machine without the loop.
     world.write("b.lisp", "(defvar *x* 1)\n(eval-when (:compile-toplevel) (list))\n");
     let began = Instant::now();
     let output = check(&world, &["--json", "s.asd"]);
@@ -194,7 +194,7 @@ fn a_second_process_finds_the_same_and_says_that_it_is_one() {
     second.finish();
 }
 
-/// A form that writes a line of the copy's own to the host.
+/// A form that writes a line to the host, as the copy itself does.
 fn forged(line: &str) -> String {
     format!(
         "(eval-when (:compile-toplevel)
@@ -210,8 +210,8 @@ fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
     world.write("forged.lisp", &format!("(defun before () 1)\n{done}(defun after () (undefined-thing))\n"));
     let checked = world.run(&["check", "forged.lisp"]);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
-    // A check that also says that it came to all of the text, or to the last form alone, and leaves
-    // with code 0.
+    // The copy also says that it has checked all of the text, or only the last form, and exits with
+    // code 0.
     let leave = "(eval-when (:compile-toplevel) (sb-ext:exit :code 0 :abort t))\n";
     for places in [r#"{"at":[0,100000]}"#, r#"{"at":[0,300]}"#, r#"{"at":[280,281]}"#] {
         let lines = [places, r#"{"done":{"forms":5,"read":5}}"#].map(forged).concat();
@@ -220,12 +220,12 @@ fn a_form_that_says_that_the_check_is_done_makes_nothing_clean() {
         let checked = world.run(&["check", "leaves.lisp"]);
         assert_eq!(checked.status.code(), Some(1), "{places}: {checked:?}");
     }
-    // The error is in a form that is read under a feature only, behind the last plain one.
+    // The error is in a form behind the last plain one, which is read under a feature only.
     let text =
         format!("{}{leave}#+sbcl (defun after () (undefined-thing))\n", forged(r#"{"done":{"forms":2,"read":2}}"#));
     world.write("guarded.lisp", &text);
     assert_eq!(world.run(&["check", "guarded.lisp"]).status.code(), Some(1));
-    // An editor does not wait for the copy's end; it is not told that nothing is wrong.
+    // An editor gets findings before the copy has ended; it must not be told that there are none.
     let mut editor = world.lsp();
     let text = std::fs::read_to_string(world.path("forged.lisp")).expect("it is there");
     let document = json!({"uri": world.uri("forged.lisp"), "languageId": "lisp", "version": 1, "text": text});

@@ -9,8 +9,8 @@ use consort_tests::installation::Installation;
 use consort_tests::patience::until;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A library that fakes the monotonic clock of processes called `consort`: an hour back once the
-/// file JUMPED is there. SBCL cannot work with such a clock, and says so; its own stays.
+/// A library that sets the monotonic clock of processes called `consort` back by an hour once the
+/// file JUMPED exists. SBCL cannot work with such a clock, so its own is unchanged.
 const FAKER: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>

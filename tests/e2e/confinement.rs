@@ -1,6 +1,5 @@
-//! Code under check achieves nothing outside its throw-away copy: each attempt, from a macro, from
-//! `eval-when` and from a reader macro, is refused by the system, and the world outside is as
-//! before.
+//! Code under check has no effect outside its copy: each attempt, from a macro, from `eval-when`
+//! and from a reader macro, is refused by the system, and nothing outside has changed.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -14,7 +13,7 @@ use consort::model::diagnostic::Diagnostic;
 use consort::text::Span;
 use consort_tests::lone_image::LoneImage;
 
-/// Three ways in which text under check runs code at compile time. Each tells what came of
+/// Three ways in which text under check runs code at compile time. Each reports the outcome of
 /// `ATTEMPT` in a warning.
 fn programs(attempt: &str) -> [(&'static str, String); 3] {
     let told = format!(
@@ -36,7 +35,7 @@ fn told(report: &CheckReport) -> Vec<&str> {
     report.diagnostics.iter().filter_map(|d| d.message.split("attempt: ").nth(1)).collect()
 }
 
-/// Run each attempt in each way; all must be refused with an error of the system.
+/// Makes each attempt in each way; all must be refused with an error of the system.
 async fn all_refused(lone: &LoneImage, attempts: &[(&str, String)]) {
     for (what, attempt) in attempts {
         for (way, program) in programs(attempt) {
@@ -50,8 +49,8 @@ async fn all_refused(lone: &LoneImage, attempts: &[(&str, String)]) {
     }
 }
 
-/// A call of the C library that must fail: 0 or more (a process id, an exit status of 0) is
-/// success; what is not is told with its errno.
+/// A call of the C library that must fail. A result of 0 or more (a process id, an exit status of
+/// 0) is success; any other is an error with the errno.
 fn c_call(name: &str, argument: &str) -> String {
     let parameter = if argument.is_empty() { "" } else { "sb-alien:c-string" };
     format!(
@@ -129,7 +128,7 @@ async fn the_workspace_is_read_and_nothing_beside_it_there(copies: Copies) {
         assert!(told(&report).iter().all(|outcome| outcome.starts_with("SUCCEEDED")), "{way}: {report:?}");
         assert!(!told(&report).is_empty(), "{way}: {report:?}");
     }
-    // Code that does not look at the error: the diagnostic names the file and the key.
+    // Code that ignores the error: the diagnostic names the file and the setting.
     let report = lone.check(&format!("(eval-when (:compile-toplevel) {})\n", read(beside.path()))).await;
     let [found] = report.diagnostics.as_slice() else { panic!("{report:?}") };
     assert_eq!(found.code, "confined");
@@ -170,7 +169,7 @@ async fn no_program_thread_or_process_starts_there(copies: Copies) {
 /// The findings of a new chain's answer to an edit at the end of its text.
 async fn answered(lone: &LoneImage, text: &str, insert: &str) -> Result<Vec<Diagnostic>, ChainEnd> {
     let mut params = lone.params(text, Some(&lone.workspace().join("checked.lisp")));
-    // A quarter of it is the limit of an answer.
+    // The time limit of an answer is a quarter of this.
     params.deadline = 240.0;
     let mut chain = lone.checker.chain(params).await?;
     let found = findings(&mut chain, text, insert).await;
@@ -199,8 +198,8 @@ async fn findings(chain: &mut Chain, text: &str, insert: &str) -> Result<Vec<Dia
     }
 }
 
-/// The processes of a chain may fork, by a key that code under check does not have: neither when
-/// the chain is made, nor when an edit is compiled.
+/// The processes of a chain may fork, by a key that code under check does not have, neither when
+/// the chain is made nor when an edit is compiled.
 #[tokio::test(flavor = "multi_thread")]
 async fn code_in_a_chain_starts_no_process_and_writes_nothing() {
     let lone = LoneImage::start();
@@ -228,7 +227,7 @@ async fn code_in_a_chain_starts_no_process_and_writes_nothing() {
     ] {
         let programs = programs(&attempt);
         let [(_, in_macro), ..] = &programs;
-        // In the chain's own text, and in an edit of another.
+        // In the chain's own text, and in an edit of a plain text.
         for (base, insert) in
             [(format!("{in_macro}(defun f () 1)\n"), "; end\n"), ("(defun f () 1)\n".into(), in_macro.as_str())]
         {
@@ -288,8 +287,8 @@ async fn nobody_is_reached_or_signalled_there(copies: Copies) {
     lone.finish().await;
 }
 
-/// Code that never ends, or takes all memory, costs a diagnostic on the form it was at, and the
-/// form before is still checked.
+/// Code that never ends, or takes all memory, gives a diagnostic at its form, and the form before
+/// is still checked.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_end_the_copy_alone() {
     limits_end_the_copy_alone_there(Copies::Fork).await;
@@ -303,8 +302,7 @@ async fn limits_end_the_copy_alone_in_a_second_process() {
 async fn limits_end_the_copy_alone_there(copies: Copies) {
     let lone = LoneImage::with(copies);
     let before = "(defun before () (undefined-before))\n";
-    // A copy that the host has to kill cannot report undefined names any more; one that leaves by
-    // itself can.
+    // A copy that the host has to kill cannot report undefined names; one that exits by itself can.
     for (runaway, killed) in [
         ("(defmacro runaway () (loop))", false),
         ("(defmacro runaway () (loop (ignore-errors (sb-posix:fork))))", false),

@@ -1,5 +1,5 @@
-//! An evaluation in a copy of the image: everything that is loaded is at hand, nothing is kept, and
-//! what the copy may not do is told.
+//! An evaluation in a copy of the image: everything that is loaded can be used, no change is kept,
+//! and operations that a copy may not do are reported.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ async fn in_copy(lone: &LoneImage, code: &str, timeout: f64) -> EvalOutcome {
     evaluate(lone, code, timeout, false).await
 }
 
-/// As where the person's `eval.in_copy` is `"threads"`.
+/// Evaluates with `eval.in_copy` set to `"threads"`.
 async fn under_test(lone: &LoneImage, code: &str) -> EvalOutcome {
     evaluate(lone, code, AMPLE, true).await
 }
@@ -228,7 +228,8 @@ const SOCKETS: &str = r#"
         (finish-output stream)
         (values (read-line stream))))))"#;
 
-/// Whether the system makes network namespaces for us. Where it does not, sockets are refused.
+/// Returns true if the system lets this user make network namespaces. Otherwise sockets are
+/// refused.
 fn has_namespaces() -> bool {
     let made = std::process::Command::new("unshare").args(["-Urn", "true"]).output();
     made.is_ok_and(|output| output.status.success())
@@ -242,7 +243,7 @@ async fn code_under_test_has_threads_and_a_loopback_of_its_own_where_the_person_
     let outcome = under_test(&lone, SOCKETS).await;
     if has_namespaces() {
         assert_eq!(values(&outcome), ["\"you said hello\""]);
-        // The machine's own services are not there.
+        // Services of the machine cannot be reached.
         let service = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         service.set_nonblocking(true).expect("a listener");
         let port = service.local_addr().expect("an address").port();
@@ -257,7 +258,7 @@ async fn code_under_test_has_threads_and_a_loopback_of_its_own_where_the_person_
         let error = outcome.error.as_ref().expect("it is refused");
         assert!(error.message.contains("use sockets ("), "{outcome:?}");
     }
-    // All else is as in every copy.
+    // Other operations are refused as in every copy.
     let victim = lone.workspace().join("victim.txt");
     std::fs::write(&victim, "precious").expect("a file");
     for code in [
@@ -288,7 +289,7 @@ async fn threads_of_a_copy_end_with_it_and_are_limited() {
     let outcome = under_test(&lone, many).await;
     let error = outcome.error.as_ref().expect("an error");
     assert!(error.message.contains("512 threads") || error.message.contains("memory"), "{outcome:?}");
-    // What is left in sockets is memory too.
+    // Data in the buffers of sockets counts as memory too.
     if has_namespaces() {
         let sockets = "(require :sb-bsd-sockets) (in-package :sb-bsd-sockets)
             (let ((listener (make-instance 'inet-socket :type :stream :protocol :tcp)))

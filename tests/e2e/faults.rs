@@ -1,5 +1,5 @@
-//! Faults of a running server, over both front ends: each is answered clearly, nothing is lost, and
-//! no process is left.
+//! Faults of a running server, over both front ends: each gets a clear answer, no state is lost,
+//! and no process is left.
 
 use consort_tests::deaf::Deaf;
 use consort_tests::frontends::{Answer, Frontend};
@@ -8,7 +8,7 @@ use consort_tests::patience::{AMPLE, until};
 use consort_tests::wire::Framing;
 use serde_json::json;
 
-/// Run `test` over each frontend in a world of its own.
+/// Runs `test` over each front end, in an installation of its own.
 fn over_both_doors(test: impl Fn(&Installation, &mut Frontend)) {
     for lsp in [true, false] {
         let world = Installation::new();
@@ -19,7 +19,7 @@ fn over_both_doors(test: impl Fn(&Installation, &mut Frontend)) {
     }
 }
 
-/// Keep something in the image, and its id, to see that nothing is lost.
+/// Stores a value in the image; returns the image's id, to check that nothing is lost.
 fn remember(frontend: &mut Frontend) -> String {
     frontend.value(
         "(progn (defvar cl-user::*kept* (list 1 2 3)) (defun cl-user::kept () cl-user::*kept*) (consort:image-id))",
@@ -31,7 +31,7 @@ fn nothing_lost(frontend: &mut Frontend, image: &str) {
     assert_eq!(frontend.value("(cl-user::kept)"), "(1 2 3)", "{}: state was lost", frontend.name());
 }
 
-/// Each program is answered with a failure whose text has all the words, and costs nothing.
+/// Each program is answered with a failure whose text has all the words, and no state is lost.
 fn each_fails_clearly(programs: &[(&str, f64, &[&str])]) {
     over_both_doors(|_, frontend| {
         let image = remember(frontend);
@@ -53,7 +53,7 @@ fn each_fails_clearly(programs: &[(&str, f64, &[&str])]) {
 
 type Holds = fn(&Answer) -> bool;
 
-/// Each program is answered with a success for which `holds` is true, and costs nothing.
+/// Each program is answered with a success for which `holds` is true, and no state is lost.
 fn each_succeeds(programs: &[(&str, Holds)]) {
     over_both_doors(|_, frontend| {
         let image = remember(frontend);
@@ -76,7 +76,8 @@ fn endless_loops_meet_their_deadline() {
         ("(loop (ignore-errors (loop)))", 1.0, &["deadline of 1"]),
         ("(loop (handler-case (loop) (serious-condition () nil) (condition () nil)))", 1.0, &["deadline of 1"]),
         ("(unwind-protect (loop) (loop))", 1.0, &["deadline of 1"]),
-        // As much at once as is kept of all, so that little time is enough for too much.
+        // One line has as much output as is kept altogether, so that a short time is enough to
+        // exceed it.
         (
             "(let ((line (make-string 500000 :initial-element #\\x))) (loop (write-line line)))",
             1.0,
@@ -163,7 +164,7 @@ fn output_and_values_are_bounded_and_kept() {
 fn an_evaluation_that_masks_interrupts_costs_the_image_and_says_so() {
     over_both_doors(|world, frontend| {
         let before = frontend.value("(consort:image-id)");
-        // A deadline that comes before the loop has begun just ends the evaluation.
+        // If the deadline comes before the loop has begun, only the evaluation ends.
         let mut deadline = 1.0;
         let answer = loop {
             let answer = frontend.eval("(sb-sys:without-interrupts (loop))", deadline);
@@ -184,7 +185,7 @@ fn other_calls_answer_while_lisp_loops_and_a_cancel_keeps_the_state() {
         let image = remember(frontend);
         let id = frontend.begin("(loop)", AMPLE);
         until("the loop to run", || busy(world));
-        // The ping of MCP, any request of LSP, and the command line: none of them waits for Lisp.
+        // A ping of MCP, a request of LSP, and the command line do not wait for Lisp.
         match frontend {
             Frontend::Mcp(rpc) => drop(rpc.request("ping", json!({}))),
             Frontend::Lsp(rpc) => {
@@ -263,7 +264,7 @@ fn an_error_in_another_thread_is_told_and_costs_nothing() {
             Frontend::Lsp(rpc) => {
                 rpc.notification("window/showMessage", |p| p["message"].as_str().is_some_and(is_told));
             }
-            // In this answer, or in the next one.
+            // The error is in this answer, or in the next one.
             Frontend::Mcp(_) => {
                 until("the error to be told", || is_told(&answer.text) || is_told(&frontend.eval(":next", AMPLE).text))
             }
@@ -281,7 +282,7 @@ fn a_killed_host_is_replaced() {
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).expect("a pid is small")).expect("a pid is not 0");
         let image = status["image"]["pid"].to_string();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it can be killed");
-        // The image leaves by itself, and the client, which restarts no server, goes on.
+        // The image ends by itself, and the client, which restarts no server, continues.
         until("the image to leave", || !world.processes().iter().any(|line| line.starts_with(&format!("{image} "))));
         let answer = frontend.eval("(+ 1 2)", AMPLE);
         if answer.failed {
@@ -291,7 +292,7 @@ fn a_killed_host_is_replaced() {
     });
 }
 
-/// Over LSP's own framing; over MCP below.
+/// Malformed messages in LSP's framing; those of MCP are below.
 #[test]
 fn malformed_messages_of_an_editor_are_answered_and_the_connection_lives() {
     let world = Installation::new();

@@ -1,4 +1,4 @@
-"""A fresh clone whose consort.toml wants programs and code of its own to run. Whatever of it runs leaves a mark."""
+"""A fresh clone whose consort.toml wants programs and code of its own to run. Each program or file that runs leaves a mark."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ INIT = '(with-open-file (out (merge-pathnames (make-pathname :name "ran" :type :
 SOURCE = "(defun greet (name)\n  (no-such-function name))\n\n(+ 1 2)\n"
 # Two keys that need trust, and nothing else.
 WANTS = '[lisp]\ncommand = ["./lisp.sh"]\ninit_file = "init.lisp"\n'
-# Less: an image of another program is compiled anew, which takes long.
+# One of them: an image for another program is compiled anew, which takes long.
 WANTS_LESS = '[lisp]\ninit_file = "init.lisp"\n'
 
 
@@ -25,7 +25,7 @@ class Clone:
             file.write(text)
 
     def ran(self):
-        """What has run of the clone: the lines `program` and `init`."""
+        """Returns what has run of the clone: the lines `program` and `init`."""
         try:
             with open(os.path.join(self.directory, "ran")) as file:
                 return file.read().split()
@@ -36,7 +36,7 @@ class Clone:
         return subprocess.run([os.environ["CONSORT_BIN"], *arguments], cwd=self.directory, env=env, capture_output=True, text=True, check=False, **more)
 
     def trust(self, env=None):
-        """The person trusts it, with less than it wanted at first."""
+        """Trusts the clone, as the person does, after it has reduced what it wants."""
         self.write("consort.toml", WANTS_LESS)
         done = self.consort("trust", "--yes", env=env)
         assert done.returncode == 0 and 'lisp.init_file = "init.lisp"' in done.stdout, done

@@ -1,9 +1,9 @@
 //! The failure of each open, write, connect, bind, start of a process and copy, one at a time: the
-//! next good answer comes, the person is told why, and nothing is left. The host makes the failures
-//! itself, in debug builds (`server/src/fault.rs`).
+//! next request gets a good answer, the person is told the cause, and nothing is left. The host
+//! makes the failures itself, in debug builds (`server/src/fault.rs`).
 //!
-//! The tests make some of them; `make faults` all, up to the first number that no call has any
-//! more.
+//! The tests make some of them; `make faults` makes all, up to the first number that no call
+//! reaches.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "a run of all failures says what it found")]
@@ -17,12 +17,12 @@ use consort_tests::installation::Installation;
 use consort_tests::rpc::{Client, Framing};
 use serde_json::{Value, json};
 
-/// The wait for an answer after which something hangs. The host's own limits are shorter.
+/// The time limit for an answer, after which the host counts as hung. The host's own limits are
+/// shorter.
 const HANG: Duration = Duration::from_secs(240);
-/// The attempts that a step has: the failure may end the connection, and one request more may tell
-/// of it.
+/// The attempts for a step: the failure may end the connection, and the next request may report it.
 const ATTEMPTS: usize = 3;
-/// The failures in `make test`: where the first calls of each kind are, and some between.
+/// The failures in `make test`: those of the first calls of each kind, and some later ones.
 const SAMPLE: [(&str, &[u32]); 10] = [
     ("serve/open", &[1, 2, 4, 5, 6, 7, 8, 9, 10, 12, 15, 19]),
     ("serve/write", &[1, 2, 4, 5, 8, 13, 15, 25, 34, 41, 43, 44, 46, 51, 60]),
@@ -65,7 +65,7 @@ struct Run {
 /// The outcome.
 #[derive(Debug)]
 struct Found {
-    /// The place of the failure; `None`: there are not so many calls.
+    /// The call that failed; `None` if there are fewer calls.
     place: Option<String>,
     failures: Vec<String>,
     slowest: Duration,
@@ -100,7 +100,7 @@ impl Run {
         Ok(text)
     }
 
-    /// Does `step` until it succeeds.
+    /// Repeats `step` until it succeeds.
     fn step<T>(&mut self, what: &str, mut step: impl FnMut(&mut Run) -> Result<T>) -> Result<T> {
         let begun = Instant::now();
         let errors_before = std::fs::read_to_string(&self.errors).unwrap_or_default().len();
@@ -156,8 +156,8 @@ impl Run {
         self.agent.as_mut().context("it was just started")
     }
 
-    /// An editor's request; a connection that has ended is made anew at the next attempt, as an
-    /// editor does.
+    /// Sends a request of the editor; a connection that has ended is opened again at the next
+    /// attempt, as an editor does.
     fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
         let answer = self.editor()?.request(method, params);
         if answer.as_ref().is_err_and(|error| !format!("{error:#}").contains("answered with an error")) {
@@ -192,7 +192,7 @@ impl Run {
         texts.into_iter().any(|text| text.contains(words))
     }
 
-    /// Has everybody leave, ends the host, and looks for what is left.
+    /// Disconnects all clients, ends the host, and looks for processes and files that are left.
     fn end(mut self) -> Result<Found> {
         if let Some(editor) = self.editor.take() {
             editor.close().context("the editor leaves")?;
@@ -223,7 +223,8 @@ fn scenario(fault: &str) -> Result<Found> {
         Ok(())
     })?;
     if run.has_defaults() {
-        // The person's settings could not be read, so an agent would ask; the person is told of it.
+        // The person's settings could not be read, so an agent would have to ask; the person is
+        // told.
         let told = |params: &Value| CAUSES.iter().any(|cause| params.to_string().contains(cause));
         run.editor()?.wait_for("window/showMessage", told)?;
         return run.end();
@@ -265,7 +266,7 @@ fn left_in(world: &Installation) -> Vec<String> {
     left
 }
 
-/// Runs a scenario and says what it must not do; `None` when the failure was not reached.
+/// Runs a scenario; an error names what went wrong, `None` means that the failure was not reached.
 fn survive(fault: &str) -> Result<Option<Found>, String> {
     let found = match std::panic::catch_unwind(|| scenario(fault)) {
         Ok(found) => found.map_err(|error| format!("{fault}: {error:#}"))?,
@@ -286,7 +287,7 @@ fn survive(fault: &str) -> Result<Option<Found>, String> {
         found.slowest.as_secs_f64(),
         found.failures.iter().map(|text| format!("\n         {text}")).collect::<String>()
     );
-    // The other end of a connection that broke knows nothing else; every other failure says why.
+    // The other end of a broken connection cannot know the cause; every other failure names it.
     let broken = |text: &String| {
         text.contains("closed the connection")
             || text.contains("connection to the Consort host broke")
@@ -319,8 +320,8 @@ fn every_failure_costs_one_answer_at_most() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Makes the failures of each list until one is not reached, some lists at a time. Returns what was
-/// wrong.
+/// Makes the failures of each list until one is not reached, four lists at a time. Returns the
+/// errors.
 fn swept(lists: Vec<Vec<String>>) -> Vec<String> {
     let lists = std::sync::Mutex::new(lists.into_iter().rev().collect::<Vec<_>>());
     let wrong = std::sync::Mutex::new(Vec::new());

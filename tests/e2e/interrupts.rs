@@ -1,4 +1,4 @@
-//! An interrupt reaches what its client sent before it, and nothing that was sent after it.
+//! An interrupt ends requests that its client sent before it, and none that were sent after it.
 
 use consort::config::approval::{Class, Setting};
 use consort::config::{Config, Source};
@@ -8,12 +8,12 @@ use consort_tests::patience::comes;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
-/// The time that a test would wait for what no interrupt ends.
+/// The deadline of code that only an interrupt ends.
 const AMPLE: f64 = 86_400.0;
 /// A text whose compilation does not end.
 const ENDLESS: &str = "(eval-when (:compile-toplevel :load-toplevel :execute) (loop))\n";
 
-/// Sends a call and, in the next line, an interrupt; the results of both.
+/// Sends a call and, in the next line, an interrupt; returns the results of both.
 async fn pair(agent: &mut Agent, tool: &str, arguments: Value) -> (Value, Value) {
     let call = agent.begin(tool, arguments).await;
     let interrupt = agent.begin("image", json!({"action": "interrupt"})).await;

@@ -1,5 +1,5 @@
-//! The host's memory with a client that asks and never reads: bounded while the client is there,
-//! given back when it has left.
+//! The host's memory with a client that sends requests and never reads: bounded while the client is
+//! connected, and released when it has left.
 
 #![cfg(target_os = "linux")]
 
@@ -13,7 +13,7 @@ use serde_json::json;
 /// The memory that the host may take for one client that does not read, beyond what it takes for
 /// others: the 64 MB that it queues, and the answers that are being made.
 const BOUND: u64 = 200 << 20;
-/// The part of it that may stay when the client has left.
+/// The part of the bound that may stay when the client has left.
 const KEPT: u64 = 32 << 20;
 
 fn memory(world: &Installation) -> u64 {
@@ -28,7 +28,8 @@ fn peak(world: &Installation) -> u64 {
     line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).expect("kilobytes") * 1024
 }
 
-/// Evaluates what prints much, and what ends in an error that is told to all, for a while.
+/// Evaluates code that prints much, and code that ends in an error that all clients are told, for a
+/// while.
 fn others_work(frontend: &mut Frontend) {
     for _ in 0..10 {
         assert_eq!(frontend.value("(progn (sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"told to all\"))) :default 1) 3)"), "3");

@@ -62,7 +62,7 @@ fn they_end_with_an_image_that_is_restarted_or_killed() {
     let image = world.status()["image"]["pid"].as_u64().and_then(|pid| pid.try_into().ok()).expect("an image");
     signal(image, Signal::KILL);
     until("the programs of a killed image to end", || world.status()["programs"] == json!([]));
-    // The first may be told that the image was lost.
+    // The first answer may report that the image was lost.
     until("the next image", || !frontend.eval("(+ 1 2)", AMPLE).failed);
     drop(frontend);
     world.finish();
@@ -76,7 +76,7 @@ fn they_end_when_the_host_is_killed() {
     let host = world.status()["host_pid"].as_u64().and_then(|pid| pid.try_into().ok()).expect("a host");
     signal(host, Signal::KILL);
     drop(frontend);
-    // The image cannot know a daemon, which is nobody's child.
+    // The image cannot know a daemon, whose parent has ended.
     let left = || world.processes().into_iter().filter(|line| line.contains("9100") && !line.contains("91004")).count();
     until("the programs of a killed host's image to end", || left() == 0);
     for line in world.processes().iter().filter(|line| line.contains("91004")) {

@@ -1,4 +1,4 @@
-//! Checking never touches the session: a fingerprint of the image is the same before and after.
+//! Checks never change the image: its fingerprint is the same before and after.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use consort_tests::lone_image::LoneImage;
 use consort_tests::world::World;
 use serde_json::Value;
 
-/// Nothing but compile-time side effects.
+/// A text with only compile-time side effects.
 const SIDE_EFFECTS: &str = r#"
 (defpackage :ghost-package (:use :cl) (:nicknames :gp) (:export #:ghost #:*ghost*))
 (in-package :ghost-package)
@@ -90,7 +90,7 @@ async fn check_file(lone: &LoneImage, path: &Path) {
     lone.checker.check(params).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// The fingerprint must see what it is to see, or its equality says nothing.
+/// The fingerprint must differ after each of these changes, or the other tests prove nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fingerprint_sees_each_change() {
     let lone = LoneImage::start();
@@ -131,8 +131,8 @@ async fn the_fingerprint_sees_each_change() {
 async fn checking_whole_systems_leaves_no_trace() {
     let lone = LoneImage::start();
     let before = fingerprint(&lone).await;
-    // A second compiler is given every fifth file of the larger system: what is its own shows in
-    // those.
+    // A second compiler checks every fifth file of the larger system, which is enough to show its
+    // differences.
     let few = std::env::var_os("CONSORT_FEW_FILES").is_some();
     for path in sources("cl-ppcre").iter().chain(sources("ironclad").iter().step_by(if few { 5 } else { 1 })) {
         check_file(&lone, path).await;
@@ -171,7 +171,7 @@ async fn checking_side_effects_leaves_no_trace() {
     lone.finish().await;
 }
 
-/// Small, repeatable randomness: a linear congruential generator (Knuth's MMIX constants).
+/// A small, reproducible random generator: a linear congruential one (Knuth's MMIX constants).
 struct Dice(u64);
 
 impl Dice {
@@ -181,7 +181,8 @@ impl Dice {
     }
 }
 
-/// Half-typed symbols, packages, macros and types, as typing makes them: nothing of them stays.
+/// Half-typed symbols, packages, macros and types, as typing makes them, leave nothing in the
+/// image.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_edits_leave_no_trace() {
     let mut config = Config::default();
@@ -220,7 +221,7 @@ async fn a_thousand_edits_leave_no_trace() {
         }
         world.session.change(client, &uri, version, vec![Edit { range: None, text: text.iter().collect() }]);
         if version % 20 == 0 {
-            // Checks while typing are given up at the next edit; this one is seen through.
+            // Checks while typing are cancelled at the next edit; this one runs to its end.
             let request = CheckRequest {
                 text: text.iter().collect(),
                 path: Some(world.path("typed.lisp")),

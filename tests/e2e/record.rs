@@ -1,5 +1,5 @@
-//! `record`: code and tests that run in a copy of the live image are recorded, and agents ask about
-//! what they did.
+//! `record`: code and tests are recorded in a copy of the live image, and agents query the
+//! recordings.
 
 use consort_tests::installation::Installation;
 use consort_tests::patience::{AMPLE, found, until};
@@ -38,7 +38,7 @@ fn a_failing_run_is_recorded_and_asked_about() {
     assert_eq!(facts["outcome"]["error"]["type"], "TYPE-ERROR", "{recorded}");
     assert_eq!(facts["definitions"], json!(["shop::total", "shop::price"]), "{recorded}");
     let number = &facts["recording"];
-    // The first answer says where the error was, with the variables.
+    // The first answer has the place of the error, with the variables.
     let error = &facts["answer"]["rows"][0];
     assert_eq!((&error["kind"], &error["position"]), (&json!("signal"), &json!([10, 17, 10, 37])), "{recorded}");
     assert!(error["value"].as_str().unwrap_or_default().contains("type-error datum nil"), "{recorded}");
@@ -88,7 +88,7 @@ fn a_failing_run_is_recorded_and_asked_about() {
     let gone = call("record", json!({"recording": number}));
     assert!(text(&gone).contains("There is no recording"), "{}", text(&gone));
 
-    // The image is as it was: nothing was sold, and the functions are plain.
+    // The image has not changed: nothing was sold, and the functions have no probes.
     let now = call("evaluate-lisp", json!({"code": "(list shop::*sold* (shop::total '((:price 1))))"}));
     assert!(text(&now).starts_with("=> (0 1)"), "{}", text(&now));
     drop(agent);
@@ -152,7 +152,7 @@ fn an_editor_records_the_form_at_a_place() {
     world.finish();
 }
 
-/// A server's loop: a thread of the program that prices what it is given.
+/// A server's loop: a thread of the program that computes the price of each request.
 const SERVER: &str = "(progn
   (defvar cl-user::*asked* nil)
   (defvar cl-user::*answers* '())
@@ -197,7 +197,7 @@ fn the_next_call_in_a_servers_thread_is_recorded_for_an_agent() {
     assert_eq!(values, ["=> 7", "=> 3", "=> 4"], "{tree}");
     let when = call("record", json!({"recording": number, "query": "when", "of": "(> sum 5)"}));
     assert_eq!(when["structuredContent"]["rows"][0]["value"], "=> 7", "{when}");
-    // It was recorded in the image: what it sold is sold.
+    // The call was recorded in the image, so its side effects stay.
     let sold = call("evaluate-lisp", json!({"code": "(list shop::*sold* cl-user::*answers*)"}));
     assert!(text(&sold).starts_with("=> (2 (7))"), "{sold}");
 
@@ -220,7 +220,7 @@ fn the_next_call_in_a_servers_thread_is_recorded_for_an_agent() {
     assert_eq!(gone["isError"], true, "{gone}");
     let refused = call("record", json!({"next": "shop::nothing"}));
     assert!(refused["isError"] == true && text(&refused).contains("no function shop::nothing"), "{refused}");
-    // One that was cancelled keeps nobody from waiting for the next, and it leaves nothing.
+    // A wait that was cancelled leaves nothing, and the next call can be waited for.
     let begun = call("record", json!({"next": "shop::total"}));
     let number = &begun["structuredContent"]["recording"];
     assert_eq!(call("record", json!({"recording": number, "query": "cancel"}))["isError"], false);

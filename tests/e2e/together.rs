@@ -1,5 +1,5 @@
-//! Both front ends: what an agent does is in the editor's log, and what an editor has is in the
-//! agent's answers, without anybody asking to refresh.
+//! Both front ends: an agent's operations are in the editor's log, and an editor's documents are in
+//! the agent's answers, without a request to refresh.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ async fn what_runs_is_in_the_log_of_both_doors() {
     assert!(told["outcome"].to_string().contains("DIVISION-BY-ZERO"), "{told}");
     assert!(told["ms"].as_f64().is_some_and(|ms| ms >= 0.0));
 
-    // A cancelled call is there too; a call that only looks is not.
+    // A cancelled call is in the log too; a call that only reads is not.
     let call = agent.begin("evaluate-lisp", json!({"code": "(loop)"})).await;
     // A call that is cancelled before it has begun never ran.
     let begun = |status: &Value| status["work"].to_string().contains("(loop)");
@@ -96,14 +96,14 @@ async fn a_definition_knows_who_made_it() {
     assert_eq!(made[0].text, "(defun process (x) x)");
     assert_eq!(session.provenance("APP", "*LEVEL*").len(), 1);
     assert_eq!(session.provenance("KEYWORD", "APP")[0].kind, "package");
-    // The package lasts in the agent's session, so the next one is known to be the same function; a
-    // nickname or a prefix changes nothing.
+    // The agent's session keeps its package, so the next definition is known to be of the same
+    // function; a nickname or a prefix makes no difference.
     agent.call("evaluate-lisp", json!({"code": "(defun process (x) (* 2 x))"})).await;
     editor.eval("(defun app::other () 1)").await;
     assert!(session.provenance("APP", "PROCESS")[0].text.contains("(* 2 x)"));
     assert_eq!(session.provenance("APP", "OTHER")[0].by, "a test 1");
 
-    // From a document: with its file and line.
+    // A definition from a document has its file and line.
     editor.open(&world.uri("core.lisp"), "(in-package :app)\n\n(defun core () 3)\n").await;
     let place =
         json!({"code": "(defun core () 3)", "uri": world.uri("core.lisp"), "position": {"line": 2, "character": 0}});
@@ -111,7 +111,7 @@ async fn a_definition_knows_who_made_it() {
     let made = session.provenance("APP", "CORE");
     assert_eq!((made[0].file.clone(), made[0].line), (Some(world.path("core.lisp")), Some(3)), "{made:?}");
 
-    // The file of a system.
+    // A definition from a file of a system.
     editor.command("consort.loadSystem", json!({"system": "lib"})).await.expect("an outcome");
     let made =
         comes("who made LIB:AREA", async || Some(session.provenance("LIB", "AREA")).filter(|made| !made.is_empty()))
@@ -121,7 +121,7 @@ async fn a_definition_knows_who_made_it() {
         ("loading the system lib", Some(4), "a test 1")
     );
 
-    // Work that did not come to its end says so; and an agent reads it all.
+    // Provenance says that an evaluation did not end; and an agent can read all of it.
     agent.call("evaluate-lisp", json!({"code": "(defun process (x) x 3) (error \"after\")"})).await;
     let facts = read(&mut agent, "consort://symbol/app%3A%3Aprocess").await;
     let maker = &facts["symbols"][0]["provenance"][0];
@@ -130,7 +130,7 @@ async fn a_definition_knows_who_made_it() {
     let package = read(&mut agent, "consort://package/lib").await;
     assert_eq!((&package["name"], &package["exports"][0]["name"]), (&json!("LIB"), &json!("AREA")));
 
-    // A new image has none of what was only evaluated.
+    // A new image has no definitions that were only evaluated.
     editor.command("consort.restartImage", json!({})).await.expect("an image");
     assert!(session.provenance("APP", "PROCESS").is_empty());
     world.end().await;
@@ -141,7 +141,7 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
-    // Updates are joined or not by the time between the changes.
+    // Whether updates are joined depends on the time between the changes.
     agent.call("evaluate-lisp", json!({"code": "(defun watched (x) x)"})).await;
     for uri in ["consort://log", "consort://symbol/cl-user%3A%3Awatched", "consort://diagnostics"] {
         let answer = agent.request("resources/subscribe", json!({"uri": uri})).await;
@@ -162,7 +162,7 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
     agent.next("an update of the diagnostics", updated("consort://diagnostics")).await;
     agent.request("resources/unsubscribe", json!({"uri": "consort://log"})).await;
 
-    // The revision without a handshake listens.
+    // In the revision without a handshake the client listens.
     let mut modern = Agent::modern(&world.session, "modern", json!({}));
     let listening = modern
         .ask(
@@ -172,7 +172,8 @@ async fn a_subscriber_is_told_when_a_resource_is_another() {
         .await;
     let accepted = modern.wait_for("notifications/subscriptions/acknowledged").await;
     assert_eq!(accepted["params"]["notifications"]["resourceSubscriptions"], json!(["consort://log"]), "{accepted}");
-    // A state from before the listener looked is no news: go on until it has.
+    // A state from before the listener began gives no update, so states are changed until one
+    // comes.
     soon(async {
         loop {
             editor.eval("(list 1)").await;
@@ -220,11 +221,11 @@ async fn an_agent_sees_the_editors_text_and_place() {
         json!([])
     );
 
-    // Unsaved text counts: the file is whole, what the editor has of it is not.
+    // Unsaved text is checked: the file has no errors, the editor's text has one.
     let uri = world.uri("src/good.lisp");
     editor.open(&uri, "(defun good () 1)\n").await;
     editor.change(&uri, 2, [0, 15, 0, 16], "(also-no-such-function)").await;
-    // A change has no answer; a request behind it has.
+    // A change has no answer, so a request behind it is waited for.
     editor.command("consort.status", json!({})).await.expect("a status");
     let one = agent.call("diagnostics", json!({"paths": ["src/good.lisp"]})).await;
     let file = &one["structuredContent"]["files"][0];
@@ -238,7 +239,7 @@ async fn an_agent_sees_the_editors_text_and_place() {
         assert_eq!(refused["isError"], true, "{refused}");
     }
 
-    // The person's position, in characters, whatever the editor counts in.
+    // The person's position is in characters, whatever unit the editor uses.
     let none = agent.call("editor-context", json!({})).await;
     assert_eq!(none["structuredContent"]["editors"], json!([]));
     editor.change(&uri, 3, [0, 0, 0, 0], "\"𝄞\" ").await;
@@ -275,8 +276,8 @@ async fn what_one_door_defines_the_other_has_unasked() {
     editor.open(&uri, "(defun user () (together-one 1))\n").await;
     editor.diagnostics(&uri, |_, lines| lines.iter().any(|line| line.ends_with(" undefined-function"))).await;
 
-    // Evaluated by the agent, then replaced by it, then taken back: the text is checked anew each
-    // time, and hover tells.
+    // A function is evaluated by the agent, replaced by it, and restored: the text is checked again
+    // each time, and hover shows the change.
     agent.call("evaluate-lisp", json!({"code": "(defun together-one (x) \"By evaluation.\" x)"})).await;
     editor.diagnostics(&uri, |_, lines| lines.is_empty()).await;
     let told = editor.request("textDocument/hover", hover.clone()).await.expect("an answer").to_string();
@@ -297,7 +298,7 @@ async fn what_one_door_defines_the_other_has_unasked() {
     assert_eq!(agent.call("code_undo", json!({})).await["isError"], false);
     editor.diagnostics(&uri, |_, lines| lines.is_empty()).await;
 
-    // And what the person evaluates, the agent has.
+    // The agent sees a definition that the person evaluates.
     editor.eval("(defun together-two (z) \"By the person.\" z)").await;
     let described = agent.call("describe-symbol", json!({"symbol": "together-two"})).await;
     assert!(text(&described).contains("By the person."), "{}", text(&described));

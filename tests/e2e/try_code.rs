@@ -1,4 +1,4 @@
-//! `try-code`: candidates side by side in copies of the live image, and one of them applied.
+//! `try-code`: candidates compared in copies of the live image, and one of them applied.
 
 use consort_tests::installation::Installation;
 use consort_tests::patience::AMPLE;
@@ -44,7 +44,7 @@ fn three_candidates_are_tried_and_the_right_one_is_applied_by_one_approval() {
     assert!(shown[1].contains("[ERROR] SIMPLE-ERROR") && shown[1].contains("Called: total once"), "{shown:?}");
     assert!(shown[2].starts_with("right: passed (") && shown[2].contains("=> 0"), "{shown:?}");
     assert!(shown[2].ends_with("Called: total 2 times\n  Forms that ran: total 1 of 1"), "{shown:?}");
-    // Nothing of it is in the image or in the file.
+    // Neither the image nor the file has changed.
     let now = |answer: &Value| text(answer).lines().next().unwrap_or_default().to_owned();
     assert_eq!(now(&call("evaluate-lisp", json!({"code": "(shop:total '((:a . 3)))"}))), "=> 0");
     assert_eq!(std::fs::read_to_string(&path).expect("the file"), FILE);
@@ -62,8 +62,8 @@ fn three_candidates_are_tried_and_the_right_one_is_applied_by_one_approval() {
     world.finish();
 }
 
-/// Functions, methods and macros; a branch that is not taken, a default that is not needed, a
-/// definition that is not used.
+/// Functions, methods and macros; with a branch that is not taken, a default that is not needed,
+/// and a definition that is not used.
 #[test]
 fn the_forms_that_did_not_run_are_named() {
     let world = Installation::new();

@@ -1,5 +1,5 @@
-//! Unsaved text of a person: agents read it, and never edit the file instead. A text is unsaved if
-//! it differs from its file.
+//! Unsaved text of a person: agents read it, and edit it in the editor instead of the file. A text
+//! is unsaved if it differs from its file.
 
 use std::os::unix::fs::symlink;
 
@@ -25,7 +25,7 @@ async fn editor(world: &World) -> Editor {
     Editor::start(&world.session, json!({})).await
 }
 
-/// Open a document, and see it arrive.
+/// Opens a document, and waits until the host has it.
 async fn open(editor: &mut Editor, uri: &str, text: &str) {
     editor.open(uri, text).await;
     arrived(editor).await;
@@ -40,7 +40,7 @@ async fn save(editor: &mut Editor, uri: &str) {
     arrived(editor).await;
 }
 
-/// A file's text as an agent reads it, and true if the answer calls it unsaved.
+/// Returns a file's text as an agent reads it, and true if the answer calls it unsaved.
 async fn read(agent: &mut Agent, path: &str) -> (String, bool) {
     let read = agent.call("lisp-read-file", json!({"path": path, "collapsed": false})).await;
     let facts = &read["structuredContent"];
@@ -53,7 +53,7 @@ async fn begin_edit(agent: &mut Agent, path: &str) -> i64 {
     agent.begin("lisp-edit-form", edit).await
 }
 
-/// An agent's edit, which must arrive in the editor and nowhere else.
+/// Makes an agent's edit, which must be applied in the editor and nowhere else.
 async fn edited_in(editor: &mut Editor, agent: &mut Agent, path: &str) -> Value {
     let call = begin_edit(agent, path).await;
     let applied = editor.wait_for("workspace/applyEdit", |_| true).await;
@@ -68,7 +68,7 @@ async fn edited_in(editor: &mut Editor, agent: &mut Agent, path: &str) -> Value 
     result
 }
 
-/// The open documents as an agent sees them: file name or URI, and whether it is unsaved.
+/// Returns the open documents as an agent sees them: file name or URI, and whether each is unsaved.
 async fn context(agent: &mut Agent) -> Vec<(String, bool)> {
     let context = agent.call("editor-context", json!({})).await;
     let documents = context["structuredContent"]["documents"].as_array().expect("documents");
@@ -120,8 +120,8 @@ async fn a_document_opened_as_its_file_is_is_saved() {
         assert_eq!(result["structuredContent"]["unsaved"], false, "{name}: {result}");
         let now = std::fs::read(world.path(name)).expect("the file");
         assert!(now.windows(6).any(|piece| piece == b":agent"), "{name}");
-        // A text that was the file's is no work of a person's: what counts is what somebody else
-        // wrote.
+        // The editor's text was the same as the file's, and so is not unsaved: the agent's edit of
+        // the file counts.
         assert!(read(&mut agent, name).await.0.contains(":agent"), "{name}");
     }
     world.end().await;
@@ -134,18 +134,18 @@ async fn a_save_counts_when_the_file_has_the_text() {
     let mut editor = editor(&world).await;
     let mut agent = Agent::named(&world.session, "agent", json!({})).await;
     open(&mut editor, &uri, DISK).await;
-    // Without a change, while somebody else has written another text: the editor's is not on the
-    // disk.
+    // Saved without a change, while another program has written another text: the editor's text is
+    // not on the disk.
     std::fs::write(world.path("core.lisp"), "(defun core ()\n  :other)\n").expect("a file");
     save(&mut editor, &uri).await;
     assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), true));
     edited_in(&mut editor, &mut agent, "core.lisp").await;
     assert!(std::fs::read_to_string(world.path("core.lisp")).expect("the file").contains(":other"));
-    // As an editor does it.
+    // Saved as an editor does it.
     std::fs::write(world.path("core.lisp"), DISK).expect("a file");
     save(&mut editor, &uri).await;
     assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), false));
-    // A change, and the same text again: nothing is unsaved any more.
+    // A change, and then the old text again: nothing is unsaved any more.
     editor.change(&uri, 2, [1, 2, 1, 7], ":typed").await;
     arrived(&mut editor).await;
     assert_eq!(read(&mut agent, "core.lisp").await, ("(defun core ()\n  :typed)".to_owned(), true));
@@ -165,7 +165,7 @@ async fn of_two_editors_the_one_with_unsaved_work_counts() {
     open(&mut second, &uri, DISK).await;
     assert_eq!(read(&mut agent, "core.lisp").await, (MINE.to_owned(), true));
     edited_in(&mut first, &mut agent, "core.lisp").await;
-    // Both: nobody can tell which text is meant.
+    // Two editors have unsaved text: an edit could not tell which is meant.
     second.change(&uri, 2, [0, 0, 0, 0], ";;; mine too\n").await;
     arrived(&mut second).await;
     let call = begin_edit(&mut agent, "core.lisp").await;
@@ -216,7 +216,8 @@ async fn a_source_that_became_a_fifo_keeps_no_agent_waiting() {
         let file = world.path(name);
         std::fs::remove_file(&file).expect("it is there");
         rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).expect("a FIFO");
-        // The workspace's other files are checked, and a loaded one that changed is not waited for.
+        // The workspace's other files are checked, and the check does not wait for a loaded file
+        // that changed.
         let told = text(&agent.call("diagnostics", json!({})).await).to_owned();
         assert!(told.starts_with("Errors: 0"), "{told}");
         let told = text(&agent.call("diagnostics", json!({"path": [name]})).await).to_owned();

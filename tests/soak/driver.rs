@@ -1,4 +1,4 @@
-//! The clients, what they do, and what is done to the processes under them.
+//! The clients, their requests, and the faults that are done to the processes under them.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use crate::history::{Call, Event};
 use crate::record::Record;
 use crate::text::Text;
 
-/// The requests of a client that may be without an answer.
+/// The most requests of a client that may be open at once.
 const OPEN: usize = 8;
-/// The time between two killed hosts: an editor is not given a third new one in a minute.
+/// The time between two killed hosts: an editor gets no third new host in a minute.
 const HOSTS: Duration = Duration::from_secs(30);
-/// The steps between two comparisons of everything.
+/// The steps between two comparisons of all texts and findings.
 const ROUND: u64 = 80;
 
-/// A client, and what it waits for.
+/// A client, and its open requests.
 struct Client {
     frontend: Frontend,
     open: Vec<(u64, Call)>,
@@ -67,7 +67,7 @@ impl Driver {
         driver
     }
 
-    /// Does one thing.
+    /// Does one random thing.
     pub(crate) fn step(&mut self, number: u64) {
         self.events.push(Event::Step { number });
         let client = self.random.usize(..self.clients.len());
@@ -106,7 +106,8 @@ impl Driver {
     pub(crate) fn finish(mut self) -> Record {
         self.compare_all();
         let (before, world) = (self.descriptors, &self.world);
-        // Copies that were kept ready, and connections of `consort check`, end by themselves.
+        // Copies that were kept ready, and connections of `consort check`, end by themselves after
+        // a while.
         let (descriptors, memory) = found("the host's descriptors", || {
             Some((host_descriptors(world)?, world.status()["host_memory"].as_u64()?))
         });
@@ -124,7 +125,8 @@ impl Driver {
         if call == Call::Endless && self.clients[client].open.iter().any(|(_, open)| *open == Call::Endless) {
             return;
         }
-        // An agent's calls run side by side; those of an editor in order.
+        // An agent's calls run concurrently, so the earlier ones are waited for; an editor's run in
+        // order.
         if self.clients[client].document.is_none() {
             self.collect(client);
         }
@@ -166,8 +168,8 @@ impl Driver {
         (0..self.clients.len()).for_each(|client| self.collect(client));
     }
 
-    /// Repeats a request until it is answered without an error: one may tell that a host was
-    /// killed.
+    /// Repeats a request until it is answered without an error, because one answer may report that
+    /// a host was killed.
     fn ask(&mut self, client: usize, method: &str, params: &Value) -> Value {
         let rpc = self.clients[client].frontend.rpc();
         found(method, || {
@@ -206,7 +208,7 @@ impl Driver {
         self.notify(client, "textDocument/didSave", params);
     }
 
-    /// Closes the document, and opens it as it was: perhaps unsaved.
+    /// Closes the document, and opens it with the same text, which may be unsaved.
     fn reopen(&mut self, client: usize) {
         let Some(document) = &self.clients[client].document else { return };
         let params = json!({"textDocument": {"uri": document.uri}});
@@ -233,15 +235,15 @@ impl Driver {
         self.events.push(Event::Text { client, ours, theirs, ours_unsaved, theirs_unsaved });
     }
 
-    /// Waits for an image. Before a host has had one, the diagnostics that are asked for are those
-    /// of the text alone; the client is told when there are more.
+    /// Waits until an image is ready. Before that, pulled diagnostics have only those of the text
+    /// alone.
     fn image_is_ready(&self) {
         // The image starts with the first request that needs it.
         self.world.run(&["eval", "1"]);
         until("an image that is ready", || self.world.status()["image"]["state"] == "ready");
     }
 
-    /// Compares texts and findings of everything, when all is answered.
+    /// Compares the texts and findings of all documents, when all requests are answered.
     fn compare_all(&mut self) {
         self.collect_all();
         self.image_is_ready();
@@ -279,7 +281,7 @@ impl Driver {
         self.collect(client);
         self.fault("restart of the image");
         self.ask(client, "workspace/executeCommand", &json!({"command": "consort.restartImage", "arguments": []}));
-        // Requests that others had begun may have ended with the old image.
+        // Requests that other clients had begun may have ended with the old image.
         self.fault("restarted");
     }
 
@@ -287,7 +289,7 @@ impl Driver {
         if self.killed.is_some_and(|at| at.elapsed() < HOSTS) {
             return;
         }
-        // The programs of an image that has ended are the host's: it ends them first.
+        // The host ends the programs of an image that has ended; that must be over before.
         self.collect_all();
         self.image_is_ready();
         if let Some(pid) = process(&self.world.status()["host_pid"]) {
@@ -302,9 +304,9 @@ impl Driver {
         }
     }
 
-    /// Stops a process, asks something, and has the process go on.
+    /// Stops a process, makes a request, and has the process continue.
     fn pause(&mut self, which: &str, client: usize) {
-        // Nothing that is stopped is waited for.
+        // No request of the client may wait for the stopped process.
         self.collect(client);
         let pid = match which {
             "copy" => self.copy(),
@@ -337,7 +339,7 @@ impl Driver {
         pids.find(is_copy).and_then(Pid::from_raw)
     }
 
-    /// Kills a copy, which nobody is to notice: what it was for is done in another.
+    /// Kills a copy, which no client may notice: its work is done in another copy.
     fn kill_copy(&mut self) {
         if let Some(pid) = self.copy() {
             let _ = kill_process(pid, Signal::KILL); // it may have ended just now

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-/// The purpose of a request.
+/// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Call {
-    /// Evaluates the number `value`, which `*` then is.
+    /// Evaluates the number `value`, which `*` has afterwards.
     Write,
     /// Evaluates `*`.
     Read,
@@ -20,45 +20,44 @@ pub(crate) enum Call {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Event {
-    /// The next thing is done.
+    /// A step of the driver begins.
     Step { number: u64 },
     /// A client sent a request.
     Begin { client: usize, id: u64, call: Call, value: u64 },
-    /// A client cancelled it.
+    /// A client cancelled a request.
     Cancel { client: usize, id: u64 },
-    /// The answer came.
+    /// The answer of a request came.
     End { client: usize, id: u64, failed: bool, text: String },
-    /// The image or the host ended, or was told to.
+    /// The image, the host or a bridge ended, or was told to.
     Fault { what: String },
     /// Answers to no request, or second ones.
     Surplus { client: usize, ids: Vec<u64> },
-    /// A text as its editor has it, and as the host has it; and whether each says that it is
-    /// unsaved.
+    /// A text in its editor and in the host, and whether each says that it is unsaved.
     Text { client: usize, ours: String, theirs: String, ours_unsaved: bool, theirs_unsaved: bool },
-    /// The findings of a saved text, in the editor and by `consort check`.
+    /// The findings of a saved text, in the editor and of `consort check`.
     Findings { client: usize, shown: Vec<String>, checked: Vec<String> },
-    /// The host's descriptors and resident bytes, with the same clients as at the beginning.
+    /// The host's file descriptors and resident bytes, with the same clients as at the beginning.
     Host { descriptors: usize, memory: u64, descriptors_before: usize },
     /// The run has come to its end.
     Ended,
 }
 
-/// The descriptors and bytes that the host may have at the end beyond the beginning: copies kept
-/// ready, caches.
+/// The file descriptors and bytes that the host may have at the end beyond those at the beginning,
+/// for copies kept ready and caches.
 const DESCRIPTORS: usize = 16;
 const MEMORY: u64 = 300 << 20;
 
-/// Returns what the history must not have in it. A session's `*` is a register: requests of a
-/// client are answered in order, a read gives the last number written, or NIL when the image may
-/// have ended since.
+/// Returns the errors in a history. A session's `*` is a register: requests of a client are
+/// answered in order, and a read gives the last number written, or NIL when the image may have
+/// ended since.
 pub(crate) fn faults_of(events: &[Event]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut open: HashMap<(usize, u64), (Call, u64, bool)> = HashMap::new();
     // The values that `*` may have now.
     let mut stars: HashMap<usize, Vec<String>> = HashMap::new();
     let mut since_begin: HashMap<(usize, u64), bool> = HashMap::new();
-    // The clients whose requests since the last fault have had no good answer: what they are
-    // answered may tell of it.
+    // The event at which each request began, and the clients that have had no good answer since the
+    // last fault: an error may then be about the fault.
     let mut begun_at: HashMap<(usize, u64), usize> = HashMap::new();
     let mut last_fault = 0;
     let mut untold: HashSet<usize> = HashSet::new();
@@ -91,7 +90,8 @@ pub(crate) fn faults_of(events: &[Event]) -> Vec<String> {
                     continue;
                 };
                 let fault = since_begin.remove(&(*client, *id)).unwrap_or(false);
-                // An answer may have been on its way when the fault came.
+                // An answer to a request from before the fault says nothing about the state after
+                // it.
                 if !failed && begun_at.remove(&(*client, *id)).is_some_and(|begun| begun > last_fault) {
                     untold.remove(client);
                 }

@@ -2,9 +2,9 @@
 //! afterwards.
 //!
 //! `make soak SECONDS= SEED=` runs it for a time, the tests for a number of steps from a fixed
-//! seed. CONSORT_SOAK_HISTORY names the directory of the histories, which are written as they come
-//! and removed when all was right; CONSORT_SOAK_CHECK a history that is checked again without a
-//! host.
+//! seed. CONSORT_SOAK_HISTORY names the directory of the histories, which are written event by
+//! event and removed when no error was found; CONSORT_SOAK_CHECK names a history to check again
+//! without a host.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "a run of hours says what it did")]

@@ -14,14 +14,14 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Begins a record in a file of `directory`, which is made when needed.
+    /// Begins a record in a file of `directory`, which is created if needed.
     pub(crate) fn begin(directory: &Path, seed: u64) -> Record {
         std::fs::create_dir_all(directory).expect("a directory");
         let path = directory.join(format!("soak-{seed}.jsonl"));
         Record { events: Vec::new(), file: File::create(&path).expect("a file"), path }
     }
 
-    /// Adds an event, which is in the file from now on.
+    /// Adds an event and writes it to the file at once.
     pub(crate) fn push(&mut self, event: Event) {
         let line = serde_json::to_string(&event).expect("JSON") + "\n";
         self.file.write_all(line.as_bytes()).expect("the history can be written");
@@ -34,7 +34,7 @@ impl Record {
     }
 }
 
-/// Reads the events of a file. A run that was killed may have left a part of a line.
+/// Reads the events of a file. A run that was killed may have left an incomplete last line.
 pub(crate) fn read(path: &Path) -> Vec<Event> {
     let text = std::fs::read_to_string(path).expect("a history");
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Pieces of which documents are made: forms that are right, forms with findings, broken ones, and
-/// characters of one to four bytes.
+/// The pieces of documents: correct forms, forms with findings, broken ones, and characters of one
+/// to four bytes.
 const PIECES: [&str; 14] = [
     "(defun one (x) (+ x 1))\n",
     "(defun two (unused) 2)\n",
@@ -20,7 +20,8 @@ const PIECES: [&str; 14] = [
     "𝒳",
     " é",
 ];
-/// The number of characters above which edits only remove: an agent is shown so much whole.
+/// The number of characters above which edits only remove text, because an agent is shown a longer
+/// file only in part.
 const LARGE: usize = 220;
 
 /// A document.
@@ -35,12 +36,12 @@ impl Text {
         self.characters.iter().collect()
     }
 
-    /// Makes the text another one.
+    /// Replaces the text.
     pub(crate) fn set(&mut self, text: &str) {
         self.characters = text.chars().collect();
     }
 
-    /// Makes one random edit, and returns it as LSP's change in UTF-16.
+    /// Makes one random edit, and returns it as a change of LSP, in UTF-16.
     pub(crate) fn edit(&mut self, random: &mut fastrand::Rng) -> Value {
         let length = self.characters.len();
         let start = random.usize(..=length);

@@ -1,5 +1,5 @@
-//! A small MCP client in this process, written by hand: it says what it likes, also what no
-//! well-behaved client says.
+//! A small MCP client in this process, written by hand, so that it can also send messages that no
+//! well-behaved client sends.
 
 use consort::session::Session;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Connect, and do not say anything yet.
+    /// Connects, and sends nothing yet.
     pub fn connect(session: &Session) -> Agent {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let server = tokio::spawn(consort::mcp::serve_socket(session.clone(), theirs));
@@ -35,12 +35,12 @@ impl Agent {
         Agent { lines, write, next: 1, unread: Unread::new(), meta: None, server }
     }
 
-    /// With the handshake of 2025-06-18, under a name and with these capabilities.
+    /// Connects with the handshake of 2025-06-18, under a name and with these capabilities.
     pub async fn named(session: &Session, name: &str, capabilities: Value) -> Agent {
         Agent::of_revision(session, "2025-06-18", name, capabilities).await
     }
 
-    /// With the handshake of a revision that has one.
+    /// Connects with the handshake of a revision that has one.
     pub async fn of_revision(session: &Session, revision: &str, name: &str, capabilities: Value) -> Agent {
         let mut agent = Agent::connect(session);
         let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": name, "version": "1"}});
@@ -50,7 +50,8 @@ impl Agent {
         agent
     }
 
-    /// A client of the revision 2026-07-28, whose requests say all of it each time.
+    /// Connects as a client of the revision 2026-07-28, whose requests each carry the version, the
+    /// name and the capabilities.
     pub fn modern(session: &Session, name: &str, capabilities: Value) -> Agent {
         let mut agent = Agent::connect(session);
         agent.meta = Some(json!({
@@ -61,24 +62,24 @@ impl Agent {
         agent
     }
 
-    /// Ignores messages of these kinds, which the test says nothing about; others have to be read.
+    /// Ignores messages of these kinds, which the test does not check; others have to be read.
     pub fn ignore(&mut self, methods: &[&'static str]) {
         self.unread.ignore(methods);
     }
 
-    /// Send a message as it is.
+    /// Sends a message as it is.
     pub async fn send(&mut self, message: &Value) {
         jitter().await;
         self.unread.sent(message);
         self.write.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }
 
-    /// Send a line as it is.
+    /// Sends a line as it is.
     pub async fn send_text(&mut self, line: &str) {
         self.write.write_all(format!("{line}\n").as_bytes()).await.expect("the server reads");
     }
 
-    /// Send a request; its id.
+    /// Sends a request; returns its id.
     pub async fn ask(&mut self, method: &str, mut params: Value) -> i64 {
         let id = self.next;
         self.next += 1;
@@ -89,42 +90,42 @@ impl Agent {
         id
     }
 
-    /// The whole answer to a request.
+    /// Returns the whole answer to a request.
     pub async fn answer(&mut self, id: i64) -> Value {
         let what = format!("the answer to request {id}");
         self.next(&what, |message| message.get("method").is_none() && message["id"] == id).await
     }
 
-    /// Send a request and wait for its whole answer.
+    /// Sends a request and waits for its whole answer.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params).await;
         self.answer(id).await
     }
 
-    /// Call a tool; the request's id.
+    /// Calls a tool; returns the request's id.
     pub async fn begin(&mut self, tool: &str, arguments: Value) -> i64 {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// Call a tool; its result.
+    /// Calls a tool; returns its result.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.begin(tool, arguments).await;
         self.result(id).await
     }
 
-    /// The result of a call that is no error of the protocol.
+    /// Returns the result of a call that is no error of the protocol.
     pub async fn result(&mut self, id: i64) -> Value {
         let mut answer = self.answer(id).await;
         assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].take()
     }
 
-    /// The next request or notification of a method that nobody has looked at.
+    /// Returns the next request or notification of a method that the test has not read.
     pub async fn wait_for(&mut self, method: &str) -> Value {
         self.next(method, |message| message["method"] == method).await
     }
 
-    /// The next message that is wanted; others stay. `what` is said when it does not come.
+    /// Returns the next message that is wanted; others stay unread. A failure names `what`.
     pub async fn next(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(message) = self.unread.take(&wanted) {
             return message;
@@ -149,12 +150,12 @@ impl Agent {
         }
     }
 
-    /// Answer a request of the server's.
+    /// Answers a request of the server.
     pub async fn reply(&mut self, request: &Value, result: Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
-    /// Go away without a word, and see the connection close.
+    /// Disconnects without a message, and waits until the server has closed the connection.
     pub async fn vanish(self) {
         let Agent { server, lines, write, .. } = self;
         drop((lines, write));

@@ -3,19 +3,18 @@
 
 use std::fmt::Write as _;
 
-/// A range to mark: `start..end` in characters (an empty one gets one caret), and what to say about
-/// it.
+/// A range to mark: `start..end` in characters (an empty one gets one caret), and its label.
 #[derive(Debug, Clone)]
 pub struct Mark {
     /// The first character.
     pub start: usize,
     /// The position behind the last character.
     pub end: usize,
-    /// The words behind the carets.
+    /// The text behind the carets.
     pub label: String,
 }
 
-/// Render `text` with each mark under its line. All lines of a mark are underlined; the label is
+/// Renders `text` with each mark under its line. All lines of a mark are underlined; the label is
 /// under the first. Tabs are shown as `→` up to the next multiple of 4; carets are two wide under
 /// wide characters; other control characters show as `·`.
 pub fn render(text: &str, marks: &[Mark]) -> String {
@@ -56,7 +55,7 @@ fn underline(out: &mut String, cells: &[String], mark: &Mark, start: usize, labe
     let _ = writeln!(out, "{}", line.trim_end());
 }
 
-/// The shown form of each character of a line.
+/// Returns the shown form of each character of a line.
 fn cells(line: &str) -> Vec<String> {
     let mut column = 0;
     line.chars()

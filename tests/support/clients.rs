@@ -1,5 +1,5 @@
-//! The two clients that the demo and the benchmark play: a person's editor over LSP, and that
-//! person's agent over MCP.
+//! The two clients of the demo and the benchmark: a person's editor over LSP, and that person's
+//! agent over MCP.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,7 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// Start `command` (`consort lsp`) for the workspace `root`.
+    /// Starts `command` (`consort lsp`) for the workspace `root`.
     pub fn open(command: &mut Command, root: &Path) -> Result<Editor> {
         let mut client = Client::spawn(command, Framing::Headers)?;
         let root = uri(root);
@@ -47,12 +47,12 @@ impl Editor {
         Ok(Editor { client, version: 0 })
     }
 
-    /// `workspace/executeCommand`.
+    /// Executes `workspace/executeCommand`.
     pub fn command(&mut self, command: &str, argument: Value) -> Result<Value> {
         self.client.request("workspace/executeCommand", json!({"command": command, "arguments": [argument]}))
     }
 
-    /// Evaluate; the printed values, each on a line that begins with `=> `.
+    /// Evaluates; returns the printed values, each on a line that begins with `=> `.
     pub fn eval(&mut self, code: &str, package: &str) -> Result<String> {
         let answer = self.command("consort.eval", json!({"code": code, "package": package}))?;
         let values = answer["values"]
@@ -63,26 +63,26 @@ impl Editor {
         Ok(lines.join("\n"))
     }
 
-    /// Open a document.
+    /// Opens a document.
     pub fn open_document(&mut self, file: &Path, text: &str) -> Result<()> {
         self.version += 1;
         let document = json!({"uri": uri(file), "languageId": "commonlisp", "version": self.version, "text": text});
         self.client.notify("textDocument/didOpen", json!({"textDocument": document}))
     }
 
-    /// Change a document: by `changes`, LSP's `TextDocumentContentChangeEvent`s.
+    /// Changes a document by `changes`, LSP's `TextDocumentContentChangeEvent`s.
     pub fn change_document(&mut self, file: &Path, changes: Value) -> Result<()> {
         self.version += 1;
         let document = json!({"uri": uri(file), "version": self.version});
         self.client.notify("textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}))
     }
 
-    /// Close a document.
+    /// Closes a document.
     pub fn close_document(&mut self, file: &Path) -> Result<()> {
         self.client.notify("textDocument/didClose", json!({"textDocument": {"uri": uri(file)}}))
     }
 
-    /// The complete diagnostics of the text as it now is, by asking for them.
+    /// Requests the complete diagnostics of the text as it now is.
     pub fn diagnostics(&mut self, file: &Path) -> Result<Vec<Value>> {
         let mut report = self.client.request("textDocument/diagnostic", json!({"textDocument": {"uri": uri(file)}}))?;
         match report["items"].take() {
@@ -91,7 +91,7 @@ impl Editor {
         }
     }
 
-    /// The first diagnostics from now on that are published for `file` and `wanted`.
+    /// Waits for the next diagnostics that are published for `file` and `wanted`.
     pub fn published(&mut self, file: &Path, wanted: impl Fn(&[Value]) -> bool) -> Result<Vec<Value>> {
         let uri = json!(uri(file));
         let accept = |params: &Value| {
@@ -104,7 +104,7 @@ impl Editor {
         }
     }
 
-    /// `shutdown`, `exit`, and the end of `consort lsp`.
+    /// Sends `shutdown` and `exit`, and waits for the end of `consort lsp`.
     pub fn close(mut self) -> Result<()> {
         self.client.request("shutdown", Value::Null)?;
         self.client.notify("exit", Value::Null)?;
@@ -122,7 +122,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Start `command` (`consort mcp`).
+    /// Starts `command` (`consort mcp`).
     pub fn open(command: &mut Command) -> Result<Agent> {
         let mut client = Client::spawn(command, Framing::Lines)?;
         let us = json!({"name": "an agent", "version": env!("CARGO_PKG_VERSION")});
@@ -131,7 +131,7 @@ impl Agent {
         Ok(Agent { client })
     }
 
-    /// `evaluate-lisp`; the answer's text.
+    /// Calls `evaluate-lisp`; returns the answer's text.
     pub fn evaluate(&mut self, code: &str) -> Result<String> {
         let answer =
             self.client.request("tools/call", json!({"name": "evaluate-lisp", "arguments": {"code": code}}))?;
@@ -142,12 +142,12 @@ impl Agent {
         Ok(text.trim_end().to_owned())
     }
 
-    /// A tool's result, whole.
+    /// Calls a tool; returns its whole result.
     pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Value> {
         self.client.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The end of `consort mcp`.
+    /// Ends `consort mcp`.
     pub fn close(self) -> Result<()> {
         let status = self.client.close()?;
         ensure!(status.success(), "consort mcp left with {status}");

@@ -1,4 +1,4 @@
-//! A client that asks and never reads.
+//! A client that sends requests and never reads the answers.
 
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -18,7 +18,7 @@ pub struct Deaf {
 }
 
 impl Deaf {
-    /// Start a client of LSP (`Framing::Headers`) or of MCP, which sends `requests` requests for
+    /// Starts a client of LSP (`Framing::Headers`) or of MCP, which sends `requests` requests for
     /// `method` with `params`, as fast as it can.
     ///
     /// # Panics
@@ -31,7 +31,7 @@ impl Deaf {
         let sent = Arc::new(AtomicUsize::new(0));
         let count = sent.clone();
         let root = format!("file://{}", world.workspace().display());
-        // Ends with the bridge.
+        // The thread ends with the bridge.
         std::thread::spawn(move || {
             let mut say = |message: Value| match framing {
                 Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.to_string().len()),
@@ -53,7 +53,7 @@ impl Deaf {
                 }
                 count.store(id, Ordering::Relaxed);
             }
-            std::thread::park(); // holds its input open
+            std::thread::park(); // holds the bridge's input open
         });
         Deaf { bridge, sent }
     }
@@ -63,7 +63,7 @@ impl Deaf {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Kill it.
+    /// Kills the bridge.
     ///
     /// # Panics
     /// A process that cannot be killed.

@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-/// The variables that are kept: where programs are, what the tests' own marks are, and what
-/// `scripts/isolated` has made for ASDF.
+/// The variables that are kept: where programs are, the marks of the tests, and the variables that
+/// `scripts/isolated` sets for ASDF.
 const KEPT: [&str; 8] = [
     "PATH",
     "CONSORT_MEMORY_FACTS",
@@ -16,7 +16,8 @@ const KEPT: [&str; 8] = [
     "TMPDIR",
 ];
 
-/// Takes from `command` all of the environment but what a test's program may have.
+/// Removes all variables from the environment of `command` but those that a test's program may
+/// have.
 pub fn shut_out(command: &mut Command) {
     command.env_clear();
     for name in KEPT {

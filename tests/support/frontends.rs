@@ -1,4 +1,4 @@
-//! The same evaluation over either front end, so that a test can say once what must hold over both.
+//! The same evaluation over either front end, for tests of behaviour that both must have.
 
 use serde_json::{Value, json};
 
@@ -13,12 +13,12 @@ pub enum Frontend {
     Mcp(Rpc),
 }
 
-/// An answer, in words both front ends share.
+/// An answer, in terms that both front ends share.
 #[derive(Debug)]
 pub struct Answer {
     /// True if the evaluation failed.
     pub failed: bool,
-    /// Everything a person or an agent reads: the tool's text, or the command's result, or the
+    /// All text that a person or an agent reads: the tool's text, or the command's result, or the
     /// error's message.
     pub text: String,
     /// The values, printed.
@@ -34,14 +34,14 @@ impl Frontend {
         }
     }
 
-    /// The client beneath.
+    /// The client of the protocol.
     pub fn rpc(&mut self) -> &mut Rpc {
         match self {
             Frontend::Lsp(rpc) | Frontend::Mcp(rpc) => rpc,
         }
     }
 
-    /// Ask to evaluate, without waiting.
+    /// Requests an evaluation, without waiting.
     pub fn begin(&mut self, code: &str, timeout: f64) -> u64 {
         match self {
             Frontend::Lsp(rpc) => rpc.begin(
@@ -53,7 +53,7 @@ impl Frontend {
         }
     }
 
-    /// Cancel a request, in the protocol's own way.
+    /// Cancels a request, in the protocol's own way.
     pub fn cancel(&mut self, id: u64) {
         match self {
             Frontend::Lsp(rpc) => rpc.notify("$/cancelRequest", json!({"id": id})),
@@ -61,20 +61,20 @@ impl Frontend {
         }
     }
 
-    /// Wait for an evaluation.
+    /// Waits for an evaluation.
     pub fn wait(&mut self, id: u64) -> Answer {
         let lsp = matches!(self, Frontend::Lsp(_));
         let answer = self.rpc().wait(id);
         if lsp { lsp_answer(&answer) } else { mcp_answer(&answer) }
     }
 
-    /// Evaluate.
+    /// Evaluates.
     pub fn eval(&mut self, code: &str, timeout: f64) -> Answer {
         let id = self.begin(code, timeout);
         self.wait(id)
     }
 
-    /// Evaluate what cannot fail, and give its first value.
+    /// Evaluates code that cannot fail, and returns its first value.
     pub fn value(&mut self, code: &str) -> String {
         let answer = self.eval(code, AMPLE);
         assert!(!answer.failed, "{} {code}: {answer:?}", self.name());

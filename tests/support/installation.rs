@@ -1,5 +1,5 @@
-//! Consort as one person has it, for one test: temporary home, runtime directory and workspace; its
-//! host and image; and the proof that nothing stays.
+//! An installation of Consort for one test: temporary home, runtime directory and workspace, with a
+//! host and an image; and the check that nothing of it is left.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::place::cache_home;
 use crate::registry::source_registry;
 use crate::wire::{Framing, Rpc};
 
-/// The environment variable by which a test's processes are known, also after they lost their
+/// The environment variable by which a test's processes are found, also after they have lost their
 /// parent.
 const MARK: &str = "CONSORT_TEST_INSTALLATION";
 
@@ -26,10 +26,10 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// An empty workspace, with a home and a runtime directory of its own.
+    /// Creates an empty workspace, with a home and a runtime directory of its own.
     pub fn new() -> Installation {
         let dir = tempfile::Builder::new().prefix("c-").tempdir().expect("a temporary directory");
-        // A longer one is passed over, and the host is where those of the person are.
+        // The host does not use a longer path, and would be in the person's own directory.
         let longest = dir.path().join("run/consort/0123456789abcdef/work/0123456789abcdef/s");
         let is_short = longest.as_os_str().len() <= 100 || cfg!(target_os = "macos");
         assert!(is_short, "{} is too long for sockets: set TMPDIR to a shorter directory", dir.path().display());
@@ -51,12 +51,12 @@ impl Installation {
         self.workspace().join(name)
     }
 
-    /// The `file:` address of it.
+    /// The `file:` URI of a file of the workspace.
     pub fn uri(&self, name: &str) -> String {
         format!("file://{}", self.path(name).display())
     }
 
-    /// Write a file of the workspace.
+    /// Writes a file of the workspace.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("it has a directory")).expect("a directory");
@@ -64,12 +64,12 @@ impl Installation {
         path
     }
 
-    /// The person's own configuration.
+    /// Writes the person's own configuration.
     pub fn configure(&self, toml: &str) {
         fs::write(self.dir.path().join("config/consort/config.toml"), toml).expect("a file");
     }
 
-    /// `consort ARGS` in the workspace, with this installation's directories.
+    /// Returns the command `consort ARGS` in the workspace, with this installation's directories.
     pub fn consort(&self, args: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(args).current_dir(self.workspace());
@@ -92,12 +92,12 @@ impl Installation {
             .env(MARK, &self.mark);
     }
 
-    /// Run `consort ARGS` to its end.
+    /// Runs `consort ARGS` to its end.
     pub fn run(&self, args: &[&str]) -> Output {
         self.consort(args).output().expect("consort runs")
     }
 
-    /// A client of the LSP front end, initialized.
+    /// Starts a client of the LSP front end, initialized.
     pub fn lsp(&self) -> Rpc {
         let mut rpc = Rpc::start(self.consort(&["lsp"]), Framing::Headers);
         rpc.request(
@@ -116,7 +116,7 @@ impl Installation {
         rpc
     }
 
-    /// A client of the MCP front end, initialized.
+    /// Starts a client of the MCP front end, initialized.
     pub fn mcp(&self) -> Rpc {
         let mut rpc = Rpc::start(self.consort(&["mcp"]), Framing::Lines);
         rpc.request(
@@ -131,14 +131,14 @@ impl Installation {
         rpc
     }
 
-    /// `consort status --json`.
+    /// Returns the answer of `consort status --json`.
     pub fn status(&self) -> Value {
         let output = self.run(&["status", "--json"]);
         serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("status is not JSON ({error}): {output:?}"))
     }
 
-    /// End the host and fail if a process or a file of this installation is left.
+    /// Ends the host, and fails if a process or a file of this installation is left.
     pub fn finish(self) {
         let output = self.run(&["stop"]);
         assert!(output.status.success(), "consort stop: {output:?}");
@@ -163,7 +163,7 @@ impl Installation {
         }
     }
 
-    /// Every process that carries this installation's mark, as `pid command line`.
+    /// Returns every process that carries this installation's mark, as `pid command line`.
     pub fn processes(&self) -> Vec<String> {
         let wanted = format!("{MARK}={}", self.mark);
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -192,8 +192,8 @@ impl Default for Installation {
 impl Drop for Installation {
     fn drop(&mut self) {
         // A failed test must not leave its host either. A bridge that outlives its host for a
-        // moment starts another one, so this goes on until none is left; a process shows no
-        // environment while it is being started, so one look is not enough.
+        // moment starts another one, so processes are killed until none is left. A process shows no
+        // environment while it is being started, so the list must be empty several times.
         let deadline = Instant::now() + PATIENCE;
         let mut empty = 0;
         while empty < 5 && Instant::now() < deadline {
@@ -222,7 +222,7 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The binary under test: beside the test's own, or `CONSORT_BIN`.
+/// The binary under test: `CONSORT_BIN`, or else the one beside the test's own.
 pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("CONSORT_BIN") {
         return path.into();

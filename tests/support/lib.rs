@@ -1,5 +1,5 @@
-//! Support for end-to-end tests: a host or a session of its own, clients for both front ends, and a
-//! check that nothing is left behind.
+//! Support for end-to-end tests: hosts and sessions for single tests, clients for both front ends,
+//! and a check that nothing is left behind.
 
 pub mod agent;
 pub mod carets;

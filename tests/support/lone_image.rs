@@ -45,7 +45,7 @@ pub struct LoneImage {
 }
 
 impl LoneImage {
-    /// Start one from the user's `sbcl`, without an init file.
+    /// Starts an image from the user's `sbcl`, without an init file.
     pub fn start() -> LoneImage {
         LoneImage::with(Copies::Fork)
     }
@@ -67,7 +67,7 @@ impl LoneImage {
         self.dir.path().join("work")
     }
 
-    /// The parameters of a check of this text as this file.
+    /// Returns the parameters of a check of a text as a file.
     pub fn params(&self, text: &str, path: Option<&Path>) -> CheckParams {
         let check = Config::default().check;
         CheckParams {
@@ -86,18 +86,18 @@ impl LoneImage {
         }
     }
 
-    /// Check a text as a file of the workspace.
+    /// Checks a text as a file of the workspace.
     pub async fn check(&self, text: &str) -> CheckReport {
         let path = self.workspace().join("checked.lisp");
         self.checker.check(self.params(text, Some(&path))).await.expect("a check answers")
     }
 
-    /// Evaluate.
+    /// Evaluates.
     pub async fn eval(&self, code: &str) -> EvalOutcome {
         self.image.eval(evaluation("test", code), None).await.expect("an evaluation answers")
     }
 
-    /// End it; fail if it left a file.
+    /// Ends the image; fails if it left a file.
     pub async fn finish(self) {
         self.image.shutdown().await;
         let left: Vec<_> = std::fs::read_dir(self.dir.path().join("private"))

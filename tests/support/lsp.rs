@@ -1,4 +1,4 @@
-//! A small LSP client, written by hand so that nothing of the server's own code is used to test it.
+//! A small LSP client, written by hand, so that the server's own code is not used to test it.
 
 use consort::session::Session;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// Connect, and do not say anything yet.
+    /// Connects, and sends nothing yet.
     pub fn connect(session: &Session) -> Editor {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
@@ -35,14 +35,14 @@ impl Editor {
         Editor { read, write, buffer, next: 1, unread, settings: Value::Null, server }
     }
 
-    /// Connect and initialise, with these capabilities.
+    /// Connects and initializes, with these capabilities.
     pub async fn start(session: &Session, capabilities: Value) -> Editor {
         let mut editor = Editor::connect(session);
         editor.initialize(json!({"capabilities": capabilities})).await;
         editor
     }
 
-    /// `initialize` and `initialized`; the answer to the first.
+    /// Sends `initialize` and `initialized`; returns the answer to the first.
     pub async fn initialize(&mut self, mut params: Value) -> Value {
         params["clientInfo"] = json!({"name": "a test", "version": "1"});
         let answer = self.request("initialize", params).await.expect("initialize");
@@ -50,7 +50,7 @@ impl Editor {
         answer
     }
 
-    /// Send a request; its id.
+    /// Sends a request; returns its id.
     pub async fn ask(&mut self, method: &str, params: Value) -> i64 {
         let id = self.next;
         self.next += 1;
@@ -58,7 +58,7 @@ impl Editor {
         id
     }
 
-    /// The answer to a request: its result, or its error.
+    /// Returns the answer to a request: its result, or its error.
     pub async fn answer(&mut self, id: i64) -> Result<Value, Value> {
         let what = format!("the answer to request {id}");
         let mut answer = self.wait(&what, |message| message.get("method").is_none() && message["id"] == id).await;
@@ -68,42 +68,42 @@ impl Editor {
         }
     }
 
-    /// Send a request and wait for its answer.
+    /// Sends a request and waits for its answer.
     pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.ask(method, params).await;
         self.answer(id).await
     }
 
-    /// Send a notification.
+    /// Sends a notification.
     pub async fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// `workspace/executeCommand`; its id.
+    /// Sends `workspace/executeCommand`; returns its id.
     pub async fn ask_command(&mut self, command: &str, argument: Value) -> i64 {
         self.ask("workspace/executeCommand", json!({"command": command, "arguments": [argument]})).await
     }
 
-    /// `workspace/executeCommand`.
+    /// Executes `workspace/executeCommand`.
     pub async fn command(&mut self, command: &str, argument: Value) -> Result<Value, Value> {
         let id = self.ask_command(command, argument).await;
         self.answer(id).await
     }
 
-    /// The values of `consort.eval`.
+    /// Returns the values of `consort.eval`.
     pub async fn eval(&mut self, code: &str) -> Vec<String> {
         let result = self.command("consort.eval", json!({"code": code})).await.expect("an outcome");
         assert_eq!(result["status"], "ok", "{code}: {result}");
         serde_json::from_value(result["values"].clone()).expect("strings")
     }
 
-    /// `didOpen`, version 1.
+    /// Sends `didOpen`, version 1.
     pub async fn open(&mut self, uri: &str, text: &str) {
         let document = json!({"uri": uri, "languageId": "lisp", "version": 1, "text": text});
         self.notify("textDocument/didOpen", json!({"textDocument": document})).await;
     }
 
-    /// `didChange` of one range, `[line, character, line, character]`.
+    /// Sends `didChange` of one range, `[line, character, line, character]`.
     pub async fn change(
         &mut self,
         uri: &str,
@@ -120,7 +120,7 @@ impl Editor {
         .await;
     }
 
-    /// The next diagnostics published for a document that satisfy `wanted`, as
+    /// Returns the next diagnostics published for a document that satisfy `wanted`, as
     /// `line:character-line:character code`. Those before are dropped.
     pub async fn diagnostics(&mut self, uri: &str, wanted: impl Fn(i64, &[String]) -> bool) -> (i64, Vec<String>) {
         let until = Instant::now() + PATIENCE;
@@ -139,14 +139,14 @@ impl Editor {
         }
     }
 
-    /// The parameters of the next notification of a kind that satisfies `wanted`. Others stay to be
-    /// looked at.
+    /// Returns the parameters of the next notification of a kind that satisfies `wanted`. Others
+    /// stay unread.
     pub async fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut message = self.wait(method, |message| message["method"] == method && wanted(&message["params"])).await;
         message["params"].take()
     }
 
-    /// The next message that is wanted; others stay. `what` is said when it does not come.
+    /// Returns the next message that is wanted; others stay unread. A failure names `what`.
     async fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.wait_until(Instant::now() + PATIENCE, what, wanted).await
     }
@@ -172,14 +172,14 @@ impl Editor {
         }
     }
 
-    /// The next question whether an agent may do something (either request), which the test answers
-    /// with [`Editor::reply`].
+    /// Returns the next question whether an agent may do something (either request), which the test
+    /// answers with [`Editor::reply`].
     pub async fn question(&mut self) -> Value {
         let asks = |method: &str| matches!(method, "window/showMessageRequest" | "consort/approve");
         self.wait("a question", |message| message["method"].as_str().is_some_and(asks)).await
     }
 
-    /// The next request for a line of input, which the test answers with [`Editor::reply`].
+    /// Returns the next request for a line of input, which the test answers with [`Editor::reply`].
     pub async fn input_wanted(&mut self) -> Value {
         self.wait("consort/input", |message| message["method"] == "consort/input").await
     }
@@ -192,34 +192,33 @@ impl Editor {
         self.wait_for("window/showMessage", is_over).await;
     }
 
-    /// Returns true if such a question has come. Whatever the server said before its answer to a
-    /// request is seen first.
+    /// Returns true if such a question has come. The server's messages before its answer to a
+    /// request have been received then.
     pub async fn was_asked(&mut self) -> bool {
         self.command("consort.status", json!({})).await.expect("a status");
         self.unread
             .has(|message| matches!(message["method"].as_str(), Some("window/showMessageRequest" | "consort/approve")))
     }
 
-    /// Returns true if a notification of a kind that satisfies `wanted` has come and was not looked
-    /// at.
+    /// Returns true if a notification of a kind that satisfies `wanted` has come and is unread.
     pub fn has(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> bool {
         self.unread.has(|message| message["method"] == method && wanted(&message["params"]))
     }
 
-    /// Answer a request of the server's.
+    /// Answers a request of the server.
     pub async fn reply(&mut self, request: &Value, result: Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
-    /// Press a button of the next question; the question.
+    /// Presses a button of the next question; returns the question.
     pub async fn press(&mut self, title: &str) -> Value {
         let question = self.question().await;
         self.reply(&question, json!({"title": title})).await;
         question
     }
 
-    /// The next message; requests are answered as an editor would, but questions. `None` at end of
-    /// file.
+    /// Returns the next message; `None` at end of file. Requests, except questions and requests for
+    /// input, are answered as an editor would.
     async fn receive(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.parse() {
@@ -254,12 +253,12 @@ impl Editor {
         Some(message)
     }
 
-    /// Ignores messages of these kinds, which the test says nothing about; others have to be read.
+    /// Ignores messages of these kinds, which the test does not check; others have to be read.
     pub fn ignore(&mut self, methods: &[&'static str]) {
         self.unread.ignore(methods);
     }
 
-    /// Send a message as it is.
+    /// Sends a message as it is.
     pub async fn send(&mut self, message: &Value) {
         jitter().await;
         self.unread.sent(message);
@@ -268,7 +267,7 @@ impl Editor {
         self.write.write_all(frame.as_bytes()).await.expect("the server reads");
     }
 
-    /// Go away without a word.
+    /// Disconnects without a message.
     pub async fn vanish(self) {
         let Editor { server, read, write, .. } = self;
         drop((read, write));
@@ -276,7 +275,7 @@ impl Editor {
         assert_eq!(ended.expect("no panic"), consort::lsp::Ended::Disconnected);
     }
 
-    /// Leave as the protocol says.
+    /// Ends the connection as the protocol says.
     pub async fn leave(mut self) {
         self.request("shutdown", Value::Null).await.expect("shutdown");
         self.notify("exit", Value::Null).await;
@@ -284,7 +283,7 @@ impl Editor {
     }
 }
 
-/// Diagnostics as `line:character-line:character code`.
+/// Returns diagnostics as `line:character-line:character code`.
 pub fn lines(diagnostics: &Value) -> Vec<String> {
     let line = |d: &Value| {
         let (start, end) = (&d["range"]["start"], &d["range"]["end"]);

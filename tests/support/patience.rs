@@ -1,7 +1,7 @@
 //! The time limits of tests. Also included by the tests of `server`.
 //!
-//! Only a failure waits as long as this, so it is longer than anything takes on a slow and busy
-//! machine.
+//! Only a test that fails waits as long as this, so the limit is longer than anything takes on a
+//! slow and busy machine.
 
 #![allow(dead_code, reason = "each crate that includes it uses a part of it")]
 
@@ -17,7 +17,7 @@ pub const AMPLE: f64 = 900.0;
 /// The pause between two looks at a state that nothing announces.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits for something that must happen. A wait in vain panics with the caller's place.
+/// Waits for something that must happen; after [`PATIENCE`] panics with the caller's place.
 #[track_caller]
 pub fn soon<T>(what: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = Location::caller();
@@ -47,7 +47,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     found(what, || holds().then_some(()));
 }
 
-/// [`found`] between whose looks other tasks run.
+/// Does the same as [`found`], and lets other tasks run meanwhile.
 pub async fn comes<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -59,7 +59,7 @@ pub async fn comes<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
     }
 }
 
-/// The words that say how the test of this thread is run alone.
+/// Returns the command that runs the test of this thread alone.
 pub fn alone() -> String {
     let program = std::env::current_exe().ok();
     let name = program.as_deref().and_then(|path| path.file_stem()).and_then(|name| name.to_str()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A workspace with a runtime directory of its own, so that it neither uses nor ends a host of the
-//! person who runs it.
+//! A workspace with a runtime directory of its own, which neither uses nor ends a host of the
+//! person who runs the program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::patience::PATIENCE;
 
-/// `XDG_CACHE_HOME` for everything that tests start, so that they build one core for each compiler
-/// between them, and compile the systems that they load once: they depend on sbcl and lisp/ alone.
-/// `scripts/isolated` names it; otherwise it is kept below `target/`.
+/// Returns `XDG_CACHE_HOME` for all processes that tests start, so that they build one core for
+/// each compiler between them, and compile the systems that they load once. The cores depend on
+/// sbcl and lisp/ alone. `scripts/isolated` names the directory; otherwise it is below `target/`.
 pub fn cache_home() -> PathBuf {
     match (std::env::var_os("CONSORT_TEST_PLACE"), std::env::var_os("XDG_CACHE_HOME")) {
         (Some(_), Some(cache)) => cache.into(),
@@ -20,12 +20,12 @@ pub fn cache_home() -> PathBuf {
     }
 }
 
-/// The directory of the cores in it.
+/// Returns the directory of the cores in it.
 pub fn cores() -> PathBuf {
     cache_home().join("consort")
 }
 
-/// A place in which `consort` runs: everything it starts is gone after [`Place::clear`].
+/// A place in which `consort` runs: all processes that it starts are gone after [`Place::clear`].
 #[derive(Debug)]
 pub struct Place {
     consort: PathBuf,
@@ -34,8 +34,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// For the workspace `workspace`, with the binary that `CONSORT_BIN` names, or else the one
-    /// beside this program.
+    /// Creates a place for the workspace `workspace`, with the binary that `CONSORT_BIN` names, or
+    /// else the one beside this program.
     pub fn new(workspace: PathBuf) -> Result<Place> {
         let consort = match std::env::var_os("CONSORT_BIN") {
             Some(path) => path.into(),
@@ -54,7 +54,7 @@ impl Place {
         &self.workspace
     }
 
-    /// `consort ARGS`, there.
+    /// Returns the command `consort ARGS` in the workspace.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.consort);
         command.args(args).current_dir(&self.workspace);
@@ -73,7 +73,7 @@ impl Place {
         Ok(Some(serde_json::from_slice(&output.stdout).context("consort status --json printed something else")?))
     }
 
-    /// Stop the host, and see that it and its image have gone.
+    /// Stops the host, and checks that it and its image have gone.
     pub fn clear(&self) -> Result<()> {
         let pids: Vec<i32> = match self.status()? {
             None => return Ok(()),

@@ -1,4 +1,4 @@
-//! The Lisp that Debian packages as sources, and SBCL's reader over it.
+//! The Lisp sources that Debian packages, and SBCL's reader over them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The files below `directory` that have one of these extensions, sorted. Links are not followed:
-/// each file once, and no circles.
+/// Returns the files below `directory` that have one of these extensions, sorted. Links are not
+/// followed, so that each file comes once and there are no cycles.
 pub fn below(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect(directory, extensions, &mut files);
@@ -27,7 +27,7 @@ fn collect(directory: &Path, extensions: &[&str], files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The output of the script `tests/scanner/NAME` for these lines, in lines.
+/// Returns the output of the script `tests/scanner/NAME` for these lines, in lines.
 pub fn ask_sbcl(script: &str, mut lines: String) -> Result<Vec<String>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scanner").join(script);
     let mut sbcl = Command::new("sbcl")

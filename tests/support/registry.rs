@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 /// Debian's directory of the sources of libraries.
 pub const LIBRARIES: &str = "/usr/share/common-lisp/source";
 
-/// The list: one directory a line, those that must be there with `!`.
+/// The list: one directory a line; `!` marks those that must exist.
 const SYSTEMS: &str = include_str!("systems");
 
-/// The directories of the systems that are there.
+/// Returns the directories of the systems that exist.
 ///
 /// # Panics
-/// When one is missing that must be there.
+/// If a system that must exist does not.
 pub fn libraries() -> Vec<PathBuf> {
     let names = SYSTEMS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let directory = |name: &str| {
@@ -27,7 +27,7 @@ pub fn libraries() -> Vec<PathBuf> {
     names.filter_map(directory).collect()
 }
 
-/// The value of `CL_SOURCE_REGISTRY` that has ASDF find these systems and no other.
+/// Returns the value of `CL_SOURCE_REGISTRY` that has ASDF find these systems and no other.
 pub fn source_registry() -> String {
     let trees: String = SYSTEMS
         .lines()

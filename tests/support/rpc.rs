@@ -1,8 +1,8 @@
 //! A JSON-RPC client over a child's standard input and output, for programs that are no tests: the
 //! demo and the benchmark.
 //!
-//! Blocking; it waits for answers with a limit, so that a server that hangs is an error and not a
-//! hang. No thread of its own reads, so that the time of an answer is the server's.
+//! The client blocks, with a time limit for answers, so that a server that hangs gives an error. No
+//! thread of its own reads, so that the time of an answer is the server's.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -32,18 +32,18 @@ pub struct Client {
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     framing: Framing,
-    /// Bytes of messages that are not whole or not taken.
+    /// Bytes of messages that are incomplete or not taken.
     buffer: Vec<u8>,
     notifications: VecDeque<Value>,
     last_id: u64,
-    /// When the last message was there whole, before it was read as JSON.
+    /// When the last message had arrived whole, before it was read as JSON.
     arrived: Instant,
     /// The time limit of an answer.
     pub limit: Duration,
 }
 
 impl Client {
-    /// Start `command` and speak to it. Standard error stays ours.
+    /// Starts `command` as the server. Standard error is inherited.
     pub fn spawn(command: &mut Command, framing: Framing) -> Result<Client> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -65,12 +65,12 @@ impl Client {
         })
     }
 
-    /// Send a notification.
+    /// Sends a notification.
     pub fn notify(&mut self, method: &str, params: Value) -> Result<()> {
         self.send(&message(method, params))
     }
 
-    /// Send a request and return its `result`; an answered `error` is an error here.
+    /// Sends a request and returns its `result`; an answered `error` is an error here.
     pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
         self.last_id += 1;
         let id = self.last_id;
@@ -91,14 +91,15 @@ impl Client {
         }
     }
 
-    /// As [`Client::request`], and how long it was until the whole answer was there.
+    /// Does the same as [`Client::request`], and returns the time until the whole answer had
+    /// arrived.
     pub fn timed_request(&mut self, method: &str, params: Value) -> Result<(Value, Duration)> {
         let begun = Instant::now();
         let answer = self.request(method, params)?;
         Ok((answer, self.arrived.saturating_duration_since(begun)))
     }
 
-    /// Wait for a notification called `method` whose parameters satisfy `wanted`; earlier ones of
+    /// Waits for a notification called `method` whose parameters satisfy `wanted`; earlier ones of
     /// that method are dropped.
     pub fn wait_for(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + self.limit;
@@ -113,12 +114,11 @@ impl Client {
         }
     }
 
-    /// Close our end, and wait until the server has left.
+    /// Closes the server's input, and waits until the server has exited.
     pub fn close(mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
         let deadline = Instant::now() + self.limit;
-        // The output is read on, so that a server which still has something to say does not wait
-        // for us.
+        // Output is read on, so that a server that still writes does not wait for this client.
         let mut piece = [0; 1 << 12];
         loop {
             if !self.readable_by(deadline)? {
@@ -135,7 +135,7 @@ impl Client {
         self.child.id()
     }
 
-    /// The next message; requests from the server are answered with `null` on the way, as a client
+    /// Returns the next message; requests from the server are answered with `null`, as a client
     /// without the capability may.
     fn receive(&mut self, deadline: Instant) -> Result<Value> {
         loop {
@@ -149,7 +149,7 @@ impl Client {
         }
     }
 
-    /// The bytes of the next message.
+    /// Returns the bytes of the next message.
     fn read(&mut self, deadline: Instant) -> Result<Vec<u8>> {
         let mut piece = [0; 1 << 16];
         loop {
@@ -170,7 +170,7 @@ impl Client {
         }
     }
 
-    /// Wait until there is something to read, or its end.
+    /// Waits until there is something to read, or end of file.
     fn readable_by(&self, deadline: Instant) -> Result<bool> {
         loop {
             let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now()))?;
@@ -189,7 +189,8 @@ impl Client {
             Framing::Headers => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
             Framing::Lines => format!("{body}\n"),
         };
-        // At once: a server that is woken for each piece is slower than it is.
+        // In one piece: a server that is woken for each piece would be measured as slower than it
+        // is.
         stdin.write_all(whole.as_bytes())?;
         Ok(())
     }
@@ -197,8 +198,8 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Only on the way out of an error: `close` leaves a child that has ended, for which both
-        // calls do nothing.
+        // Only after an error: `close` leaves a child that has ended, for which both calls do
+        // nothing.
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();
             let _ = self.child.wait();

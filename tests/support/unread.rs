@@ -1,5 +1,6 @@
 //! Messages of a server that a client in a test received and the test has not read. A message that
-//! is unread when the client goes fails the test, unless the test ignores messages of that kind.
+//! is unread when the client is dropped fails the test, unless the test ignores messages of that
+//! kind.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -7,8 +8,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 /// Kinds that every test ignores: requests that the client answers by itself, log messages, and
-/// messages that come or not by the time that the work takes: diagnostics, progress, states of the
-/// image, and the end of requests to which nobody needs an answer any more.
+/// messages that come or not depending on time: diagnostics, progress, states of the image, and the
+/// end of requests to which nobody needs an answer any more.
 const ALWAYS_IGNORED: [&str; 15] = [
     "$/cancelRequest",
     "$/progress",
@@ -45,7 +46,7 @@ struct Message {
 }
 
 impl Unread {
-    /// For a client that has just connected.
+    /// Begins for a client that has just connected.
     pub fn new() -> Unread {
         Unread { connected: Instant::now(), sent: String::new(), messages: VecDeque::new(), ignored: Vec::new() }
     }
@@ -74,7 +75,7 @@ impl Unread {
         self.messages.iter().any(|message| wanted(&message.body))
     }
 
-    /// Ignores messages of these kinds, which the test says nothing about.
+    /// Ignores messages of these kinds, which the test does not check.
     pub fn ignore(&mut self, methods: &[&'static str]) {
         self.ignored.extend(methods);
     }

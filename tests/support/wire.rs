@@ -1,5 +1,5 @@
-//! A plain JSON-RPC client over a child's stdio, for both front ends: it knows the framing and
-//! nothing of the protocols.
+//! A plain JSON-RPC client over a child's standard streams, for both front ends. It knows the
+//! framing and nothing else of the protocols.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
@@ -36,9 +36,9 @@ pub struct Rpc {
     open: HashSet<u64>,
     /// Ids of answers to no request, or to one that was answered before.
     pub surplus: Vec<u64>,
-    /// The last messages, clipped, for what a failure says.
+    /// The last messages, clipped, for the message of a failure.
     last: VecDeque<String>,
-    /// Requests of the server (`workspace/configuration`, `elicitation/create`) that nobody
+    /// Requests of the server (`workspace/configuration`, `elicitation/create`) that have not been
     /// answered yet.
     pub requests: Vec<Value>,
     /// Notifications, in order.
@@ -46,7 +46,7 @@ pub struct Rpc {
 }
 
 impl Rpc {
-    /// Start `command` and listen.
+    /// Starts `command` and reads its output.
     pub fn start(mut command: Command, framing: Framing) -> Rpc {
         let mut child = command
             .stdin(Stdio::piped())
@@ -86,10 +86,10 @@ impl Rpc {
         self.child.id()
     }
 
-    /// Send bytes as they are, for tests of malformed input.
+    /// Sends bytes as they are, for tests of malformed input.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
-        // A server that has gone shows in the wait for its answer, with a better message.
+        // If the server has ended, the wait for its answer fails with a better message.
         let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
     }
 
@@ -102,7 +102,7 @@ impl Rpc {
         }
     }
 
-    /// Send a request and return its id without waiting.
+    /// Sends a request and returns its id without waiting.
     pub fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
@@ -111,35 +111,35 @@ impl Rpc {
         id
     }
 
-    /// Send a notification.
+    /// Sends a notification.
     pub fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Answer a request of the server.
+    /// Answers a request of the server.
     pub fn answer(&mut self, id: &Value, result: Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 
-    /// Wait for the whole answer (`result` or `error`) to the request with this id.
+    /// Waits for the whole answer (`result` or `error`) to the request with this id.
     pub fn wait(&mut self, id: u64) -> Value {
         self.until(&format!("the answer to request {id}"), |rpc| rpc.answers.remove(&id))
     }
 
-    /// A request and its whole answer.
+    /// Sends a request and returns its whole answer.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.wait(id)
     }
 
-    /// A request and its result; an error answer fails the test.
+    /// Sends a request and returns its result; an error answer fails the test.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let answer = self.call(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
         answer["result"].clone()
     }
 
-    /// Wait until `find` finds something, taking in messages as they come.
+    /// Waits until `find` finds something, and receives messages meanwhile.
     pub fn until<T>(&mut self, what: &str, mut find: impl FnMut(&mut Rpc) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -179,7 +179,7 @@ impl Rpc {
         }
     }
 
-    /// Wait for a notification of this method that `accept`s; it is taken out.
+    /// Waits for a notification of this method that `accept`s; takes it out.
     pub fn notification(&mut self, method: &str, accept: impl Fn(&Value) -> bool) -> Value {
         self.until(&format!("a notification {method}"), |rpc| {
             let at = rpc.notifications.iter().position(|n| n["method"] == method && accept(&n["params"]))?;
@@ -187,13 +187,13 @@ impl Rpc {
         })
     }
 
-    /// Close the server's input and wait for its end.
+    /// Closes the server's input and waits for its end.
     pub fn close(mut self) -> ExitStatus {
         self.stdin = None;
         self.child.wait().expect("the child can be waited for")
     }
 
-    /// Vanish: kill the child (the client's own end) without a word.
+    /// Kills the child, without ending the protocol.
     pub fn vanish(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! A workspace, an image and a session of a test's own.
+//! A workspace, an image and a session for one test.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl World {
         world
     }
 
-    /// Wait until the image is ready; its process.
+    /// Waits until the image is ready; returns its process id.
     pub async fn is_ready(&self) -> u32 {
         let mut watch = self.image.watch();
         let ready =
@@ -70,7 +70,7 @@ impl World {
         self.directory.path().join("workspace").join(name)
     }
 
-    /// The directories of copies of the image that run, or have not been cleared away.
+    /// The directories of copies of the image that run, or have not been removed.
     pub fn scratch_directories(&self) -> Vec<PathBuf> {
         let private = std::fs::read_dir(self.directory.path().join("private")).expect("the private directory");
         let is_scratch = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("c-"));
@@ -82,7 +82,7 @@ impl World {
         consort::session::uri_of_path(&self.path(name))
     }
 
-    /// End the image, and see that its process is gone.
+    /// Ends the image, and checks that its process is gone.
     pub async fn end(self) {
         let pid = match self.image.state() {
             ImageState::Ready { pid, .. } => Some(pid),

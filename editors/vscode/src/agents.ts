@@ -1,11 +1,11 @@
-// Consort for agents: registered with VS Code, and to be copied for the others.
+// The MCP server's configuration for agents: registered with VS Code, or copied for other clients.
 import * as vscode from 'vscode'
 import { configurations } from './configurations.js'
 import { findBinary } from './binary.js'
 import type { Server } from './server.js'
 
 /**
- * Tell VS Code's own agents of the MCP server. Editors built on an older VS Code have no such list.
+ * Registers the MCP server with VS Code. Editors built on an older VS Code have no such registry.
  */
 export function registerMcpServer(context: vscode.ExtensionContext, server: Server): void {
   if (typeof vscode.lm?.registerMcpServerDefinitionProvider !== 'function') return

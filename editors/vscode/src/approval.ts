@@ -70,7 +70,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     if (this.shown !== undefined) this.settle(this.shown, decision)
   }
 
-  /** From the status bar: the code, and the choices once more. */
+  /** Shows the code and the choices again: the command of the status bar item. */
   private async choose(): Promise<void> {
     const asked = this.shown
     if (asked === undefined) return
@@ -87,7 +87,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   private settle(asked: Asked, decision: Decision): void {
-    // Before the decision is sent: the effects of the call may be reported at once.
+    // Before the decision is sent, because the effects of the call may be reported at once.
     if (decision !== 'deny') void offerNext(this.server, asked.approval, this.places.get(asked.approval))
     asked.decide(decision)
   }
@@ -126,14 +126,14 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   /**
-   * The notification is a progress: it counts down by itself, and goes when the question is settled
-   * elsewhere.
+   * Shows the notification, as a progress: it counts down by itself, and closes when the question
+   * is settled elsewhere.
    */
   private async present(asked: Asked): Promise<void> {
     await this.showCode(asked)
     if (asked !== this.shown) return
     const { approval } = asked
-    // VS Code shows all of the text only of a notification with a button. It takes the button's
+    // VS Code shows the whole text of a notification only if it has a button. It takes the button's
     // title here, though its types say `boolean`. `Later` decides nothing, so no decision is the
     // default.
     const cancellable = 'Later' as unknown as boolean
@@ -173,7 +173,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     const { approval } = asked
     const name = documentName(approval)
     const before = await this.before(approval)
-    // Decided meanwhile: its document would stay open.
+    // The question was decided meanwhile, and its document would stay open.
     if (asked !== this.shown) return
     if (before !== undefined) {
       const left = this.documents.set(name.replace('approval/', 'before/'), `${before.text}\n`)

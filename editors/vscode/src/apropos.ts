@@ -8,7 +8,7 @@ import { tell } from './views.js'
 
 const MOST = 500
 
-/** Ask for a part of a name, and describe the symbol that is chosen of those that have it. */
+/** Asks for a part of a name, and describes the symbol that is chosen of those that have it. */
 export async function apropos(server: Server, documents: Documents): Promise<void> {
   const pattern = (await vscode.window.showInputBox({ title: 'Apropos', prompt: 'A part of a name, in any case' }))?.trim()
   if (pattern === undefined || pattern === '') return

@@ -1,4 +1,4 @@
-// Parentheses, strings and comments that nothing closes, from the text alone: what is marked while
+// Parentheses, strings and comments that nothing closes, from the text alone, for diagnostics while
 // the server may not run. No `vscode` here.
 import { read } from './reader.js'
 

@@ -17,7 +17,7 @@ export interface BegunLine {
 export class BegunLines {
   private lines: BegunLine[] = []
 
-  /** Follows the changes that were made at once; several at a time are no person's typing. */
+  /** Follows the changes of one event; several changes in one event are not typed by a person. */
   changed(changes: readonly Change[]): void {
     const [change] = changes
     if (change === undefined) return
@@ -31,8 +31,8 @@ export class BegunLines {
     const pasted = added > 0 && enter === null
     const kept: BegunLine[] = []
     for (const one of this.lines) {
-      // The text before the change, the text behind its lines, and the line that it begins in
-      // unless it changes the white space.
+      // Kept: lines before the change, lines behind it, and the line in which it begins unless it
+      // changes the white space.
       if (one.line < start.line || (one.line === start.line && start.character >= one.blank.length && !pasted)) kept.push(one)
       else if (one.line > end.line) kept.push({ line: one.line + added, blank: one.blank })
     }

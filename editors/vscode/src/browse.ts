@@ -77,7 +77,7 @@ export class PackagesTree extends Tree<Node> {
     item.command = { command: 'consort.editor.openSymbol', title: 'Go to the Definition', arguments: [node] }
     return item
   }
-  /** Open the source of a symbol of the tree. */
+  /** Opens the source of a symbol of the tree. */
   async open(node: Node): Promise<void> {
     if (node.is === 'symbol') await goToSymbol(this.server, `${written(node.package)}::${written(node.name)}`).catch(complain)
   }

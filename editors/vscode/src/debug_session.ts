@@ -3,8 +3,8 @@ import * as vscode from 'vscode'
 import type { Server } from './server.js'
 
 /**
- * Starts a debug session in the server's folder; whether one has begun. No file needs to be saved
- * for one.
+ * Starts a debug session in the server's folder, without saving files. Resolves to true if it has
+ * begun.
  */
 export async function startDebugging(server: Server, configuration: vscode.DebugConfiguration): Promise<boolean> {
   const folder = server.folder && vscode.workspace.getWorkspaceFolder(server.folder)

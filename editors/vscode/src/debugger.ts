@@ -21,7 +21,7 @@ const FORM: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: '
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
 /** The session that begins when an evaluation stops. Its bar of buttons goes with the stop. */
 const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Stopped Evaluation', automatic: true }
-/** How long a program has to stop again, after a step, before nothing is stopped: milliseconds. */
+/** The time, in milliseconds, within which a program may stop again after a step. */
 const MOMENT = 300
 /** The threads that programs started have numbers from here on; those of evaluations are lower. */
 const PROGRAM_THREADS = 1_000_000_000
@@ -42,7 +42,7 @@ export class Debugger implements vscode.Disposable {
   private readonly own = new Set<number>()
   /** The session that was begun because an evaluation stopped. */
   private attached: vscode.DebugSession | undefined
-  /** The start of a session for breakpoints. */
+  /** Pending while a session for breakpoints is being started. */
   private readying: Promise<void> | undefined
   /** Called when a session that was begun for breakpoints has set them, or has ended. */
   private configured: (() => void) | undefined
@@ -52,7 +52,7 @@ export class Debugger implements vscode.Disposable {
     const configurations: vscode.DebugConfigurationProvider = {
       provideDebugConfigurations: () => [FORM, FILE, ATTACH],
       resolveDebugConfiguration: (_, configuration) => this.resolve(configuration),
-      // Afterwards VS Code replaces nothing: `${file}` in a form is text.
+      // VS Code has replaced its variables by now, so `${file}` in a form is plain text.
       resolveDebugConfigurationWithSubstitutedVariables: (_, configuration) => this.withCode(configuration),
     }
     server.stopped = ({ thread }) => void this.attach(thread).catch(complain)
@@ -79,7 +79,8 @@ export class Debugger implements vscode.Disposable {
   }
 
   /**
-   * Begins a session for an evaluation that has stopped, unless there is one, which was told of it.
+   * Begins a session for an evaluation that has stopped, unless a session that follows the image
+   * was told of the stop already.
    */
   private async attach(thread: number): Promise<void> {
     // Leaving the debugger interrupts evaluations, and no thread of a program.
@@ -89,8 +90,8 @@ export class Debugger implements vscode.Disposable {
   }
 
   /**
-   * Puts this editor's breakpoints in force before it evaluates: a session that follows the image
-   * does. One is begun where there is none.
+   * Puts this editor's breakpoints in force before it evaluates: begins a session that follows the
+   * image, unless there is one.
    */
   async ready(): Promise<void> {
     const stops = vscode.workspace.getConfiguration('consort').get<string>('debug.on_error') !== 'report'
@@ -110,8 +111,8 @@ export class Debugger implements vscode.Disposable {
   }
 
   /**
-   * An evaluation of this editor goes on: the session that was begun for it ends when nothing is
-   * stopped, and nothing is to stop, any more.
+   * Called when a thread continues: ends the session that was begun for a stop if nothing is
+   * stopped soon afterwards and there are no breakpoints.
    */
   private goesOn(thread: number): void {
     this.own.delete(thread)
@@ -127,7 +128,10 @@ export class Debugger implements vscode.Disposable {
     return [...this.sessions.values()].some(({ configuration }) => configuration['failure'] === undefined)
   }
 
-  /** The session has ended: with it what this editor's evaluations wait for. */
+  /**
+   * Called when a session has ended: interrupts this editor's stopped evaluations, unless another
+   * session follows the image.
+   */
   private async left(session: vscode.DebugSession): Promise<void> {
     if (this.attached === session) this.attached = undefined
     if (this.own.size === 0 || this.follows()) return
@@ -147,17 +151,17 @@ export class Debugger implements vscode.Disposable {
       : new vscode.DebugAdapterExecutable(found.path, ['dap', '--workspace', folder], { cwd: folder })
   }
 
-  /** The configuration that is meant; undefined, which ends the start, where nothing may run. */
+  /** The complete configuration; undefined, which ends the start, in an untrusted workspace. */
   private resolve(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
     if (!vscode.workspace.isTrusted) {
       void vscode.window.showWarningMessage(UNTRUSTED)
       return undefined
     }
-    // F5 without a launch.json gives nothing at all.
+    // Without a launch.json, F5 gives an empty configuration.
     return configuration.type ? configuration : { ...FORM }
   }
 
-  /** The configuration with the code in it that is meant; undefined when there is none. */
+  /** The configuration with the code to evaluate in it; undefined when there is none. */
   private withCode(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
     if (configuration.request === 'attach' || typeof configuration['code'] === 'string') return configuration
     const wanted: unknown = configuration['evaluate'] ?? 'top-level'
@@ -184,7 +188,7 @@ export class Debugger implements vscode.Disposable {
   }
 
   private follow(session: vscode.DebugSession): vscode.DebugAdapterTracker | undefined {
-    // A recording that is stepped through has no restarts, and hears of no other stop.
+    // A recording that is stepped through has no restarts, and gets no events of other stops.
     if (session.configuration['recording'] !== undefined) return undefined
     this.sessions.set(session.id, session)
     if (session.configuration['automatic'] === true) this.attached = session
@@ -203,7 +207,8 @@ export class Debugger implements vscode.Disposable {
         }
         if (event !== 'stopped') return
         const { stop, first } = this.stops.stopped(session.id, body.threadId)
-        // At a breakpoint or after a step, VS Code's own views and keys are what is wanted.
+        // A stop at a breakpoint or after a step needs no notification: VS Code's own views show
+        // it.
         const expected = body.reason === 'step' || body.hitBreakpointIds !== undefined
         if (first && !expected) void this.tell(stop, stopText(body.text ?? undefined, body.description)).catch(complain)
       },
@@ -212,7 +217,7 @@ export class Debugger implements vscode.Disposable {
     }
   }
 
-  /** The restarts of a stop; a refusal when it was left. */
+  /** The restarts of a stop. Throws an error if the stop was left. */
   private async restartsOf(stop: Stop): Promise<{ session: vscode.DebugSession; restarts: Restart[] }> {
     const session = this.sessions.get(stop.session)
     if (session === undefined || !this.stops.has(stop)) throw new Error('That stop was left.')
@@ -224,7 +229,7 @@ export class Debugger implements vscode.Disposable {
   /** The notification of a stop, with its first restarts. */
   private async tell(stop: Stop, text: string): Promise<void> {
     const found = await this.restartsOf(stop).catch((error: unknown) => {
-      // One that was left at once needs no telling.
+      // A stop that was left at once needs no notification.
       if (this.stops.has(stop)) throw error
     })
     if (found === undefined) return
@@ -277,12 +282,12 @@ export class Debugger implements vscode.Disposable {
     const answer = (await session.customRequest('consort/invokeRestart', {
       threadId: stop.thread, index: restart.index, ...(restart.name === null ? {} : { name: restart.name }), ...(given.length === 0 ? {} : { arguments: given }),
     })) as { tried?: { result: string } } | undefined
-    // At a frozen failure nothing goes on: the answer is what would have come.
+    // A frozen failure does not run on: its answer is the result of the attempt.
     if (answer?.tried !== undefined) void vscode.window.showInformationMessage(plain(answer.tried.result))
   }
 }
 
-/** The names in the lines of the definition that is stopped in, down to where it is stopped. */
+/** The names in the lines of the stopped definition, down to the line where it is stopped. */
 function inlineValues(document: vscode.TextDocument, stopped: vscode.Range): vscode.InlineValue[] {
   const text = document.getText()
   const form = topLevelFormAt(text, document.offsetAt(stopped.start))
@@ -293,7 +298,7 @@ function inlineValues(document: vscode.TextDocument, stopped: vscode.Range): vsc
   return names.map(({ line, character, name }) => new vscode.InlineValueVariableLookup(new vscode.Range(line, character, line, character + name.length), name, false))
 }
 
-/** True if there are breakpoints in Lisp files, which a session keeps in force; enabled ones. */
+/** True if there are breakpoints in Lisp files; with `enabled`, enabled ones. */
 function lispBreakpoints(enabled = false): boolean {
   return vscode.debug.breakpoints.some((one) => (one.enabled || !enabled) && one instanceof vscode.SourceBreakpoint && /\.(lisp|lsp|cl|asd|ros)$/.test(one.location.uri.path))
 }

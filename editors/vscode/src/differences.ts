@@ -1,5 +1,4 @@
-// A quiet mark beside forms that differ from what the image has, and one command that brings the
-// image up to them.
+// A mark beside forms that differ from what the image has, and one command that evaluates them.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
 import type { Differences } from './lsp_ext.js'
@@ -12,7 +11,7 @@ export class DifferenceMarks implements vscode.Disposable {
   private readonly decoration: vscode.TextEditorDecorationType
   private readonly subscriptions: vscode.Disposable[]
   private timer: NodeJS.Timeout | undefined
-  /** Counts the times that all is marked: an earlier answer is about an image of before. */
+  /** Counts the updates of all marks: an answer to an earlier one is about an earlier state. */
   private round = 0
 
   constructor(
@@ -37,7 +36,7 @@ export class DifferenceMarks implements vscode.Disposable {
         if (event.affectsConfiguration('consort.marks.differsFromImage')) soon()
       }),
       server.onChange(soon),
-      // Whatever ran, for whomever.
+      // Any operation, of any client, may have changed definitions.
       server.onLogEntry(soon),
     ]
   }
@@ -76,8 +75,8 @@ export class DifferenceMarks implements vscode.Disposable {
   }
 
   /**
-   * Evaluate the forms of a document that differ, in order, up to the first that fails. Their
-   * places are those of one text.
+   * Evaluates the forms of a document that differ, in order, up to the first that fails. Stops when
+   * the text is edited, because their ranges hold for one version.
    */
   async load(document: vscode.TextDocument): Promise<void> {
     const { version } = document

@@ -24,7 +24,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     return this.texts.get(uri.toString()) ?? ''
   }
 
-  /** Put a text into the document of this name, whether it is shown or not. */
+  /** Puts a text into the document of this name, whether it is shown or not. */
   set(name: string, text: string): vscode.Uri {
     const uri = vscode.Uri.from({ scheme: SCHEME, path: `/${name}` })
     this.texts.set(uri.toString(), text)
@@ -32,13 +32,13 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     return uri
   }
 
-  /** Show a text beside the editor, in Lisp's colours, without taking the focus unless told to. */
+  /** Shows a text beside the editor, in Lisp's colours, without taking the focus unless told to. */
   async open(name: string, text: string, options: { language?: string; focus?: boolean } = {}): Promise<vscode.TextEditor> {
     const uri = this.set(name, text)
     const document = await vscode.workspace.openTextDocument(uri)
     const language = options.language ?? 'commonlisp'
     if (document.languageId !== language) await vscode.languages.setTextDocumentLanguage(document, language)
-    // The column in which it, or another of these, is shown already: not a column more each time.
+    // Uses the column that shows this or another such document, rather than a new one each time.
     const visible = vscode.window.visibleTextEditors.filter((editor) => editor.document.uri.scheme === SCHEME)
     const there = visible.find((editor) => editor.document.uri.toString() === uri.toString()) ?? visible[0]
     return vscode.window.showTextDocument(document, {

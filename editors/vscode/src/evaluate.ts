@@ -1,4 +1,4 @@
-// Evaluating what stands in an editor.
+// Evaluation of the code in an editor.
 import * as vscode from 'vscode'
 import { plain, plainRange, toRange } from './convert.js'
 import type { EvalResult, Name, ReloadReport } from './lsp_ext.js'
@@ -32,7 +32,7 @@ export class Evaluator {
     private readonly output: vscode.OutputChannel,
   ) {}
 
-  /** Evaluate, and show the result where the code ends. */
+  /** Evaluates code, and shows the result where the code ends. */
   async evaluate(what: What): Promise<EvalResult | undefined> {
     const editor = lispEditor()
     if (editor === undefined) return undefined
@@ -52,12 +52,12 @@ export class Evaluator {
     try {
       await this.server.settled()
       await this.before()
-      // Its place is that of another text by now.
+      // The range is not valid in the changed text.
       if (document.version !== version) throw new Error('The text has changed meanwhile: nothing was evaluated.')
       const [name, argument] = this.question(document, range, what, position)
       const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
       pending.end()
-      // A file's own range ends behind its last line break, where nothing stands.
+      // The range of a whole file ends behind its last line break, on an empty line.
       const at = result.range === undefined || what === 'buffer' ? range : toRange(result.range)
       // A form that was edited meanwhile is not the one that was evaluated.
       if (document.version === version) this.results.show(document.uri, at, result, packageAt(document.getText(), document.offsetAt(at.start)))
@@ -72,7 +72,7 @@ export class Evaluator {
       pending.end()
       if (!(error instanceof Refused && error.kind === 'package-not-found')) complain(error)
       else if (await offerPackage(error, document, packageAt(document.getText(), document.offsetAt(range.start))))
-        // What was asked for can be done now.
+        // The package exists now.
         if (document.version === version) return this.evaluateRange(document, range, what, position)
       return undefined
     }
@@ -83,8 +83,8 @@ export class Evaluator {
   }
 
   /**
-   * The server's own command where it has one: it finds the form with the real reader. Otherwise
-   * the code itself is sent.
+   * The command and its argument: the server's own for this kind of text where it has one, as its
+   * reader finds forms better; otherwise `eval` with the code itself.
    */
   private question(document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position): [Name, object] {
     const uri = document.uri.toString()
@@ -97,7 +97,7 @@ export class Evaluator {
     return ['eval', { code: document.getText(range), uri, position: plain(range.start), captureTime: true }]
   }
 
-  /** Evaluate the form and write its value behind it, as a comment. */
+  /** Evaluates the form and writes its value behind it, as a comment. */
   async evaluateToComment(): Promise<void> {
     const editor = lispEditor()
     const range = editor && rangeOf(editor, 'form')
@@ -137,7 +137,7 @@ export class Evaluator {
   }
 }
 
-/** The range of what is meant at the editor's cursor. */
+/** The range of the text to evaluate, at the editor's cursor. */
 export function rangeOf(editor: vscode.TextEditor, what: What): vscode.Range | undefined {
   const { document, selection } = editor
   if (what === 'buffer') {

@@ -89,8 +89,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     context.subscriptions.push(vscode.commands.registerCommand(`consort.editor.${name}`, run))
   }
   /**
-   * A command that changes definitions; what it did is shown beside the editor when there is more
-   * to say than that it worked.
+   * Registers a command that changes definitions. Its report is shown beside the editor if it says
+   * more than that the command worked.
    */
   const reload = (name: string, ask: Name, argument: (given?: System) => Promise<object | undefined> | object | undefined): void =>
     command(name, async (given?: System) => {
@@ -106,7 +106,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
         complain(error)
       }
     })
-  /** Compile what uses a definition again. */
+  /** Compiles the users of a definition again. */
   const recompile = async (place: object | undefined): Promise<void> => {
     if (place === undefined) return
     try {

@@ -86,8 +86,8 @@ export function label(text: string, limit = 200): string {
 }
 
 /**
- * Text with all characters that act, are not seen, or turn text round spelled out
- * (`server/src/shown.rs` has the same for the server's words).
+ * Text with control, invisible and direction-changing characters escaped as `\u{...}`
+ * (`server/src/shown.rs` has the same for the server's messages).
  */
 export function visible(text: string): string {
   return text.replace(HIDDEN, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)

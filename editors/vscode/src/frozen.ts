@@ -8,13 +8,13 @@ import { complain, forHere, type Server } from './server.js'
 
 const LOOK = 'Look into It'
 
-/** Tells of an error, with a button that opens its frozen failure, if there is one. */
+/** Shows an error, with a button that opens its frozen failure, if there is one. */
 export async function tellOfError(server: Server, text: string, failure: number | undefined): Promise<void> {
   if (failure === undefined) return complain(new Error(text))
   if ((await vscode.window.showErrorMessage(`Consort: ${plain(text)}`, LOOK)) === LOOK) await lookInto(server, failure)
 }
 
-/** Tells of the first test that has a frozen failure, with a button that opens it. */
+/** Shows the first test that has a frozen failure, with a button that opens it. */
 export async function tellOfTests(server: Server, report: TestReport): Promise<void> {
   const test = report.tests.find(({ failure }) => failure !== undefined)
   if (test?.failure === undefined) return

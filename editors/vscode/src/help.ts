@@ -1,11 +1,11 @@
-// What a person is told when something is missing or does not run: one sentence that fits into a
+// Messages for a person when something is missing or does not run: one sentence that fits into a
 // notification, and a button for each thing that can be done.
 import * as vscode from 'vscode'
 import { oneLine, plain } from './format.js'
 import { installation, missingSbcl, saysNoSbcl } from './install.js'
 import type { Condition } from './server.js'
 
-/** Say what keeps Lisp from answering, and what can be done. */
+/** Shows what keeps Lisp from answering, and what can be done. */
 export async function offerHelp(condition: Condition): Promise<void> {
   if (condition.state === 'dead') return missingSbcl(condition) ? offerSbcl() : offerLog(condition.reason)
   if (condition.state !== 'down') return offerStart()
@@ -13,8 +13,8 @@ export async function offerHelp(condition: Condition): Promise<void> {
 }
 
 /**
- * Show a message of the server, whose kinds are LSP's. That there is no SBCL is said here, with
- * buttons.
+ * Shows a message of the server, by its LSP message type. The message that SBCL is missing is left
+ * out: `offerHelp` shows it with buttons.
  */
 export function showMessage(type: number, message: string): void {
   if (saysNoSbcl(message)) return

@@ -43,7 +43,7 @@ export function namesIn(text: string, firstLine: number): Named[] {
       }
       at += comment ? 2 : 1
     } else if (char === '#') {
-      // A character, or a dispatching macro: its name is none of ours.
+      // A character, or another dispatching macro: not the name of a variable.
       at += text.charAt(at + 1) === '\\' ? 3 : 2
       if (text.charAt(at - 2) === '\\') while (at < text.length && !DELIMITERS.includes(text.charAt(at))) at++
     } else if (DELIMITERS.includes(char)) {

@@ -1,5 +1,5 @@
-// The inspector: a view of a value as a tree of its parts, which are read when they are opened.
-// Nothing is kept alive by it: a value that the program has dropped says so.
+// The inspector: a view of a value as a tree of its parts, which are read when they are opened. It
+// keeps no value alive: one that the program has dropped is shown as such.
 import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import type { Documents } from './documents.js'
@@ -20,7 +20,7 @@ export interface Inspecting {
   value: InspectedValue
   /** The value that this is a part of, and which part. */
   of?: { reference: number; part: number }
-  /** Stands for the parts from some number on. */
+  /** Stands for the parts from the number `start` on. */
   more?: { reference: number; start: number; total: number }
 }
 
@@ -78,7 +78,7 @@ export class Inspector extends Tree<Inspecting> {
     }
   }
 
-  /** Show a value in the view. */
+  /** Shows a value in the view. */
   async open(name: string, value: InspectedValue): Promise<void> {
     await this.enter({ name, value })
   }
@@ -91,7 +91,7 @@ export class Inspector extends Tree<Inspecting> {
     else vscode.window.setStatusBarMessage(`${label(node.name)} is in the inspector`, 8000)
   }
 
-  /** The command: inspect the value of an expression, by default the name at the cursor. */
+  /** Inspects the value of an expression, by default the name at the cursor: the command. */
   async ask(): Promise<void> {
     const active = vscode.window.activeTextEditor
     const editor = active !== undefined && isLisp(active.document) ? active : undefined
@@ -115,14 +115,14 @@ export class Inspector extends Tree<Inspecting> {
     this.refresh()
   }
 
-  /** The row that is meant: where a command was given by key, the selected one. */
+  /** The row that a command is about: the selected one if the command was given by key. */
   private meant(node: Inspecting | undefined): Inspecting {
     const one = node ?? this.view.selection[0] ?? this.path.at(-1)
     if (one === undefined) throw new Error('Nothing is inspected yet. "Consort: Inspect" does it.')
     return one
   }
 
-  /** Have a part be what the view shows. */
+  /** Shows a part as the value of the view. */
   async into(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
     if (node.value.reference !== 0) await this.enter(node)
@@ -145,7 +145,7 @@ export class Inspector extends Tree<Inspecting> {
     const shown = this.path.at(-1)
     const isHere = here()
     const value = first(await this.server.run<Evaluated>('inspectEval', { reference: node.value.reference, code }))
-    // Another value was gone to meanwhile.
+    // The view has gone to another value meanwhile.
     if (this.path.at(-1) !== shown) vscode.window.setStatusBarMessage(`⇒ ${label(value.text)}`, 8000)
     else await this.enter({ name: code, value }, isHere())
   }
@@ -156,7 +156,7 @@ export class Inspector extends Tree<Inspecting> {
     await this.documents.open('inspector/table.txt', `${tableText(node.name, table)}\n`, { language: 'plaintext' })
   }
 
-  /** Go to where the value is defined: an instance, to its class. */
+  /** Goes to where the value is defined; for an instance, to its class. */
   async definition(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
     const items = definitionItems(await forHere(this.server.run<ValueDefinitions>('inspectDefinition', { reference: node.value.reference })))
@@ -174,7 +174,7 @@ export class Inspector extends Tree<Inspecting> {
     await this.documents.open('inspector/description.txt', `${descriptionText(described)}\n`, { language: 'plaintext' })
   }
 
-  /** The first value is marked, the second is compared with it. */
+  /** Marks the first value, and compares the second with it. */
   async compare(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
     const marked = this.marked

@@ -1,15 +1,16 @@
-// A multi-line line editor over a terminal's bytes. It knows no Lisp: whether input is complete,
-// and what completes a word, is asked.
+// A multi-line line editor over a terminal's bytes. The editor knows no Lisp: the host says whether
+// input is complete, and what completes a word.
 
 export interface Host {
   write(text: string): void
-  /** The line is whole: the editor is idle until `begin`. */
+  /** Takes an input that is complete; the editor is idle until `begin`. */
   submit(text: string): void
   complete(text: string): boolean
   /** Best first. `operator`: it stands behind a parenthesis. */
   completions(prefix: string, operator: boolean): string[] | Promise<string[]>
-  /** Ctrl-C with nothing typed, or Ctrl-D on an empty line. */
+  /** Ctrl-C with nothing typed, or while running code reads a line. */
   interrupt(): void
+  /** Ctrl-D on an empty line. */
   end(): void
 }
 
@@ -47,7 +48,7 @@ export class LineEditor {
     this.columns = Math.max(columns, 20)
   }
 
-  /** Show the prompt and edit. What was typed meanwhile is taken now. */
+  /** Shows the prompt and starts editing, with the keys that were typed meanwhile. */
   begin(prompt: string): void {
     this.prompt = prompt
     this.text = ''
@@ -62,7 +63,7 @@ export class LineEditor {
   }
 
   /**
-   * Take a line for running code. `answer` gets it without its end, or undefined for end of file
+   * Reads a line for running code. `answer` gets it without its end, or undefined for end of file
    * (Ctrl-D).
    */
   ask(prompt: string, answer: (text: string | undefined) => void): void {
@@ -70,7 +71,7 @@ export class LineEditor {
     this.host.write('\r\x1b[J')
     this.begin(prompt)
   }
-  /** The code reads no longer. */
+  /** Ends `ask`: the code does not read any more. */
   withdraw(): void {
     if (this.question !== undefined) this.answer(undefined)
   }
@@ -84,7 +85,7 @@ export class LineEditor {
     question?.(text)
   }
 
-  /** Write something above the line that is being edited. */
+  /** Writes something above the line that is being edited. */
   above(text: string): void {
     const lines = crlf(text.endsWith('\n') ? text : `${text}\n`)
     if (!this.active) return this.host.write(lines)
@@ -93,15 +94,14 @@ export class LineEditor {
     this.draw()
   }
 
-  /** Put text in at the cursor, as if it were pasted. */
+  /** Inserts text at the cursor, as if it were pasted. */
   paste(text: string): void {
     for (const line of text.replace(/\r\n?/g, '\n')) this.insert(line)
     this.redraw()
   }
 
   input(data: string): void {
-    // A bracketed paste, or one whose lines come at once: new lines in it do not submit but the
-    // last.
+    // A bracketed paste: new lines in it do not submit.
     const pasted = /^\x1b\[200~([\s\S]*?)(?:\x1b\[201~)?$/.exec(data)
     if (pasted) return this.paste(pasted[1] ?? '')
     const keys = data.match(/\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|\x1b[^[O]|[\s\S]/gu) ?? []
@@ -248,7 +248,7 @@ export class LineEditor {
     if (prefix === '') return this.insert('  ')
     const asked = { text: this.text, cursor: this.cursor }
     const take = (found: string[]): void => {
-      // Somebody typed on while the answer was on its way.
+      // The person has typed on while the answer was on its way.
       if (!this.active || this.text !== asked.text || this.cursor !== asked.cursor) return
       this.choose(start, prefix, found)
     }
@@ -263,7 +263,7 @@ export class LineEditor {
 
   /** Inserts the common prefix; lists the candidates when the prefix is nothing new. */
   private choose(start: number, prefix: string, found: string[]): void {
-    // Others match by their words or initials: they count when nothing begins like this.
+    // Candidates that match by their words or initials count only if none begins with the prefix.
     const begun = found.filter((one) => one.toLowerCase().startsWith(prefix.toLowerCase()))
     const choices = begun.length > 0 ? begun : found
     if (choices.length === 0) return
@@ -314,7 +314,7 @@ export class LineEditor {
     this.host.write(`${this.row > 0 ? `\x1b[${this.row}A` : ''}\r\x1b[J`)
     this.row = 0
   }
-  /** Continuation lines stand under the first line's text. */
+  /** Draws the text. Continuation lines stand under the first line's text. */
   private draw(): void {
     const margin = ' '.repeat(this.prompt.length)
     const shown = this.prompt + this.text.replaceAll('\n', `\n${margin}`)
@@ -322,7 +322,7 @@ export class LineEditor {
     const end = this.place(shown)
     const target = this.place(upTo)
     this.host.write(`\x1b[36m${this.prompt}\x1b[0m${crlf(shown.slice(this.prompt.length))}`)
-    // A terminal waits with the wrap until the next character comes: make it happen.
+    // A terminal delays the wrap of a full line until the next character: force it.
     if (end.column === 0 && shown !== '' && !shown.endsWith('\n')) this.host.write(' \r\x1b[K')
     if (end.row > target.row) this.host.write(`\x1b[${end.row - target.row}A`)
     this.host.write(`\r${target.column > 0 ? `\x1b[${target.column}C` : ''}`)
@@ -350,8 +350,8 @@ export class LineEditor {
 const wide = (c: string): boolean => /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}]/u.test(c)
 
 /**
- * True if the last line of what was printed that is not blank ends with the prompt, which is one
- * line: the output that a question needs is there.
+ * True if the last printed line that is not blank ends with the prompt, which is one line: the
+ * output before a question has arrived.
  */
 export function endsWithPrompt(printed: string, prompt: string): boolean {
   const wanted = prompt.trim()

@@ -128,8 +128,8 @@ export interface Structure {
 }
 
 /**
- * The commands by which the extension asks the server for something. What a server does not
- * announce is not offered.
+ * The server's commands that the extension uses. One that the server does not announce is not
+ * offered.
  */
 export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand', 'macrostep', 'macroCalls',

@@ -1,6 +1,6 @@
 // Macro expansions step by step in the place of their forms: in a read-only copy of the person's
-// text, which is shown where that was. The text itself is never touched, and the copy is no file:
-// it cannot be changed by hand, saved or lost.
+// text, which is shown where that was. The text itself is never changed, and the copy belongs to no
+// file: it cannot be edited, saved or lost.
 import * as vscode from 'vscode'
 import { plain, toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'
@@ -41,7 +41,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
         if (!vscode.workspace.textDocuments.some((one) => one.uri.toString() === uri.toString())) this.copies.delete(uri.toString())
       }),
     )
-    // Those that VS Code has kept of an earlier window have no original.
+    // Tabs that VS Code has restored from an earlier window have no original.
     void vscode.window.tabGroups.close(tabs((uri) => !this.copies.has(uri.toString())))
   }
   dispose(): void {
@@ -51,7 +51,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     return this.copies.get(uri.toString())?.steps.text ?? ''
   }
 
-  /** Expand the macro call at the cursor: in the copy that is shown, or in one that is made. */
+  /** Expands the macro call at the cursor: in the copy that is shown, or in one that is made. */
   async step(): Promise<void> {
     const here = this.here()
     if (here !== undefined) {
@@ -68,7 +68,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     const isHere = here()
     const start = await this.expand(copy, selection.active)
     if (start === undefined) return
-    // The copy is of a text that is another by now, or would take the focus.
+    // The text has changed, or the copy would take the focus of a person who has gone on.
     if (!isHere()) return complain(new GoneOn())
     const name = `macro steps: ${document.uri.path.split('/').at(-1) ?? ''}`
     const path = document.uri.path.includes('/') ? vscode.Uri.joinPath(document.uri, '..', name).path : `/${name}`
@@ -76,7 +76,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     this.copies.set(uri.toString(), copy)
     let shown = await vscode.workspace.openTextDocument(uri)
     if (shown.languageId !== document.languageId) shown = await vscode.languages.setTextDocumentLanguage(shown, document.languageId)
-    // A preview would close the person's own, if that is one.
+    // A preview would replace the original's tab, if that is a preview.
     const stepper = await vscode.window.showTextDocument(shown, { preview: false, ...(viewColumn === undefined ? {} : { viewColumn }) })
     await this.show(stepper, copy, start)
     vscode.window.setStatusBarMessage('A copy of your text: E expands, C collapses, N, P: macro calls, Q: back', 10_000)
@@ -88,8 +88,8 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
   }
 
   /**
-   * Take one step in a copy: the offset of the expansion, undefined when there is none. An answer
-   * to a text that is another by now is of no use.
+   * Takes one step in a copy. Resolves to the offset of the expansion; undefined when there is
+   * none, or when the copy has changed since the request.
    */
   private async expand(copy: Copy, position: vscode.Position): Promise<number | undefined> {
     const asked = copy.steps
@@ -116,7 +116,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     }
   }
 
-  /** Take back the innermost expansion at the cursor. */
+  /** Takes back the innermost expansion at the cursor. */
   async collapse(): Promise<void> {
     const here = this.here()
     if (here === undefined) return
@@ -130,7 +130,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     await this.show(editor, copy, done.start)
   }
 
-  /** Go to the next, or the previous, macro call of the top-level form. */
+  /** Goes to the next, or the previous, macro call of the top-level form. */
   async go(forward: boolean): Promise<void> {
     const here = this.here()
     if (here === undefined) return
@@ -149,7 +149,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     }
   }
 
-  /** End the stepper: the person's text is shown again, at the place where they left it. */
+  /** Ends the stepper: the person's text is shown again, at the place where they left it. */
   async quit(): Promise<void> {
     const here = this.here()
     if (here === undefined) return
@@ -174,7 +174,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     return editor !== undefined && copy !== undefined ? { editor, copy } : undefined
   }
 
-  /** Have the editor show the copy as it is now, with the cursor at an offset. */
+  /** Shows the copy as it is now in the editor, with the cursor at an offset. */
   private async show(editor: vscode.TextEditor, copy: Copy, offset: number): Promise<void> {
     const { document } = editor
     const { steps } = copy
@@ -185,7 +185,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     put(editor, toRange(rangeAt(steps.text, { start: offset, end: offset })).start)
   }
 
-  /** Show where expansions stand, in an editor that has the copy as it is. */
+  /** Marks the expansions, in an editor that shows the copy as it is. */
   private mark(editor: vscode.TextEditor): void {
     const copy = this.copies.get(editor.document.uri.toString())
     if (copy === undefined || lines(editor.document) !== copy.steps.text) return

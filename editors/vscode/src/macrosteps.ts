@@ -17,7 +17,7 @@ export interface Steps {
   readonly placed: readonly Placed[]
 }
 
-/** A text with the line breaks of the copy: VS Code makes all of a document the same. */
+/** A text with the line breaks of the copy: VS Code uses one kind in a document. */
 const lines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
 export const begun = (text: string): Steps => ({ text: lines(text), placed: [] })
@@ -43,8 +43,8 @@ export const rangeAt = (text: string, { start, end }: { start: number; end: numb
 const shifted = (one: Placed, by: number): Placed => ({ ...one, start: one.start + by, end: one.end + by })
 
 /**
- * The expansions around and beside a range of which the text becomes longer by `by`, and those in
- * it. One of the same range is around it.
+ * The expansions around and beside a range whose text becomes longer by `by`, and those in it. An
+ * expansion with the same range counts as around it.
  */
 function parted(placed: readonly Placed[], start: number, end: number, by: number): { others: Placed[]; inside: Placed[] } {
   const others: Placed[] = []

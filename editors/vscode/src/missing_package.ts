@@ -1,4 +1,5 @@
-// Code in a package that the image does not have yet: what makes it, as buttons.
+// Code in a package that the image does not have yet: buttons that load or evaluate what defines
+// it.
 import * as vscode from 'vscode'
 import { label, plain } from './format.js'
 import { workspaceSystems } from './trees.js'

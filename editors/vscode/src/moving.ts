@@ -4,7 +4,7 @@ import { label } from './format.js'
 import type { Moved, MoveDestinations } from './lsp_ext.js'
 import { forHere, type Server } from './server.js'
 
-/** Ask for the file to which the definition at a place goes, and move it. */
+/** Asks for the file to which the definition at a place goes, and moves it. */
 export async function moveDefinition(server: Server, document: vscode.TextDocument, place: object): Promise<void> {
   const { version } = document
   const found = await forHere(server.ask<MoveDestinations>('moveDestinations', place))

@@ -17,7 +17,7 @@ const WORDS: Record<string, string> = {
   mentions: 'Other Mentions',
 }
 
-/** Choose a kind of reference to the name at the cursor, and show these. */
+/** Asks for a kind of references to the name at the cursor, and shows them. */
 export async function referencesByKind(server: Server): Promise<void> {
   const editor = lispEditor()
   if (editor === undefined) return
@@ -41,7 +41,7 @@ export async function referencesByKind(server: Server): Promise<void> {
   }
 }
 
-/** Open the manual's page about the name at the cursor. */
+/** Opens the manual's page about the name at the cursor. */
 export async function openManual(server: Server): Promise<void> {
   const argument = await placeOrName()
   if (argument === undefined) return

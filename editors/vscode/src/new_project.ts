@@ -7,7 +7,7 @@ import { complain } from './server.js'
 const SHOWN = 'consort.newProject'
 
 /**
- * Ask for a name and a place, make the project there, and open it: in this window when it has no
+ * Asks for a name and a place, makes the project there, and opens it: in this window when it has no
  * folder, in another one otherwise.
  */
 export async function newProject(memory: vscode.Memento, given?: { name: string; parent: vscode.Uri }): Promise<void> {
@@ -28,7 +28,7 @@ export async function newProject(memory: vscode.Memento, given?: { name: string;
   await vscode.commands.executeCommand('vscode.openFolder', directory, { forceNewWindow: vscode.workspace.workspaceFolders !== undefined })
 }
 
-/** In the window of a project that was just made: show the file that a person begins with. */
+/** Shows, in the window of a project that was just made, the file that a person begins with. */
 export async function showNewProject(memory: vscode.Memento): Promise<void> {
   const shown = memory.get<string>(SHOWN)
   if (shown === undefined) return
@@ -37,7 +37,7 @@ export async function showNewProject(memory: vscode.Memento): Promise<void> {
   if (folder?.uri.toString() !== vscode.Uri.joinPath(file, '..').toString()) return
   await memory.update(SHOWN, undefined)
   const document = await vscode.workspace.openTextDocument(file)
-  // In the form that is there to be tried.
+  // The end of the last form, which is there to be tried.
   const last = document.positionAt(document.getText().trimEnd().length)
   await vscode.window.showTextDocument(document, { preview: false, selection: new vscode.Range(last, last) })
 }

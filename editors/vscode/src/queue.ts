@@ -4,7 +4,7 @@ import type { Approval, Decision } from './lsp_ext.js'
 
 export interface Asked {
   approval: Approval
-  /** Milliseconds since the epoch when silence becomes a no. */
+  /** The deadline, in milliseconds since the epoch, after which the call is refused. */
   until: number
   decide: (decision: Decision) => void
 }
@@ -24,7 +24,7 @@ export class Queue {
     return this.waiting.length
   }
 
-  /** Put a question in; answered by `decide`, `over`, or its deadline. */
+  /** Adds a question, which is answered by `decide`, `over`, or its deadline. */
   ask(approval: Approval): Promise<Decision> {
     return new Promise((resolve) => {
       const asked: Asked = {
@@ -43,7 +43,8 @@ export class Queue {
   }
 
   /**
-   * Somebody else has decided, or the asker has gone: nothing that is said here counts any more.
+   * Called when somebody else has decided or the agent has gone: an answer here does not count any
+   * more.
    */
   over(id: string | number): void {
     this.waiting.find((asked) => asked.approval.id === id)?.decide('deny')

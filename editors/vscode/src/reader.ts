@@ -104,7 +104,7 @@ function endOfAtom(text: string, from: number): number | undefined {
       at++
     } else at++
   }
-  // A lone sharpsign with what stops an atom (`#'` and the like are known): not to stand still.
+  // Advances in any case, also at a lone sharpsign before a delimiter.
   return Math.min(Math.max(at, from + 1), text.length)
 }
 

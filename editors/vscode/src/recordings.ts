@@ -1,6 +1,6 @@
 // Recordings: the form at the cursor runs once in a copy of the image, or the next call of a
-// function is recorded in the image; what it did is a list of rows, of which each leads to its
-// source, and which asks further. The debugger steps through it.
+// function is recorded in the image. The recording is shown as a list of rows, each of which leads
+// to its source or to a further query. The debugger steps through it.
 import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import { startDebugging } from './debug_session.js'
@@ -39,7 +39,7 @@ export class Recordings {
     await this.record('Recording the form', { uri: editor.document.uri.toString(), position: plain(editor.selection.active) })
   }
 
-  /** Record the next call of a function, whoever makes it. */
+  /** Records the next call of a function, whoever makes it. */
   async recordNextCall(): Promise<void> {
     const editor = lispEditor()
     if (editor === undefined) return
@@ -74,8 +74,8 @@ export class Recordings {
   }
 
   /**
-   * Record a test, and step through it: from the error, or from where the value first appears that
-   * a check found wrong.
+   * Records a test, and steps through it: from the error, or from where the value first appears
+   * that a check found wrong.
    */
   async recordTest(test: string, token?: vscode.CancellationToken): Promise<RecordAnswer> {
     const answer = await this.server.run<RecordAnswer>('record', { test }, undefined, token)
@@ -101,7 +101,7 @@ export class Recordings {
     await startDebugging(this.server, { type: 'consort', request: 'attach', name: `Recording ${recording}`, recording })
   }
 
-  /** Show an answer until a row leads to its source or nothing is chosen. */
+  /** Shows an answer until a row leads to its source or nothing is chosen. */
   private async show(recording: number, first: RecordingAnswer, outcome: string): Promise<void> {
     let answer: RecordingAnswer | undefined = first
     let title = outcome

@@ -9,11 +9,11 @@ import { describe, forHere, isLisp, type Server } from './server.js'
 import { FUNCTIONS, OPERATORS } from '../syntaxes/names.mjs'
 
 const HISTORY = 'consort.replHistory'
-/** The characters of output that a prompt is looked for in: more than a question shows. */
+/** The last characters of output that a prompt is looked for in: more than a question shows. */
 const TAIL = 1000
 /**
- * How long the output of a prompt is waited for, in milliseconds; and that of one that was printed
- * before.
+ * The time limits, in milliseconds, for the output of a prompt to arrive: of a new one, and of one
+ * that was printed before.
  */
 const PROMPT = 5000
 const SAME_PROMPT = 300
@@ -33,7 +33,7 @@ class Terminal implements vscode.Pseudoterminal {
   private package = 'COMMON-LISP-USER'
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
-  /** The evaluation has read a line: the time that it took is a person's. */
+  /** True once the evaluation has read a line: its duration then includes the person's time. */
   private asked = false
   /** The output since the last line break. */
   private partial = ''
@@ -102,7 +102,7 @@ class Terminal implements vscode.Pseudoterminal {
     this.editor.input(data)
   }
 
-  /** Evaluate a text as if it had been typed. */
+  /** Evaluates a text as if it had been typed. */
   send(text: string): void {
     if (!this.isOpen) this.first = text
     if (!this.editor.isActive) return
@@ -115,7 +115,7 @@ class Terminal implements vscode.Pseudoterminal {
     return this.package
   }
 
-  /** Put a text in at the cursor, for a person to go on with. False while an evaluation runs. */
+  /** Inserts a text at the cursor, for a person to go on with. False while an evaluation runs. */
   type(text: string): boolean {
     if (!this.isOpen) this.typed = text
     else if (!this.editor.isActive) return false
@@ -171,8 +171,8 @@ class Terminal implements vscode.Pseudoterminal {
   }
 
   /**
-   * A line that the evaluation reads, typed behind what it has printed; undefined when nothing of
-   * this terminal runs.
+   * Reads a line for the evaluation, typed behind its output; undefined when this terminal
+   * evaluates nothing.
    */
   input(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> | undefined {
     if (this.running === undefined || wanted.command !== 'consort.eval') return undefined
@@ -197,8 +197,8 @@ class Terminal implements vscode.Pseudoterminal {
     })
   }
   /**
-   * Output and questions come by ways of their own: the output that a question ends with may be a
-   * moment later.
+   * Waits for the output of a question's prompt: output and questions are separate messages, and
+   * the output may arrive later.
    */
   private untilPrinted(prompt: string): Promise<void> {
     return new Promise((resolve) => {
@@ -209,8 +209,8 @@ class Terminal implements vscode.Pseudoterminal {
         heard.dispose()
         resolve()
       }
-      // A question that nothing was printed for has the prompt of the one before. And characters
-      // that could mislead are written otherwise in the question, as \u{...}, than in the output.
+      // A question without output of its own has the prompt of the one before. And characters that
+      // could mislead are escaped in the question, as \u{...}, but not in the output.
       const soon = prompt.includes('\\u{') || endsWithPrompt(this.tail, prompt)
       const timer = setTimeout(end, soon ? SAME_PROMPT : PROMPT)
       const heard = this.printed.event(() => there() && end())
@@ -289,7 +289,7 @@ export class Repl implements vscode.Disposable {
     this.pty?.send(text)
   }
 
-  /** Show the REPL with a call of the function at a place, for a person to go on with. */
+  /** Shows the REPL with a call of the function at a place, for a person to go on with. */
   async call(place: object): Promise<void> {
     const argument = { ...place, package: this.pty?.inPackage ?? 'COMMON-LISP-USER' }
     const { text } = await forHere(this.server.ask<CallTemplate>('callTemplate', argument))

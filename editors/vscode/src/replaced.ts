@@ -1,5 +1,5 @@
-// After a person has allowed a change of running code: what came of it, the way back, and the way
-// into the file.
+// After a person has allowed a change of running code: its outcome, with buttons that undo it and
+// that write it into the file.
 import * as vscode from 'vscode'
 import { label, oneLine, plain } from './format.js'
 import type { Approval, LogEntry } from './lsp_ext.js'
@@ -9,10 +9,10 @@ import type { DefinitionPlace } from './source.js'
 
 const UNDO = 'Undo'
 const WRITE = 'Write to file'
-/** How long the outcome of an allowed call is waited for. */
+/** The time limit for the outcome of an allowed call, in milliseconds. */
 const PATIENCE = 60_000
 
-/** Say what came of the call, and offer what can be done next. */
+/** Shows the outcome of the call, and offers what can be done next. */
 export async function offerNext(server: Server, approval: Approval, place: DefinitionPlace | undefined): Promise<void> {
   if (approval.class !== 'modify-running-code') return
   const entry = await outcome(server, approval)
@@ -42,7 +42,8 @@ function outcome(server: Server, approval: Approval): Promise<LogEntry | undefin
 }
 
 /**
- * Put the new definition where the old one stands, by an edit that can be undone and is not saved.
+ * Replaces the old definition in its file by the new one, by an edit that can be undone and is not
+ * saved.
  */
 async function write(approval: Approval, { document, text }: DefinitionPlace, code: string): Promise<void> {
   const file = label(vscode.workspace.asRelativePath(document.uri))

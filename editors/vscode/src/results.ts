@@ -20,7 +20,7 @@ interface Shown {
 /** The mark of a form that runs. */
 export interface Pending {
   end(): void
-  /** Removed from the queue: the earlier value stays, marked as older. */
+  /** The evaluation was removed from the queue: the earlier value stays, marked as older. */
   cancelled(): void
 }
 
@@ -63,14 +63,14 @@ export class Results implements vscode.Disposable {
     return this.last.status === 'ok' ? valuesText(this.last) : resultText(this.last)
   }
 
-  /** Say that the form runs, for how long, and what stops it. */
+  /** Shows that the form runs, for how long, and the key that stops it. */
   pending(uri: vscode.Uri, range: vscode.Range): Pending {
     const color = new vscode.ThemeColor('consort.pendingForeground')
     const before = this.shown.find((shown) => this.stands(shown, uri, range))
     const begun = Date.now()
     let put = this.put(uri, range, undefined, undefined, { contentText: '…', color })
     const tick = (): void => {
-      // An edit took it away.
+      // An edit has removed the mark.
       if (!this.shown.includes(put)) return clearInterval(timer)
       put = this.put(uri, put.range, undefined, undefined, { contentText: `… ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, color })
     }
@@ -142,9 +142,9 @@ export class Results implements vscode.Disposable {
     const first = range.start.line === range.end.line ? range.start : new vscode.Position(range.end.line, 0)
     for (const editor of vscode.window.visibleTextEditors) {
       if (editor.document.uri.toString() !== shown.uri || range.end.line >= editor.document.lineCount) continue
-      // To the line's end, also when more than the form stands there.
+      // The range goes to the line's end, also when other text stands behind the form.
       const options: vscode.DecorationOptions = { range: new vscode.Range(first, editor.document.lineAt(range.end.line).range.end) }
-      // Here and not in the type: how wide an editor is changes with the others beside it.
+      // Set here and not in the type, because an editor's width changes with those beside it.
       options.renderOptions = { after: { ...shown.after, margin: `0 0 0 ${GAP}ch`, textDecoration: toTheEdge(editor.document, range.end.line) } }
       options.hoverMessage = result === undefined ? stopHover() : hover(result, shown.package)
       editor.setDecorations(shown.decoration, [options])

@@ -1,9 +1,9 @@
-// A list in the side bar whose rows keep still: asked for in the background, and shown anew only
-// where it differs.
+// A list in the side bar that is loaded in the background, and whose rows are redrawn only where
+// they differ.
 //
 // VS Code forgets the elements of a tree as soon as the tree says that it changed as a whole, until
 // it has asked for them again. A click that comes in between is a command without its element. So a
-// row that stays keeps its element, and is shown anew by itself.
+// row that stays keeps its element, and is redrawn alone.
 import * as vscode from 'vscode'
 import { merge } from './keyed.js'
 
@@ -51,7 +51,7 @@ export abstract class Rows<T extends object> implements vscode.TreeDataProvider<
     this.changed.dispose()
   }
 
-  /** Ask once; a change meanwhile asks once more. */
+  /** Loads the rows; a change meanwhile loads them once more. */
   private update(): Promise<void> {
     this.again = this.asking !== undefined
     this.asking ??= this.ask().finally(() => (this.asking = undefined))
@@ -64,7 +64,7 @@ export abstract class Rows<T extends object> implements vscode.TreeDataProvider<
     } while (this.again)
   }
   private show(loaded: T[]): void {
-    // The first rows are on their way to the view that asked for them.
+    // The view that asked for the first rows gets them as the answer.
     if (this.rows === undefined) {
       this.rows = loaded
       return

@@ -5,7 +5,7 @@ import { currentPackage } from './status.js'
 
 const FIRST = ';;; Scratch: code to try, in no file.'
 
-/** Show the scratch document; make one, in the package of the file that the person comes from. */
+/** Shows the scratch document; makes one, in the package of the file that the person comes from. */
 export async function scratch(): Promise<void> {
   const open = vscode.workspace.textDocuments.find((one) => one.uri.scheme === 'untitled' && one.lineAt(0).text === FIRST)
   if (open !== undefined) {

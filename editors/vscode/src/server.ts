@@ -1,4 +1,4 @@
-// The language server: found, started, asked. Everything else of the extension goes through here.
+// The language server: finds its program, starts it, and sends it requests for all other modules.
 import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
@@ -21,7 +21,8 @@ import { serverSettings } from './settings.js'
 import { inTime } from './typing.js'
 
 /**
- * The languages that are sent to the server: ours, and what other extensions call Common Lisp by.
+ * The languages that are sent to the server: ours, and the one that other extensions use for Common
+ * Lisp.
  */
 export const LANGUAGES = ['commonlisp', 'lisp']
 export const SELECTOR = LANGUAGES.flatMap((language) => [
@@ -48,7 +49,7 @@ const OWN_SETTINGS: StaticFeature = {
 /** How long the end of a client is waited for, in milliseconds. */
 const STOPPING = 3000
 
-/** Why nothing answers. */
+/** The reasons why no server runs. */
 export type Down = 'not-found' | 'stopped' | 'untrusted'
 export type Condition = ImageState | { state: 'down'; why: Down }
 
@@ -62,14 +63,14 @@ export class Refused extends Error {
   }
 }
 
-/** Nothing answers, and nothing is about to. */
+/** No server runs, and none is starting. */
 export class NotRunning extends Refused {
   constructor(readonly condition: Condition) {
     super(`Consort does not run: ${describe(condition)}.`, 'down')
   }
 }
 
-/** An answer that takes the focus came to a person who has gone on since they asked. */
+/** Thrown for an answer that would take the focus of a person who has gone on since they asked. */
 export class GoneOn extends Error {
   constructor() {
     super('You have gone on since you asked. Ask again for the answer.')
@@ -77,8 +78,8 @@ export class GoneOn extends Error {
 }
 
 /**
- * Remembers the text that the person is at. The function that is returned tells whether they are at
- * it still, and have typed nothing: only then may an answer take the focus.
+ * Remembers the active document and its version. The function that is returned tells whether both
+ * are still the same: only then may an answer take the focus.
  */
 export function here(): () => boolean {
   const document = vscode.window.activeTextEditor?.document
@@ -86,7 +87,7 @@ export function here(): () => boolean {
   return () => vscode.window.activeTextEditor?.document === document && document?.version === version
 }
 
-/** An answer that is shown with the focus; refused with `GoneOn` where it may not take it. */
+/** Resolves to an answer that is shown with the focus; throws `GoneOn` where it may not take it. */
 export async function forHere<T>(answer: Promise<T>): Promise<T> {
   const isHere = here()
   const answered = await answer
@@ -144,7 +145,7 @@ export class Server implements vscode.Disposable {
   get busy(): boolean {
     return this.running > 0
   }
-  /** Fires after the conditions of keys and menus have been updated. */
+  /** The announced commands, set after the conditions of keys and menus have been updated. */
   get offered(): readonly string[] {
     return this.known
   }
@@ -168,7 +169,7 @@ export class Server implements vscode.Disposable {
     return this.starting
   }
 
-  /** Until a start that is under way has ended: a key may come before the server is there. */
+  /** Resolves when a start in progress has ended: a key may come before the server is there. */
   settled(): Promise<void> {
     return this.starting
   }
@@ -214,7 +215,7 @@ export class Server implements vscode.Disposable {
       this.become({ state: 'down', why: 'stopped' })
       return
     }
-    // Another one was begun meanwhile.
+    // Another client was begun meanwhile.
     if (client !== this.client) return
     const capabilities = client.initializeResult?.capabilities
     await this.announce(capabilities?.executeCommandProvider?.commands ?? [])
@@ -229,8 +230,8 @@ export class Server implements vscode.Disposable {
     this.sent.clear()
     if (this.announced.size > 0) await this.announce([])
     if (client === undefined) return
-    // One that starts again by itself just now cannot be stopped before it has started, and would
-    // announce its commands beside those of the next.
+    // A client that is restarting cannot be stopped before it has started, and would announce its
+    // commands beside those of the next one.
     if (client.state === State.Starting) await Promise.race([client.start().catch(() => undefined), new Promise((late) => setTimeout(late, STOPPING))])
     try {
       await client.stop(STOPPING)
@@ -314,10 +315,7 @@ export class Server implements vscode.Disposable {
     return serverSettings((key) => configuration.inspect(key))
   }
 
-  /**
-   * Ask the server by one of its commands; `Refused` when it cannot. `onOutput` gets output while
-   * it runs.
-   */
+  /** Executes one of the server's commands; throws `Refused` when it fails or no server runs. */
   async ask<T>(name: Name, argument: object = {}, token?: vscode.CancellationToken): Promise<T> {
     await this.settled()
     const client = this.client
@@ -369,8 +367,8 @@ export function describe(condition: Condition): string {
 }
 
 /**
- * Show a person what went wrong, once, in the words it came with; where nothing runs, with what can
- * be done about it.
+ * Shows an error to the person, in its own words; if no server runs, with what can be done about
+ * it.
  */
 export function complain(error: unknown): void {
   if (error instanceof vscode.CancellationError) return

@@ -1,7 +1,7 @@
 // The settings of the server. The others of the section `consort` are this extension's own, and the
 // server is not sent them.
 
-/** The keys of docs/configuration.md; a test holds both and package.json together. */
+/** The keys of docs/configuration.md; a test compares them with that and with package.json. */
 export const SERVER_KEYS = [
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'check.debounce_ms', 'check.deadline_s', 'check.memory_mb', 'check.notes',
   'check.unreachable', 'check.confine', 'check.chain', 'check.shadow_mb', 'check.workspace', 'check.read', 'check.copies', 'approval.eval', 'approval.compile-file', 'approval.modify-running-code',
@@ -17,9 +17,9 @@ export const FILE_ONLY = new Set([
 ])
 
 /**
- * Keys that count only in a person's own settings, as approval and limits: a workspace's settings
- * are files that others can write. The server is told so (`ownSettings`), and believes no other
- * editor.
+ * Keys that count only in a person's own settings, such as approval and limits: a workspace's
+ * settings are files that others can write. The server is told so (`ownSettings`), and trusts no
+ * editor that does not say so.
  */
 export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb|workspace)$|^eval\.timeout_s$|^debug\.frozen$|^docs\.hyperspec$/
 

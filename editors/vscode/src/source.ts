@@ -6,7 +6,7 @@ import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
 import { complain, GoneOn, here, Refused, type Server } from './server.js'
 
 /**
- * Open the first definition of a symbol; by the server's command where there is one, by the
+ * Opens the first definition of a symbol; by the server's command where there is one, by the
  * workspace's symbols otherwise.
  */
 export async function goToSymbol(server: Server, symbol: string): Promise<void> {
@@ -35,8 +35,8 @@ export async function goToSymbol(server: Server, symbol: string): Promise<void> 
 }
 
 /**
- * Open the source of a frame at the line that called `callee`; at the definition where that is not
- * to be seen.
+ * Opens the source of a frame at the line that called `callee`; at the definition where that call
+ * is not found.
  */
 export async function goToFrame(server: Server, frame: Sourced, callee: string | undefined): Promise<void> {
   const isHere = here()
@@ -68,8 +68,8 @@ export interface DefinitionPlace {
 }
 
 /**
- * The place of a function's definition; undefined if it is not known. When the text was edited on
- * the way, the answer's range is of another text: then it is asked for anew.
+ * The place of a function's definition; undefined if it is not known. If the text was edited
+ * meanwhile, the range in the answer does not hold, and the request is repeated.
  */
 export async function definitionPlace(server: Server, name: string): Promise<DefinitionPlace | undefined> {
   if (!server.can('sourceLocation')) return undefined
@@ -122,8 +122,8 @@ export class FrameLinks implements vscode.DocumentLinkProvider, vscode.TerminalL
   constructor(
     private readonly server: Server,
     /**
-     * The error that a text which is shown has a backtrace of: the whole of a document, or the
-     * REPL's last.
+     * The error whose backtrace is shown: that of the document with a whole result, or the REPL's
+     * last one.
      */
     private readonly shownIn: (where: vscode.Terminal | vscode.TextDocument) => LispError | undefined,
   ) {}

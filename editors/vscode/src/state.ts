@@ -1,5 +1,5 @@
-// The extension's own state, for tests that drive the editor: what a person sees follows it, later
-// by as much as the machine is slow.
+// The extension's own state, for tests that drive the editor. The user interface follows it with a
+// delay that depends on the machine.
 import * as vscode from 'vscode'
 import type { Condition } from './server.js'
 import { isLisp, type Server } from './server.js'

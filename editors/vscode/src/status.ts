@@ -68,7 +68,7 @@ export class StatusBar implements vscode.Disposable {
     return folders.length < 2 ? '' : ` in ${plain(oneLine(folders[0]?.name ?? '', 20))}`
   }
 
-  /** Say once, in one notification, what is missing and where it is explained. */
+  /** Shows once, in one notification, what is missing and where it is explained. */
   private offerHelp(): void {
     const { condition } = this.server
     if (condition.state === 'ready') this.asked = false

@@ -21,7 +21,8 @@ export interface Stop {
 }
 
 /**
- * The stops that the debug sessions know. Every session reports every stop; a person is told once.
+ * The stops that the debug sessions know. Every session reports every stop; a person is notified
+ * once.
  */
 export class Stops {
   private readonly known: Stop[] = []

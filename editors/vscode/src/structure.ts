@@ -1,5 +1,5 @@
-// Structural editing: the server says which edits, on its own scanner; here they are applied and
-// the cursor is put.
+// Structural editing: the server computes the edits, on its own scanner; they are applied here, and
+// the cursor is moved.
 import * as vscode from 'vscode'
 import { plainRange, toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'

@@ -1,5 +1,5 @@
-// The test explorer: a row for each system of the workspace, and below it what its tests said when
-// they ran.
+// The test explorer: a row for each system of the workspace, and below it the outcomes of its tests
+// when they ran last.
 import * as vscode from 'vscode'
 import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
@@ -43,7 +43,7 @@ export class Tests implements vscode.Disposable {
     for (const subscription of this.subscriptions) subscription.dispose()
   }
 
-  /** There is no explorer where the server runs no tests. */
+  /** Makes the explorer, once the server is known to run tests. */
   private update(): void {
     if (!this.server.can('runTests') || this.controller !== undefined) return
     const controller = vscode.tests.createTestController('consort', 'Common Lisp')
@@ -54,7 +54,7 @@ export class Tests implements vscode.Disposable {
     void this.discover(controller)
   }
 
-  /** Record the test of a row, or the first of those that are selected. */
+  /** Records the test of a row, or the first of those that are selected. */
   private async recordTests(request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
     const test = request.include?.find((item) => item.parent !== undefined)
     if (test === undefined) {
@@ -86,7 +86,7 @@ export class Tests implements vscode.Disposable {
     controller.items.replace(systems.map(({ name, uri }) => controller.createTestItem(name, name, uri)))
   }
 
-  /** Run a system's tests, and show them. */
+  /** Runs a system's tests, and shows them. */
   async runSystem(name: string): Promise<void> {
     const controller = this.controller
     if (controller === undefined) return
@@ -98,8 +98,8 @@ export class Tests implements vscode.Disposable {
   }
 
   /**
-   * A file was saved: the tests that were run before of the systems that are defined beside it or
-   * above it run again; those of a run that is under way are run once more when it has ended.
+   * Called when a file was saved: runs the tests again that ran before, of the systems that are
+   * defined in its directory or above. If tests are running, that happens when they have ended.
    */
   private async saved(file: vscode.Uri): Promise<void> {
     const controller = this.controller
@@ -121,7 +121,7 @@ export class Tests implements vscode.Disposable {
   private async run(controller: vscode.TestController, request: vscode.TestRunRequest, asked: vscode.CancellationToken): Promise<void> {
     const run = controller.createTestRun(request)
     this.running++
-    // A run that nobody asked for by a row is stopped by its own token.
+    // Runs that were not started from a row are stopped by the run's own token.
     const stop = new vscode.CancellationTokenSource()
     const stops = [asked, run.token].map((token) => token.onCancellationRequested(() => stop.cancel()))
     if (asked.isCancellationRequested) stop.cancel()

@@ -15,7 +15,7 @@ const PAGE = 1000
 type Row = { call: TracedCall } | { value: InspectedValue; is: string }
 
 export class TracedView extends Tree<Row> {
-  /** Another map once the calls of before are forgotten. */
+  /** By their numbers; replaced by another map when the calls are cleared. */
   private calls = new Map<number, TracedCall>()
   private last = 0
   private names: string[] = []
@@ -41,7 +41,7 @@ export class TracedView extends Tree<Row> {
     if (visible) void this.read()
   }
 
-  /** Show the view, after something was traced. */
+  /** Shows the view, after something was traced. */
   async show(): Promise<void> {
     await vscode.commands.executeCommand(`${VIEW}.focus`)
   }
@@ -57,7 +57,7 @@ export class TracedView extends Tree<Row> {
     this.last = 0
   }
 
-  /** Read the calls that are new, and again those that were in progress. */
+  /** Reads the calls that are new, and again those that were in progress. */
   private async read(): Promise<void> {
     if (this.asking || this.server.condition.state !== 'ready' || !this.server.can('tracedCalls')) return
     this.asking = true
@@ -67,7 +67,7 @@ export class TracedView extends Tree<Row> {
       const known = this.calls
       const { calls, last, names } = await this.server.ask<TracedCalls>('tracedCalls', { after, count: PAGE })
       if (this.calls !== known) return
-      // Another image counts anew, and so does one that was cleared.
+      // Numbers begin anew in another image, and after the calls were cleared.
       if (last < this.last) this.forget()
       const changed = calls.filter((call) => this.calls.get(call.call)?.outcome !== call.outcome)
       const same = changed.length === 0 && last === this.last && names.join() === this.names.join()
@@ -108,7 +108,7 @@ export class TracedView extends Tree<Row> {
     return [...given.map((value) => ({ value, is: 'argument' })), ...this.below(call), ...values.map((value) => ({ value, is: 'value' }))]
   }
 
-  /** The calls that a call made; those that no kept call made. */
+  /** The calls that a call made; for undefined, those whose caller is not kept. */
   private below(parent: number | undefined): Row[] {
     const found = [...this.calls.values()].filter((call) => (call.parent !== null && this.calls.has(call.parent) ? call.parent : undefined) === parent)
     return found.map((call) => ({ call }))

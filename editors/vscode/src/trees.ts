@@ -36,7 +36,7 @@ export abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disp
   abstract getChildren(element?: T): vscode.ProviderResult<T[]>
 }
 
-/** Run something once the image has come to rest after each change. */
+/** Runs a function after each change, once no evaluation has been running for a moment. */
 export function whenResting(server: Server, run: () => void): vscode.Disposable {
   let timer: NodeJS.Timeout | undefined
   const changes = server.onChange(() => {
@@ -92,7 +92,7 @@ export class SystemsTree extends Rows<SystemRow> {
   }
 }
 
-/** Load a system, with progress that can be cancelled. True if it is loaded now. */
+/** Loads a system, with progress that can be cancelled. True if it is loaded now. */
 export async function loadSystem(server: Server, tree: SystemsTree, system: System | undefined, output: vscode.OutputChannel): Promise<boolean> {
   const chosen = system?.name ?? (await chooseSystem('Load a System'))
   if (chosen === undefined) return false
@@ -212,7 +212,7 @@ export class LogTree extends Tree<LogEntry> {
     const item = new vscode.TreeItem(label(code === '' ? doneText(entry) : code, 160))
     const outcome = oneLine((entry.outcome ?? '').replace(/^=> /, '⇒ '), 60)
     const agent = entry.frontend === 'mcp'
-    // An agent's name; one's own is left out.
+    // The name of an agent; that of a person is left out.
     item.description = [...(agent ? [entry.client] : []), ...(outcome === '' || outcome === 'no value' || outcome === 'done' ? [] : [outcome])].map((part) => label(part)).join(' · ')
     const time = new Date(entry.time).toLocaleTimeString()
     const color = entry.status === 'ok' ? undefined : new vscode.ThemeColor('consort.errorForeground')

@@ -83,7 +83,7 @@ class AfterTyping implements vscode.Disposable {
     this.timer = setTimeout(() => void this.settle(document, lines), PAUSE)
   }
 
-  /** From the top, as each line's place depends on those above; until the next key comes. */
+  /** Indents the lines from the top, as each depends on those above, until the next key comes. */
   private async settle(document: vscode.TextDocument, lines: BegunLines): Promise<void> {
     const editor = vscode.window.activeTextEditor
     const wanted = vscode.workspace.getConfiguration('editor', document).get<boolean>('formatOnType') === true

@@ -1,4 +1,4 @@
-// Removing what a name stands for from the image, after a question that names what goes.
+// Removes definitions of a name from the image, after a question that names them.
 import * as vscode from 'vscode'
 import { label } from './format.js'
 import type { ReloadReport, Removable } from './lsp_ext.js'
@@ -6,7 +6,9 @@ import { forHere, type Server } from './server.js'
 
 const REMOVE = 'Remove'
 
-/** Ask which definitions of the name at a place go, and whether they do; then remove them. */
+/**
+ * Asks which definitions of the name at a place to remove, and for confirmation; then removes them.
+ */
 export async function undefine(server: Server, place: object): Promise<void> {
   const found = await forHere(server.ask<Removable>('removable', place))
   const items = found.parts.map((part) => ({ label: label(part.text), detail: part.lost ?? '', part }))

@@ -1,5 +1,5 @@
-// In a folder that is not trusted nothing is run: what is not closed is marked by the extension
-// itself, until the folder is trusted and the server starts.
+// Diagnostics of delimiters that are not closed, in a folder that is not trusted, where the server
+// does not run. They end when the folder is trusted and the server starts.
 import * as vscode from 'vscode'
 import { unbalanced } from './balance.js'
 import { isLisp } from './server.js'

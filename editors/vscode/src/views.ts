@@ -1,4 +1,5 @@
-// Views beside the editor: macro expansions that go further and back, descriptions, disassembly.
+// Views beside the editor: macro expansions, which can be expanded further and taken back,
+// descriptions, disassembly.
 import * as vscode from 'vscode'
 import type { Documents } from './documents.js'
 import { plain, toRange } from './convert.js'
@@ -24,7 +25,7 @@ interface Shown {
 
 export class Expansions {
   private shown: Shown | undefined
-  /** Counts what is asked, and what is gone back from: the answers of before are dropped. */
+  /** Counts requests and steps back: an answer to an earlier request is dropped. */
   private asked = 0
 
   constructor(
@@ -32,7 +33,7 @@ export class Expansions {
     private readonly documents: Documents,
   ) {}
 
-  /** Show the expansion of the form at the cursor. */
+  /** Shows the expansion of the form at the cursor. */
   async expand(how: How): Promise<void> {
     const editor = lispEditor()
     const range = editor && rangeOf(editor, 'form')
@@ -51,8 +52,8 @@ export class Expansions {
   }
 
   /**
-   * Expand the form at the cursor of the expansion once more; the outermost when the cursor is
-   * elsewhere.
+   * Expands the form at the cursor of the expansion once more; the outermost form when the cursor
+   * is elsewhere.
    */
   async further(): Promise<void> {
     const { shown } = this
@@ -84,7 +85,7 @@ export class Expansions {
     await this.show({ ...shown, steps: shown.steps.slice(0, -1), texts: shown.texts.slice(0, -1) })
   }
 
-  /** Replace the form by what is shown. */
+  /** Replaces the form by the expansion that is shown. */
   async inPlace(): Promise<void> {
     const { shown } = this
     if (shown === undefined || !(await isThere(shown))) return
@@ -94,7 +95,7 @@ export class Expansions {
     })
   }
 
-  /** Run a request. `isLast` tells whether nothing else was asked since. */
+  /** Runs a request. `isLast` tells whether no other request was made since. */
   private async attempt(what: (isLast: () => boolean) => Promise<void>): Promise<void> {
     const asked = ++this.asked
     try {
@@ -123,7 +124,9 @@ function expansionOf(answer: Expansion): string {
   return answer.expansion
 }
 
-/** The name in question: the place it stands at, or the name when none stands there. */
+/**
+ * The argument for a command on a name: the cursor's place if a name is there, else a typed name.
+ */
 export async function named(title: string): Promise<object | undefined> {
   const editor = vscode.window.activeTextEditor
   if (editor !== undefined && isLisp(editor.document) && editor.document.getWordRangeAtPosition(editor.selection.active) !== undefined)
@@ -132,7 +135,7 @@ export async function named(title: string): Promise<object | undefined> {
   return name === undefined || name === '' ? undefined : { name }
 }
 
-/** `describe` and `disassemble` of a symbol, by default the one at the cursor. */
+/** Shows `describe` or `disassemble` of a symbol, by default the one at the cursor. */
 export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble', name?: string): Promise<void> {
   const argument = name === undefined ? await named(what === 'describe' ? 'Describe' : 'Disassemble') : { name }
   if (argument === undefined) return

@@ -34,14 +34,14 @@ use crate::steady::{sleep, timeout};
 use crate::text::Span;
 use crate::text::expected::Expected;
 
-/// The part of a check's deadline in which the first process must connect, and an edit be answered.
-/// A whole check answers long before.
+/// The divisor of a check's deadline: within that part of it the first process must connect, and an
+/// edit be answered. A whole check answers long before.
 const PART: u32 = 4;
-/// The time limit of a chain that is told to end, and to take an edit.
+/// The time limit for a chain to end when it is told to, and to accept an edit.
 const END: Duration = Duration::from_secs(2);
 /// The time limit of the wait for an image at rest: when a chain is made, and for an edit.
 const AT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(60));
-/// The interval at which the memory of a chain that works is looked at, and that of the machine.
+/// The intervals at which the memory of a working chain, and that of the machine, are checked.
 const WATCH: Duration = Duration::from_millis(100);
 const SHORTAGE: Duration = Duration::from_secs(5);
 /// Milliseconds of compiling between two checkpoints: for most texts, and for those of more bytes
@@ -49,7 +49,7 @@ const SHORTAGE: Duration = Duration::from_secs(5);
 const SPACING: u32 = 15;
 const SPACING_LARGE: u32 = 40;
 const LARGE: usize = 200_000;
-/// Checkpoints of one chain.
+/// The maximum number of checkpoints of one chain.
 const CHECKPOINTS: u32 = 48;
 
 /// The reason why there is no chain, or not any more.
@@ -100,7 +100,7 @@ enum Order<'a> {
     Cursor(usize),
 }
 
-/// A line before the chain stands.
+/// A line of the first process, before the chain is ready for edits.
 #[derive(Deserialize)]
 struct StartLine {
     token: Option<String>,
@@ -113,7 +113,7 @@ fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Option<s
     Option::deserialize(value).map(Some)
 }
 
-/// A chain that stands. Dropping it kills its processes.
+/// A chain. Dropping it kills its processes.
 pub struct Chain {
     forked: ForkedCheck,
     lines: Lines<OwnedReadHalf>,
@@ -128,7 +128,7 @@ pub struct Chain {
     taken: u64,
     /// The time limit of an answer.
     patience: Duration,
-    /// The end of the wait for one.
+    /// The deadline of the answer that is awaited.
     due: Option<Instant>,
     /// The files that code under check leaves in the directory.
     contents: Watch,
@@ -161,8 +161,8 @@ fn of_copy(why: Failed) -> ChainEnd {
     }
 }
 
-/// Returns the state of the image, after a wait of `limit` at most until it is at rest: it is not
-/// while it forks a copy for the next check.
+/// Returns the state of the image, after a wait of at most `limit` until the image is at rest. It
+/// is not while it forks a copy for the next check.
 async fn at_rest(instance: &Instance, package: Option<&str>, limit: Duration) -> Option<u64> {
     let begun = Instant::now();
     let mut pause = Duration::from_millis(2);
@@ -283,7 +283,7 @@ impl Chain {
         }
     }
 
-    /// Returns an estimate of the memory that the chain takes, in bytes, from when it stood.
+    /// Returns an estimate of the memory that the chain took when it became ready, in bytes.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -306,7 +306,7 @@ impl Chain {
         Ok(true)
     }
 
-    /// Says where in the chain's text the next edit may be.
+    /// Tells the keeper where in the chain's text the next edit may be.
     ///
     /// # Errors
     /// As [`Chain::edit`].
@@ -376,7 +376,7 @@ impl Chain {
         }
     }
 
-    /// Ends the processes in order, or kills them where that takes long.
+    /// Ends the processes in order, and kills those that are left after two seconds.
     pub async fn end(self) {
         let Chain { mut forked, orders, lines, .. } = self;
         drop((orders, lines));

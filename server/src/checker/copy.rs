@@ -47,7 +47,7 @@ impl Default for Waits {
     }
 }
 
-/// The expected successor of a check.
+/// The checks that are expected to follow a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priority {
     /// No known successor.

@@ -21,9 +21,9 @@ impl Coverage {
         Coverage { reached: vec![false; forms], expected, met: 0, previous: None }
     }
 
-    /// Notes the place at which the copy says it is. A place that reaches into a plain form's
-    /// successors is believed only where the text may have a syntax of its own: it begins at
-    /// something else than a plain form, such as `#{`, or the text speaks of readtables.
+    /// Notes the place at which the copy says it is. Further forms that begin in the place count
+    /// only where the text may have a syntax of its own: if the place begins at something else than
+    /// a plain form, such as `#{`, or the text mentions readtables.
     pub(super) fn at(&mut self, span: Span) {
         if let Ok(index) = self.expected.plain.binary_search(&span.start)
             && !std::mem::replace(&mut self.reached[index], true)
@@ -33,7 +33,8 @@ impl Coverage {
         if self.expected.own_syntax || self.expected.others.binary_search(&span.start).is_ok() {
             self.reach(span);
         }
-        // The reader came from there to here in one go, past what it took for a comment.
+        // The previous place was one character, which began no plain form: the reader took the text
+        // from there to here as one comment.
         if let Some(previous) = self.previous.replace(span)
             && self.expected.others.binary_search(&previous.start).is_ok()
             && previous.end == previous.start + 1

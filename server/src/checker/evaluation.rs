@@ -84,7 +84,8 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
 /// Returns the answer in the output of a copy, or the outcome that tells why there is none.
 /// `timeout`: seconds after which the copy should have left the code.
 pub(super) fn meaning<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
-    // Code that evaluates may write to the copy's socket: this is its own answer in any case.
+    // Evaluated code may forge this by writing to the copy's socket; the answer is only about that
+    // code.
     let report = output.reports.pop().map(|(_, report)| report);
     let meaningless = match output.answer {
         Some(answer) if !numbers_are_bounded(&answer) => Some("a number in it is out of range".to_owned()),

@@ -406,7 +406,7 @@ impl ForkedCheck {
         }
     }
 
-    /// Finishes at once if the copy has ended and was reaped.
+    /// Removes the copy's directory at once if a forked copy has ended and was reaped.
     pub(super) fn finish_if_ended(&mut self) {
         if self.end.is_none() || matches!(self.child, Some(ChildHandle::Process(..))) {
             return;

@@ -53,8 +53,8 @@ fn gone(number: u64) -> ImageError {
     ImageError::Refused { kind: ErrorKind::STALE, message }
 }
 
-/// Returns how an error is to be frozen, and opens the socket for it at first use; see
-/// [`super::Checker::freeze`].
+/// Returns the parameters with which an error is frozen, and opens the socket for that at first
+/// use; see [`super::Checker::freeze`].
 pub(super) fn freeze_params(failures: &Arc<Failures>, keep: usize) -> Option<Freeze> {
     let config = failures.runtime.config();
     if keep == 0 || config.copies == Copies::Process {

@@ -42,7 +42,7 @@ pub(super) struct CheckJob<P> {
     pub(super) files: Option<Files>,
 }
 
-/// The handlers of the requests and reports, other than findings, of the copy of a system's check.
+/// The handlers of what the copy of a system's check sends besides findings: files and steps.
 pub(super) struct Files {
     pub(super) lookup: FileLookup,
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,

@@ -183,7 +183,7 @@ impl Checker {
         recordings::record(&self.recordings, params).await
     }
 
-    /// Gives the recording of the next call of a function its number.
+    /// Reserves the number for the recording of the next call of a function.
     pub fn expect_call(&self, function: &str) -> ExpectedRecording {
         recordings::expect(&self.recordings, function)
     }
@@ -222,7 +222,7 @@ impl Checker {
     /// Ends a recording, or the wait for its call.
     ///
     /// # Errors
-    /// There is none (`stale`).
+    /// There is no such recording (`stale`).
     pub fn end_recording(&self, number: u64) -> Result<(), ImageError> {
         recordings::end(&self.recordings, number)
     }
@@ -271,14 +271,15 @@ impl Checker {
         self.runner.expand(params).await
     }
 
-    /// Returns how the error of an evaluation is to be frozen, of which `keep` are kept; `None`: it
-    /// is only reported.
+    /// Returns the parameters with which an evaluation freezes its error; `keep` frozen failures
+    /// are kept. `None`: the error is only reported.
     pub fn freeze(&self, keep: usize) -> Option<Freeze> {
         frozen::freeze_params(&self.failures, keep)
     }
 
-    /// Keeps the frozen failure of `session`, or of what else ended with `error`; returns its
-    /// number. `memory`: bytes that each attempt at it may have for itself.
+    /// Keeps a frozen failure; returns its number, 0 if there is no image. `session`: the
+    /// evaluation's session, or a description of what else ended with `error`. `memory`: bytes that
+    /// each attempt may have for itself.
     pub fn keep_failure(&self, frozen: &Frozen, session: &str, error: Option<&EvalError>, memory: u64) -> u64 {
         frozen::keep(&self.failures, frozen, session, error, memory)
     }

@@ -24,7 +24,7 @@ use crate::model::image::ImageError;
 use crate::model::recording::Recording;
 use crate::steady::{sleep, timeout};
 
-/// The recordings that are kept, the newest.
+/// The number of recordings that are kept, the newest ones.
 const RECORDINGS: usize = 4;
 /// The time for which a recording is kept.
 const KEPT: Duration = Duration::from_secs(600);
@@ -32,7 +32,7 @@ const KEPT: Duration = Duration::from_secs(600);
 const ANSWER: f64 = 20.0;
 /// The time limit for a copy to accept a question.
 const ACCEPT: Duration = Duration::from_secs(10);
-/// The questions that may wait for a recording.
+/// The maximum number of questions that wait for a recording.
 const WAITING: usize = 8;
 
 /// The recordings of an image.
@@ -53,7 +53,8 @@ struct Expected {
     end: CancellationToken,
 }
 
-/// The number of a recording of a call that is waited for. Dropped, nobody waits for it any more.
+/// The number of a recording of a call that is waited for. Dropping it forgets the wait, unless the
+/// reason why there will be no recording was noted.
 pub struct ExpectedRecording {
     recordings: Arc<Recordings>,
     number: u64,
@@ -72,7 +73,7 @@ impl ExpectedRecording {
         self.number
     }
 
-    /// Resolves when somebody cancels it.
+    /// Resolves when the wait for the call is cancelled.
     pub async fn cancelled(&self) {
         self.end.cancelled().await;
     }
@@ -135,7 +136,8 @@ impl Recordings {
         lock(&self.kept).retain(|kept| kept.number != number);
     }
 
-    /// Returns the questions of a new recording; the oldest makes room.
+    /// Adds a recording and ends the oldest if there are too many. Returns the receiver of
+    /// questions.
     fn add(&self, number: u64, error: Option<EvalError>) -> (mpsc::Receiver<Ask>, CancellationToken) {
         let (asks, asked) = mpsc::channel(WAITING);
         let end = CancellationToken::new();

@@ -14,9 +14,9 @@ use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::text::Span;
 use crate::text::expected::Expected;
 
-/// The length limit of a line, bytes.
+/// The limit of a line, in bytes.
 pub(super) const LINE_LIMIT: usize = 1 << 20;
-/// Bytes of all lines.
+/// The limit of all lines together, in bytes.
 const TOTAL_LIMIT: usize = 32 << 20;
 /// Bytes of the name of a system or a lock.
 const NAME_LIMIT: usize = 500;
@@ -90,7 +90,7 @@ impl Limit {
     }
 }
 
-/// The request in a line to the follower of the copy.
+/// The request in a line, for the task that follows the copy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CheckEvent {
     /// No request.
@@ -193,8 +193,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Takes a line. `Err`: the reason, for the user: the sender is not the requested copy, or it
-    /// sends too much.
+    /// Takes a line. `Err` has the reason, for the user, why the copy must be stopped: the sender
+    /// is not the requested copy, or sends too much.
     pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<CheckEvent, String> {
         self.bytes += line.len() + 1;
         if self.bytes > TOTAL_LIMIT {

@@ -21,7 +21,7 @@ pub(super) enum Queue {
     Edited,
     /// Any other check.
     Checks,
-    /// Work that an agent has done in a copy: one at a time, so that a copy is left for checks.
+    /// Work of an agent in a copy: one at a time, so that a copy is left for checks.
     Work,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Turns {
     copies: Arc<Semaphore>,
     /// The permit that only texts being edited take.
     reserved: Arc<Semaphore>,
-    /// The permit for work that agents have done in copies.
+    /// The permit for the work of agents in copies.
     work: Arc<Semaphore>,
 }
 

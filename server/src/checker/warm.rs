@@ -101,7 +101,8 @@ impl WarmCopies {
         params: &CheckParams,
         permit: &Arc<Turn>,
     ) -> Option<(ForkedCheck, Lines<OwnedReadHalf>, OwnedWriteHalf)> {
-        // The copy may read the workspace; it was made before there was a file elsewhere.
+        // The copy may read the workspace, but no file elsewhere: it was made before the file was
+        // known.
         if params.path.as_ref().is_some_and(|path| !path.starts_with(&self.forker.runtime.workspace)) {
             return None;
         }

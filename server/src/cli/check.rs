@@ -201,9 +201,9 @@ impl Run {
     }
 }
 
-/// Has `work` done for each item, on all processors, and `done` called with each result, in the
-/// order of the items. Several items share one line of progress, which says how far it is; of one
-/// item the line is `work`'s.
+/// Calls `work` for each item, on all processors, and `done` with each result, in the order of the
+/// items. For several items, one progress line shows how many are done; a single item's `work` has
+/// the line for itself.
 fn in_order<T: Send>(
     items: &[PathBuf],
     work: impl Fn(&Path, &ProgressLine) -> T + Sync,

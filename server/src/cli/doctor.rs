@@ -28,7 +28,7 @@ pub(crate) struct Args {
 const OLDEST_SBCL: [u32; 3] = [2, 2, 9];
 /// The time limit for the start of the image: long enough to build a core on a busy machine.
 const STARTING: Duration = Duration::from_secs(300);
-/// The interval at which the wait for it is told.
+/// The interval at which the wait for the image is reported.
 const SAID: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

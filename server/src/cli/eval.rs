@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn answer_input(question: u64, mut connection: UnixStream) {
     std::thread::spawn(move || {
         let mut line = String::new();
-        // Input that is no text, or cannot be read, is at its end.
+        // Input that is no text, or cannot be read, counts as end of file.
         let read = io::stdin().read_line(&mut line).unwrap_or(0);
         let end = line.trim_end_matches(['\n', '\r']).len();
         line.truncate(end);
@@ -164,8 +164,8 @@ impl Written {
         self.stdout.used || self.stderr.used
     }
 
-    /// A line of input is read: all output before it was streamed, and a person's Enter ends its
-    /// last line. The outcome also has the line that was typed, which is not printed.
+    /// Notes that a line of input is read: all output before it was streamed, and a person's Enter
+    /// ends its last line. The outcome also has the line that was typed, which is not printed.
     fn asked(&mut self) {
         self.stdout.used = true;
         self.stdout.open &= !io::stdin().is_terminal();

@@ -61,8 +61,8 @@ pub(crate) fn wrong_arguments(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Writes to standard output. A character that is hidden or acts on a terminal is escaped, whoever
-/// chose it: a directory's name too is somebody's.
+/// Writes to standard output. A character that is hidden or acts on a terminal is escaped, whatever
+/// the source of the text: even a directory's name can be hostile.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     print_as_it_is(&shown::terminal(text))
 }
@@ -78,7 +78,7 @@ pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
 }
 
 /// Writes to standard output without escaping: colours around text that is escaped already, and a
-/// program's own output. A test has the list of its callers.
+/// program's own output. `shown_tests.rs` lists the callers.
 pub(crate) fn print_as_it_is(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! Names of packages that were meant, for one that does not exist.
+//! Suggestions for the name of a package that does not exist.
 
 use consort::host::control::{Request, ask};
 use consort::host::election::Place;
@@ -6,7 +6,7 @@ use consort::host::hello::{Hello, Protocol};
 use consort::ide::asd::AsdFiles;
 use consort::model::evaluation::EvalOutcome;
 
-/// The largest number of letters in which a suggestion differs.
+/// The maximum edit distance of a suggestion.
 const NEAR: usize = 3;
 
 /// Returns a sentence that names the packages most like one that the image does not have, or else

@@ -38,8 +38,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Err(Failure::Cannot(message)) => message.replace('\n', " "),
             Err(Failure::Io(error)) => error.to_string(),
         };
-        // The client that started this process reads it, unless the host had reported that it is
-        // ready.
+        // The client that started this process reads the word, unless the host has reported before
+        // that it is ready.
         tracing::error!("{word}");
         say(&word)?;
         return Ok(ExitCode::FAILURE);

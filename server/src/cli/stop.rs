@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Fails when the current directory is in another folder of the editor whose host `workspace` has:
-/// ending that one would end the work in its own workspace too.
+/// ending that host would also end the work in `workspace`.
 fn refuse_host_of_other_folder(workspace: &Path) -> Result<(), Failure> {
     let here = workspace::find_own(Path::new("."))
         .map_err(|error| Failure::cannot(format!("the current directory cannot be used: {error}")))?;

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ))?;
         return Ok(ExitCode::FAILURE);
     };
-    // The whole of it comes before the question, and the record is of what was read then, whatever
-    // the file has by now.
+    // The person sees all settings before the question, and exactly these are recorded, whatever
+    // the file contains by now.
     let lines: String = untrusted.lines().iter().map(|line| format!("    {line}\n")).collect();
     print(&format!("{shown} wants:\n{lines}This runs programs or code of the workspace as you.\n"))?;
     if !args.yes && !agreed()? {

@@ -33,7 +33,7 @@ pub(super) fn fault_of(file: &File, uid: u32) -> Option<String> {
     explain(read.map(|length| &list[..length]), uid)
 }
 
-/// Other systems keep access lists otherwise.
+/// Returns `None`: access lists of other systems are not read.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn fault(_: &Path, _: u32) -> Option<String> {
     None
@@ -49,7 +49,7 @@ pub(super) fn fault_of(_: &File, _: u32) -> Option<String> {
 fn explain(list: Result<&[u8], Errno>, uid: u32) -> Option<String> {
     match list {
         Ok(list) => writer(list, uid).map(|who| format!("can be written by other users ({who}, by its access list)")),
-        // There is none, or the file system has none.
+        // The file has no access list, or its file system has none.
         Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOENT) => None,
         Err(error) => Some(format!("has an access list that cannot be read ({error})")),
     }

@@ -9,10 +9,10 @@ const MOST: u64 = 20;
 /// The maximum number of entries that a message names.
 const SHOWN: usize = 10;
 
-/// Takes the good entries of a table.
+/// Uses the valid entries of a table.
 ///
 /// # Errors
-/// A sentence about the entries that are none.
+/// A sentence about the invalid entries.
 pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
     const EXPECTED: &str = "format.indent must be a table of operators with the number of arguments before their \
                             bodies, from 0 to 20, such as {with-foo = 1}";

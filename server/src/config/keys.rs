@@ -37,7 +37,7 @@ pub struct Key {
     set: fn(&mut Config, &Value) -> Option<()>,
 }
 
-/// The key whose good entries count beside bad ones.
+/// The keys of which the valid entries are used beside invalid ones.
 const INDENT: &str = "format.indent";
 const RULE: &str = "lint.rule";
 
@@ -325,7 +325,7 @@ pub const KEYS: &[Key] = &[
         default: "[]",
         workspace: FromWorkspace::Any,
         set: |config, value| {
-            // An unknown name is of another version, and checks nothing.
+            // An unknown name belongs to another version of Consort, and has no effect.
             let names = value.as_array()?.iter().map(|name| name.as_str().map(String::from));
             names.collect::<Option<_>>().map(|names| config.lint_rules = names)
         },
@@ -335,7 +335,7 @@ pub const KEYS: &[Key] = &[
         expected: "an array of tables with pattern, message and perhaps name and rewrite (docs/lint.md)",
         default: "[]",
         workspace: FromWorkspace::Any,
-        // `set` tells of single entries.
+        // `set` reports single entries.
         set: |config, value| super::lint_rules::set(config, value).ok(),
     },
     Key {
@@ -344,7 +344,7 @@ pub const KEYS: &[Key] = &[
         default: "{}",
         workspace: FromWorkspace::Any,
         set: |config, value| {
-            // `set` tells of single entries.
+            // `set` reports single entries.
             super::indent::set(config, value).ok()
         },
     },

@@ -13,13 +13,13 @@ const LONGEST: usize = 500;
 const LONGEST_NAME: usize = 60;
 /// The maximum number of rules that a message names.
 const SHOWN: usize = 10;
-/// The name of a rule without one.
+/// The name of a rule that gives none.
 const UNNAMED: &str = "own";
 
-/// Adds the good rules of an array of tables to those that there are.
+/// Adds the valid rules of an array of tables to the rules of other settings.
 ///
 /// # Errors
-/// A sentence about the rules that are none.
+/// A sentence about the invalid rules.
 pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
     const EXPECTED: &str = "lint.rule must be an array of tables with pattern, message and perhaps name and rewrite, \
                             written [[lint.rule]] (docs/lint.md)";
@@ -52,7 +52,7 @@ pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
     Err(format!("{EXPECTED}; ignored: {shown}{others}"))
 }
 
-/// The rule of a table, or why it is none, as the rest of a sentence.
+/// The rule of a table, or why it is invalid, as the rest of a sentence.
 fn rule(table: &Map<String, Value>) -> Result<LintRule, String> {
     const KEYS: [&str; 4] = ["name", "pattern", "message", "rewrite"];
     if let Some(other) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -112,7 +112,7 @@ mod tests {
             let message = set(&mut config, &json!([good, wrong])).unwrap_err();
             assert!(message.contains(why) && message.ends_with("the other rules are used"), "{message}");
         }
-        // The same rule again is no other.
+        // A rule that is there already is not added again.
         assert_eq!(config.lint_own.len(), 1);
         assert!(set(&mut config, &json!({})).unwrap_err().starts_with("lint.rule must be an array of tables"));
         let rules: Vec<Value> =

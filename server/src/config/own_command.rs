@@ -1,4 +1,4 @@
-//! The person's own Lisp where it would run what a workspace has: relative names, and Qlot.
+//! The person's own Lisp command where it depends on the workspace: relative names, and Qlot.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ const QLOT: [&str; 2] = [".qlot/setup.lisp", "qlfile.lock"];
 /// The size limit of each of them, in bytes.
 const LIMIT: u64 = 16 << 20;
 
-/// Makes relative names of the person's own settings relative to `directory`, where these are: the
-/// directory in which Lisp runs is a workspace. A program's name without a slash is looked up on
-/// PATH.
+/// Resolves relative names of the person's own settings against `directory`, where the settings
+/// file is: the current directory of Lisp is a workspace. A program's name without a slash is
+/// looked up on PATH.
 pub(super) fn resolve(lisp: &mut LispConfig, directory: &Path) {
     if let InitFile::File(file) = &mut lisp.init_file {
         *file = directory.join(&*file);
@@ -26,8 +26,8 @@ pub(super) fn resolve(lisp: &mut LispConfig, directory: &Path) {
     }
 }
 
-/// Returns what the person's own command runs of a workspace, as the keys and values that the
-/// person has to trust; `None` when it runs nothing of it. `qlot exec` loads `.qlot/setup.lisp`
+/// Returns the files of the workspace that the person's own command loads, as the keys and values
+/// that the person has to trust; `None` when it loads none. `qlot exec` loads `.qlot/setup.lisp`
 /// before everything else.
 pub(super) fn of_workspace(command: &[String], workspace: &Path) -> Option<Vec<(String, Value)>> {
     let is_qlot = |word: &String| Path::new(word).file_name().is_some_and(|name| name == "qlot");

@@ -76,7 +76,7 @@ impl UntrustedSettings {
         self.keys.iter().map(|(name, value)| crate::shown::safe(&format!("{name} = {value}"))).collect()
     }
 
-    /// Returns what wants them, as the words behind "the workspace's".
+    /// Returns the source of the settings, as the words behind "the workspace's".
     pub fn asker(&self) -> &'static str {
         match self.keys.iter().any(|(name, _)| keys::needs_trust(name)) {
             true => "consort.toml",

@@ -1,5 +1,5 @@
-//! The breakpoints of one client: set in the image, again when the image or a definition changed,
-//! and what the client is told of them.
+//! The breakpoints of one client: set in the image, set again when the image or a definition has
+//! changed, and reported to the client.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ use crate::session::debug::{
 
 const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
 
-/// Sets the breakpoints of a file, or those at functions; the answer to the client.
+/// `setBreakpoints` and `setFunctionBreakpoints`: replaces the breakpoints of a file, or those at
+/// functions.
 pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Result<Value, String> {
     let file = match wanted.source {
         None => PathBuf::new(),
@@ -28,7 +29,7 @@ pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Resu
     Ok(json!({ "breakpoints": shown }))
 }
 
-/// Sets breakpoints in the image, and remembers what the client is told of each.
+/// Sets breakpoints in the image, and stores the body that the client gets for each.
 async fn apply(connection: &Connection, file: &Path, points: Vec<Point>) -> Vec<(Point, Value)> {
     let verified = match send(connection, file, points.clone()).await {
         Ok(answer) => answer.breakpoints,
@@ -57,7 +58,7 @@ async fn send(connection: &Connection, file: &Path, points: Vec<Point>) -> Resul
     connection.session.set_breakpoints(DebugBreakpoints { owner, file: file.to_owned(), text, points }).await
 }
 
-/// The text that an editor has open, else the file's; empty when there is none.
+/// The text of a file as an editor has it open, else as on disk; empty if there is none.
 async fn text_of(connection: &Connection, file: &Path) -> String {
     let mut texts = connection.session.context(connection.client).await.texts().await;
     texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
@@ -83,8 +84,8 @@ fn shown(file: &Path, point: Point, verified: &Verified) -> (Point, Value) {
     (point, shown)
 }
 
-/// Sets breakpoints again, of one file or of all, and tells the client of those that are not as
-/// it was told.
+/// Sets the breakpoints of one file or of all files again. Sends a `breakpoint` event for each
+/// whose body differs from the last one that the client got.
 pub(super) async fn set_again(connection: &Connection, only: Option<&Path>) {
     let _turn = connection.setting.lock().await;
     let known = lock(&connection.wanted).files.clone();
@@ -102,7 +103,7 @@ pub(super) async fn set_again(connection: &Connection, only: Option<&Path>) {
     }
 }
 
-/// Takes all of the client's breakpoints out.
+/// Removes all of the client's breakpoints from the image.
 pub(super) async fn clear(connection: &Connection) {
     let _turn = connection.setting.lock().await;
     let files = std::mem::take(&mut lock(&connection.wanted).files);
@@ -113,7 +114,7 @@ pub(super) async fn clear(connection: &Connection) {
     }
 }
 
-/// The places in some lines where there can be breakpoints.
+/// `breakpointLocations`: the ranges in some lines at which breakpoints can be set.
 pub(super) async fn locations(connection: &Connection, wanted: BreakpointLocations) -> Result<Value, String> {
     let file = wanted.source.path.ok_or("There are breakpoints only in files.")?;
     if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {

@@ -1,4 +1,4 @@
-//! The other side: a client that is a program in a terminal.
+//! The client's side of the protocol, for a program in a terminal.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! `completions`: of the debugger's console, in the package that its evaluations are in.
+//! `completions`, for the debugger's console: completes in the package of its evaluations.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::locked::lock;
 use crate::session::debug::DebugLocals;
 use crate::text::document::Document;
 
-/// The longest that a completion waits for the names that the last evaluation has defined, and the
-/// pause between two looks at the index.
+/// The maximum time that a completion waits until the index has the names that the last evaluation
+/// defined, and the interval at which it is polled.
 const CURRENT: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 /// The name of the console's text, which has no file.
 const NAME: &str = "-";
 
-/// Completes the name before a place in what is typed.
+/// Completes the name before the cursor in the console's input.
 pub(super) async fn complete(connection: &Connection, wanted: Completions) -> Answer {
     let package = lock(&connection.package).clone();
     let console = Console::new(&wanted, package.as_deref());
@@ -30,7 +30,7 @@ pub(super) async fn complete(connection: &Connection, wanted: Completions) -> An
             tokio::time::sleep(LOOK).await;
         }
     };
-    // The index as it is has most names.
+    // After the time limit the index is used as it is: most names are in it.
     let _ = crate::steady::timeout(CURRENT, current).await;
     let context = connection.session.context(connection.client).await;
     let uri = uri_of_path(&connection.session.workspace().join(NAME));
@@ -47,18 +47,18 @@ pub(super) async fn complete(connection: &Connection, wanted: Completions) -> An
             targets.push(target(&name.to_lowercase(), "variable"));
         }
     }
-    // An import would be an edit elsewhere.
+    // An item with an import needs an edit elsewhere, which a console cannot make.
     let items = found.items.into_iter().filter(|item| item.import.is_none());
     targets.extend(items.map(|Item { label, kind, .. }| target(&label, type_of(&kind))));
     Ok(json!({ "targets": targets }))
 }
 
-/// The input of the console, as a text that says its package.
+/// The console's input as a document, behind an IN-PACKAGE form if the package is known.
 struct Console {
     document: Document,
-    /// The number of characters before what is typed.
+    /// The number of characters before the console's input.
     before: usize,
-    /// The place of the cursor.
+    /// The offset of the cursor in the document, in characters.
     offset: usize,
 }
 

@@ -22,7 +22,7 @@ use crate::model::image::ImageState;
 use crate::session::debug::{DebugStops, Stop, StopEvent, with_thread};
 use crate::session::{ClientId, Frontend, Session};
 
-/// The time limit for the image's answer about the stops that there are.
+/// The time limit for the image to list its stops.
 const REREAD: Duration = Duration::from_secs(5);
 /// The thread that clients are told of when none runs or is stopped: some evaluate only when there
 /// is one, and the protocol wants one (Debug Adapter Protocol, "threads").
@@ -57,7 +57,7 @@ pub(super) struct Connection {
     pub(super) evaluations: Mutex<VecDeque<Running>>,
     /// The package of the client's evaluations, as far as it is known.
     pub(super) package: Mutex<Option<String>>,
-    /// True if code of the client's asks it for input.
+    /// True if the client's code asks the client for input.
     pub(super) asked: AtomicBool,
     /// The requests that can be cancelled, by their numbers.
     cancellable: Mutex<BTreeMap<u64, CancellationToken>>,
@@ -66,7 +66,7 @@ pub(super) struct Connection {
 /// An evaluation of the client that has not ended.
 pub(super) struct Running {
     pub(super) text: Arc<str>,
-    /// Answered when the output that has come is told.
+    /// Takes senders, each answered once the output so far has been sent to the client.
     pub(super) flush: mpsc::UnboundedSender<oneshot::Sender<()>>,
 }
 
@@ -121,17 +121,17 @@ impl Connection {
         }
     }
 
-    /// Waits until the client is told of the output of its evaluation that has come.
+    /// Waits until the output that the client's running evaluation has printed so far is sent.
     pub(super) async fn flush(&self) {
         let (done, told) = oneshot::channel();
         let sent = lock(&self.evaluations).front().is_some_and(|running| running.flush.send(done).is_ok());
         if sent {
-            // An evaluation that ends meanwhile has told all of it.
+            // An evaluation that ends meanwhile has sent all its output.
             let _ = told.await;
         }
     }
 
-    /// Has a request be cancelled by its number.
+    /// Makes a request cancellable by its number, as long as the result is held.
     pub(super) fn cancellable(&self, number: u64) -> Cancellable<'_> {
         let token = CancellationToken::new();
         lock(&self.cancellable).insert(number, token.clone());
@@ -163,7 +163,7 @@ impl Connection {
         self.own.clone()
     }
 
-    /// Takes note of the stops that there are.
+    /// Records the image's stops, without reporting them.
     pub(super) async fn catch_up(&self) {
         if matches!(self.session.image_state(), ImageState::Ready { .. })
             && let Ok(answer) = self.session.query(DebugStops {}).await
@@ -210,18 +210,21 @@ impl Connection {
         self.waiting.report(stop.number, body, &self.out);
     }
 
-    /// Tells of where a recording is, after the answer to the request that went there.
+    /// Reports a moment of a recording as a `stopped` event, after the answer to the request that
+    /// moved to it.
     pub(super) fn moment(&self, body: Value) {
         self.waiting.report(0, body, &self.out);
     }
 
-    /// Has stops be told after the answer to a request after which a program goes on.
+    /// Holds back reports of stops until the result is dropped, after the answer to a request that
+    /// resumes a program. `None` for another request.
     pub(super) fn going_on(&self, command: &str) -> Option<ResumingRequest<'_>> {
         self.waiting.request(command, &self.out)
     }
 
-    /// Compares the stops with those that there are, after events were missed. Events that are
-    /// still to come may be older than the answer: what they tell is known, or undone by another.
+    /// Compares the known stops with those in the image, after events were missed. Events that are
+    /// still queued may be older than the image's answer: each repeats a known state, or a later
+    /// event undoes it.
     async fn catch_up_after(&self, missed: u64) {
         tracing::info!(missed, "events of stops were missed by a debugger");
         let answer = crate::steady::timeout(REREAD, self.session.query(DebugStops {})).await;
@@ -233,8 +236,8 @@ impl Connection {
         self.compare(answer.stops);
     }
 
-    /// Compares the stops with those that there are in the image, which is another one than before
-    /// or has ended: its stops are left, and another's are numbered anew.
+    /// Replaces the known stops by those of the current image, after the image has ended or another
+    /// has started. A new image numbers its stops from the start, so none of the old ones stays.
     pub(super) async fn image_changed(&self) {
         self.compare(Vec::new());
         if matches!(self.session.image_state(), ImageState::Ready { .. })
@@ -297,7 +300,7 @@ impl Connection {
         }
     }
 
-    /// Remembers the text of the evaluation that stopped, which is the one that runs.
+    /// Stores the text of the client's evaluation that stopped, the first one in progress.
     fn note_text(&self, stop: &Stop) {
         let Some(text) = lock(&self.evaluations).front().map(|running| running.text.clone()) else { return };
         let request = thread_of(stop);
@@ -325,7 +328,7 @@ impl Connection {
         innermost.cloned().ok_or_else(|| format!("The thread {thread} is not stopped (any more)."))
     }
 
-    /// Returns the stop and the number of a frame that the client was given a number of.
+    /// Returns the stop, and the frame's number in it, for a frame id of the client.
     pub(super) fn frame_of(&self, number: u64) -> Result<(u64, usize), String> {
         match lock(&self.handles).get(number) {
             Some(Handle::Frame { stop, frame }) => Ok((stop, frame)),
@@ -349,7 +352,7 @@ impl Connection {
     }
 
     /// Returns the innermost stop that waits for the client: of its own evaluation, or of a thread
-    /// that this started.
+    /// that such an evaluation started.
     pub(super) fn waiting_stop(&self) -> Option<Stop> {
         let own = Some(self.own.as_str());
         self.innermost(|stop| stop.session.as_deref() == own || stop.started_by.as_deref() == own)
@@ -360,8 +363,8 @@ impl Connection {
     }
 }
 
-/// The number of the thread that a stop is in, for clients: the evaluation's request, or a number
-/// beyond those.
+/// The thread id of a stop, for clients: the number of the evaluation's request, or, for a thread
+/// that an evaluation started, a number beyond all of those.
 pub(super) fn thread_of(stop: &Stop) -> u64 {
     stop.evaluation.as_u64().unwrap_or(0)
 }

@@ -17,20 +17,20 @@ use crate::model::stack_frame;
 use crate::session::EvalRequest;
 use crate::session::debug::{DebugEval, DebugLocals, Done, DoneStatus, Value as Inspected};
 
-/// A person sees an evaluation run and can end it.
+/// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
 const A_DAY: f64 = 86_400.0;
-/// The message of code in a frame that the client cancelled.
+/// The message of an evaluation that the client cancelled in a frame, or before it began.
 const CANCELLED: &str = "cancelled";
 
-/// `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or anew.
-/// `number`: the request's.
+/// `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or as a new
+/// evaluation. `number`: the number of the request.
 pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
     if let Some(frame) = wanted.frame_id {
         let place = connection.frame_of(frame)?;
         return at_frame(connection, number, place, &wanted).await.map_err(Failed::message);
     }
-    // The evaluation session waits in its stop, so code is evaluated there. A stop may have been
-    // left of which the event is still to come.
+    // The evaluation session waits in its stop, so code is evaluated there. A stop that was just
+    // left may still be known here: its event comes later.
     let mut left = Vec::new();
     while let Some(stop) = connection.own_stop_besides(&left) {
         match at_frame(connection, number, (stop.number, 0), &wanted).await {
@@ -62,7 +62,7 @@ impl From<ImageError> for Failed {
     }
 }
 
-/// Evaluates code at a frame of a stop. A pointer that rests reads variables only.
+/// Evaluates code at a frame of a stop. A hover only reads variables.
 async fn at_frame(
     connection: &Connection,
     number: u64,
@@ -88,7 +88,7 @@ async fn at_frame(
     Ok(json!({"result": shown_values(&done), "variablesReference": inside}))
 }
 
-/// Evaluates code where nothing of the client's is stopped.
+/// Evaluates code while no evaluation of the client is stopped.
 async fn anew(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
     if wanted.context == "hover" {
         return Err("Nothing is stopped.".into());
@@ -105,7 +105,7 @@ async fn anew(connection: &Connection, number: u64, wanted: Evaluate) -> Answer 
     }
 }
 
-/// The value of a variable of a frame: nothing is evaluated where a pointer rests.
+/// The value of a variable of a frame, for a hover, which evaluates nothing.
 pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<Inspected, String> {
     let locals = at.query(DebugLocals { stop, frame, start: 0, count: MOST }).await.map_err(text)?.locals;
     let name = name.trim();
@@ -119,14 +119,15 @@ pub(super) fn shown_values(done: &Done) -> String {
     if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
 }
 
-/// `consort/evaluate`: a new evaluation, with everything that is known of its end.
+/// `consort/evaluate`: a new evaluation, answered with its status, values, warnings, error and
+/// package.
 pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
     let begun = Begun { code: wanted.code, package: wanted.package, stops: wanted.stops, threads: false };
     let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
     Ok(reported(outcome))
 }
 
-/// The fields have names by which the texts in them are escaped before they are shown.
+/// The names of the fields decide how their texts are escaped (`shown_fields`).
 fn reported(outcome: EvalOutcome) -> Value {
     let values: Vec<Value> = outcome.values.iter().map(|value| json!({"value": value.text})).collect();
     let warnings: Vec<Value> =
@@ -153,14 +154,15 @@ struct Begun {
     package: Option<String>,
     /// True if errors stop it.
     stops: bool,
-    /// True if threads that it starts stop as it does: a client of one evaluation shows no others.
+    /// True if threads that the evaluation starts stop as it does. False for `consort/evaluate`,
+    /// whose client shows its own evaluation only.
     threads: bool,
 }
 
 /// Evaluates code, and shows its output as it is printed. `number`: the request that may be
 /// cancelled.
 async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Result<EvalOutcome, ImageError> {
-    /// The evaluation's place among those that have not ended, also when it is cancelled.
+    /// Removes the evaluation from those that have not ended, also when it is cancelled.
     struct Turn<'a>(&'a Connection, Arc<str>);
     impl Drop for Turn<'_> {
         fn drop(&mut self) {
@@ -204,7 +206,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
                 return answer;
             }
             Some(told) = flushes.recv() => {
-                // Nobody waits any more for a request that was cancelled.
+                // Fails if the request that waited was cancelled.
                 let _ = told.send(());
             }
             () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() && !cancelled => {
@@ -220,7 +222,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
     }
 }
 
-/// Evaluates the code that `attach` or `launch` came with.
+/// Evaluates the code given with `attach` or `launch`, then ends the debug session.
 pub(super) async fn launch(connection: &Connection) {
     let Begin { code, package, .. } = std::mem::take(&mut *lock(&connection.begin));
     let Some(code) = code else { return };

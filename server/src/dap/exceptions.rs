@@ -27,12 +27,13 @@ struct Chosen {
     condition: Option<String>,
 }
 
-/// The type that a chosen filter means; a filter that is not one of ours may be the name of a type.
+/// The condition type of a chosen filter: its `condition`, else its id, which may be the name of
+/// any type.
 fn type_of(filter: &str, condition: Option<&str>) -> String {
     condition.map(str::trim).filter(|condition| !condition.is_empty()).unwrap_or(filter).to_owned()
 }
 
-/// Sets what the client has chosen.
+/// `setExceptionBreakpoints`: sets the client's filters.
 pub(super) async fn set(connection: &Connection, Filters { filters, filter_options }: Filters) -> Answer {
     let plain = filters.iter().map(|filter| type_of(filter, None));
     let chosen = filter_options.iter().map(|one| type_of(&one.filter_id, one.condition.as_deref()));
@@ -54,7 +55,7 @@ pub(super) async fn set(connection: &Connection, Filters { filters, filter_optio
     Ok(json!({ "breakpoints": shown }))
 }
 
-/// Sets what the client has chosen in an image that is new.
+/// Sets the client's filters in a new image.
 pub(super) async fn set_again(connection: &Connection) {
     let types = lock(&connection.break_on).clone();
     if types.is_empty() {
@@ -65,7 +66,7 @@ pub(super) async fn set_again(connection: &Connection) {
     }
 }
 
-/// Forgets what the client has chosen.
+/// Removes the client's filters, from the image too.
 pub(super) async fn clear(connection: &Connection) {
     let none = std::mem::take(&mut *lock(&connection.break_on)).is_empty();
     if none || !matches!(connection.session.image_state(), ImageState::Ready { .. }) {

@@ -1,5 +1,5 @@
-//! A debugger's view of a frozen failure: `attach` with `failure`. There is one thread, which is
-//! stopped for good: it is looked at, code runs in its frames, and restarts are tried in copies.
+//! A debugger's view of a frozen failure: `attach` with `failure`. There is one thread, which never
+//! goes on. Code in its frames and restarts are tried in processes forked from the failure.
 
 use serde_json::{Value, json};
 
@@ -116,7 +116,8 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
             let count = if wanted.count == 0 { MOST } else { wanted.count.min(MOST) };
             let page = DebugLocals { stop, frame, start: wanted.start, count };
             let mut locals = connection.session.at_failure(number).query(page).await.map_err(text)?.locals;
-            // Each request is a process of its own, and a reference counts in that alone.
+            // Each request is answered by a process of its own, and a reference is valid only
+            // there.
             locals.iter_mut().filter_map(|local| local.value.as_mut()).for_each(|value| value.reference = 0);
             let mut handles = lock(&connection.handles);
             locals.iter().map(|local| handles.local(local)).collect()
@@ -129,7 +130,7 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
     Ok(json!({ "variables": shown }))
 }
 
-/// `evaluate`: in a frame, or in the innermost. A pointer that rests reads variables only.
+/// `evaluate`: in a frame, or in the innermost. A hover only reads variables.
 async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
     let (stop, frame) = wanted.frame_id.map_or(Ok((STOP, 0)), |frame| connection.frame_of(frame))?;
     if wanted.context == "hover" {
@@ -150,14 +151,14 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
     Ok(json!({"result": shown_values(&done), "variablesReference": 0}))
 }
 
-/// The answer to what was tried, also in the console: what would have come.
+/// The answer to an attempt: what would have happened, also shown in the console.
 fn tried(connection: &Connection, outcome: Result<Tried, ImageError>) -> Answer {
     let (told, _, failed) = failures::outcome(outcome.map_err(text)?);
     connection.say(&format!("{told}\n"));
     Ok(json!({"tried": {"result": told, "failed": failed}}))
 }
 
-/// The answer to breakpoints: the image has those of other sessions, and none is set for this.
+/// The answer to `setBreakpoints` and `setFunctionBreakpoints`: none is set.
 fn unset(wanted: &SetBreakpoints) -> Value {
     let why = "A frozen failure has no breakpoints; those of a session with the image act there.";
     let unset: Vec<Value> = wanted.breakpoints.iter().map(|_| json!({"verified": false, "message": why})).collect();

@@ -1,5 +1,5 @@
-//! Lines of input that running code asks a client for which said that it can be asked:
-//! `consort/input`, `consort/inputOver`, `consort/answerInput`.
+//! Lines of input that running code asks a client for, if the client supports it: `consort/input`,
+//! `consort/inputOver`, `consort/answerInput`.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::protocol::{Initialize, InputAnswered};
 use crate::model::input::InputAnswer;
 use crate::session::Feedback;
 
-/// The longest that a question waits for the output before it.
+/// The maximum time that a question waits for the output before it.
 const OUTPUT: Duration = Duration::from_secs(1);
 
-/// Has code of a client that can be asked ask it for input from now on.
+/// Lets a client's code ask the client for input from now on, if the client supports it.
 pub(super) fn accept(connection: &Connection, client: Initialize) {
     if !client.supports_consort_input {
         return;
@@ -34,7 +34,7 @@ pub(super) async fn forward(connection: &Connection, feedback: Feedback) {
     }
     match feedback {
         Feedback::Input(wanted) => {
-            // The output before it ends in what the person is asked.
+            // The output before the question is sent first, since it ends with the prompt.
             let _ = crate::steady::timeout(OUTPUT, connection.flush()).await;
             connection.event("consort/input", json!({"id": wanted.question, "prompt": wanted.prompt}));
         }

@@ -1,8 +1,8 @@
 //! Frontend 3: debuggers of editors. The Debug Adapter Protocol over the bridge's socket.
 //!
-//! A client evaluates code that stops at errors, and looks at the stops of all clients. What runs
-//! is not ended by a debugger that leaves: its stops wait for a while, and are then aborted with
-//! the report that an evaluation has which does not stop.
+//! A client evaluates code that stops at errors, and looks at the stops of all clients. When it
+//! disconnects, its running evaluation is interrupted. Its stops wait for a while and are then
+//! aborted, with the error report of an evaluation that does not stop.
 
 mod answers;
 mod breakpoints;

@@ -17,7 +17,7 @@ const NO_FORM: &str = "No recorded definition has a form on this line.";
 const PLAIN: &str = "Conditions, hit counts and log messages are not looked at in a recording: the line alone counts.";
 const NO_FUNCTIONS: &str = "A recording has breakpoints on lines: set one on the first line of the function.";
 
-/// Returns the breakpoints that a recording can be asked for.
+/// Returns the client's breakpoints as a recording takes them; those without a line are left out.
 pub(super) fn all(replay: &Replay) -> Vec<RecordingPoint> {
     let wanted = lock(&replay.wanted);
     wanted

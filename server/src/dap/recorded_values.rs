@@ -62,7 +62,7 @@ fn place(replay: &Replay, call: &RecordedCall) -> Value {
     json!({"source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column})
 }
 
-/// `source`: a recorded text that is in no file, at the lines that places have.
+/// `source`: a recorded text that is in no file, behind blanks that give it its recorded position.
 pub(super) async fn source(connection: &Connection, replay: &Replay, wanted: &SourceOf) -> Answer {
     let unit = wanted.source_reference.saturating_sub(1);
     let recorded = connection.session.ask_recording(replay.number, &ReplayText { unit }).await.map_err(text)?;
@@ -116,8 +116,8 @@ pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: 
     }
 }
 
-/// `evaluate`: a variable by its name; unless a pointer rests on it, an expression over copies of
-/// the variables.
+/// `evaluate`: a variable by its name, or, except for a hover, an expression over copies of the
+/// variables.
 pub(super) async fn evaluate(connection: &Connection, replay: &Replay, wanted: Evaluate) -> Answer {
     let (event, frame) = match wanted.frame_id {
         Some(number) => frame_of(replay, number)?,

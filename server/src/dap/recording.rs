@@ -13,10 +13,11 @@ use crate::model::image::ImageError;
 use crate::model::recording::RecordedMoment;
 use crate::session::recordings::{ReplayBegin, ReplayStep};
 
-/// The one thread.
+/// The id of the only thread.
 const THREAD: u64 = 1;
 
-/// Returns the recording that the client steps through: from the request on that names it.
+/// Returns the recording that the client steps through, from the `attach` or `launch` that names
+/// it.
 ///
 /// # Errors
 /// The request names a second one, or cannot be read.
@@ -68,7 +69,7 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
     match connection.session.ask_recording(replay.number, &ReplayBegin {}).await {
         Ok(moment) => *at = Some(moment),
         Err(error) => {
-            // Also one with nothing to step through.
+            // A recording with nothing to step through fails too.
             connection.event("terminated", json!({}));
             return Err(text(error));
         }
@@ -90,7 +91,8 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
     Ok(json!({}))
 }
 
-/// The message of a question without an answer. The session ends if there will be no more.
+/// The message of a query that failed. Ends the debug session, unless only this query has no
+/// answer.
 fn lost(connection: &Connection, error: ImageError) -> String {
     let goes_on = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::NO_ANSWER);
     if !goes_on {
@@ -99,7 +101,7 @@ fn lost(connection: &Connection, error: ImageError) -> String {
     text(error)
 }
 
-/// Tells the client, which has configured itself, of the first moment.
+/// Reports the first moment to the client, after `configurationDone`.
 pub(super) async fn begun(connection: &Connection) {
     let Some(replay) = connection.replay.get() else { return };
     if let Some(moment) = replay.at.lock().await.as_ref() {

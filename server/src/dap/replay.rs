@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::requested::RequestedBreakpoints;
 use crate::model::recording::RecordedMoment;
 
-/// The number of things that a client may have numbers of; then the oldest are forgotten.
+/// The maximum number of handles that a client may have; beyond it the oldest are removed.
 const LIMIT: u64 = 50_000;
 
 /// A client's way through a recording.
@@ -21,7 +21,7 @@ pub(super) struct Replay {
     pub(super) wanted: Mutex<RequestedBreakpoints>,
 }
 
-/// Something that a client was given a number of.
+/// The referent of a frame id or a `variablesReference` of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RecordedHandle {
     /// A call around an event.
@@ -30,7 +30,7 @@ pub(super) enum RecordedHandle {
     Values { event: u64, frame: u64, scope: &'static str, path: Vec<u64> },
 }
 
-/// The numbers of one client.
+/// The handles of one client, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct RecordedHandles {
     last: u64,

@@ -17,7 +17,8 @@ pub(super) struct RequestedBreakpoints {
 }
 
 impl RequestedBreakpoints {
-    /// Replaces what is wanted in a file. A breakpoint that was wanted before keeps its number.
+    /// Replaces the breakpoints wanted in a file. A breakpoint that was wanted before keeps its
+    /// number.
     pub(super) fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<Point> {
         let mut before = self.files.remove(file).unwrap_or_default();
         let mut points = Vec::new();

@@ -24,8 +24,8 @@ use crate::session::debug::{
 /// The number of frames or variables of an answer, unless the client says otherwise.
 const PAGE: usize = 200;
 
-/// The longest that what lets a program go on waits for breakpoints that were sent before it, whose
-/// setting may itself wait for the stopped thread.
+/// The maximum time that a request that resumes a program waits for breakpoints that were sent
+/// before it. Setting those may itself wait for the stopped thread.
 const SETTING: Duration = Duration::from_secs(2);
 
 /// Answers a request.
@@ -44,7 +44,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "attach" | "launch" => {
             *lock(&connection.begin) = arguments::<Begin>(request)?;
-            // A console completes names.
+            // The debug console completes names by the index.
             connection.session.keep_names();
             Ok(json!({}))
         }

@@ -1,6 +1,6 @@
 //! The order of an answer and of the stop that follows it. Clients take a thread for running when
-//! `continue` or a step is answered, so a `stopped` event that came before the answer is lost on
-//! them. Stops are reported after the answers to such requests.
+//! `continue` or a step is answered, so they ignore a `stopped` event that came before the answer.
+//! Stops are reported after the answers to such requests.
 
 use std::sync::Mutex;
 
@@ -43,7 +43,7 @@ pub(super) struct ResumingRequest<'a> {
 }
 
 impl Waiting {
-    /// Has stops wait for the answer to a request, if it is one after which a program goes on.
+    /// Holds back reports of stops until the answer to a request, if a program goes on after it.
     pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<ResumingRequest<'a>> {
         REQUESTS.contains(&command).then(|| {
             self.state().requests += 1;

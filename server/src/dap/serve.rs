@@ -23,7 +23,8 @@ use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
 use crate::session::requests::handle;
 use crate::session::{ClientInfo, Frontend, Session};
 
-/// The time in which evaluations end whose stops were aborted.
+/// The time limit for evaluations to end whose stops were aborted, and then for the last messages
+/// to be written.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve<R, W>(session: Session, read: R, write: W, abandoned: Duration)
@@ -38,7 +39,7 @@ where
     let mut writer = JoinSet::new();
     writer.spawn(outgoing.write_to(write));
     let mut work = Handlers::new(out.clone());
-    // Events after which breakpoints are set again.
+    // The tasks that set breakpoints again.
     let mut again = JoinSet::new();
     connection.catch_up().await;
     let mut frames = Frames::new(read);
@@ -154,7 +155,8 @@ impl Connection {
             tracing::info!(stop = stop.number, "a stop of a debugger that left is aborted");
             let ended = async {
                 while let Some(stop) = self.waiting_stop() {
-                    // A stop that was left meanwhile is refused, and its event comes.
+                    // The abort of a stop that was left meanwhile is refused; the stop's event
+                    // still arrives.
                     let _ = self.session.at_stop(DebugAbort { stop: stop.number }).await;
                     while self.knows_stop(stop.number) {
                         self.on_stop_event(events.recv().await).await;

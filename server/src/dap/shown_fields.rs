@@ -1,5 +1,5 @@
-//! The texts in messages to a debugger that a person is shown: names, values and conditions are
-//! whatever the program under the debugger makes them.
+//! The texts that a debugger shows to a person, escaped: names, values and conditions come from the
+//! debugged program and may contain anything.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ const LINES: [&str; 9] =
 const BLOCKS: [&str; 4] = ["value", "result", "description", "message"];
 
 /// Makes the texts of a body fit to be shown. Other fields stay as they are: paths, the texts of
-/// sources, what is sent back, and the program's own output.
+/// sources, fields that the client sends back, and the program's own output.
 pub(super) fn clean(body: &mut Value) {
     match body {
         Value::Array(items) => items.iter_mut().for_each(clean),

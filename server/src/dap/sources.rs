@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::bounded_file;
 use crate::session::debug::Place;
 
-/// The limit of a file in which a place is looked up.
+/// The maximum size of a file in which a place is looked up, in bytes.
 const FILE: u64 = 32 << 20;
 
 /// A text that was evaluated, and the request that evaluated it.

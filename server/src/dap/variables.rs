@@ -1,4 +1,4 @@
-//! Scopes and variables: numbers that clients ask the parts of.
+//! Scopes and variables, and the numbers by which clients refer to frames, scopes and values.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Value as Json, json};
 
 use crate::session::debug::{Local, Part, Restart, Value};
 
-/// The number of things that a client may have numbers of; then the oldest are forgotten.
+/// The maximum number of handles that a client may have; beyond it the oldest are removed.
 const LIMIT: u64 = 50_000;
 
-/// Something that a client was given a number of.
+/// The referent of a frame id or a `variablesReference` of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handle {
     /// A frame of a stop.
@@ -22,7 +22,7 @@ pub(super) enum Handle {
     Parts { reference: u64, start: usize },
 }
 
-/// The numbers of one client.
+/// The handles of one client, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     last: u64,

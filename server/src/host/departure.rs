@@ -10,7 +10,7 @@ use crate::bounded_file;
 
 /// The contents of the lock file of a host that leaves.
 const LEFT: &[u8] = b"left\n";
-/// The contents before that, as long: on a full disk there is room for the other.
+/// The contents before that. They have the same length, so that a full disk has room for [`LEFT`].
 const RUNS: &[u8] = b"runs\n";
 const _: () = assert!(RUNS.len() == LEFT.len());
 

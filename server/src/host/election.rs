@@ -249,8 +249,8 @@ impl Place {
         }
     }
 
-    /// Returns true if this process is the host and answers: then only a connection to it has
-    /// ended.
+    /// Returns true if the process `pid` is still the host and answers: then only a connection to
+    /// it has ended.
     pub(super) fn is_host(&self, pid: u32) -> bool {
         let hello = Hello { any_version: true, ..Hello::new(super::hello::Protocol::Control) };
         let met = self.try_connect(&hello, &mut |_| {}, NOTE_WAIT);

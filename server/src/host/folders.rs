@@ -49,8 +49,8 @@ fn nearest(start: &Path, all: Vec<RuntimeDir>) -> Option<Served> {
     found.into_iter().next()
 }
 
-/// Returns what the host file is to have: the folders that exist, links resolved, without the
-/// workspace itself.
+/// Returns the folders for the host file: those that exist, links resolved, without the workspace
+/// itself, within the limits.
 pub(super) fn to_record(folders: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
     let mut bytes = 0;
     let mut kept: Vec<PathBuf> = folders

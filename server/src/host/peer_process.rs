@@ -7,20 +7,20 @@ use std::path::PathBuf;
 use crate::image::process_table;
 use crate::session::EditorProcess;
 
-/// Describes a client's process: `nvim (process 4100)`. Of a bridge of Consort, it is the program
-/// that started the bridge. By the kernel's word, and not by the client's.
+/// Describes a client's process: `nvim (process 4100)`; for a bridge of Consort, the program that
+/// started the bridge. The kernel is asked, not the client.
 pub(super) fn describe(process: u32) -> String {
     named(starter(process))
 }
 
-/// Returns the process that [`describe`] names. `None`: the system does not tell its start.
+/// Returns the process that [`describe`] names. `None`: the system does not tell when it started.
 pub(super) fn editor(process: u32) -> Option<EditorProcess> {
     let pid = starter(process);
     Some(EditorProcess { pid, started: process_table::started(pid)? })
 }
 
-/// Returns the process that started a bridge of Consort; another process itself, and a bridge whose
-/// starter has ended.
+/// Returns the process that started `process`, if that is a bridge of Consort whose starter still
+/// runs; otherwise `process` itself.
 fn starter(process: u32) -> u32 {
     let is_bridge = program(process).is_some_and(|program| program == own());
     is_bridge.then(|| parent(process)).flatten().filter(|starter| *starter > 1).unwrap_or(process)
@@ -39,7 +39,7 @@ fn program(process: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
-/// The program's file of this process, which may have been replaced since it started.
+/// The file of this process's own program, which may have been replaced since the start.
 fn own() -> PathBuf {
     program(std::process::id()).unwrap_or_default()
 }

@@ -38,8 +38,8 @@ pub(super) struct Retired {
     names: Vec<String>,
 }
 
-/// Makes the mark of this process at the running host. A mark that cannot be made costs the wait of
-/// the next host only.
+/// Makes the mark of this process at the running host. If that fails, the next host does not wait
+/// for this bridge.
 pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
     let marked = || -> io::Result<File> {
         fault::point(Call::Open)?;
@@ -51,8 +51,8 @@ pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
     Holds { locked: marked().ok(), name: NamedMark::bind(runtime).ok() }
 }
 
-/// Removes the file that a killed host left. `None`: no bridge of it is left. For a new host,
-/// before it answers any bridge.
+/// Removes the file that a killed host left; a new host calls this before it answers any bridge.
+/// `None`: no bridge of the killed host is left.
 pub(super) fn retire(runtime: &RuntimeDir) -> Option<Retired> {
     let path = path(runtime);
     let file = OpenOptions::new().write(true).open(&path).ok();

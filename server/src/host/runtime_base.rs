@@ -46,8 +46,9 @@ pub(super) fn base() -> io::Result<PathBuf> {
     check_length(&base.join(A_NAME)).map(|()| base)
 }
 
-/// Returns the base where there is no runtime directory of the system's, and the one below the
-/// user's own state directory, for when another user took that.
+/// Returns the base for a user without a runtime directory of the system's, in the temporary
+/// directory, and the base in the user's own state directory, for when another user has taken the
+/// first.
 pub(super) fn places(user: u32) -> (PathBuf, Option<PathBuf>) {
     // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell;
     // /tmp does not.
@@ -56,10 +57,10 @@ pub(super) fn places(user: u32) -> (PathBuf, Option<PathBuf>) {
     (temporary.join(format!("consort-{user}")), state)
 }
 
-/// Returns `base`, unless another user created it in the world-writable directory; then
-/// `private`, below the user's own state directory. So also while `private` exists, which the last
-/// of its hosts removes: the other user may make and remove `base` at any time, and must not come
-/// between a host and its clients.
+/// Returns `base`, unless another user created it in the world-writable directory; then `private`,
+/// below the user's own state directory. While `private` exists, it is used even if `base` is free
+/// again: the other user may make and remove `base` at any time, and must not come between a host
+/// and its clients. The last host in `private` removes it.
 fn unless_squatted(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
     let taken = is_of_another(&base, user);
     let fits = |private: &PathBuf| check_length(&private.join(A_NAME)).is_ok();

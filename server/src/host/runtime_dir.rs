@@ -61,8 +61,8 @@ pub struct HostFile {
 pub struct RuntimeDir {
     base: PathBuf,
     dir: PathBuf,
-    /// The text that the host's claim is named by: the same in all places of this workspace's
-    /// directory between which other users can make a difference.
+    /// The text from which the claim's name is computed. The text is the same for all places that
+    /// another user's files can make this directory move between.
     claim: OsString,
 }
 
@@ -108,7 +108,7 @@ impl RuntimeDir {
         Ok(if among { runtime.claimed_in(&temporary, private.as_deref()) } else { runtime })
     }
 
-    /// The same directory, of whose host there is one in both places.
+    /// Returns the same directory with a claim that both places share, so that they have one host.
     fn claimed_in(self, temporary: &Path, private: Option<&Path>) -> RuntimeDir {
         let mut claim = OsString::from(self.dir.file_name().unwrap_or_default());
         for place in [Some(temporary), private].into_iter().flatten() {
@@ -128,7 +128,7 @@ impl RuntimeDir {
         Ok(RuntimeDir { claim: dir.clone().into(), base, dir })
     }
 
-    /// Returns the text that the host's claim is named by.
+    /// Returns the text from which the claim's name is computed.
     pub(super) fn claim(&self) -> &OsStr {
         &self.claim
     }

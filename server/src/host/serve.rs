@@ -28,8 +28,8 @@ const HELLO_WAIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(1);
 /// The least time that a new host waits for the client that started it.
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
-/// The number of those intervals after which memory is returned to the system when a client has
-/// left: the session may still be removing what the client had.
+/// The number of checks of the runtime directory, after a client has left, at which memory is
+/// returned to the system: at the first, the session may still be removing what the client had.
 const GIVE_BACK: u32 = 2;
 
 /// A connection after its hello.
@@ -200,7 +200,8 @@ async fn accept(
                 }
             },
             () = lonely => { tracing::info!("nobody has been here for a while: leaving"); break }
-            // A killer of processes that take memory sends these too: editors need another host.
+            // Programs that end others to free memory send these too: editors then need another
+            // host.
             _ = terminate.recv() => { tracing::info!("SIGTERM: leaving"); ordered = false; break }
             _ = hangup.recv() => { tracing::info!("SIGHUP: leaving"); ordered = false; break }
             _ = interrupt.recv() => { tracing::info!("SIGINT: leaving"); break }

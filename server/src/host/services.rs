@@ -75,8 +75,8 @@ impl SharedImage {
     }
 }
 
-/// Returns the session for an agent that works in a folder of an editor; as it is when no editor
-/// has that folder open.
+/// Returns the session for an agent that works in a folder of an editor; `session` itself when no
+/// editor has that folder open.
 async fn in_folder(session: Session, folder: Option<PathBuf>) -> Session {
     let Some(folder) = folder else { return session };
     let (open, workspace) = (session.open_folders().now(), session.workspace().to_owned());

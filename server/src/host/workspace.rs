@@ -33,8 +33,8 @@ pub fn find_running(start: &Path) -> io::Result<PathBuf> {
     Ok(serving_apart(&own).map_or(own, |served| served.workspace))
 }
 
-/// [`find_running`] without the hosts of editors: for a directory in another folder of an editor,
-/// that folder.
+/// Acts as [`find_running`], but for a directory in another folder of an editor returns that
+/// folder, not the workspace of the editor's host.
 ///
 /// # Errors
 /// The errors of [`find`].

@@ -42,7 +42,7 @@ impl Found {
     }
 }
 
-/// Returns the symbols whose names match, and their text.
+/// Returns the symbols whose names match, as data and as text.
 ///
 /// # Errors
 /// See [`Backend::query`].

@@ -21,7 +21,7 @@ const SOURCES: usize = 5_000;
 const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
 /// The number of directories above a file outside the workspace in which its `.asd` is looked for.
 const ABOVE: usize = 4;
-/// The time for which a listing is believed unless [`AsdFiles::forget`] says otherwise.
+/// The time for which a listing is used again, unless [`AsdFiles::forget`] drops it before.
 const BELIEVED: Duration = Duration::from_secs(10);
 /// Directories of third-party systems or build products.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
@@ -172,9 +172,10 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (files, directories)
 }
 
-/// Lisp files that may belong to a system: those below the directories of its `.asd` in the
-/// workspace, which is one of `known`, or one of `all` named after the system, or else
-/// all of them. Bounded. Reads directories.
+/// Returns the Lisp files that may belong to a system: those below the directories of its `.asd`
+/// files. These are the ones of `known` in the workspace and the ones of `all` named after the
+/// system, or, if there are none, all of `all`. Reads directories, up to `DIRECTORIES`, and stops
+/// at about `SOURCES` files.
 pub fn sources_below(workspace: &Path, system: &str, all: &[PathBuf], known: &[PathBuf]) -> Vec<PathBuf> {
     let primary = system.split('/').next().unwrap_or(system);
     let called = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case(primary));

@@ -17,7 +17,7 @@ pub async fn packages<B: Backend>(backend: &B) -> Result<Value, ImageError> {
     backend.query(browse::Packages {}).await.map(data)
 }
 
-/// Lists the symbols at home in a package.
+/// Lists the symbols whose home package is `name`.
 ///
 /// # Errors
 /// See [`Backend::query`].
@@ -50,7 +50,7 @@ pub async fn threads<B: Backend>(backend: &B) -> Result<Value, ImageError> {
     backend.query(browse::Threads {}).await.map(data)
 }
 
-/// An answer of the image as it is. Such answers have only string keys, so that JSON can hold them.
+/// Converts an answer of the image to JSON. Such answers have only string keys.
 fn data(answer: impl Serialize) -> Value {
     json!(answer)
 }

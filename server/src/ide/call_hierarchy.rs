@@ -17,7 +17,7 @@ use crate::text::forms::symbol_at;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
-/// The maximum number of names that one definition is said to call.
+/// The maximum number of callees of one definition.
 const MOST: usize = 300;
 
 /// Calls of or by an item.
@@ -48,8 +48,8 @@ fn callable(kind: &str) -> bool {
     )
 }
 
-/// The definitions that the global name at the cursor calls; the one that the cursor is in the
-/// name of; of a generic function without its methods.
+/// The callable definitions of the global name at the cursor. In the name of a definition, only
+/// that definition; for a generic function, not its methods.
 pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     let Some((span, written)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
     let form = Form::at(&cursor.document, cursor.offset);
@@ -100,9 +100,9 @@ pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Ca
     callers
 }
 
-/// The calls of the definition at a place of a file: by its text, and by the compiler's record what
-/// macros made of it. Of a generic function its methods. Functions of the standard are left out.
-/// `offset` finds the place in the file's text.
+/// The calls in the definition at a place of a file: those in its text, and those that the compiler
+/// recorded in the expansions of its macros. For a generic function, its methods. The standard's
+/// functions are left out. `offset` finds the place in the file's text.
 pub async fn outgoing<B: Backend>(
     context: &Context<B>,
     uri: &str,

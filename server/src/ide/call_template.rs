@@ -50,14 +50,14 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, repl: Option<&str>) -> Result<Te
     Err("There is no function here whose parameters are known.".into())
 }
 
-/// Returns true if an open text defines a name as a method first.
+/// Returns true if the first definition of a name with a lambda list in the open texts is a method.
 fn is_method<B: Backend>(cursor: &Cursor<B>, name: &str) -> bool {
     let key = definitions::key(name);
     let mut all = cursor.context.open().flat_map(|document| definitions::named(document, &key));
     all.find(|one| one.lambda_list.is_some()).is_some_and(|one| one.operator == "defmethod")
 }
 
-/// The names of the required parameters; of a method without their classes.
+/// The names of the required parameters; for a method, without their specializers.
 fn required(names: &[String], method: bool) -> Vec<String> {
     let required = names.iter().take_while(|name| !name.starts_with('&')).take(MOST);
     let name = |written: &String| match written.starts_with('(') {
@@ -68,7 +68,7 @@ fn required(names: &[String], method: bool) -> Vec<String> {
     required.map(|written| name(written).to_lowercase()).collect()
 }
 
-/// A name of one package, as it is written in another.
+/// A name that is written in `package`, as it is written in `repl`; `None`: CL-USER.
 async fn printed<B: Backend>(cursor: &Cursor<B>, name: &str, package: Option<&str>, repl: Option<&str>) -> String {
     let here = package.unwrap_or("COMMON-LISP-USER");
     let repl = repl.unwrap_or("COMMON-LISP-USER");

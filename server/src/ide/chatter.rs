@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-/// Messages of the compiler that are kept.
+/// The maximum number of messages that are kept.
 const KEPT: usize = 20;
-/// Characters of one message that are kept.
+/// The maximum length of a message, in characters.
 const MESSAGE: usize = 600;
 
 /// The conditions that a compiler reported in its output.
@@ -21,17 +21,17 @@ pub struct Chatter {
     pub errors: usize,
     /// The number of notes.
     pub notes: usize,
-    /// Warnings and errors in words, the first of them.
+    /// The texts of the first warnings and errors.
     pub reported: Vec<String>,
 }
 
 impl Chatter {
-    /// True if the text had none of it.
+    /// Returns true if the text had no output of the compiler.
     pub fn is_empty(&self) -> bool {
         *self == Chatter::default()
     }
 
-    /// The counts of another text added to these.
+    /// Adds the counts and messages of another text.
     pub fn add(&mut self, other: Chatter) {
         self.files += other.files;
         self.warnings += other.warnings;

@@ -1,8 +1,8 @@
-//! Text kept to a limit: its head and its tail, and how much lay between.
+//! Limits a text to its head and its tail, and tells how much is left out between them.
 
 use crate::model::evaluation::Clipped;
 
-/// Characters of output that an answer keeps (contracts: "For every tool").
+/// The maximum number of characters of output that an answer keeps (docs/agents.md).
 pub const LIMIT: usize = 100_000;
 
 /// At most about `limit` characters of `text`, cut in the middle, with a line that gives the

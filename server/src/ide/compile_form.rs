@@ -56,21 +56,21 @@ fn is_false(flag: &bool) -> bool {
 /// The facts of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compilation {
-    /// No ERROR was found and the whole code was seen.
+    /// True if no ERROR was found and the check reached the end of the code.
     pub success: bool,
-    /// How many.
+    /// The number of warnings.
     pub warnings: usize,
-    /// How many.
+    /// The number of errors.
     pub errors: usize,
-    /// How many.
+    /// The number of style warnings.
     pub style_warnings: usize,
-    /// How many.
+    /// The number of notes.
     pub notes: usize,
     /// Top-level forms that compiled.
     pub forms_compiled: usize,
     /// Top-level forms that were seen.
     pub forms: usize,
-    /// In the order of the text.
+    /// The conditions, in the order of the text.
     pub conditions: Vec<Finding>,
     /// Why the check ended before the end of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ impl Finding {
     }
 }
 
-/// 1-based, in characters.
+/// Returns the line and the column of an offset, 1-based, in characters.
 fn line_column(text: &Rope, offset: usize) -> (usize, usize) {
     let offset = offset.min(text.len_chars());
     let line = text.char_to_line(offset);
@@ -211,7 +211,7 @@ pub fn render(compilation: &Compilation) -> String {
         text.push_str("\n\n");
         text.push_str(&render_finding(finding));
     }
-    // The finding on the form it was at says so too, when there is one.
+    // A finding on the form that was being checked may give the reason already.
     if let Some(reason) = &compilation.stopped
         && !compilation.conditions.iter().any(|finding| finding.message.contains(reason))
     {
@@ -228,7 +228,7 @@ fn render_finding(finding: &Finding) -> String {
     let mut lines = Vec::new();
     let mut message = finding.message.lines();
     if finding.cut_off {
-        // The contract's words, then which construct it is.
+        // The contract's wording; the finding's own message, which follows, names the construct.
         lines.push(format!("{}: end of file on #<STRING-INPUT-STREAM>", finding.severity));
         lines.push("  Could not read form from code string".into());
     } else {
@@ -246,7 +246,7 @@ fn render_finding(finding: &Finding) -> String {
     lines.join("\n")
 }
 
-/// How many forms compiled. With nothing compiled and an error above there is nothing to add.
+/// Returns a sentence with the number of compiled forms; `None` for a failure that compiled none.
 fn summary(compilation: &Compilation) -> Option<String> {
     let (compiled, seen) = (compilation.forms_compiled, compilation.forms);
     let forms = |count: usize| if count == 1 { "form" } else { "forms" };

@@ -93,7 +93,7 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     let known = name.package.as_deref().and_then(|name| index.package(name, None)).cloned();
     let loaded = known.is_some();
     let package = known.or_else(|| of_texts(cursor, &name, &index));
-    // A package that nobody knows is taken for CL-USER, which has at least the standard's names.
+    // An unknown package is taken for CL-USER, which has at least the standard's names.
     let package = package.or_else(|| index.package("COMMON-LISP-USER", None).cloned());
     let scope = (&*index, package.as_deref());
     let words = words::near(document, name.replace.start, offset);
@@ -118,8 +118,8 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     Some(Completed { typed: name.typed, replace: name.replace, items, incomplete })
 }
 
-/// The package in force as a definition tells it, which the image does not have: without symbols,
-/// but with what it uses.
+/// A package in force that the image does not have, as its definition in a text declares it:
+/// without symbols, with the packages that it uses and its local nicknames.
 fn of_texts<B: Backend>(cursor: &Cursor<B>, name: &PartialName, index: &NameIndex) -> Option<Arc<Package>> {
     let wanted = name.package.as_deref()?;
     let workspace = cursor.context.last_texts_index();
@@ -206,7 +206,7 @@ fn of_name<B: Backend>(
     found
 }
 
-/// Words of a fixed list.
+/// The matching words of a fixed list, with their scores. `more` is added to each score.
 fn fixed(list: &str, pattern: &Pattern, detail: &str, words: &HashMap<String, Used>, more: f32) -> Vec<(Item, f32)> {
     let scored = list.split_whitespace().filter_map(|word| Some((word, pattern.score(word)?)));
     let item = |(word, fit): (&str, f32)| {
@@ -219,7 +219,7 @@ fn fixed(list: &str, pattern: &Pattern, detail: &str, words: &HashMap<String, Us
     scored.map(item).collect()
 }
 
-/// The slots of the class of an instance: of the class that a method specializes the variable on.
+/// The slots of an instance, if a `defmethod` of the form specializes its variable on a class.
 fn slots<B: Backend>(
     cursor: &Cursor<B>,
     form: Option<&Form>,
@@ -310,7 +310,7 @@ fn elsewhere(
     found
 }
 
-/// The names of files at the cursor, which is in a string.
+/// The completions of the file name in the string at the cursor.
 async fn file_names<B: Backend>(cursor: &Cursor<B>) -> Option<Completed> {
     let partial = files::partial(&cursor.document, cursor.offset)?;
     let file = crate::file_uri::path_of_uri(&cursor.uri)?;
@@ -319,7 +319,7 @@ async fn file_names<B: Backend>(cursor: &Cursor<B>) -> Option<Completed> {
     Some(best(partial.typed, partial.replace, found))
 }
 
-/// The systems at the cursor, as a symbol, a keyword or a string.
+/// The completions of the name of a system at the cursor: a symbol, a keyword or a string.
 async fn systems<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Completed> {
     let (document, offset) = (&cursor.document, cursor.offset);
     let text = document.text();

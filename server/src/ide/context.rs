@@ -29,8 +29,8 @@ pub trait Backend: Send + Sync {
     /// There is no image, the image does not answer, or it refuses the query.
     fn query<O: Operation>(&self, operation: O) -> impl Future<Output = Result<O::Answer, ImageError>> + Send;
 
-    /// Returns the index of the image's names as the host has it now, and true if it has all
-    /// changes known of. Never waits for the image.
+    /// Returns the index of the image's names as the host has it now, and true if it includes all
+    /// changes that the host knows of. Never waits for the image.
     fn names(&self) -> (Arc<NameIndex>, bool);
 
     /// Returns the definitions of a symbol that were made through Consort, by its home package and
@@ -102,7 +102,7 @@ impl<B: Backend> Context<B> {
         Context { backend, open }
     }
 
-    /// The backend, for what a test wants to know of it.
+    /// Returns the backend, for tests.
     #[cfg(test)]
     pub(crate) fn backend(&self) -> &B {
         &self.backend

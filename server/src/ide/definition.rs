@@ -18,8 +18,8 @@ pub async fn definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     find(cursor).await
 }
 
-/// Returns the local binding of the name at the cursor; of a generic function the methods, of a
-/// class the subclasses of all levels.
+/// Returns the local binding of the name at the cursor; for a generic function its methods, for a
+/// class all its direct and indirect subclasses.
 pub async fn implementations<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let Some((_, name)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
     if let Some(span) = local(&cursor.document, cursor.offset) {

@@ -33,7 +33,7 @@ impl TextSymbol {
         TextSymbol::within(&index.packages(), named)
     }
 
-    /// The same, with the packages of the texts.
+    /// Acts as [`TextSymbol::of`] with the packages of the index, if the caller has them already.
     pub fn within(packages: &Packages<'_>, named: &Named) -> TextSymbol {
         let written = symbol_of(&named.name);
         let key = definitions::key(written);
@@ -50,7 +50,7 @@ impl TextSymbol {
     }
 }
 
-/// `f` of `(setf f)`; another name itself.
+/// Returns `f` for `(setf f)`, and another name unchanged.
 pub(super) fn symbol_of(written: &str) -> &str {
     let Some(inner) = written.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return written };
     inner.split_whitespace().next_back().unwrap_or(written)
@@ -74,7 +74,8 @@ pub fn indexed<'a>(
     found
 }
 
-/// The definitions of classes, conditions and structures that make a function of that symbol.
+/// The definitions of classes, conditions and structures that define a function with that name,
+/// such as an accessor.
 pub(super) fn makers<'a>(index: &'a Snapshot, meant: &TextSymbol) -> Vec<(&'a Arc<FileEntry>, &'a Indexed)> {
     let packages = index.packages();
     let all = index.files.iter().flat_map(|file| file.definitions.iter().map(move |one| (file, one)));

@@ -60,9 +60,9 @@ impl Description {
     }
 }
 
-/// Describes a symbol as written in `package`. `callers`: also who refers to it, as the compiler
-/// recorded it; with kinds the references of these kinds, in code that is not loaded too. Returns
-/// the data and the text; files below `workspace` are named relative to it.
+/// Describes a symbol as written in `package`. `callers`: `None` for no references; empty for those
+/// that the compiler recorded; otherwise the references of these kinds, also in code that is not
+/// loaded. Returns the data and the text; files below `workspace` are named relative to it.
 ///
 /// # Errors
 /// See [`Backend::query`].

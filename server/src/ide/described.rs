@@ -4,19 +4,19 @@ use super::places::Defined;
 use crate::image::api::symbols::{Facts, Known, PackageFacts};
 use crate::shown;
 
-/// All that there is to say of a name.
+/// The facts about a name that a description shows.
 #[derive(Debug, Default)]
 pub struct Described<'a> {
     /// The image's knowledge of the name.
     pub known: Option<&'a Known>,
     /// The locations of its definitions.
     pub defined: &'a [Defined],
-    /// The author and the time of a definition made through Consort, in one line, from
-    /// `Session::provenance`.
+    /// The provenance of the definitions made through Consort, each in a line:
+    /// [`super::context::Backend::made_by`].
     pub made_by: Option<&'a str>,
 }
 
-/// `(scan regex target-string &key start end)`.
+/// Returns a call with its parameters: `(scan regex target-string &key start end)`.
 pub fn signature(operator: &str, lambda_list: &[String]) -> String {
     let mut text = format!("({operator}");
     for parameter in lambda_list {
@@ -27,7 +27,7 @@ pub fn signature(operator: &str, lambda_list: &[String]) -> String {
     text
 }
 
-/// Markdown; `None` when nothing is known.
+/// Returns the description as Markdown; `None` when nothing is known.
 pub fn markdown(described: &Described<'_>) -> Option<String> {
     let known = described.known?;
     let mut parts = Vec::new();
@@ -82,7 +82,7 @@ fn code(facts: &Facts) -> String {
     shown::fenced("lisp", &lines.join("\n"))
 }
 
-/// `generic function, compiler macro · CL-PPCRE (exported)`.
+/// Returns the kinds and the package: `generic function, compiler macro · CL-PPCRE (exported)`.
 pub fn what(facts: &Facts) -> String {
     let package = match (&facts.package, facts.external) {
         (Some(package), true) => format!(" · {} (exported)", shown::code_span(package)),
@@ -121,7 +121,7 @@ fn ticked(names: &[String]) -> String {
     names.iter().map(|name| shown::code_span(name)).collect::<Vec<_>>().join(", ")
 }
 
-/// A link's target between angle brackets: a file, percent-encoded where Markdown would end it.
+/// Returns a URI for a Markdown link in angle brackets: characters that would end it are encoded.
 pub(super) fn target(uri: &str) -> String {
     uri.chars()
         .map(|char| match char {

@@ -41,7 +41,7 @@ impl Found {
     fn carry(mut self, applied: &Applied) -> Option<Found> {
         if let Some(form) = self.form {
             let moved = applied.shift(form)?;
-            // Inside an untouched form everything moves alike.
+            // Inside an untouched form all spans move by the same distance.
             self.diagnostic.span = along(self.diagnostic.span, form, moved);
             self.diagnostic.toplevel = self.diagnostic.toplevel.map(|toplevel| along(toplevel, form, moved));
             self.form = Some(moved);
@@ -81,9 +81,9 @@ fn holds(form: &Span, span: Span) -> bool {
 /// A check in progress.
 #[derive(Debug)]
 struct Checking {
-    /// The text it took, as far as its top-level forms go.
+    /// The top-level forms of the text that is checked.
     scan: Scan,
-    /// The changes since.
+    /// The changes of the text since the check began.
     since: Vec<Applied>,
 }
 
@@ -97,7 +97,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The text changed.
+    /// Carries the findings over a change of the text.
     pub fn change(&mut self, applied: &Applied) {
         let compiled = std::mem::take(&mut self.compiled);
         self.compiled = compiled.into_iter().filter_map(|found| found.carry(applied)).collect();
@@ -106,17 +106,17 @@ impl Findings {
         }
     }
 
-    /// A check of the text as it is now begins.
+    /// Begins a check of the text as it is now.
     pub fn check_begins(&mut self, document: &Document) {
         self.checking = Some(Checking { scan: document.scan().clone(), since: Vec::new() });
     }
 
-    /// The running check failed or was cancelled; earlier findings are kept.
+    /// Ends the running check, which failed or was cancelled; earlier findings are kept.
     pub fn check_fails(&mut self) {
         self.checking = None;
     }
 
-    /// No check can be made, and why; the next that can be made takes it back. Whether that is new.
+    /// Records why no check can be made, until a check ends. Returns true if the reason is new.
     pub fn set_outdated(&mut self, why: &str) -> bool {
         let new = self.outdated.as_deref() != Some(why);
         self.outdated = Some(why.to_owned());
@@ -128,7 +128,7 @@ impl Findings {
         self.outdated.is_some()
     }
 
-    /// The running check is done. Its findings are carried over whatever changed since it began.
+    /// Ends the running check. Its findings are carried over the changes made since it began.
     pub fn check_ends(&mut self, diagnostics: Vec<Diagnostic>) {
         self.outdated = None;
         let Some(Checking { scan, since }) = self.checking.take() else { return };
@@ -139,19 +139,19 @@ impl Findings {
             .collect();
     }
 
-    /// The findings of the text as it is now, from a chain. A running check goes on, and its
+    /// Sets the findings of the text as it is now, from a chain. A running check goes on, and its
     /// findings replace these.
     pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
         let scan = document.scan();
         self.compiled = diagnostics.into_iter().map(|diagnostic| Found::new(diagnostic, scan)).collect();
     }
 
-    /// All that is true for the text as it is now, in its order.
+    /// Returns the findings that hold for the text as it is now, in the order of the text.
     pub fn merged(&self, document: &Document) -> Vec<Diagnostic> {
         self.merged_with(document, structure::check(document))
     }
 
-    /// The same, with the result of [`structure::check`] for the text.
+    /// Acts as [`Findings::merged`], with the result of [`structure::check`] for the text.
     pub fn merged_with(&self, document: &Document, structure: structure::Structure) -> Vec<Diagnostic> {
         let forms = document.scan().forms();
         let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();

@@ -1,4 +1,4 @@
-//! The top-level forms of a text whose definitions the image has otherwise, or not at all.
+//! The top-level forms of a text whose definitions the image lacks or has from another text.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::made::{self, Definition};
 
-/// Symbols in one query for home packages.
+/// The maximum number of symbols in one query for home packages.
 const ASK: usize = 500;
 
 /// The package of a text that names none.
@@ -21,7 +21,7 @@ const PACKAGE: &str = "COMMON-LISP-USER";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// The image has the definition as another text made it.
+    /// The image has the definition from another text.
     Changed,
     /// The image has no such name.
     New,
@@ -34,7 +34,7 @@ pub struct Difference {
     pub form: Span,
     /// The names that differ.
     pub names: Vec<String>,
-    /// How they differ; `Changed` when they do so in both ways.
+    /// How they differ; `Changed` if some are changed and some are new.
     pub state: State,
 }
 

@@ -42,7 +42,7 @@ pub struct Edit {
     pub by: String,
     /// The text afterwards.
     pub text: String,
-    /// The form at which it was done, as `form_type form_name`.
+    /// The selected form, as `form_type form_name`.
     pub title: String,
     /// The lines that the content takes in the new text, 1-based, both included.
     pub lines: (usize, usize),
@@ -62,7 +62,7 @@ pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, conten
     edit_as_written(text, operator, name, operation, with_line_breaks_of(text, content))
 }
 
-/// [`edit`] with a form that has the line breaks that it is to have.
+/// Acts as [`edit`], but keeps the line breaks of `content`.
 ///
 /// # Errors
 /// As [`edit`].
@@ -161,9 +161,9 @@ fn fault_text(fault: Option<crate::text::toplevel::Unreadable>) -> &'static str 
     }
 }
 
-/// A balanced construct that the reader refuses.
+/// Describes the first balanced construct that the reader refuses.
 fn unreadable(tree: &Tree) -> Option<String> {
-    // How many backquotes without a comma each node is within, itself too.
+    // The backquote depth of each node: backquotes minus commas around it, its own prefix included.
     let mut backquotes: Vec<i32> = Vec::with_capacity(tree.len());
     for id in tree.ids() {
         let node = tree.node(id);
@@ -214,7 +214,7 @@ fn is_dot_of_pair(tree: &Tree, id: NodeId) -> bool {
     let parent = tree.node(id).parent;
     let (elements, place) = (tree.element_list(parent), tree.place(id));
     let list = tree.node(parent).kind == Kind::List;
-    // A guarded datum behind it may be none.
+    // Several elements may follow the dot, as the reader may skip guarded ones.
     list && tree.text_of(id) == "." && place > 0 && place + 2 <= elements.len()
 }
 
@@ -290,14 +290,15 @@ pub fn with_line_breaks_of(text: &str, content: &str) -> String {
     if is_crlf(text) { plain.replace('\n', "\r\n") } else { plain }
 }
 
-/// Start, end, the new text there, and how much at its two ends is not content.
+/// The start and the end of the replaced bytes, the new text, and the numbers of bytes at its start
+/// and end that are not content.
 type Change = (usize, usize, String, (usize, usize));
 
 fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
     let node = tree.node(target);
     let old = tree.text_of(target);
     if old == content || old.replace("\r\n", "\n") == content.replace("\r\n", "\n") {
-        // The same but for line breaks, of which a file may have both kinds.
+        // The content differs at most in line breaks, of which a file may have both kinds.
         return (node.start, node.end, old.to_owned(), (0, 0));
     }
     let content = guarded_end(tree, content, node.end);

@@ -1,5 +1,5 @@
-//! Several edits by form of one text, and patches within a form. Repairs a missing or extra
-//! parenthesis of the new text.
+//! Several edits of one text, each of a form or of a piece of text within a form. Repairs missing
+//! or extra parentheses of the new text.
 
 use super::edit_form::{Edit, Operation, Refusal, edit, edit_as_written, form_text, with_line_breaks_of};
 use super::{fixes, structure};
@@ -21,7 +21,7 @@ pub struct FormEdit {
     pub operation: Option<Operation>,
     /// The new form.
     pub content: Option<String>,
-    /// Text within the form, to be found once.
+    /// The replaced text, which must occur exactly once in the form.
     pub old: Option<String>,
     /// The replacement text.
     pub new: Option<String>,
@@ -30,7 +30,7 @@ pub struct FormEdit {
 /// The edits of a text, together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edits {
-    /// Each, with places in the text as the ones before it left it.
+    /// The edits in order, each with offsets in the text that the ones before it left.
     pub each: Vec<Edit>,
     /// The text afterwards.
     pub text: String,
@@ -57,7 +57,7 @@ impl Edits {
     }
 }
 
-/// Does each edit in turn; all of them or none.
+/// Makes the edits in order; on an error, none of them.
 ///
 /// # Errors
 /// As [`edit`]; for a patch also that its old text is not in the form, or more than once.
@@ -117,8 +117,8 @@ fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), 
 }
 
 /// Makes an edit, with repaired parentheses if it cannot be made with the content as it is.
-/// Returns the content of the edit and a description of the repair too. `of`: the word for what
-/// the lines are counted in.
+/// Returns the content of the edit and a description of the repair too. `of`: the word for the text
+/// whose lines the description counts.
 fn mending(
     content: &str,
     of: &str,
@@ -144,7 +144,7 @@ fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     let old = old.replace("\r\n", "\n");
     let mut places = Vec::new();
     let mut from = 0;
-    // Places that overlap are several, too.
+    // Overlapping occurrences count separately.
     while let Some(at) = plain[from..].find(&old).map(|at| from + at).filter(|_| !old.is_empty()) {
         places.push(at);
         from = at + plain[at..].chars().next().map_or(1, char::len_utf8);
@@ -171,7 +171,7 @@ fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The place in `form` of a byte of the same text with LF for each CRLF.
+/// Returns the byte offset in `form` for one in the same text with LF for each CRLF.
 fn place_in(form: &str, plain: usize) -> usize {
     let mut at = 0;
     let mut left = plain;

@@ -7,14 +7,15 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::made;
 
-/// The package in force at a line of a text.
+/// The package in force at a line of a text, 1-based.
 pub fn package_of(text: &str, line: usize) -> String {
     let document = Document::new(text, 0);
     let at = document.text().line_to_char((line - 1).min(document.text().len_lines().saturating_sub(1)));
     package_at(&document, at).unwrap_or_else(|| "COMMON-LISP-USER".into())
 }
 
-/// A sentence that says if the image has the file's current definitions; empty if unknown.
+/// Sentences that say whether the image has the file's current definitions, each after a space;
+/// empty if unknown.
 pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());

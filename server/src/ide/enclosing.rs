@@ -9,11 +9,11 @@ use crate::text::forms::package_at;
 /// A definition, or another top-level form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enclosing {
-    /// The name to show: `area :around (circle t)`; of a form that defines nothing its beginning.
+    /// The name to show: `area :around (circle t)`; for a form that defines nothing, its beginning.
     pub name: String,
     /// The name as written, of a definition.
     pub defined: Option<String>,
-    /// The kind in the image's terms; of another form its operator.
+    /// The kind in the image's terms; for a form that defines nothing, its operator.
     pub kind: String,
     /// The package in force.
     pub package: Option<String>,
@@ -28,7 +28,8 @@ pub fn at(document: &Document, offset: usize) -> Option<Enclosing> {
     Finder::default().at(document, offset)
 }
 
-/// Finds what is around many places, of which those in one top-level form follow each other.
+/// Finds the definitions around many places. Keeps the data of one top-level form, so the places of
+/// a form are best looked up in succession.
 #[derive(Debug, Default)]
 pub struct Finder {
     last: Option<(Document, Form, Vec<Defined>)>,
@@ -76,7 +77,7 @@ pub fn of_definition(one: &Defined, package: Option<String>) -> Enclosing {
     Enclosing { name, defined: Some(one.written.clone()), kind, package, form: one.span, selection: one.name }
 }
 
-/// `test far-away` of `(test far-away ...)`.
+/// Returns the atoms among the first two elements: `test far-away` for `(test far-away ...)`.
 fn beginning(form: &Form, node: &Node) -> String {
     const LONGEST: usize = 60;
     let atoms = node.children.iter().take(2).take_while(|child| child.kind != Kind::List);

@@ -22,7 +22,7 @@ pub struct Evaluation {
 }
 
 impl Serialize for Evaluation {
-    /// Writes the fields that say something.
+    /// Writes the fields that are not empty, and always `values`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut facts = self.outcome.facts();
         facts["error"] = json!(self.outcome.error.as_ref().map(backtrace::facts));

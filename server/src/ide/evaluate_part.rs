@@ -1,5 +1,5 @@
 //! Selects the form to evaluate at a place, and formats its value as a comment below it. Offsets
-//! are bytes, but for the functions of documents.
+//! are bytes; in functions that take a [`Document`], characters.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// The top-level form at a place of a document, or the one before it. Within `(comment ...)` and
-/// behind `#+(or)`, where code is kept that is not loaded, the form there. In characters.
+/// The top-level form at a place of a document, or the one before it. Within `(comment ...)` or
+/// behind `#+(or)`, which keep code from being loaded, the form inside. In characters.
 pub fn top_level(document: &Document, offset: usize) -> Option<Span> {
     let span = toplevel_form(document, offset)?;
     let form = Form::of(document, span);
@@ -37,7 +37,7 @@ pub fn up_to(document: &Document, offset: usize) -> Option<Span> {
     Some(Span { start: 0, end: last.span.end })
 }
 
-/// Returns true for a form that the reader always skips, as people write it.
+/// Returns true for a form behind a guard that is never true, in one of its usual spellings.
 fn is_never(written: &str) -> bool {
     never_length(written) > 0
 }
@@ -94,7 +94,7 @@ pub fn comment(text: &str, form: &Range<usize>, values: &[String]) -> (Range<usi
     }
     let mut end = form.end + rest.trim_end_matches('\r').len();
     let mut first = true;
-    // The line break and the comment of the time before.
+    // The line breaks and comment lines of the previous evaluation.
     loop {
         let below = text[end..].strip_prefix("\r\n").or_else(|| text[end..].strip_prefix('\n'));
         let Some(line) = below.map(|below| below.split('\n').next().unwrap_or_default()) else { break };

@@ -13,7 +13,7 @@ use crate::text::forms::{operator_at, package_at};
 /// The facts of one expansion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
-    /// Some macro was expanded.
+    /// True if a macro was expanded.
     pub expanded: bool,
     /// The form, abbreviated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,10 +21,10 @@ pub struct Facts {
     /// The expansion, if it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expansion: Option<String>,
-    /// Why there is none.
+    /// The reason, if there is no expansion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Refusal>,
-    /// Further forms follow, which were left alone.
+    /// True if further forms follow, which were not expanded.
     #[serde(skip)]
     more: bool,
     /// The stage that failed.

@@ -1,4 +1,4 @@
-//! Frozen failures, as data and as text: those that there are, and what came of an attempt.
+//! Frozen failures as text and as data: the list of them, and the outcome of an attempt.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ fn described(failure: &Failure) -> String {
     text + &numbered(&failure.restarts, "\n  restart ")
 }
 
-/// Tells what came of an attempt; the third is true if it failed.
+/// Returns the outcome of an attempt as text and as data, and true if the attempt failed.
 pub fn outcome(tried: Tried) -> (String, Value, bool) {
     let Tried { done, outcome } = tried;
     let Some(outcome) = outcome else { return stops::outcome(&done, "failure") };

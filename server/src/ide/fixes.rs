@@ -1,4 +1,4 @@
-//! Quick fixes of diagnostics, as edits: one file a family. An edit changes only the parts it
+//! Quick fixes of diagnostics, as edits, one file per family. An edit changes only the parts it
 //! names. A form that is ambiguous because of a reader conditional gets no fix.
 
 mod balance;
@@ -34,9 +34,9 @@ pub struct Fix {
     pub title: String,
     /// The document that is edited; `None`: the diagnostic's own.
     pub uri: Option<String>,
-    /// Not overlapping, in any order.
+    /// The changes, not overlapping, in any order.
     pub changes: Vec<Change>,
-    /// The one that is most often meant.
+    /// True for the fix that is most often meant.
     pub preferred: bool,
 }
 

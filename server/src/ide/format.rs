@@ -33,7 +33,7 @@ pub struct Options {
 pub struct IndentRange {
     /// The lines.
     pub lines: Range<usize>,
-    /// Also blank lines (for typing there), and lines of forms that do not balance.
+    /// True to indent also blank lines (for typing there) and lines of forms that do not balance.
     pub typing: bool,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Lines<'a> {
     pub(super) first: Vec<usize>,
     /// The column of that byte, as it will be.
     indent: Vec<usize>,
-    /// A string, a comment or a symbol goes on there.
+    /// True for a line that begins inside a string, a comment or a symbol.
     protected: Vec<bool>,
 }
 
@@ -228,7 +228,7 @@ impl<'a> Lines<'a> {
     }
 
     fn column_in(&self, container: NodeId, at: usize, bodies: &Bodies) -> usize {
-        // A guarded datum is in the list around.
+        // The container of a guarded datum is the list around it.
         let mut container = container;
         while self.tree.node(container).kind == Kind::Guarded {
             container = self.tree.node(container).parent;

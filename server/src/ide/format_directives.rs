@@ -1,8 +1,8 @@
-//! The directives of format control strings (CLHS 22.3), where they are. Offsets are bytes.
+//! Finds the directives of format control strings (CLHS 22.3). Offsets are bytes.
 
 use std::ops::Range;
 
-/// Operators with a control string, and the places of it among the arguments, from 1.
+/// Operators with a control string, and the argument positions at which it may be, from 1.
 const CONTROLS: [(&str, Range<usize>); 10] = [
     ("format", 2..3),
     ("error", 1..2),

@@ -1,5 +1,5 @@
-//! The items of hierarchies: definitions with their forms and names, by the image and by the index
-//! of the texts.
+//! The items of hierarchies: definitions with their forms and names, from the image and from the
+//! index of the texts.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) struct Lookup<'a, B> {
     pub(super) context: &'a Context<B>,
     pub(super) index: &'a Snapshot,
     pub(super) texts: Texts,
-    /// The image did not answer, and is not asked again.
+    /// True once the image did not answer: it is not asked again.
     pub(super) silent: bool,
 }
 
@@ -115,7 +115,7 @@ impl<'a, B: Backend> Lookup<'a, B> {
         found
     }
 
-    /// The same, with what the image knows of the symbol.
+    /// Queries the image for the symbol, and returns its definitions as [`Lookup::defined`] does.
     pub(super) async fn definitions(&mut self, named: &Named, wanted: fn(&str) -> bool) -> Vec<Item> {
         let known = self.known(named, &[SymbolPart::Definitions]).await;
         self.defined(&known, named, wanted).await

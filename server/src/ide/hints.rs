@@ -1,4 +1,5 @@
-//! Parameter names beside the literal arguments of calls with too many arguments to tell apart.
+//! Inlay hints (LSP 3.17): the names of parameters beside literal arguments, for calls with several
+//! of them.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
 use crate::text::stop;
 
-/// Calls with fewer literal arguments explain themselves.
+/// The minimum number of literal arguments of a call with hints.
 const FEWEST: usize = 2;
 
 /// The maximum number of functions in one query; hints further down are computed when they are
@@ -28,11 +29,11 @@ pub struct Call {
     pub operator: String,
     /// The parameters, when it is a local function.
     pub parameters: Option<Vec<String>>,
-    /// Each argument's first character, and whether it is a literal.
+    /// The offset of each argument's first character, and true for a literal.
     pub arguments: Vec<(usize, bool)>,
 }
 
-/// Returns the hints in `range`, each with the character before which it is shown. `calls`: the
+/// Returns the hints in `range`, each with the offset before which it is shown. `calls`: the
 /// calls there, as [`calls`] found them.
 pub async fn in_range<B: Backend>(
     backend: &B,
@@ -72,7 +73,7 @@ async fn parameters<B: Backend>(backend: &B, name: &str, package: Option<&str>) 
     function.and_then(|facts| facts.lambda_list).unwrap_or_default()
 }
 
-/// The calls in the forms that touch `range` which hints may be of.
+/// The calls that may have hints, in the forms that touch `range`.
 pub fn calls(document: &Document, range: Span) -> Vec<Call> {
     let mut found = Vec::new();
     for top in document.scan().forms() {
@@ -100,7 +101,7 @@ pub fn calls(document: &Document, range: Span) -> Vec<Call> {
                     list.map(|list| signature::parts(&list)).unwrap_or_default()
                 };
                 let all = known.entry(index).or_insert_with(read);
-                // `&optional` is one of them.
+                // `&optional` is one of the elements.
                 all.iter().take(arguments.len() + 1).cloned().collect()
             });
             found.push(Call { operator: form.text(head).to_owned(), parameters, arguments });
@@ -121,8 +122,8 @@ fn is_literal(form: &Form, node: &Node) -> bool {
     }
 }
 
-/// The names to show and the characters of the call to show them at, for literals of required and
-/// optional parameters.
+/// The hints of a call for literals of required and optional parameters, each as its offset and its
+/// text.
 pub fn hints(call: &Call, parameters: &[String]) -> Vec<(usize, String)> {
     let positional = parameters.iter().take_while(|one| !one.starts_with('&') || one.eq_ignore_ascii_case("&optional"));
     let names = positional.filter(|one| !one.starts_with('&')).filter_map(|one| signature::keyword_name(one));

@@ -86,7 +86,7 @@ async fn global<B: Backend>(cursor: &Cursor<B>, written: &str, manuals: &Manuals
         defined = made_functions::find(cursor, written, &mut texts).await;
     }
     let Some(one) = defined.first() else {
-        // Declarations and the like mean nothing to the image; and without one there is the page.
+        // The image knows nothing of declarations and the like, and it may be absent.
         let page = manuals.hyperspec_page(hyperspec::page_of_symbol(written)?);
         let syntax = standard_syntax::of(written).unwrap_or(written);
         return Some(format!("{}\n\n{}", shown::fenced("lisp", syntax), link(&page)));

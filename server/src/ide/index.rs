@@ -23,7 +23,7 @@ pub struct Snapshot {
     pub files: Vec<Arc<FileEntry>>,
     /// The workspace's directory; `None`: any.
     pub root: Option<PathBuf>,
-    /// There are more files than are indexed.
+    /// True if there are more files than are indexed.
     pub cut: bool,
 }
 
@@ -39,8 +39,8 @@ impl Snapshot {
         Snapshot { files, root: None, cut: false }
     }
 
-    /// The files in which a name, as the reader has it, is written anywhere; also in strings and
-    /// comments. A file may be named that does not mention it.
+    /// The files in which a name, as the reader has it, is written anywhere, also in strings and
+    /// comments. Names are compared by hash, so a file may be among them that does not mention it.
     pub fn mentioning<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<FileEntry>> + 'a {
         let hash = entry::word_hash(name);
         self.files.iter().filter(move |file| file.word_hashes.binary_search(&hash).is_ok())

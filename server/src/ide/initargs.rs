@@ -6,8 +6,9 @@ use crate::text::datum::{Form, symbol_name};
 use crate::text::definitions::{self, ClassParts, class_parts};
 use crate::text::document::Document;
 
-/// The class as written whose initialization arguments the current argument may be, and those
-/// already given, for `(make-instance 'class ...)`, `(error 'condition ...)` and the like.
+/// The class, as written, if the current argument may be the name of one of its initialization
+/// arguments, and the names already given: for `(make-instance 'class ...)`,
+/// `(error 'condition ...)` and the like.
 pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     let operator = symbol_name(&site.operator)?;
     let at = match operator.as_str() {

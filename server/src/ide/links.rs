@@ -69,7 +69,7 @@ pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Docum
     found
 }
 
-/// The file that defines a system: in the workspace, else as the image knows it.
+/// The URI of the file that defines a system: in the workspace, else as the image knows it.
 async fn system<B: Backend>(index: &Snapshot, lookup: &mut Lookup<'_, B>, name: &str) -> Option<String> {
     let of =
         |file: &super::index::FileEntry| file.definitions.iter().any(|one| one.kind() == "system" && one.key == name);
@@ -106,7 +106,7 @@ fn value<'a>(form: &Form, options: &'a [Node], key: &str) -> Option<&'a Node> {
     options.get(at + 1)
 }
 
-/// The name that a string or a symbol is to ASDF.
+/// The name that a string or a symbol designates in ASDF.
 fn name(form: &Form, node: &Node) -> Option<String> {
     match node.kind {
         Kind::String => Some(form.text(node).trim_matches('"').to_owned()),

@@ -1,5 +1,5 @@
-//! Rules beside the compiler (`lint.rules`), about code that compiles and is hardly meant. A rule
-//! tells only of forms that are known to be evaluated, never of data.
+//! Lint rules (`lint.rules`), which add to the compiler's checks: they report code that compiles
+//! but is rarely intended. A rule reports only forms that are known to be evaluated, never data.
 //!
 //! A comment `consort: ignore` on the line of a finding, or on the line above, silences all rules
 //! there; with names of rules behind it, only those.
@@ -84,7 +84,7 @@ const RULES: [Rule; 14] = [
 pub struct Wanted {
     /// The names of rules, or `all`; a `-` before one takes it away.
     pub names: Vec<String>,
-    /// The rules of the settings.
+    /// The rules that the settings define.
     pub own: Vec<LintRule>,
 }
 
@@ -104,7 +104,7 @@ impl Wanted {
         rules
     }
 
-    /// The rules of the settings, but for those that are taken away by name.
+    /// The rules that the settings define, but for those that are taken away by name.
     fn own(&self) -> Vec<&LintRule> {
         let off = |rule: &&LintRule| self.names.iter().any(|name| name.strip_prefix('-') == Some(&rule.name));
         self.own.iter().filter(|rule| !off(rule)).collect()
@@ -116,7 +116,7 @@ pub fn is_finding(diagnostic: &Diagnostic) -> bool {
     diagnostic.code.starts_with(CODE)
 }
 
-/// A list that a rule tells of.
+/// A list that a rule may report.
 struct Suspect<'a, 'r> {
     /// The name of the rule.
     rule: &'r str,
@@ -142,7 +142,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
     }
     let mut silence = Silence::of(document, &wanted.own);
     let packages = index.packages();
-    // Behind it, the text may be read in another way.
+    // The start of the first form that changes how text is read: forms from there on are skipped.
     let reader = first_reader(document, document.text().len_chars()).map(|(start, _)| start);
     let mut macros: Option<OwnMacros> = None;
     let mut left = own::MOST;
@@ -163,7 +163,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
         }
         let macros = macros.get_or_insert_with(|| OwnMacros::among(document, index));
         let evaluated = Evaluated::new(document, &form, macros);
-        // The operators around it, and the names of which the rules tell, are the standard's.
+        // True if the operators around a list and the names in it are the standard's.
         let is_standard = |path: &[&Node]| {
             let inner = path.last().into_iter().flat_map(|list| list.children.iter());
             first_other(&packages, &form, path.iter().copied().chain(inner), package.as_deref()).is_none()
@@ -191,7 +191,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
     found
 }
 
-/// Collects the lists that rules tell of, each with the lists around it.
+/// Collects the lists that rules may report, each with the lists around it.
 fn suspect<'a, 'r>(
     look: &mut own::Look<'_, 'a>,
     node: &'a Node,
@@ -234,7 +234,7 @@ fn is_literal(form: &Form, node: &Node) -> bool {
         }
 }
 
-/// `(eq x 1)`: whether two equal numbers, characters or strings are the same is not told.
+/// `(eq x 1)`: equal numbers, characters or strings need not be EQ.
 fn eq_literal(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let [head, one, other] = list.children.as_slice() else { return Vec::new() };
     if form.operator(list).as_deref() != Some("eq") {

@@ -1,4 +1,4 @@
-//! Functions that no definition of their own makes, in texts that are not loaded: accessors of
+//! Functions without a definition form of their own, in texts that are not loaded: accessors of
 //! classes, and the functions of structures.
 
 use super::context::{Backend, Cursor};
@@ -7,7 +7,7 @@ use super::places::Defined;
 use super::texts::Texts;
 use crate::text::definitions::{self, Place};
 
-/// The places that make the function with a name as written at the cursor.
+/// The places that define the function with a name as written at the cursor.
 pub(super) async fn find<B: Backend>(cursor: &Cursor<B>, written: &str, texts: &mut Texts) -> Vec<Defined> {
     let index = cursor.context.texts_index().await;
     let meant = TextSymbol::of(&index, &Named { name: written.to_owned(), package: cursor.package() });

@@ -15,7 +15,7 @@ pub async fn find<B: Backend>(backend: &B, manuals: &Manuals, name: &str, packag
     manuals.page_of_symbol(facts.package.as_deref()?, &facts.name)
 }
 
-/// The message when there is none.
+/// The message when there is no page.
 pub fn none(name: &str) -> String {
     format!(
         "Neither the HyperSpec nor SBCL's manual has a page about {}. They are about symbols of COMMON-LISP, format \

@@ -8,7 +8,7 @@ use crate::text::decode;
 /// The largest page, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Reads a page as plain text. Waits for the disk.
+/// Reads a page as plain text; `None` if it cannot be read. Blocks on the disk.
 pub fn read(file: &Path) -> Option<String> {
     Some(plain(&decode(bounded_file::read(file, LARGEST).ok()?)))
 }
@@ -43,7 +43,7 @@ fn push(out: &mut String, text: &str) {
     out.push_str(&text.replace("&amp;", "&"));
 }
 
-/// Without white space at the ends of lines, and with one empty line where there are more.
+/// Removes white space at the ends of lines, and all but one of several empty lines.
 fn tidy(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines().map(str::trim_end) {

@@ -1,4 +1,4 @@
-//! A definition moved to another file of its package: out of one text, into another, as one edit.
+//! Moves a definition to another file of its package, as one edit of both texts.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ use crate::text::tree::{Kind, Tree};
 
 /// The maximum number of files that are offered.
 const MOST: usize = 500;
-/// Operators that say where or how others are read.
+/// Operators of forms that stay in their file, as others depend on where they are.
 const TIED: [&str; 3] = ["defpackage", "define-package", "defsystem"];
-/// Operators whose definitions the compiler must know before what uses them.
+/// Operators whose definitions must be compiled before the code that uses them.
 const KNOWN_BEFORE: [&str; 13] = [
     "defmacro",
     "define-modify-macro",
@@ -103,7 +103,8 @@ pub async fn destinations<B: Backend>(cursor: &Cursor<B>) -> Result<Destinations
     Ok(Destinations { name: taken.defined.written, files: files.collect() })
 }
 
-/// Moves the definition at the cursor behind what is read in its package in the file `target`.
+/// Moves the definition at the cursor to the file `target`, behind the last form there after which
+/// code is read in its package.
 ///
 /// # Errors
 /// The reason why it stays where it is.
@@ -218,8 +219,7 @@ fn taken(document: &Document, offset: usize) -> Result<Taken, String> {
     Ok(Taken { defined, package, text, removed })
 }
 
-/// The text of a form with the comments right above it and behind it, and the span that goes with
-/// them.
+/// The text of a form with the comments right above it and behind it, and the span to remove.
 fn cut(document: &Document, form: Span) -> (String, Span) {
     let text = document.text();
     let blank = |line: usize| text.line(line).chars().all(char::is_whitespace);
@@ -237,7 +237,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
     }
     let (start, end) = (text.line_to_char(begin), behind.unwrap_or(form.end));
     let taken = text.slice(start..end).to_string();
-    // Of two blank lines around the definition one stays.
+    // Blank lines below the definition go, unless a line with text is right above it.
     let mut next = text.char_to_line(end) + 1;
     if begin == 0 || blank(begin - 1) {
         while next < text.len_lines() && blank(next) {
@@ -265,7 +265,7 @@ fn line_end(document: &Document, at: usize) -> Option<usize> {
     (rest.is_empty() || rest.starts_with(';')).then_some(end.max(at))
 }
 
-/// The lines that begin with a comment about what follows. Those of four semicolons are headings.
+/// The lines that begin with a line comment, except those of four semicolons, which are headings.
 fn comment_lines(document: &Document) -> HashSet<usize> {
     let string = document.text().to_string();
     let tree = Tree::of(&string, document.scan());

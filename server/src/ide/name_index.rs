@@ -1,5 +1,5 @@
-//! The index of the names of all packages of the image: what completion knows without asking the
-//! image. Immutable; an update makes another that shares what has not changed.
+//! The index of the names of all packages of the image, from which completion answers without a
+//! query. Immutable; an update makes another that shares what has not changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Symbol {
             texts: texts.concat().into(),
             ends,
             external: *external == b'E',
-            // The name stands where operators do, and SBCL has no function of that name.
+            // DECLARE is written where operators are, but SBCL has no function of that name.
             function: if name == "DECLARE" { b'o' } else { *function },
             variable: *variable,
             class: *class,
@@ -97,7 +97,8 @@ impl Symbol {
         Some(self.text(2)).filter(|home| !home.is_empty())
     }
 
-    /// The parameters and keywords behind `&optional`, `&rest`, `&body` and `&key`, lower-case.
+    /// The words of the lambda list, lower-case, with single spaces: the required parameters, then
+    /// `&optional`, `&rest`, `&body` and `&key`, each before its parameters or keywords.
     pub fn parameters(&self) -> &str {
         self.text(3)
     }
@@ -153,7 +154,7 @@ fn behind<'a>(words: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
     words.split(' ').skip_while(move |word| *word != mark).skip(1).filter(|word| !word.is_empty())
 }
 
-/// The bit of an exported symbol among its letters.
+/// The bit in [`Package::letters`] that marks an exported symbol.
 pub const EXTERNAL: u64 = 1 << 63;
 
 /// A set of the characters of a lower-case name: a name that has all characters of another has
@@ -228,7 +229,7 @@ impl NameIndex {
         NameIndex { packages, called }
     }
 
-    /// The digests, for the next question.
+    /// The digests of the packages by name, for the next query.
     pub fn digests(&self) -> BTreeMap<String, String> {
         self.packages.iter().map(|(name, package)| (name.clone(), package.digest.clone())).collect()
     }
@@ -260,7 +261,7 @@ impl NameIndex {
             None => self.accessible(package?, &symbol.name),
             Some(prefix) => self.accessible(self.package(prefix, package)?, &symbol.name),
         }?;
-        // An imported symbol is described where it is at home.
+        // An imported symbol is described in its home package.
         let home = found.home().and_then(|home| self.packages.get(home)?.symbol(found.name()));
         Some(home.unwrap_or(found))
     }

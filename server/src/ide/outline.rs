@@ -87,7 +87,7 @@ fn definition(tree: &Tree, outer: NodeId, depth: usize) -> Option<Definition> {
         outer,
         depth,
     };
-    // Quoted data defines nothing, and has more than the list.
+    // Quoted data defines nothing.
     let Some(operator) = tree.operator(list).filter(|_| tree.node(node).kind != Kind::Prefixed) else {
         let kind = tree.node(outer).kind;
         return (kind != Kind::Stray).then(|| unnamed(short(tree.text_of(node))));
@@ -109,14 +109,14 @@ fn definition(tree: &Tree, outer: NodeId, depth: usize) -> Option<Definition> {
     Some(definition)
 }
 
-/// In one line, of moderate length.
+/// Returns the text in one line, at most `LONGEST` characters of it.
 fn short(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = normal(text);
     if line.chars().count() <= LONGEST { line } else { line.chars().take(LONGEST).chain("...".chars()).collect() }
 }
 
-/// With single spaces, in lower case.
+/// Returns the text with single spaces, in lower case.
 pub fn normal(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
@@ -162,7 +162,7 @@ fn specializer(tree: &Tree, id: NodeId) -> String {
     tree.symbol(id).map_or_else(|| normal(tree.text_of(id)), |symbol| symbol.name.to_lowercase())
 }
 
-/// Names among which one finds it: `f`, and of a method also `f (c1 c2)` and `:after f (c1 c2)`.
+/// The names of a definition.
 impl Definition {
     /// The name and, for a method, its qualifiers and specializers: `:after area (square t)`.
     pub fn full_name(&self) -> String {

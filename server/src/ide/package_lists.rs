@@ -1,11 +1,10 @@
-//! The lists of names in the clauses of a package definition: their alphabetical order, and one
-//! name fewer.
+//! The lists of names in the clauses of a package definition: sorts them, and removes a name.
 
 use super::index::designated;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 
-/// Clauses whose names have no order, with the number of elements before them.
+/// Clauses in which the order of names does not matter, with the number of elements before them.
 const CLAUSES: [(&str, usize); 6] = [
     (":export", 1),
     (":import-from", 2),
@@ -15,7 +14,7 @@ const CLAUSES: [(&str, usize); 6] = [
     (":unexport", 1),
 ];
 
-/// A span of the document, and what takes its place.
+/// A span of the document, and its replacement.
 pub type Replaced = (Span, String);
 
 /// Returns true for a list that defines a package.
@@ -23,7 +22,7 @@ pub fn is_definition(form: &Form, list: &Node) -> bool {
     list.is_list() && matches!(form.operator(list).as_deref(), Some("defpackage" | "define-package"))
 }
 
-/// The names of a clause whose names have no order.
+/// The names of a clause of `CLAUSES`; empty for another.
 pub fn names<'a>(form: &Form, clause: &'a Node) -> &'a [Node] {
     if !clause.is_list() {
         return &[];

@@ -44,7 +44,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// The definition that a top-level form is.
+    /// Returns the package definition of a top-level form, if it is one.
     pub fn of(document: &Document, top: &TopForm) -> Option<Definition> {
         // Most forms are something else: their first characters are enough to skip them.
         let start: String = document.text().slice(top.span.start..top.span.end).chars().take(40).collect();
@@ -57,8 +57,7 @@ impl Definition {
         Some(Definition { form, name })
     }
 
-    /// The clauses with a keyword and the number of elements before their names. Guarded ones are
-    /// left out.
+    /// The clauses with a keyword. Guarded ones are left out.
     pub fn clauses<'a>(&'a self, keyword: &'a str) -> impl Iterator<Item = &'a Node> + 'a {
         let options = self.form.nodes.iter().flat_map(|list| list.elements()).skip(2);
         options.filter(move |option| {
@@ -146,7 +145,7 @@ impl<'a> Uses<'a> {
             || self.index.mentioning(name).any(|file| file.path != self.path && !of_package(file))
     }
 
-    /// Returns true if a text may use a name that a package imports, or the package hands it on.
+    /// Returns true if a text may use a name that a package imports, or the package may export it.
     pub fn import(&self, package: &PackageText, name: &str) -> bool {
         let definition = |place: &Place| *place == Place::Definition(package.name.clone());
         let may_be_inside = |file: &super::index::FileEntry| {
@@ -166,7 +165,8 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// The names that a text's package definitions have in the clauses with these keywords.
+/// The package definitions of a text, and the names in their clauses with these keywords. Each
+/// keyword is given with the number of elements before the names.
 pub fn names_in(document: &Document, keywords: &[(&str, usize)]) -> (Vec<Definition>, HashSet<String>) {
     let (mut definitions, mut names) = (Vec::new(), HashSet::new());
     for definition in document.scan().forms().iter().filter_map(|top| Definition::of(document, top)) {

@@ -16,9 +16,9 @@ pub struct PartialName {
     pub replace: Span,
     /// The package in force.
     pub package: Option<String>,
-    /// An operator is wanted.
+    /// True if an operator is expected.
     pub operator: bool,
-    /// The name of a package is wanted.
+    /// True if the name of a package is expected.
     pub packages: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Exact locations of definitions: the image's answer, found in the current texts, or the texts
-//! alone without an image.
+//! Exact locations of definitions: those that the image reports, found in the current texts, or, if
+//! there are none, those in the texts.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -141,8 +141,8 @@ pub async fn defined_anywhere(
     defined_where(known, written, package, texts, |_| true).await
 }
 
-/// The same, restricted to definitions that `meant` accepts. If the image knows none of them, the
-/// texts are searched.
+/// Acts as [`defined_anywhere`], restricted to definitions that `meant` accepts. If the image knows
+/// none of them, the texts are searched.
 pub async fn defined_where(
     known: Option<&Known>,
     written: &str,
@@ -181,7 +181,7 @@ pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> 
         }
     }
     found.sort_by_key(|(elsewhere, one)| (*elsewhere, one.file.clone(), one.place.map(|place| place.form.start)));
-    // A name that is defined here is not the one of the same name elsewhere.
+    // A name that is defined in this package is not the one of the same name in another.
     let here = found.iter().any(|(elsewhere, _)| !elsewhere);
     found.into_iter().filter(|(elsewhere, _)| !here || !elsewhere).map(|(_, one)| one).collect()
 }

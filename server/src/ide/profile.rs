@@ -17,12 +17,12 @@ mod render;
 
 pub use render::render;
 
-/// Rows that are shown; the rest is one row.
+/// The maximum number of rows in the table; the rest is one row.
 const ROWS: usize = 25;
 /// The maximum number of call tree nodes reported; the nodes beneath are summed in one node
 /// beside them.
 const NODES: usize = 300;
-/// Levels of it.
+/// The maximum depth of the call tree.
 const DEPTH: usize = 60;
 /// The maximum number of folded stacks reported, the most frequent first.
 const FOLDED: usize = 300;
@@ -62,7 +62,7 @@ impl ProfileSettings {
     }
 }
 
-/// A function.
+/// A row of the table: a function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The name of the function.
@@ -108,22 +108,22 @@ pub struct Profiled {
     pub values: Vec<String>,
     /// `cpu`, `time` or `alloc`.
     pub mode: String,
-    /// All of them.
+    /// The number of all samples.
     pub samples: u64,
-    /// Wall clock.
+    /// The wall-clock time, in seconds.
     pub seconds: f64,
-    /// Allocated in all.
+    /// The number of bytes allocated in all.
     pub bytes: u64,
-    /// By self, the most first.
+    /// The functions by [`Row::samples`], the most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
     /// The roots of the call tree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tree: Vec<Node>,
-    /// `a;b;c N`, outermost first.
+    /// The folded stacks, `a;b;c N`, outermost frame first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folded: Vec<String>,
-    /// Unless `ok`.
+    /// The error, unless the status is `ok`.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "backtrace::serialize")]
     pub error: Option<EvalError>,
     /// Standard output.
@@ -132,12 +132,12 @@ pub struct Profiled {
     /// Error and trace output.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub stderr: String,
-    /// Warnings, and that samples are few.
+    /// The warnings of the evaluation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Samples below which a profile says that they are too few to go by.
+/// The number of samples below which the text warns that there are too few.
 pub const FEW: u64 = 10;
 
 impl Profiled {
@@ -260,7 +260,7 @@ fn tree(profile: &Profile, samples: u64) -> Vec<Node> {
         let mut node = &mut root;
         node.samples += stack.count;
         let mut last = None;
-        // A function that calls itself stays where it is.
+        // A direct recursion adds no level.
         for frame in stack.frames.iter().filter(|frame| last.replace(**frame) != Some(**frame)).take(DEPTH) {
             node = node.children.entry(*frame).or_default();
             node.samples += stack.count;
@@ -273,7 +273,7 @@ fn tree(profile: &Profile, samples: u64) -> Vec<Node> {
     nodes
 }
 
-/// How many samples a node must have so that not more than [`NODES`] do.
+/// The number of samples that a node must have, so that at most [`NODES`] nodes have it.
 fn least_samples(root: &Growing) -> u64 {
     fn gather(node: &Growing, all: &mut Vec<u64>) {
         for child in node.children.values() {

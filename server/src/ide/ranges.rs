@@ -33,7 +33,7 @@ pub fn all_selections(tree: &Tree, places: &[usize]) -> Vec<Vec<Range<usize>>> {
     found
 }
 
-/// The path is moved to the place.
+/// Returns the ranges around a place. Moves the path there.
 fn around(tree: &Tree, at: usize, path: &mut Path) -> Vec<Range<usize>> {
     path.go_to(tree, at, true);
     let nodes = &path.nodes;
@@ -132,8 +132,9 @@ pub fn folds(tree: &Tree) -> Vec<Fold> {
 }
 
 /// The occurrences of the symbol at a place, itself included, each with a flag for a definition.
-/// Strings and comments are skipped. A package prefix counts if both have one, or if the other's
-/// is the package in force, which `package` returns for a place.
+/// Strings and comments are skipped. Two names without package prefix are the same symbol;
+/// otherwise their packages are compared. For a name without prefix, that is the package in force,
+/// which `package` returns for a place.
 pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<String>) -> Vec<(Range<usize>, bool)> {
     let Some(target) = atom_at(tree, at) else { return Vec::new() };
     let Some(symbol) = tree.symbol(target) else { return Vec::new() };

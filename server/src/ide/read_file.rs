@@ -18,7 +18,7 @@ pub struct Form {
     pub line: usize,
     /// The last line, 1-based.
     pub end_line: usize,
-    /// Whole where the pattern named it, otherwise its first line or so.
+    /// The whole form if the pattern matches its name, otherwise its beginning in one line.
     pub text: String,
 }
 

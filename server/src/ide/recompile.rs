@@ -106,7 +106,7 @@ async fn names(index: &Snapshot, texts: &mut Texts, named: &Named) -> Vec<Named>
     all
 }
 
-/// A symbol's name so that the reader has it again.
+/// Returns a symbol's name as the reader reads it back.
 fn written(name: String) -> String {
     if name == name.to_uppercase() && !name.contains([':', '|', ' ']) { name } else { format!("|{name}|") }
 }
@@ -175,14 +175,14 @@ impl<B: Backend> Sorting<'_, B> {
             None => {}
         }
         for one in defined {
-            // The image tells of definitions of the standard's kinds alone.
+            // The image reports only definitions of the standard's kinds.
             let kind = definitions::kind_of(&one.operator);
             if kind == one.operator {
                 continue;
             }
             let want = [SymbolPart::Facts, SymbolPart::Definitions];
             let known = self.context.symbol(&one.written, user.package.as_deref(), &want).await?;
-            // A definition that was typed in has no place.
+            // A definition that was evaluated without a file has no place.
             let mut kinds = known.facts.iter().flat_map(|facts| &facts.kinds);
             let placed = known.definitions.iter().any(|known| known.kind.ends_with(kind));
             if !placed && !kinds.any(|known| known.ends_with(kind)) {

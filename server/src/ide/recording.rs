@@ -1,4 +1,4 @@
-//! Recordings: questions as they are written, and recordings and answers as text and as data.
+//! Recordings: the questions that clients ask, and recordings and answers as text and as data.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::shown::line;
 
 /// The type of the error of a call that was left by a non-local exit, without an error.
 const LEFT: &str = "NON-LOCAL-EXIT";
-/// Rows of an answer.
+/// The maximum number of rows of an answer.
 const ROWS: u64 = 50;
-/// Names of definitions that are shown.
+/// The maximum number of names of definitions in the text.
 const DEFINITIONS: usize = 12;
-/// Levels of indentation of a call tree.
+/// The maximum number of levels of indentation of a call tree.
 const LEVELS: u64 = 30;
 
 /// The kind of a question.
@@ -46,7 +46,7 @@ pub enum Kind {
     Cancel,
 }
 
-/// A question to a recording, as it is written.
+/// A question to a recording, as the client writes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Question {
     /// The kind of the question.
@@ -55,7 +55,7 @@ pub struct Question {
     /// The expression (its text, `LINE`, `FILE:LINE` or `FILE:LINE:COLUMN`), the variable, or the
     /// condition.
     pub of: Option<String>,
-    /// The function that is meant.
+    /// The function to which the question is limited; `None`: any.
     pub function: Option<String>,
     /// The number of the event.
     pub event: Option<u64>,
@@ -76,11 +76,10 @@ pub fn first_question(recording: &Recording) -> RecordingQuery {
 }
 
 impl Question {
-    /// Returns the question for the image. Paths are relative to the `workspace`. `Err`: the
-    /// reason, for the user.
+    /// Returns the question for the image. Paths are relative to the `workspace`.
     ///
     /// # Errors
-    /// Something is missing or is not understood.
+    /// A sentence for the user: `of` is missing or not understood, or the kind is no question.
     pub fn query(&self, workspace: &Path) -> Result<RecordingQuery, String> {
         let of = self.of.as_deref().map(str::trim).filter(|of| !of.is_empty());
         let needed = |what: &str| of.map(str::to_owned).ok_or_else(|| format!("`of` is missing: it must be {what}."));
@@ -132,7 +131,7 @@ impl Question {
         Ok(query)
     }
 
-    /// The number of an event, as it is written in an answer or without its mark.
+    /// The number of an event, written as in an answer (`#12`) or without the `#`.
     fn number_of_event(&self) -> Option<u64> {
         self.event.or_else(|| self.of.as_deref()?.trim().trim_start_matches('#').parse().ok())
     }

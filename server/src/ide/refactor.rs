@@ -1,7 +1,7 @@
 //! Refactorings of the form at the cursor: which are offered, and the changes that one makes.
 //!
 //! Each refactoring is a function of a [`site::Site`] in a file of its own. It returns edits of the
-//! text, or the reason why it is refused. `finish` applies them, indents what they touch and looks
+//! text, or the reason why it is refused. `finish` applies them, indents what they touch and checks
 //! that no comment is lost; `proof` has the changed text compiled in a copy of the image.
 
 mod bindings;
@@ -74,7 +74,7 @@ pub struct Offer {
     pub title: String,
     /// The kind.
     pub group: Group,
-    /// The reason why the text does not let it be made.
+    /// The reason why the refactoring is not possible here.
     pub refused: Option<String>,
 }
 
@@ -114,7 +114,8 @@ fn planned(site: &Site) -> Vec<Planned> {
     all
 }
 
-/// The refactorings that must understand the code.
+/// The refactorings of code. All are refused if the code cannot be understood by the standard's
+/// names (`Names::unlike`).
 fn of_code(site: &Site) -> Vec<Planned> {
     let mut all = Vec::new();
     all.extend(extract_variable::plan(site));
@@ -143,8 +144,8 @@ pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offe
 /// Makes the refactoring `id` of [`offers`].
 ///
 /// # Errors
-/// It is not offered any more, it is refused, or the compiler finds something in the result that it
-/// does not find in the text.
+/// The refactoring is no longer offered or is refused, or the compiler finds something in the
+/// result that it does not find in the text.
 pub async fn carry_out<B: Backend>(
     cursor: &Cursor<B>,
     selection: Span,
@@ -415,7 +416,7 @@ async fn users<B: Backend>(cursor: &Cursor<B>, index: &Snapshot, form: &Form) ->
 pub(in crate::ide) struct OwnMacros(Macros, Names, Snapshot);
 
 impl OwnMacros {
-    /// Reads all of the text.
+    /// Reads the whole text.
     pub(in crate::ide) fn of(document: &Document) -> OwnMacros {
         OwnMacros::among(document, &Snapshot::default())
     }
@@ -426,7 +427,7 @@ impl OwnMacros {
         !standard && self.0.operator(operator) == site::Operator::Unknown
     }
 
-    /// Reads all of the text. Of the macros of other texts only the names are known.
+    /// Reads the whole text. For the macros of other texts, only the names are known.
     pub(in crate::ide) fn among(document: &Document, index: &Snapshot) -> OwnMacros {
         let mut macros = Macros::default();
         for one in index.files.iter().flat_map(|file| &file.definitions).filter(|one| one.kind() == "macro") {
@@ -478,7 +479,7 @@ impl<'a> Evaluated<'a> {
     }
 }
 
-/// Computes on a thread that may take its time.
+/// Runs a computation on a thread for blocking work.
 async fn on_thread<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,
@@ -488,7 +489,7 @@ async fn on_thread<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send 
     }
 }
 
-/// The bodies of macros by name.
+/// Macros by name, with the number of arguments before the body, if known.
 type Known = HashMap<String, Option<usize>>;
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::text::scopes::Scopes;
 use crate::text::stop;
 pub use kinds::{Kind, Use, calls};
 
-/// The maximum number of places from the texts.
+/// The number of references after which no further text is searched.
 const MOST: usize = 10_000;
 
 /// A place that refers to a name.
@@ -31,7 +31,7 @@ const MOST: usize = 10_000;
 pub struct Referred {
     /// The kind, by where the name stands; by the compiler if a macro wrote the reference.
     pub kind: Kind,
-    /// The name is that of a function or macro there.
+    /// True if the name is that of a function or macro there.
     pub called: bool,
     /// The text.
     pub text: Arc<Text>,
@@ -70,7 +70,7 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
     let package = cursor.package();
     let found = of_name(&cursor.context, &written, package.as_deref(), &mut cursor.context.texts().await).await;
     let references = found.references.iter().filter(|one| with_declaration || one.kind != Kind::Defines);
-    // A text may have as many definitions of the name as references to it.
+    // A set, because a text may have as many definitions of the name as references to it.
     let defined: HashSet<(&str, Span)> = found.definitions.iter().map(|one| (one.uri.as_str(), one.span)).collect();
     let used = references.map(Referred::target).filter(|one| !defined.contains(&(one.uri.as_str(), one.span)));
     let declarations = found.definitions.iter().filter(|_| with_declaration).cloned();
@@ -213,7 +213,7 @@ async fn all<B: Backend>(
     let mut found = recorded(known, &key, special, kind_of, texts).await;
     found.retain(|one| seen.insert((one.text.path.clone(), one.span)));
     // The texts have mentions that the compiler does not record, also in files that are not loaded.
-    // A symbol that everybody uses is looked for in open files only.
+    // Symbols of COMMON-LISP and of SBCL are looked for in open files only.
     let mut same = SamePackages { context, key: &key, package, known, answers: HashMap::new() };
     let owner = known.facts.as_ref().and_then(|facts| facts.package.as_deref());
     let everybody = owner.is_some_and(|owner| owner == "COMMON-LISP" || owner.starts_with("SB-"));
@@ -279,10 +279,10 @@ async fn recorded(
         let first = recorded.first().copied().unwrap_or(Kind::Mentions);
         let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
         let uses = kinds::named(&Form::of(&text.document, top), key, special);
-        // A reference that stands in the text as it was recorded was not made of another mention.
+        // If a use in the text explains the record, the mentions do not have to.
         let certain = uses.iter().any(|one| one.called || recorded.contains(&kind_of(one)));
         for one in &uses {
-            // A macro may read a name otherwise than it stands there.
+            // A macro may use a name in another way than its position suggests.
             let by_text = kind_of(one);
             let sure = one.called || matches!(by_text, Kind::Defines | Kind::Sets | Kind::Binds);
             let mentioned = (certain || one.skipped) && by_text == Kind::Mentions;

@@ -12,13 +12,13 @@ use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::error_kind::ErrorKind;
 use crate::text::position::line_column;
 
-/// Names of a list that the text shows; the data has them all.
+/// The maximum number of names of a list in the text; the data has them all.
 const SHOWN: usize = 12;
 
-/// The contract's error object (hot-reload.md, "Error Handling").
+/// The contract's error object (docs/protocol.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failure {
-    /// -32000.
+    /// The JSON-RPC error code, -32000.
     pub code: i32,
     /// The message, one sentence.
     pub message: String,
@@ -32,7 +32,7 @@ impl Failure {
         Failure { code: -32000, message: message.into(), data: json!({"type": kind.into().of_contract()}) }
     }
 
-    /// The kind in its own spelling.
+    /// The error kind, from the contract's spelling in `data.type`.
     pub fn kind(&self) -> ErrorKind {
         self.data["type"].as_str().map_or(ErrorKind::REFUSED, ErrorKind::from)
     }
@@ -130,7 +130,7 @@ pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
     Err(failure)
 }
 
-/// The text of a reload that took place. `undo`: it was one of the other way.
+/// Returns the text of a reload that took place, or with `undo` of the undoing of one.
 pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
     let report = outcome.report.clone().unwrap_or_default();
     let mut text = format!("{} {}", if undo { "Undone: the reload of" } else { "Reloaded" }, report.what);

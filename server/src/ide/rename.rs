@@ -29,7 +29,7 @@ use crate::text::names;
 
 /// The part of a session that compares expansions of forms, in a copy of the image.
 pub trait Expander: Send + Sync {
-    /// Compares.
+    /// Compares the expansions.
     ///
     /// # Errors
     /// There is no image, or it cannot be copied.

@@ -136,16 +136,16 @@ fn cut(text: &Rope, span: Span) -> (String, usize, Range<usize>) {
     (shown::source(&lines.to_string()), first + 1, text.char_to_byte(start) - offset..text.char_to_byte(end) - offset)
 }
 
-/// How many of each.
+/// The numbers of checked files and of diagnostics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Files that were checked.
     pub files: usize,
-    /// [`Severity::Error`].
+    /// Diagnostics of [`Severity::Error`].
     pub errors: usize,
-    /// [`Severity::Warning`].
+    /// Diagnostics of [`Severity::Warning`].
     pub warnings: usize,
-    /// Everything else.
+    /// All other diagnostics.
     pub others: usize,
 }
 

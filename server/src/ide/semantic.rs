@@ -16,9 +16,9 @@ use crate::text::tree::{Kind as Node, NodeId, Tree};
 /// The kind of a word, in the order of [`LEGEND`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Also code skipped by a false `#+`.
+    /// A comment, or code behind `#+nil` and the like.
     Comment,
-    /// A character too.
+    /// A string or a character.
     String,
     /// A number.
     Number,
@@ -30,7 +30,7 @@ pub enum Kind {
     Function,
     /// A special variable or a constant.
     Variable,
-    /// In a lambda list.
+    /// A parameter in a lambda list.
     Parameter,
     /// A class.
     Class,
@@ -38,7 +38,7 @@ pub enum Kind {
     Namespace,
     /// `:keyword`.
     Constant,
-    /// In a format control string.
+    /// A directive in a format control string.
     Directive,
 }
 
@@ -197,7 +197,7 @@ pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>)
     tokens
 }
 
-/// `#+nil`, `#+(or)`, `#-(and)`.
+/// Returns true for a datum behind `#+nil`, `#+(or)` or `#-(and)`.
 fn is_never(tree: &Tree, guarded: NodeId) -> bool {
     let Some(feature) = tree.elements(guarded).next() else { return false };
     const LONGEST: usize = 20;
@@ -210,7 +210,7 @@ fn is_never(tree: &Tree, guarded: NodeId) -> bool {
     matches!((plus, feature.as_str()), (true, "nil" | ":nil" | "(or)") | (false, "(and)"))
 }
 
-/// A number by `#x`, `#b`, `#o`, `#36r` before it.
+/// Returns true for the digits behind `#x`, `#b`, `#o` or `#36r`.
 fn is_based(tree: &Tree, parent: NodeId) -> bool {
     let node = tree.node(parent);
     node.kind == Node::Prefixed && {

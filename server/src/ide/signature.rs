@@ -1,4 +1,4 @@
-//! The signature of a call under way, and which parameter its next argument is for.
+//! The signature of the call around a place, and the parameter that the current argument is for.
 
 use super::context::{Backend, Cursor};
 use crate::image::api::symbols::SymbolPart;
@@ -28,9 +28,9 @@ pub struct CallSite {
 pub struct Signature {
     /// `(scan regex target-string &key start end)`.
     pub label: String,
-    /// Each parameter's place in the label, in characters; lambda list keywords are none.
+    /// Each parameter's place in the label, in characters; lambda list keywords have none.
     pub parameters: Vec<Span>,
-    /// The one under way: an index of `parameters`.
+    /// The parameter of the current argument: an index of `parameters`.
     pub active: Option<usize>,
 }
 
@@ -43,13 +43,13 @@ pub struct Help {
     pub documentation: Option<String>,
 }
 
-/// Lists within an argument are followed so far inwards.
+/// The maximum depth to which lists within an argument are followed.
 const DEEPEST: usize = 8;
-/// The characters of an argument that are kept.
+/// The number of characters of an argument that are kept.
 const LONGEST: usize = 400;
 
-/// Returns the signature of the innermost call around the cursor that has one; of a macro also
-/// inside an argument that is a list of parameters.
+/// Returns the signature of the innermost call around the cursor that has one; for a macro, also
+/// inside an argument that its lambda list destructures.
 pub async fn help<B: Backend>(cursor: &Cursor<B>) -> Option<Help> {
     let package = cursor.package();
     let mut found: Option<(CallSite, Parameters)> = None;
@@ -137,7 +137,7 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
     sites
 }
 
-/// The data up to `offset`, as written, the last being the one under way.
+/// The elements up to `offset`, as written. The last is the current one, empty if it is not begun.
 fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
     let written = |node: &Node| {
         let text: String = form.text(node).chars().take(LONGEST).collect();
@@ -151,7 +151,7 @@ fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
     all
 }
 
-/// The signature of `operator` with these parameters, and the one that the call is at.
+/// The signature of `operator` with these parameters, and the active one.
 pub fn signature(operator: &str, parameters: &[String], site: &CallSite) -> Signature {
     let mut label = Label::default();
     label.add("(");

@@ -1,5 +1,5 @@
-//! `source_location` (contracts: hot-reload): every definition of a name, with file, line, column
-//! and a snippet.
+//! `source_location` (docs/agents.md): every definition of a name, with file, line, column and a
+//! snippet.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use crate::image::api::symbols::{Known, Symbol, SymbolPart};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 
-/// Lines of a definition that are shown.
+/// The maximum number of lines of a definition in a snippet.
 const SNIPPET: usize = 8;
 
 /// The valid kinds of a request, each with the kinds it includes.
@@ -115,7 +115,7 @@ impl Locations {
         Locations { symbol: symbol.to_owned(), definitions: Vec::new(), note: None, error }
     }
 
-    /// As text.
+    /// Returns the answer as text.
     pub fn render(&self) -> String {
         let mut out = match self.definitions.len() {
             0 => self.note.clone().unwrap_or_default(),

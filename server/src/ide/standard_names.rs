@@ -7,7 +7,7 @@ use super::hyperspec;
 use super::name_index::NameIndex;
 use crate::image::api::name_index::{Indexed, IndexedPackage};
 
-/// The symbols that the table knows to have several meanings: `f`unction, `m`acro, special
+/// The meanings of symbols that the name of their page does not tell: `f`unction, `m`acro, special
 /// `o`perator; `v`ariable, `c`onstant; `c`lass, condition (`e`), `t`ype.
 const SEVERAL: [(&str, &str); 37] = [
     ("*", "fv-"),
@@ -52,8 +52,8 @@ const SEVERAL: [(&str, &str); 37] = [
 /// The keyword parameters of the standard's functions (CLHS, each function's page).
 const KEYWORDS: &str = include_str!("standard_keywords.txt");
 
-/// The index of an image that has nothing but COMMON-LISP and COMMON-LISP-USER. Of parameters it
-/// has the keywords alone.
+/// The index of an image that has nothing but COMMON-LISP and COMMON-LISP-USER. Of parameters, only
+/// the keywords are known.
 pub fn index() -> Arc<NameIndex> {
     static INDEX: OnceLock<Arc<NameIndex>> = OnceLock::new();
     INDEX
@@ -77,7 +77,7 @@ pub fn index() -> Arc<NameIndex> {
         .clone()
 }
 
-/// A symbol as the image would tell of it.
+/// Returns a symbol as a line of the answer to `name-index` (docs/wire.md).
 fn line(name: &str, page: &str, keywords: Option<&&str>) -> String {
     let several = SEVERAL.iter().find(|(known, _)| *known == name).map(|(_, meanings)| *meanings);
     let meanings = several.unwrap_or(match page.as_bytes().first() {

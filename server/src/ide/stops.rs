@@ -1,5 +1,5 @@
-//! Stopped programs, as data and as text: what stopped, its frames and locals, and what is to be
-//! done at a stop, in words for the person who is asked.
+//! Stopped programs, as data and as text: the stops, their frames and local variables, and the
+//! actions at a stop, described for the person who is asked.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::model::image::ImageError;
 use crate::shown::{line, long_line};
 use crate::text::position::line_column;
 
-/// The number of frames or locals that are asked for, which is the most that the image tells.
+/// The number of frames or local variables in a query, which is the most that the image returns.
 const PAGE: usize = 1000;
 
 /// Returns the stops, oldest first.
@@ -123,7 +123,7 @@ impl Stack {
         }
     }
 
-    /// Adds its number to facts.
+    /// Adds the number of the stack to facts.
     fn named(self, mut facts: Value) -> Value {
         match self {
             Stack::Stop(number) => facts["stop"] = number.into(),
@@ -213,7 +213,7 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
     Ok((text, stack.named(json!({"frame": frame, "total": total, "known": known, "locals": locals}))))
 }
 
-/// Something to be done at a stop.
+/// An action at a stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopAction {
     /// Evaluates code where the variables of a frame are visible.
@@ -242,7 +242,7 @@ pub enum StopAction {
         /// The frame.
         frame: usize,
     },
-    /// Goes on to the next form that is stopped at: `over`, `into` or `out`.
+    /// Steps to the next form at which the program stops: `over`, `into` or `out`.
     Step(&'static str),
     /// Invokes the restart CONTINUE.
     Continue,
@@ -315,7 +315,8 @@ async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<
     }
 }
 
-/// Tells the end of an action at a `stop` or a `failure`; the third is true if it failed.
+/// Returns the outcome of an action at a `stop` or a `failure`, as text and as data, and true if
+/// the action failed.
 pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
     let mut facts = json!({
         "status": done.status,

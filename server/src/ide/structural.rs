@@ -59,20 +59,20 @@ pub enum Action {
     /// Deletes the character behind the cursor, or the selection, and leaves all lists, strings and
     /// comments whole.
     DeleteForward,
-    /// The same of the character before the cursor.
+    /// Deletes the character before the cursor, or the selection, in the same way.
     DeleteBackward,
     /// Deletes to the end of the line, but not beyond the end of the list.
     KillLine,
-    /// Makes two lists or strings of the one around the cursor.
+    /// Splits the list or string around the cursor in two.
     Split,
-    /// Makes one list or string of the two beside the cursor.
+    /// Joins the two lists or strings beside the cursor.
     Join,
-    /// Puts the list around the list around the cursor into it.
+    /// Swaps the two lists around the cursor: `(a (b ‸c))` becomes `(b (a c))`.
     Convolute,
 }
 
 impl Action {
-    /// Every action.
+    /// The actions before [`Action::DeleteForward`].
     pub const ALL: [Action; 18] = [
         Action::Select,
         Action::SelectContract,
@@ -405,7 +405,7 @@ impl Editor<'_> {
         Some((edits, SelectionAfter::At(at..at)))
     }
 
-    /// Two datums in each other's place; where the first then begins.
+    /// The edits that swap two datums, and the new start of the first.
     fn swapped(&self, a: NodeId, b: NodeId) -> (Vec<(Range<usize>, String)>, usize) {
         let (a_span, b_span) = (self.span(a), self.span(b));
         let (a_text, b_text) = (self.tree.text_of(a).to_owned(), self.tree.text_of(b).to_owned());

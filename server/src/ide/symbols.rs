@@ -43,7 +43,7 @@ pub enum Kind {
     Other,
 }
 
-/// Something in the outline.
+/// An entry of the outline: a definition, a slot or a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
     /// The name; for a method with qualifiers and specializers.
@@ -65,7 +65,7 @@ pub struct Symbol {
 pub const MOST: usize = 10_000;
 /// A top-level form larger than this number of bytes is reported without its contents.
 const LARGE: usize = 4 << 20;
-/// So much of a large form is looked at.
+/// The number of bytes of a large form that are parsed.
 const BEGINNING: usize = 4096;
 /// Forms are taken together up to this size, in bytes.
 const TOGETHER: usize = 256 << 10;
@@ -75,7 +75,7 @@ const TOGETHER: usize = 256 << 10;
 pub struct Outline {
     /// The definitions, in their sections.
     pub symbols: Vec<Symbol>,
-    /// There is more.
+    /// True if a part of the text was not looked at.
     pub cut: bool,
 }
 

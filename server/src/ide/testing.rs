@@ -22,22 +22,22 @@ const OUTPUT: usize = 4000;
 pub struct Tested {
     /// How the run ended.
     pub status: EvalStatus,
-    /// Every test that was run passed or was skipped, and there was one.
+    /// True if the run ended normally, with at least one test, and none failed or had an error.
     pub success: bool,
     /// `fiveam`, ...
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
-    /// How many.
+    /// The number of tests that passed.
     pub passed: usize,
-    /// How many had a check that failed.
+    /// The number of tests with a check that failed.
     pub failed: usize,
-    /// How many signalled an error.
+    /// The number of tests that signalled an error.
     pub errors: usize,
-    /// How many.
+    /// The number of tests that were skipped.
     pub skipped: usize,
-    /// Each.
+    /// The tests.
     pub tests: Vec<Value>,
-    /// Why the run ended early.
+    /// The error that ended the run early.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "backtrace::serialize")]
     pub error: Option<EvalError>,
     /// The output printed outside of tests.
@@ -175,7 +175,7 @@ pub struct Definition {
     pub test: bool,
 }
 
-/// The definition that a top-level form is, if it is one that lenses are for.
+/// Returns the definition of a top-level form, if code lenses are shown for its operator.
 pub fn definition(document: &Document, form: Span) -> Option<Definition> {
     const HEAD: usize = 400;
     let start = document.text().char_to_byte(form.start.min(document.text().len_chars()));

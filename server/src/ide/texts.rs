@@ -12,10 +12,10 @@ use crate::locked::lock;
 use crate::text::decode;
 use crate::text::document::Document;
 
-/// A file is read up to this size, bytes.
+/// The maximum size in bytes of a file that is read.
 const LARGEST: u64 = 16 << 20;
 
-/// A text and how an editor calls it.
+/// A text, with its URI and its path.
 #[derive(Debug)]
 pub struct Text {
     /// The URI: the client's own for an open file.
@@ -43,7 +43,7 @@ pub struct OpenText {
 #[derive(Debug)]
 pub struct Texts {
     known: HashMap<PathBuf, Option<Arc<Text>>>,
-    /// Other names of files that are known.
+    /// The real paths of files, by the paths that were asked for.
     links: HashMap<PathBuf, PathBuf>,
 }
 
@@ -99,11 +99,11 @@ impl Texts {
     }
 }
 
-/// Files read before, the most recent last, as lookups of names read the same files again.
+/// A cache of files, as lookups of names read the same files again. The last one read is the last.
 static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
-/// The limit of files that are remembered.
+/// The maximum number of files in the cache.
 const REMEMBERED: usize = 64;
-/// The limit of their bytes together.
+/// The maximum size of the files in the cache together, in bytes.
 const BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
@@ -120,7 +120,7 @@ fn read(path: &Path) -> Option<Document> {
         return None;
     }
     let (written, bytes) = (facts.modified().ok()?, facts.len());
-    // Nothing is changed in two steps while it is locked.
+    // The cache is consistent between any two statements, as `lock` requires.
     let lock = || lock(&READ);
     let same = |one: &Remembered| one.path == path && one.written == written && one.bytes == bytes;
     if let Some(known) = lock().iter().find(|one| same(one)) {

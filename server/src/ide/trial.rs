@@ -12,9 +12,9 @@ use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::trial::{Called, Coverage, Trial, TriedForm};
 use crate::text::made;
 
-/// The maximum number of bytes of output that are shown for a candidate.
+/// The maximum number of characters of output that are shown for a candidate.
 const OUTPUT: usize = 500;
-/// The maximum number of bytes that are shown of a value.
+/// The maximum number of characters that are shown of a value.
 const VALUE: usize = 300;
 /// The maximum number of compiler findings that are shown for a candidate.
 const FINDINGS: usize = 8;

@@ -13,7 +13,7 @@ use crate::text::forms::symbol_at;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
-/// The maximum number of subtypes of all levels.
+/// The number of subtypes, direct and indirect, after which no further ones are looked for.
 const MOST: usize = 1_000;
 
 fn is_type(kind: &str) -> bool {
@@ -90,7 +90,7 @@ async fn located<B: Backend>(lookup: &mut Lookup<'_, B>, names: &[Named]) -> Vec
     found
 }
 
-/// The classes of the texts by their superclasses: home package and name.
+/// The direct subclasses in the texts, by the superclass's home package and name.
 struct Subclasses(HashMap<(String, String), Vec<Named>>);
 
 impl Subclasses {

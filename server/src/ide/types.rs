@@ -75,7 +75,7 @@ fn names_in(form: &Form, node: &Node) -> Vec<String> {
     }
 }
 
-/// The type by the place of the binding.
+/// The type by the form that binds the variable.
 fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
     let path = form.path(binding.span.start);
     let (name, around) = path.split_last()?;

@@ -91,8 +91,8 @@ pub struct EvalParams {
     /// True to give the values references, to inspect them by.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refer: bool,
-    /// How an error is frozen, of the evaluation unless it stops, and of threads that its code
-    /// starts; `None`: it is only reported.
+    /// How an error of the evaluation, unless it stops there, or of a thread that its code starts
+    /// is frozen; `None`: errors are only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,
 }
@@ -126,7 +126,7 @@ pub struct CheckParams {
     pub package: Option<String>,
     /// Spans that the scanner found broken; the copy reads them as white space.
     pub withheld: Vec<Span>,
-    /// See [`FileFacts::expected`].
+    /// See [`FileFacts::expected`](crate::model::check::FileFacts::expected).
     #[serde(skip)]
     pub expected: Expected,
     /// The workspace's `.asd` files that may hold the file's system, nearest first.

@@ -17,7 +17,7 @@ use crate::locked::lock;
 
 /// The time limit of a build, which normally takes seconds.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);
-/// The beginning of the lines in which lisp/boot.lisp tells each step.
+/// The beginning of the lines in which lisp/boot.lisp reports each step.
 const STEP: &[u8] = b"; consort build: ";
 /// The number of bytes that are kept of the output, and that a build may print.
 const KEPT: usize = 64 << 10;
@@ -28,14 +28,14 @@ const REST: Duration = Duration::from_secs(1);
 /// How a build failed.
 #[derive(Debug)]
 pub(super) struct Failed {
-    /// The end of the process, to be read after the program's name.
+    /// How the process ended, as a predicate for the program's name: `wrote nothing`.
     pub(super) how: String,
     /// The last lines that it printed, and what to do.
     pub(super) last: String,
 }
 
-/// Runs lisp/boot.lisp, which writes the file that `CONSORT_OUTPUT` names. `say` is given each
-/// second how far it is: "12 of 170".
+/// Runs lisp/boot.lisp, which writes the file that `CONSORT_OUTPUT` names. `say` gets the progress,
+/// at most once a second: "12 of 170".
 pub(super) async fn build(
     program: &Program,
     workspace: &Path,
@@ -140,9 +140,9 @@ struct Printed {
     kept: Vec<u8>,
     /// The number of all bytes.
     bytes: usize,
-    /// The last line so far.
+    /// The start of the last line, which has not ended.
     line: Vec<u8>,
-    /// The newest step that was not told yet.
+    /// The newest step, until it is reported.
     step: Option<String>,
 }
 

@@ -1,8 +1,9 @@
 //! The cache of the files from which the image starts: a core saved by the user's own SBCL, or a
 //! fasl when `lisp.command` wraps SBCL in another program.
 //!
-//! An entry is built once for a program (its file, time and size), the embedded Lisp code and this
-//! version; computing the key costs one `stat`.
+//! An entry is built once for a program (its file, time, size and arguments), the variables
+//! SBCL_HOME and SBCL_CORE, the embedded Lisp code and this version. The key is computed without
+//! starting the program.
 
 use std::fs::{self, File};
 use std::io;
@@ -41,7 +42,7 @@ pub(crate) enum CoreError {
     /// The program does not behave like SBCL.
     #[error("{question} {how}.\nSet `lisp.command` to a program that runs SBCL, and restart the image.")]
     Program {
-        /// The question that was put to the program.
+        /// The command line of the version query.
         question: String,
         /// The outcome.
         how: String,
@@ -51,7 +52,7 @@ pub(crate) enum CoreError {
     Build {
         /// The program.
         program: String,
-        /// The end of the build process.
+        /// How the build process ended.
         how: String,
         /// The last lines that it printed.
         last: String,
@@ -76,7 +77,7 @@ impl Start {
     }
 }
 
-/// The directory of cores.
+/// The cache directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
     directory: PathBuf,
@@ -94,7 +95,7 @@ impl Cache {
         }
     }
 
-    /// Creates the cache in `directory`, which is made when needed.
+    /// Returns the cache in `directory`, which is created by the first build.
     pub(crate) fn new(directory: PathBuf) -> Cache {
         Cache { directory }
     }
@@ -156,7 +157,7 @@ impl Cache {
 
     /// Builds the entry, unless another host has done so in the meantime. Dropping the future ends
     /// the build.
-    /// `say` is given how far it is.
+    /// `say` gets the progress.
     pub(crate) async fn build(
         &self,
         program: &Program,
@@ -228,8 +229,8 @@ impl Cache {
 /// The flag of `open` not to follow a symbolic link.
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
-/// Makes the directory and its parents, mode 0700, and checks that it belongs to this user and is
-/// closed to others.
+/// Creates the directory and its parents with mode 0700. An existing directory must belong to this
+/// user; its mode becomes 0700 if others have access.
 fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if check_directory(directory)?.mode() & 0o077 != 0 {
@@ -295,8 +296,8 @@ fn is_tests(directory: &Dir<'_>) -> bool {
     directory.path() == Path::new("tests")
 }
 
-/// Checks the program with [`probe`](super::probe). A command that does not know `--version` may
-/// answer anything.
+/// Checks the program with [`probe`](super::probe). Any answer is accepted, since a wrapper may not
+/// know `--version`.
 async fn ask_version(program: &Program, workspace: &Path) -> Result<(), CoreError> {
     let (asked, directory) = (program.clone(), workspace.to_owned());
     let asked = move || version(&asked.path, &asked.arguments, &directory);

@@ -23,12 +23,13 @@ use crate::model::input::InputTarget;
 
 /// The time that interrupted code has to stop.
 const GRACE: Duration = Duration::from_secs(2);
-/// The time that an interrupted load has to stop; a load runs the compiler.
+/// The time that an interrupted load, or another operation than an evaluation, has to stop; it may
+/// be compiling.
 const LOAD_GRACE: Duration = Duration::from_secs(10);
 /// The additional time for which the whole image may stand still (a collection) before the code is
 /// considered stuck.
 const STANDSTILL: Duration = Duration::from_secs(10);
-/// The pause before another interrupt when the first one found nothing running.
+/// The pause before each interrupt that repeats one which found nothing running.
 const AGAIN: Duration = Duration::from_millis(100);
 /// The time for an answer that was on its way when the image was found to respond.
 const LATE: Duration = Duration::from_millis(500);
@@ -60,8 +61,8 @@ impl Work {
         }
     }
 
-    /// Returns the answer. `within`: the code's own deadline, in time that it runs, and the stops
-    /// since before it was sent.
+    /// Returns the answer. `within`: the code's own deadline, in running time, and a receiver of
+    /// stops that was created before the request was sent.
     async fn answer<T: DeserializeOwned>(
         &mut self,
         within: Option<(Duration, broadcast::Receiver<StopEvent>)>,
@@ -155,7 +156,7 @@ impl Drop for Work {
             if stopped.is_err() {
                 let reason =
                     "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();
-                // In either case the code no longer runs; the result does not matter here.
+                // The code has ended, or its image has; nobody waits for the result.
                 let _ = end_unless_answered::<Any>(&instance, &mut call, reason).await;
             }
             if captured {

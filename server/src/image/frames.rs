@@ -148,13 +148,14 @@ pub(crate) struct CopyFrame {
     pub(crate) pid: u32,
 }
 
-/// `thread-error`.
+/// `trace`.
 #[derive(Deserialize)]
 pub(crate) struct TraceFrame {
     pub(crate) session: String,
     pub(crate) text: String,
 }
 
+/// `thread-error`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ThreadErrorFrame {
     /// The thread's name.
@@ -193,7 +194,7 @@ pub(crate) struct Found {
     pub(crate) found: bool,
 }
 
-/// The answer to `check`.
+/// How a copy ended: the answer to `check`, and to other operations in a copy.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CopyEnd {
     /// The exit code.

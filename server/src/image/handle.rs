@@ -42,9 +42,9 @@ impl std::fmt::Debug for Image {
 }
 
 impl Image {
-    /// Makes the supervisor, which builds the core if need be and starts the image in `workspace`
-    /// when the image is first needed. `private` is the host's 0700 directory. Must be called on a
-    /// Tokio runtime.
+    /// Creates the handle and the supervisor, which builds the core if need be and starts the image
+    /// in `workspace` when the image is first needed. `private` is the host's directory, mode 0700.
+    /// Must be called on a Tokio runtime.
     pub fn prepare(
         config: LispConfig,
         workspace: &Path,
@@ -80,13 +80,13 @@ impl Image {
         (Image { runtime, commands }, receiver)
     }
 
-    /// Has the image started, if nothing has needed it yet.
+    /// Starts the image, if nothing has needed it yet.
     pub fn need(&self) {
         self.runtime.need();
     }
 
-    /// Has the image started, if nothing has needed it yet. Resolves when the image is ready, at
-    /// once when it cannot be, and for one that is not ready in time, after that.
+    /// Starts the image, if nothing has needed it yet. Resolves when the image is ready, when it
+    /// cannot start, or when the time to wait for it is over.
     pub async fn started(&self) {
         // A call that needs the image reports why there is none.
         let _ = self.runtime.instance().await;
@@ -102,7 +102,7 @@ impl Image {
         self.runtime.state.borrow().clone()
     }
 
-    /// Returns the state that the checker shares with this handle.
+    /// Returns the shared state of the image, for the checker.
     pub(crate) fn runtime(&self) -> Arc<Runtime> {
         self.runtime.clone()
     }
@@ -153,7 +153,8 @@ impl Image {
         self.load_system_asking(params, progress, None).await
     }
 
-    /// Acts as [`Image::load_system`]; `input` is asked when code reads that the load runs.
+    /// Acts as [`Image::load_system`]; `input` is asked when code that the load runs reads from
+    /// standard input.
     pub async fn load_system_asking(
         &self,
         params: LoadSystemParams,
@@ -192,7 +193,7 @@ impl Image {
         match crate::steady::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
-            // The next call is to meet the next image, so this one waits for the loss.
+            // Waits for the next image, so that the caller's next call reaches it.
             Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, instance).await),
             Err(_) => {
                 Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))
@@ -266,14 +267,13 @@ impl Image {
         }
     }
 
-    /// Interrupts everything that runs for `session`, or for all sessions; returns the number of
-    /// interrupted evaluations.
+    /// Interrupts the evaluations and loads that run for `session`, or for all sessions. Returns
+    /// the number of interrupted requests.
     pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
         self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
     }
 
-    /// Acts as [`Image::interrupt`] for all operations but evaluations, which [`Image::eval_until`]
-    /// can end.
+    /// Acts as [`Image::interrupt`] for loads alone; [`Image::eval_until`] can end evaluations.
     pub async fn interrupt_loads(&self, session: Option<&str>) -> Result<usize, ImageError> {
         self.interrupt_these(session, &["load-system", "load-file"]).await
     }
@@ -292,8 +292,8 @@ impl Image {
         Ok(all.into_iter().filter(|found| *found).count())
     }
 
-    /// Answers a line of input that running code asked for. Nothing happens when it is asked for no
-    /// longer.
+    /// Answers a question of running code for a line of input. An answer to a question that is over
+    /// is ignored.
     pub fn answer_input(&self, question: u64, answer: &InputAnswer) {
         if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow() {
             let params = match answer {
@@ -321,8 +321,8 @@ impl Image {
         done.await.map_err(|_| left())?.map_err(ImageError::Unavailable)
     }
 
-    /// Returns a digest of everything a check could have changed (docs/wire.md, `fingerprint`), by
-    /// part; `omit`: the systems to leave out.
+    /// Returns a digest of everything a check could have changed, by part (docs/wire.md,
+    /// `fingerprint`).
     pub async fn fingerprint(&self) -> Result<serde_json::Value, ImageError> {
         let instance = self.runtime.instance().await?;
         match instance.link.ask("fingerprint", &json!({"omit": []})).await {

@@ -1,8 +1,8 @@
-//! Whether a program that the host waits for hangs. A slow machine is no hang: a program that does
-//! not get the processor, or waits for a disk, wants to go on.
+//! Whether a program that the host waits for hangs. A program that waits for the processor or for a
+//! disk, as on a slow machine, does not hang.
 //!
-//! Where the system has no table of processes, a hang is not seen, and the wait has its other
-//! limit.
+//! Where the system has no table of processes, a hang is not detected, and the caller's time limit
+//! ends the wait.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,11 @@ use super::process_table::{self, Entry};
 
 /// The interval between two looks at the program.
 const LOOK: Duration = Duration::from_secs(1);
-/// The number of looks in a row without a sign of life that make a hang; as many seconds.
+/// The number of consecutive looks, one each second, without activity after which the program
+/// hangs.
 const STILL: usize = 20;
-/// The processor time in that many looks below which the program does nothing: a loop that sleeps.
+/// The processor time during [`STILL`] looks below which the program does nothing, or sleeps in a
+/// loop.
 const NEXT_TO_NOTHING: Duration = Duration::from_millis(200);
 /// The processor time that a program may take for one step. On a usual machine a step takes less
 /// than a second.
@@ -35,14 +37,14 @@ impl Steps {
     }
 }
 
-/// Resolves when the program with this process id, and all that it started, hang, with how: to be
-/// read after the program's name. `looked` is called after each look.
+/// Resolves when the process `leader`, and all that it started, hang. Returns how, as a predicate
+/// for the program's name: `hangs: ...`. `looked` is called each second.
 pub(super) async fn hangs(leader: u32, steps: &Steps, mut looked: impl FnMut()) -> String {
     let mut signs = Signs::default();
     loop {
         crate::steady::sleep(LOOK).await;
         looked();
-        // Fails only when the host leaves.
+        // Fails only when the host ends.
         let now = tokio::task::spawn_blocking(move || usage(leader, &process_table::read())).await;
         if let Some(how) = now.ok().flatten().and_then(|usage| signs.see(usage, steps.done())) {
             return how;
@@ -77,7 +79,7 @@ fn usage(leader: u32, table: &[Entry]) -> Option<Usage> {
     Some(Usage { processor: process_table::time(ticks), busy: own.iter().any(|entry| entry.busy) })
 }
 
-/// The last looks at a program.
+/// The last looks at a program, up to [`STILL`], since its last step.
 #[derive(Debug, Default)]
 struct Signs {
     looks: VecDeque<Usage>,

@@ -46,7 +46,7 @@ impl Instance {
         }
     }
 
-    /// Has the supervisor end the image now. Only the first reason is kept.
+    /// Makes the supervisor end the image now. Only the first reason is kept.
     pub(crate) fn end(&self, reason: String) {
         tracing::warn!(reason, "ending the image");
         lock(&self.ending).get_or_insert(reason);

@@ -30,7 +30,7 @@ use super::frames::{
 use super::lines::{LineError, Lines};
 use super::stops::StopEvent;
 use crate::fault;
-// `restore.rs` has it from here.
+// Imported from here by `restore.rs` and `link/call.rs`.
 pub(super) use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, OutputChunk, Progress};
@@ -40,7 +40,7 @@ use crate::model::input::InputTarget;
 const BAD_FRAMES: usize = 16;
 /// Bytes that may wait to be written beside one frame; with more, the image is not reading.
 const BACKLOG: usize = 8 << 20;
-/// Characters of one evaluation's output that are streamed; the answer has all of it, clipped.
+/// Bytes of one evaluation's output that are streamed; the answer has the whole output, clipped.
 const STREAMED: usize = 1 << 20;
 
 /// The reason for the end of a link that the image closed, as it does when it dies.
@@ -67,7 +67,7 @@ pub(crate) enum Unsolicited {
 pub(crate) enum Listener {
     /// No receiver.
     None,
-    /// An evaluation's output, and how much of it was passed on.
+    /// An evaluation's output, and the number of bytes that were passed on.
     Output(mpsc::UnboundedSender<OutputChunk>, usize),
     /// A load's progress.
     Progress(mpsc::UnboundedSender<Progress>),
@@ -272,7 +272,8 @@ impl Link {
         }
     }
 
-    /// Returns the requests for one of `operations`: those of `session`, or all.
+    /// Returns the ids of the pending requests for any of `operations`, of `session` or of all
+    /// sessions, in ascending order.
     pub(crate) fn running(&self, session: Option<&str>, operations: &[&str]) -> Vec<u64> {
         let table = lock(&self.table);
         let mut ids: Vec<u64> = table
@@ -317,8 +318,8 @@ impl Link {
         Ok(())
     }
 
-    /// Has all requests fail after an error of a write. When the image has left, the reading task
-    /// closes the link, which knows how it ended.
+    /// Closes the link after an error of a write. If the image has closed its end, the reading task
+    /// closes the link instead, since it knows how the link ended.
     fn not_writable(&self, error: &std::io::Error) {
         use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
         if !matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) {

@@ -137,7 +137,7 @@ impl Sink {
     }
 }
 
-/// An input pipe, which reads one descriptor of the image.
+/// A pipe from which one output descriptor of the image is read.
 struct Pipe {
     descriptor: Receiver,
     sink: Mutex<Sink>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::api::LoadSystemParams;
 
-/// The number of names that a message lists at most.
+/// The maximum number of names in a message.
 const NAMED: usize = 20;
 
 /// A step of the loading into a new image.
@@ -164,7 +164,7 @@ impl Plan {
     }
 }
 
-/// The result of loading a new image's contents.
+/// The result of loading the contents of a new image.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Restoration {
     /// The names of the loaded steps, in order.

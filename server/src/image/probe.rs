@@ -1,5 +1,5 @@
-//! The version query of a program, which soon finds a program that hangs or prints without end; a
-//! build or a start would take minutes to find it.
+//! The version query of a program, which detects within seconds a program that hangs or prints
+//! without end; a build or a start would take minutes.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -23,8 +23,8 @@ const BYTES: usize = 64 << 10;
 /// open.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Returns the output of `PROGRAM ARGUMENTS --version` and the exit status. Blocks for 20 s at
-/// most. All processes that it started are ended.
+/// Returns the output of `PROGRAM ARGUMENTS --version` and the exit status. Blocks for about 20 s
+/// at most. The program's process group is killed at the end.
 ///
 /// # Errors
 /// The program could not be started, did not end, or printed without end: a phrase to be read after

@@ -19,11 +19,11 @@ use crate::fault::{self, Call};
 use crate::locked::lock;
 use crate::search_paths;
 
-/// The processes that this one has started. The lock is held while a process is started, so that
-/// no other child process inherits a descriptor that is inheritable for a moment.
+/// The ids of the processes that this one has started. The lock is held while a process is started,
+/// so that no other child process inherits a descriptor that is inheritable for a moment.
 static SPAWNING: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
-/// Takes the lock for the start of a process, which is then to be added.
+/// Takes the lock for the start of a process. The caller adds the id of the new process.
 pub(crate) fn spawning() -> std::sync::MutexGuard<'static, HashSet<u32>> {
     lock(&SPAWNING)
 }
@@ -39,7 +39,7 @@ pub(crate) struct Launch {
     pub(crate) directory: PathBuf,
     /// The host's own directory, for files that the process needs.
     pub(crate) work: PathBuf,
-    /// The programs that the process starts are to outlive it.
+    /// The programs that the process starts are left running when it ends.
     pub(crate) keep_programs: bool,
 }
 

@@ -27,14 +27,14 @@ pub(super) fn read() -> Vec<Entry> {
     pids.filter_map(|pid| entry(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)).collect()
 }
 
-/// Returns the start of a process, in ticks since the system's. `None`: there is no such process,
-/// or the system does not tell.
+/// Returns the start time of a process, in clock ticks since the system's boot. `None`: there is no
+/// such process, or the system has no /proc.
 pub fn started(pid: u32) -> Option<u64> {
-    // Field 22 of the line.
+    // starttime: field 22 of the line.
     fields(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)?.nth(19)?.parse().ok()
 }
 
-/// Returns the time that so many ticks are.
+/// Converts clock ticks to a duration.
 pub(super) fn time(ticks: u64) -> Duration {
     let a_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_millis(ticks.saturating_mul(1000) / a_second)
@@ -47,7 +47,7 @@ fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     Some(std::str::from_utf8(stat.get(behind..)?).ok()?.split_ascii_whitespace())
 }
 
-/// Reads such a line.
+/// Parses such a line.
 fn entry(pid: u32, stat: &[u8]) -> Option<Entry> {
     let mut fields = fields(stat)?;
     let state = fields.next()?;

@@ -37,12 +37,13 @@ pub struct Program {
     pub command: String,
 }
 
-/// Makes this process the reaper of its descendants, and reaps them. For the host's process, whose
-/// only image is the one whose programs are then known. Must be called on a Tokio runtime.
+/// Makes this process the reaper of its descendants, and reaps them. To be called by the host's
+/// process alone, since its one image is taken for the starter of all programs. Must be called on a
+/// Tokio runtime.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
-        // As the first process of a container, it gets the orphans of everybody.
+        // The first process of a container inherits the orphans of all its processes.
         if std::process::id() == 1 {
             tracing::warn!(
                 "programs that evaluated code starts are not known: this host is the first process of its system"
@@ -104,7 +105,7 @@ pub(crate) async fn end() -> Vec<Program> {
 }
 
 async fn blocking<T: Default + Send + 'static>(look: fn() -> T) -> T {
-    // Fails only when the host leaves.
+    // Fails only when the host ends.
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
 
@@ -121,7 +122,7 @@ fn running() -> Vec<u32> {
     // No process of the host's own is started between the two looks.
     let mut own = super::process::spawning();
     let table = process_table::read();
-    // A number is given again once neither a process nor a group has it.
+    // A process id may be reused once neither a process nor a group has it.
     own.retain(|pid| table.iter().any(|entry| entry.pid == *pid || entry.group == *pid));
     among(&table, std::process::id(), &own.iter().copied().collect::<Vec<_>>(), earlier)
 }

@@ -40,7 +40,7 @@ const CAUSE_LINES: usize = 4;
 /// The number of lines before the reason that are shown.
 const BEFORE_LINES: usize = 6;
 
-/// An error because of which an image did not become ready.
+/// The error of an image that did not become ready.
 pub(crate) struct StartError {
     /// The reason, for the user.
     pub(crate) reason: String,
@@ -124,7 +124,8 @@ impl Running {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
                 return Err(StartError::unresponsive(reason));
             }
-            // Another command may load init files of its own first, which wait for a network.
+            // Another command than the plain executable may load init files of its own first, which
+            // may wait for a network.
             how = hangs(leader, &steps, || {}), if program.plain => {
                 let reason = running.explain(&format!("{name} {how} before it was ready"));
                 return Err(StartError::unresponsive(reason));

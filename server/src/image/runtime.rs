@@ -58,13 +58,13 @@ pub(crate) struct Runtime {
     pub(crate) private: PathBuf,
     /// The cache of cores.
     pub(crate) cache: Cache,
-    /// The handle on which everything runs, also when a future is dropped elsewhere.
+    /// The Tokio runtime of all tasks of the image: a future may be dropped outside of it.
     pub(crate) handle: Handle,
     /// The phase of the image's life cycle.
     pub(crate) phase: watch::Sender<Phase>,
-    /// The same state for other modules of the crate.
+    /// The phase as an [`ImageState`], for other modules of the crate.
     pub(crate) state: watch::Sender<ImageState>,
-    /// The events that the image reports unasked.
+    /// The channel of the image's events to the session.
     pub(crate) events: mpsc::UnboundedSender<ImageEvent>,
     /// The contents of a new image.
     pub(crate) plan: Mutex<Plan>,
@@ -110,15 +110,16 @@ impl Runtime {
         lock(&self.config).clone()
     }
 
-    /// Has the next image started with another configuration.
+    /// Sets the configuration of the next start.
     pub(crate) fn configure(&self, config: LispConfig) {
         *lock(&self.config) = Arc::new(config);
     }
 
-    /// Has the image started, if nothing has needed it yet.
+    /// Starts the image, if nothing has needed it yet.
     pub(crate) fn need(&self) {
         self.needed.send_if_modified(|needed| {
-            // The phase comes first: the supervisor, which goes on at once, may enter the next one.
+            // The phase is entered before receivers see `needed`: the supervisor then continues at
+            // once, and may enter the next phase.
             let first = !std::mem::replace(needed, true);
             if first && matches!(&*self.phase.borrow(), Phase::Idle) {
                 self.enter(Phase::Starting("starting".into(), None));

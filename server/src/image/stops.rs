@@ -67,7 +67,7 @@ pub struct StopLeft {
     /// The evaluation's request.
     #[serde(rename = "id")]
     pub evaluation: Json,
-    /// `restart`, `return`, `restart-frame`, `continue`, `abort`, `stopped` or `unwound`.
+    /// `restart`, `return`, `restart-frame`, `continue`, `step`, `abort`, `stopped` or `unwound`.
     pub how: String,
 }
 
@@ -96,7 +96,8 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     reread: impl Fn() -> R,
 ) -> Option<T> {
     tokio::pin!(answer);
-    // Numbers instead of a count: after a reread, an older event may still arrive, and acts once.
+    // Stop numbers instead of a count: an event from before a reread may still arrive, and must not
+    // count twice.
     let (mut left, mut stops, mut question) = (limit, HashSet::new(), None);
     loop {
         let began = Instant::now();

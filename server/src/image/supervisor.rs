@@ -24,9 +24,9 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::fr
 const HEALTHY: Duration = Duration::from_secs(30);
 /// The number of images in a row that did not become ready after which no further try is made.
 const TRIES: u32 = 5;
-/// The same number for images that ran and sent nothing.
+/// The same number for unresponsive programs ([`StartErrorKind::Unresponsive`]).
 const UNRESPONSIVE_TRIES: u32 = 2;
-/// The time that an image has to exit by itself when it is asked to.
+/// The time for an image to exit by itself when it is asked to.
 const LEAVE: Duration = Duration::from_secs(1);
 /// The waiting time of a request after which the supervisor checks whether the image responds.
 const SUSPICIOUS: Duration = Duration::from_secs(10);

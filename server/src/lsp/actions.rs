@@ -61,7 +61,7 @@ pub(super) async fn offer(
     offered
 }
 
-/// Escapes what an editor shows of an action: titles have names of the text.
+/// Escapes the texts that an editor shows of an action: titles contain names from the document.
 fn escape(offered: &mut CodeActionOrCommand) {
     let title = |title: &mut String| *title = shown::notification(&to_proto::label(title));
     match offered {
@@ -100,8 +100,8 @@ async fn unescaped(
             CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => wanted(only, kind),
             _ => true,
         }));
-        // An editor that asks by itself shows a bulb for what it gets: with a cursor there always
-        // is something.
+        // An editor that requests actions by itself shows a light bulb for any answer. A cursor
+        // without a selection nearly always has a refactoring, so none is offered then.
         let invoked = params.context.trigger_kind != Some(CodeActionTriggerKind::AUTOMATIC);
         if invoked || params.range.start != params.range.end {
             let offers = refactor::offer(connection, &uri, params.range).await;
@@ -246,7 +246,7 @@ mod tests {
                 assert_eq!(*title, shown);
                 assert!(!title.contains("](") && !title.chars().any(char::is_control), "{title:?}");
             }
-            // The name of a command is no text for a person.
+            // The name of a command is not shown, so it stays as it is.
             assert_eq!(inner.command, *nasty);
         }
     }

@@ -59,7 +59,7 @@ pub(super) trait Command {
     const NAME: &'static str;
     /// True for a command that may run the user's code, in the image or a copy of it: it loads,
     /// expands macros, prints or changes definitions. An interrupt that arrives after such a
-    /// command ends it, also before its work is a job.
+    /// command ends the command, even if it has no job of the session yet.
     const RUNS_CODE: bool;
     /// The expected `arguments`, for the error message about invalid ones.
     const EXPECTS: &'static str;
@@ -181,8 +181,8 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
                 file: given("uri").as_deref().and_then(path_of_uri),
                 about: ["system", "function", "symbol"].into_iter().find_map(given),
             };
-            // The future is created inside, so that a command that sends its event at once does
-            // so under its name.
+            // The future is created inside the block, so that an event that the command sends at
+            // once has this log context.
             let work = log::named(doing, async { (entry.run)(connection, params.arguments, token).await });
             if !entry.runs_code {
                 return work.await;

@@ -50,8 +50,8 @@ fn snippet(label: &str, required: &[String]) -> String {
     plain(label) + &required.iter().enumerate().map(place).collect::<String>()
 }
 
-/// The words beside a label: the parameters, then the kind, and the package where neither the label
-/// nor the reader says it.
+/// The texts beside a label: the parameters, then the kind and the package. The package is left out
+/// if it is COMMON-LISP or the label has a package prefix.
 fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> CompletionItemLabelDetails {
     const LONGEST: usize = 60;
     let cut = |text: &str| match text.char_indices().nth(LONGEST) {
@@ -70,7 +70,7 @@ fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> C
 fn item(one: Item) -> CompletionItem {
     let beside = beside(&one.label, &one.detail, &one.parameters, one.package.as_deref());
     CompletionItem {
-        // The text that is inserted is another field.
+        // The label is only shown; `text_edit` has the inserted text.
         label: to_proto::label(&one.label),
         kind: Some(kind(&one.kind)),
         label_details: Some(beside),

@@ -1,4 +1,4 @@
-//! The connection of one editor: its state, and the parts of requests that all of them share.
+//! The connection of one editor: its state, and what its request handlers share.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

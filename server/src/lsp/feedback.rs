@@ -20,8 +20,8 @@ use crate::model::image::ImageState;
 use crate::session::{Feedback, describe_image};
 use crate::shown;
 
-/// The start time of an image after which a progress bar is shown: with a cached core the start
-/// takes a fraction of it.
+/// The time after which the start of an image gets a progress bar. With a cached core, the start
+/// takes a fraction of this.
 const STARTING: Duration = Duration::from_millis(500);
 
 /// The time limit for an editor to apply an edit.

@@ -99,14 +99,14 @@ async fn indented(
     Ok(Some(edits.await))
 }
 
-/// The person's rules: those of `.dir-locals.el` in the workspace's directory, then those of the
+/// The user's rules: those of `.dir-locals.el` in the workspace's directory, then those of the
 /// settings.
 async fn user_rules(connection: &Connection) -> Vec<Rule> {
     let settings = connection.session.settings(connection.client);
     let file = connection.session.workspace().join(dir_locals::NAME);
     let read = move || match bounded_file::read(&file, dir_locals::LIMIT) {
         Ok(bytes) => of_dir_locals(&decode(bytes)),
-        // Most workspaces have none; of a fault the configuration tells (`config::dir_locals`).
+        // Most workspaces have no such file. `config::dir_locals` reports one that is not used.
         Err(_) => Vec::new(),
     };
     let mut rules = requests::compute(read).await.value;

@@ -34,7 +34,7 @@ pub(super) fn previous(ids: Vec<PreviousResultId>) -> HashMap<Url, String> {
     ids.into_iter().map(|previous| (previous.uri, previous.value)).collect()
 }
 
-/// The settings, unless the value is no object or an empty one.
+/// The settings; `None` if the value is empty or no object.
 pub(super) fn settings(options: Option<Value>) -> Option<Value> {
     options.filter(|options| options.as_object().is_some_and(|options| !options.is_empty()))
 }

@@ -99,7 +99,8 @@ fn symbol(data: Option<Value>) -> Option<Named> {
     serde_json::from_value(data?).ok()
 }
 
-/// The ranges of an item's form and of its name; the form holds the name, as the protocol wants it.
+/// The ranges of an item's form and of its name. The first contains the second, as the protocol
+/// requires.
 fn ranges(item: &Item, encoding: PositionEncoding) -> (Range, Range) {
     let text = item.text.document.text();
     let inside = item.form.start <= item.selection.start && item.selection.end <= item.form.end;

@@ -22,8 +22,8 @@ pub(super) struct Lines {
 #[derive(Debug)]
 struct Open {
     task: AbortHandle,
-    /// Set before the image learns of the editor's answer, after which the question is over soon:
-    /// sooner than the task has ended, sometimes.
+    /// Set before the image gets the editor's answer. The image then ends the question, sometimes
+    /// before the task has ended.
     answered: Arc<AtomicBool>,
 }
 

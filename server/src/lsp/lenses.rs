@@ -57,7 +57,7 @@ pub(super) async fn of_document(connection: &Connection, params: CodeLensParams)
     lenses
 }
 
-/// A lens with its number of references. Without an image the title is empty rather than false.
+/// A lens with its number of references; with an empty title if the image gives none.
 pub(super) async fn resolve(connection: &Connection, mut lens: CodeLens) -> CodeLens {
     let data = lens.data.clone().and_then(|data| serde_json::from_value::<Counted>(data).ok());
     if let Some(Counted { name, package, .. }) = data {

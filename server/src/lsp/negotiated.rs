@@ -98,14 +98,14 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
     }
 }
 
-/// Returns true if a client declares that it answers one of the requests that Consort adds.
+/// Returns true if a client declares that it supports one of the methods that Consort adds.
 fn declares(params: &InitializeParams, name: &str) -> bool {
     params.capabilities.experimental.as_ref().is_some_and(|own| own["consort"][name] == true)
         || params.initialization_options.as_ref().is_some_and(|options| options[name] == true)
 }
 
 /// Returns true if a client declares that approval and limits in its settings are the user's own.
-/// Not taken from `initializationOptions`, which many editors read from the workspace.
+/// `initializationOptions` do not count, since many editors read them from the workspace.
 fn is_own(params: &InitializeParams) -> bool {
     params.capabilities.experimental.as_ref().is_some_and(|own| own["consort"]["ownSettings"] == true)
 }

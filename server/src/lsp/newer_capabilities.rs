@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Adds them to the result of `initialize`.
+/// Adds the capabilities to the result of `initialize`.
 pub(super) fn add(result: &mut Value) {
     if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
         capabilities.insert("typeHierarchyProvider".into(), true.into());

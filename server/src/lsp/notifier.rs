@@ -1,4 +1,4 @@
-//! The end of a connection through which a client is told of what it did not ask for.
+//! The sender of notifications and requests that do not answer a request of the client.
 
 use serde_json::json;
 

@@ -14,7 +14,7 @@ use crate::bounded_file;
 use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri, uri_of_path};
 
-/// Waits for the image, if the client would not learn that it can ask again.
+/// Waits for the image to start, if the client cannot be told to pull again.
 async fn started(connection: &Connection) {
     if !connection.negotiated().refresh {
         connection.session.image_started().await;
@@ -96,7 +96,7 @@ async fn of_closed_files(
             WorkspaceUnchangedDocumentDiagnosticReport { uri, version, unchanged_document_diagnostic_report: unchanged }
                 .into()
         } else {
-            // Written since: the next pass has its findings.
+            // A file written since it was checked: the next pass has its findings.
             let Some(text) = workspace_checks::text_of(&found.path, found.digest).await else { continue };
             let all = Diagnostics::new(connection.negotiated(), &uri, &text).all(found.items.clone()).await;
             let full = FullDocumentDiagnosticReport { result_id: Some(result_id), items: all };

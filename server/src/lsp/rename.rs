@@ -11,10 +11,10 @@ use crate::ide::rename::{self, Change, FileChanges, Options, Refusal, Renaming};
 use crate::session::{InCopy, Level};
 use crate::shown;
 
-/// The id of the annotation of changes that a person must decide.
+/// The id of the annotation of changes that the user must confirm.
 const UNSURE: &str = "consort.unsure";
 
-/// Edits, each with a flag for one that is not sure.
+/// Edits, each with true if the user must confirm it.
 type Edits = Vec<(TextEdit, bool)>;
 
 /// `textDocument/prepareRename`: the span of the name, and the name.
@@ -41,13 +41,13 @@ pub(super) fn refused(refusal: Refusal) -> Error {
     Error { code: ErrorCode::ServerError(-32803), message: refusal.0.into(), data: None }
 }
 
-/// Changes that are all sure, as the client can apply them.
+/// Changes of which none needs confirmation, as the client can apply them.
 pub(super) fn edit_of(connection: &Connection, files: Vec<FileChanges>) -> WorkspaceEdit {
     edit(connection, &Renaming { old: String::new(), new: String::new(), kind: String::new(), files })
 }
 
-/// The changes as the client can apply them. Those that are not sure are left out, and the person
-/// told, where the client cannot ask about them.
+/// The changes as the client can apply them. If the client cannot ask for confirmation, changes
+/// that need one are left out, and a message lists them.
 fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
     let negotiated = connection.negotiated();
     let annotated = negotiated.document_changes && negotiated.annotations;

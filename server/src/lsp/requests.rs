@@ -301,7 +301,7 @@ impl LanguageServer for Connection {
     }
 }
 
-/// The error of a failed request (LSP 3.17), which is no mistake of the server or the client.
+/// LSP 3.17 `LSPErrorCodes.RequestFailed`: the error of a request that took too long.
 fn given_up(why: &impl ToString) -> Error {
     Error { code: ErrorCode::ServerError(-32803), message: why.to_string().into(), data: None }
 }
@@ -312,8 +312,8 @@ impl Connection {
         requests::reading(handler).await.unwrap_or_else(|error| Err(given_up(&error)))
     }
 
-    /// Starts to send session events to the client. Not before `initialize` is answered (LSP
-    /// 3.17).
+    /// Starts to send session events to the client, which LSP 3.17 permits only after `initialize`
+    /// is answered.
     fn start_feedback(&self) {
         let feedback = lock(&self.feedback).take();
         if let Some(feedback) = feedback {

@@ -27,7 +27,7 @@ fn answer(Help { signature, documentation }: Help) -> SignatureHelp {
     // An index past the last means none: without an index, a client would take the first.
     let active = signature.active.unwrap_or(signature.parameters.len());
     let active = Some(u32::try_from(active).unwrap_or(u32::MAX));
-    // The offsets are of the label as it is: one that has to be spelled out has no parameters.
+    // The offsets are those of the unescaped label: a label that needs escapes gets no parameters.
     let label = shown::safe(&signature.label);
     let parameters = (label == signature.label).then(|| signature.parameters.iter().map(one).collect());
     let information = SignatureInformation {

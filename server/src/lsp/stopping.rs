@@ -28,7 +28,7 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
             _ if stop.reason != "error" => OnError::Stop,
             OnError::Ask => {
                 answered = ask(&notifier, &stop).await;
-                // No answer: this error is reported, and the question comes again.
+                // Without an answer this error is reported, and the next one asks again.
                 answered.unwrap_or(OnError::Report)
             }
             wanted => wanted,
@@ -38,7 +38,7 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
             let params = json!({"stop": stop.stop, "thread": stop.thread, "reason": stop.reason, "text": text});
             notifier.peer.notify(ext::STOPPED, params);
         } else if let Err(error) = notifier.session.report_stop(stop.stop).await {
-            // Somebody else has left the stop.
+            // The stop may have been left by another client meanwhile.
             tracing::info!("a stop was not aborted: {error}");
         }
     }

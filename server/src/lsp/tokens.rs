@@ -82,7 +82,8 @@ async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Res
     Ok(tokens)
 }
 
-/// Encodes tokens relative to the previous one, one for each line (LSP 3.17, "Semantic Tokens").
+/// Encodes each token relative to the one before; a token of several lines becomes one for each
+/// line (LSP 3.17, "Semantic Tokens").
 fn relative(text: &Text, tokens: &[Token]) -> Vec<SemanticToken> {
     let mut data = Vec::new();
     let mut last = crate::text::position::Position::default();

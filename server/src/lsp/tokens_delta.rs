@@ -24,8 +24,8 @@ impl SentTokens {
         SemanticTokens { result_id: Some(result_id), data }
     }
 
-    /// The difference from the tokens with result id `previous`; all tokens if the client has
-    /// others.
+    /// The difference from the tokens with result id `previous`; all tokens if these are not the
+    /// last that were sent.
     pub(super) fn delta(&self, uri: Url, previous: &str, data: Vec<SemanticToken>) -> SemanticTokensFullDeltaResult {
         let (result_id, before) = self.keep(uri, &data);
         let result_id = Some(result_id);
@@ -52,8 +52,8 @@ impl SentTokens {
     }
 }
 
-/// A single edit that replaces everything between the common prefix and suffix. Counted in
-/// integers; a token has five.
+/// A single edit that replaces everything between the common prefix and suffix. Positions count
+/// integers, of which a token has five.
 fn edits(before: &[SemanticToken], now: &[SemanticToken]) -> Vec<SemanticTokensEdit> {
     let same = |(one, other): &(&SemanticToken, &SemanticToken)| one == other;
     let head = before.iter().zip(now).take_while(same).count();

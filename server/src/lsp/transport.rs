@@ -82,8 +82,8 @@ enum Queued {
     Newest(String),
 }
 
-/// Queued frames of which only the newest counts: a client that reads late gets one for each
-/// document.
+/// The newest unwritten frame for each key, a method and what it is about. Older frames with the
+/// key are dropped.
 type Latest = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
 /// The number of bytes sent and not yet written.
@@ -275,7 +275,7 @@ where
     let _ = peer.inner.out.send(None);
     if tokio::time::timeout(FLUSH, &mut writer).await.is_err() {
         writer.abort();
-        // The queue is freed with the client.
+        // The aborted task drops the queue.
         let _ = writer.await;
     }
     peer.inner.closed.cancel();
@@ -347,7 +347,8 @@ struct Handlers {
     peer: Peer,
     quota: ClientQuota,
     running: JoinSet<()>,
-    /// The requests' ids, for the answer if a handler panics, and what ends their steps.
+    /// The requests' ids, for the answer if a handler panics, and for each the [`Stop`] that ends
+    /// its running step.
     ids: HashMap<tokio::task::Id, (Id, Stop)>,
 }
 
@@ -360,8 +361,9 @@ impl Handlers {
         if method == "$/cancelRequest" {
             self.cancel(&request);
         }
-        // Requests that must be answered regardless of other requests; and an evaluation, whose
-        // handler waits and then converts an answer of bounded size: no other thread is woken.
+        // The commands that stay on the connection's runtime. The first three must be answered
+        // regardless of other requests. An evaluation waits and then converts an answer of bounded
+        // size, so that its answer wakes no other thread.
         let stays = request.params().is_some_and(|params| {
             let command = params["command"].as_str().unwrap_or_default();
             matches!(command, "consort.status" | "consort.interrupt" | "consort.restartImage" | "consort.eval")
@@ -391,7 +393,7 @@ impl Handlers {
         }
     }
 
-    /// Leaves the steps of the request that is cancelled; the service drops its handler.
+    /// Ends the running step of a cancelled request. The service drops the request's handler.
     fn cancel(&self, cancelled: &Request) {
         let wanted = cancelled.params().and_then(|params| serde_json::from_value::<Id>(params["id"].clone()).ok());
         for (id, stop) in self.ids.values() {

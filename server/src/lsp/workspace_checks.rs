@@ -20,7 +20,7 @@ use crate::model::image::ImageState;
 use crate::session::{FoundInFile, Level, Pass, Step, digest_of, uri_of_path};
 use crate::text::decode;
 
-/// The rest after a change before the workspace is looked at: changes come in bursts.
+/// The time without changes after which the workspace is checked: changes come in bursts.
 const QUIET: Duration = Duration::from_secs(1);
 /// The longest wait for the end of a burst.
 const BURST: Duration = Duration::from_secs(10);
@@ -37,12 +37,12 @@ pub(super) struct ClientChanges {
 }
 
 impl ClientChanges {
-    /// Handles new settings, or a document that was saved.
+    /// Wakes [`follow`] after new settings, or when a document was saved.
     pub(super) fn happened(&self) {
         self.shared.0.notify_one();
     }
 
-    /// Handles a document that was closed: nothing is shown of it any more.
+    /// Records a closed document, of which the client has no diagnostics any more.
     pub(super) fn closed(&self, uri: Url) {
         self.all_closed().insert(uri);
         self.happened();
@@ -165,7 +165,7 @@ fn percentage(done: usize, of: usize) -> Option<u32> {
     u32::try_from((done * 100).checked_div(of)?).ok()
 }
 
-/// The text of a file, if it is still the one with that digest.
+/// The text of a file, if it still has this digest.
 pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
     let bytes = bounded_file::read_aside(path.to_owned(), SOURCE_LIMIT).await.ok()?;
     let text = decode(bytes);
@@ -182,7 +182,7 @@ struct Published {
 }
 
 impl Published {
-    /// Tells the client what is new.
+    /// Publishes the findings that the client does not have yet, and removes outdated ones.
     async fn are(&mut self, notifier: &Notifier, pass: &Pass) {
         let mut before = std::mem::take(&mut self.files);
         let mut changed = false;
@@ -213,8 +213,8 @@ impl Published {
         }
     }
 
-    /// Publishes the findings of a file. Returns false when its text is another by now, or when it
-    /// was opened.
+    /// Publishes the findings of a file. Returns false if the file was changed since the check, or
+    /// opened.
     async fn publish(&self, notifier: &Notifier, uri: &Url, found: &FoundInFile, changed: &mut bool) -> bool {
         let Some(text) = text_of(&found.path, found.digest).await else { return false };
         let diagnostics = Diagnostics::new(&notifier.negotiated, uri, &text).all(found.items.clone()).await;

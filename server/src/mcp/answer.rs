@@ -36,8 +36,8 @@ impl Limits {
     pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX, string: STRING };
 }
 
-/// Shortens the text and the data of an answer to the limits. `full`: the text before a removal,
-/// kept so that it can be read later.
+/// Shortens the text and the data of an answer to the limits. `full`: the text before parts of it
+/// were removed, kept so that it can be read later.
 pub(crate) fn shorten(
     text: &str,
     full: Option<String>,
@@ -118,8 +118,8 @@ fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
     }
 }
 
-/// Shortens lists, those with the longest items last, until the data is within the limit; returns
-/// true if anything was left out.
+/// Shortens all lists to ever fewer items, and at last long strings, until the data is within the
+/// limit. Returns true if anything was left out.
 fn cut_lists(facts: &mut Value, limit: usize) -> bool {
     let mut cut = false;
     for most in ITEMS {
@@ -131,7 +131,8 @@ fn cut_lists(facts: &mut Value, limit: usize) -> bool {
     if facts.to_string().len() > limit
         && let Value::Object(fields) = facts
     {
-        // Text that no part of the answer's text contains: both ends are kept.
+        // Long strings that are still whole, mostly because the text does not contain them: only
+        // both ends are kept.
         for field in fields.values_mut() {
             cut |= cut_long(field, limit / 8);
         }

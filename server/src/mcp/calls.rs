@@ -29,7 +29,7 @@ pub(crate) enum Arrived {
     Runs(Running),
     /// An interrupt, which has ended the calls before it.
     Interrupts(Interrupt),
-    /// The client has cancelled it: it does nothing any more.
+    /// A call that its client has cancelled, and that must do nothing.
     Cancelled,
 }
 

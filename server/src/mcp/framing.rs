@@ -176,7 +176,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// The message or messages of the next line, or `None` at the end of the input.
+    /// The next message, or `None` at the end of the input.
     async fn read(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.batch.pop_front() {
@@ -187,7 +187,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
             }
             tokio::select! {
                 () = self.shared.until(|shared| shared.unread.load(Ordering::Relaxed) < self.limits.unread) => {}
-                // Nobody reads any more, so nothing becomes less.
+                // The client reads no more, so the number of unread bytes cannot decrease.
                 () = self.gone.cancelled() => return None,
             }
             match self.lines.next().await {

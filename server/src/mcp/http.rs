@@ -119,8 +119,9 @@ async fn require_token(State(token): State<Arc<str>>, request: Request, next: Ne
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 
-/// Returns true if a request names this machine and nothing else, wherever HTTP has a place for the
-/// name. The transport reads one of these places, and takes what begins like an address for it.
+/// Returns true if each `Host` header and the authority of the URI name this machine, and neither
+/// `Host` nor `Origin` is repeated. The transport checks only one of these, and accepts a name that
+/// merely begins like an address of this machine.
 fn is_addressed_here<B>(request: &axum::http::Request<B>) -> bool {
     let hosts = request.headers().get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut named = hosts.chain(request.uri().authority().map(|authority| authority.as_str()));

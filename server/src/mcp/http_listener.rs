@@ -22,16 +22,17 @@ use tokio_util::sync::CancellationToken;
 
 /// The time limit for a connection to send a request with the token.
 const SHOW_TOKEN: Duration = Duration::from_secs(10);
-/// The time after which a connection that has not sent the token makes room for others. The head
-/// of a request takes less.
+/// The time after which a connection that has not sent the token may be ended to make room for
+/// another. The head of a request takes less.
 const LATE: Duration = Duration::from_secs(3);
-/// The maximum number of connections without the token, unless they are new. A further one ends
-/// the oldest of those that are late.
+/// The number of connections without the token from which a further one ends the oldest, if it is
+/// older than [`LATE`].
 const STRANGERS: usize = 32;
-/// The maximum number of connections, or fewer if the system allows this process few descriptors;
-/// with [`STRANGERS`] that of all. A further one ends the oldest without the token.
+/// The maximum number of all connections, less [`STRANGERS`]; smaller if this process may open few
+/// file descriptors. A further connection ends the oldest without the token.
 const MOST: usize = 256;
-/// The pause when the system has no descriptor left, and the wait for a connection that is ended.
+/// The pause after a connection could not be accepted, and the maximum wait for one that is being
+/// ended.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The state of one connection, shared by the listener and the requests.
@@ -75,7 +76,7 @@ pub(super) struct Guarded {
 
 impl Guarded {
     pub(super) fn new(listener: TcpListener) -> Guarded {
-        // Three of four descriptors are for editors, agents on the socket, the image and its
+        // Three of four file descriptors are for editors, agents on the socket, the image and its
         // copies.
         let limit =
             getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit / 4).unwrap_or(MOST));
@@ -113,7 +114,7 @@ impl Guarded {
                 }
             };
             if tokio::time::timeout(PAUSE, freed).await.is_err() {
-                // The connection has ended; the machine is too busy to notify in time.
+                // The connection ends soon: the machine is only too busy to end it in time.
                 return true;
             }
         }
@@ -176,12 +177,13 @@ impl Drop for Open {
     }
 }
 
-/// A connection that fails if it has not sent the token in time, or if it is ended before to free
-/// its place.
+/// A connection that fails if it has not sent the token in time, or if it is ended earlier to make
+/// room for another.
 pub(super) struct GuardedStream {
     stream: TcpStream,
     state: Arc<State>,
-    /// Resolves at the end of the time limit, for a connection that has not sent the token.
+    /// Resolves at the time limit, or when `State::leave` is cancelled; `None` once the token was
+    /// sent.
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     #[allow(dead_code, reason = "it counts")]
     open: Open,

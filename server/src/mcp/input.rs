@@ -34,7 +34,7 @@ pub(crate) fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 }
 
 impl Lines {
-    /// Notes a client's greeting: from now on its code may ask, if the client shows forms.
+    /// Handles a client's `initialize`: from now on its code may ask, if the client shows forms.
     pub(crate) fn greet(
         &self,
         request: &InitializeRequestParams,
@@ -50,7 +50,7 @@ impl Lines {
         lock(&self.open)
     }
 
-    /// Asks for a line, and has the image know of the answer.
+    /// Asks the client for a line, and sends the answer to the image.
     pub(crate) fn ask(self: &Arc<Self>, session: &Session, wanted: &InputWanted) {
         let question = wanted.question;
         let Some(peer) = self.peer.get().cloned() else {
@@ -60,7 +60,7 @@ impl Lines {
         let (session, form, lines) = (session.clone(), form(wanted), self.clone());
         let mut open = self.open();
         let task = tokio::spawn(async move {
-            // Like a person's own code, it waits for as long as it takes: its deadline is held.
+            // The form has no time limit: the deadline of code that waits for input does not pass.
             let answer = match elicit(&peer, form, None).await {
                 Ok(result) => meaning(&result),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
@@ -76,8 +76,7 @@ impl Lines {
         open.insert(question, task.abort_handle());
     }
 
-    /// Ends a question, or all of them. The client is told; an answer that comes later counts for
-    /// nothing.
+    /// Withdraws a question, or all of them. The client is notified; a later answer is ignored.
     pub(crate) fn over(&self, question: Option<u64>) {
         let mut open = self.open();
         let over: Vec<AbortHandle> = match question {

@@ -1,5 +1,5 @@
-//! The record of the breakpoints that agents have set, from which a host has those that a killed
-//! one had, and a connection those of an earlier one. An agent is known by its bridge, which
+//! The record of the breakpoints that agents have set. A host restores those of a killed host from
+//! it, and a connection those of an earlier connection. An agent is identified by its bridge, which
 //! outlives hosts and connections.
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,14 +18,14 @@ use crate::locked::lock;
 
 /// The limit of one agent's part of the file, in bytes.
 const PART: usize = 64 << 10;
-/// The limit of the file, in bytes: more agents than a host has.
+/// The limit of the file, in bytes: enough for more agents than a host has.
 const LIMIT: usize = 256 * PART;
 
-/// The interval between looks whether a bridge without a connection has ended.
+/// The interval at which a bridge without a connection is checked for its end.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A bridge: a process, and when it started. Another process that gets the id later has another
-/// start.
+/// A bridge, identified by its process id and start time: a later process with the same id has
+/// another start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BridgeKey {
     /// The process id.
@@ -55,7 +55,7 @@ struct Record {
 /// The record of one bridge.
 #[derive(Debug, Default)]
 struct Known {
-    /// The last connection of the bridge.
+    /// The number of the bridge's last connection.
     generation: u64,
     files: KeptFiles,
 }
@@ -78,7 +78,8 @@ pub struct KeptStops {
 }
 
 impl KeptStops {
-    /// Reads what a killed host left in the file, of the bridges that live. Blocks.
+    /// Reads the records of living bridges from the file, which a killed host may have left.
+    /// Blocks.
     pub fn open(path: PathBuf, lives: fn(&BridgeKey) -> bool) -> Arc<KeptStops> {
         let read = match bounded_file::read(&path, LIMIT as u64) {
             Ok(bytes) => serde_json::from_slice::<Vec<Record>>(&bytes).map_err(io::Error::other),
@@ -95,8 +96,8 @@ impl KeptStops {
         Arc::new(KeptStops { path, lives, bridges, closed: Mutex::new(false) })
     }
 
-    /// Writes the file, of the bridges that live: all of it or nothing. Without breakpoints there
-    /// is none. Blocks.
+    /// Replaces the file by the records of living bridges, atomically. Removes the file if they
+    /// have no breakpoints. Blocks.
     ///
     /// # Errors
     /// An I/O error; the file is then as it was.
@@ -130,7 +131,7 @@ impl KeptStops {
         std::fs::rename(&new, &self.path)
     }
 
-    /// Has nothing written any more: the host leaves, and removes the file. Blocks.
+    /// Prevents further writes, since the host leaves and removes the file. Blocks.
     pub fn close(&self) {
         *lock(&self.closed) = true;
     }
@@ -147,7 +148,7 @@ impl KeptStops {
     }
 }
 
-/// The part of the record that is of one connection.
+/// The access of one connection to its bridge's part of the record.
 #[derive(Debug, Clone)]
 pub(crate) struct Keeper {
     record: Arc<KeptStops>,
@@ -172,7 +173,7 @@ impl Keeper {
         let files = part.files;
         match lock(&self.record.bridges).known.get_mut(&self.bridge) {
             Some(known) if known.generation == self.generation => known.files = files,
-            // A newer connection of the bridge has it.
+            // A newer connection of the bridge has the record now.
             _ => return Ok(()),
         }
         let record = self.record.clone();

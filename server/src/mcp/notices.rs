@@ -24,7 +24,7 @@ pub(super) struct Notices {
     /// Set after an answer that reported the loss or absence of the image: notices until then
     /// only repeat it.
     told_until: Option<Instant>,
-    /// The last of other users' definitions that the client knows of.
+    /// The number of the last definition by other users that the client knows of.
     others: u64,
     /// Notices about breakpoints that were kept or withdrawn. An answer about the loss of the image
     /// does not make them superfluous.

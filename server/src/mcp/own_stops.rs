@@ -1,6 +1,6 @@
 //! The breakpoints of one agent, and its own evaluation that waits at one. The evaluation goes on
-//! in a task of its own: a call is answered when it stops, and a call that lets it go on is
-//! answered when it stops again or ends.
+//! in a task of its own: the call that began the evaluation is answered when it stops, and a call
+//! that lets the evaluation go on when it stops again or ends.
 
 mod rules;
 
@@ -42,7 +42,8 @@ pub(crate) struct OwnStops {
     /// Held from reading the breakpoints in a file until the image has them, so that the image
     /// gets the last ones last.
     turn: tokio::sync::Mutex<()>,
-    /// Held from reading the breakpoints until they are on record, for the same reason.
+    /// Held from reading the breakpoints until they are on record, so that the last ones are
+    /// recorded last.
     recording: tokio::sync::Mutex<()>,
 }
 
@@ -55,17 +56,18 @@ struct State {
     keeper: Option<Keeper>,
     /// The breakpoints on record from an earlier connection, until the agent's first call.
     kept: KeptFiles,
-    /// Tells the agent of what was taken over or withdrawn; a cancelled call leaves it to the next.
+    /// The notice for the agent about breakpoints that were taken over or withdrawn. A cancelled
+    /// call leaves it to the next one.
     notice: Option<String>,
-    /// Dropped, it ends the watch for settings that withdraw breakpoints.
+    /// Ends the watch for settings that withdraw breakpoints when it is dropped.
     watching: Option<oneshot::Sender<()>>,
-    /// Puts what was kept in force once the image runs.
+    /// The task that sets the kept breakpoints in the image once it runs.
     restoring: Option<Task>,
 }
 
 impl State {
-    /// Takes note of what a person did with the evaluation that waited: it may have ended, or
-    /// stopped elsewhere.
+    /// Applies the events of the waiting evaluation: a person may have let it go on, so that it has
+    /// ended or stopped elsewhere.
     fn catch_up(&mut self) {
         let Some(waiting) = &mut self.waiting else { return };
         loop {
@@ -143,12 +145,13 @@ impl OwnStops {
     ) -> (io::Result<()>, Result<Breakpoints, ImageError>) {
         self.replace(file, points);
         self.watch(session, client);
-        // Also those that are not in force yet are put in force later.
+        // Breakpoints that the image does not take yet are recorded too, to be set later.
         let recorded = self.record().await;
         (recorded, self.put_in_force(session, client, file).await)
     }
 
-    /// Has the breakpoints recorded from now on. `kept`: those of the bridge's earlier connection.
+    /// Records the breakpoints with `keeper` from now on. `kept`: those of the bridge's earlier
+    /// connection.
     pub(crate) fn keep_with(&self, keeper: Keeper, kept: KeptFiles) {
         let mut state = self.lock();
         state.keeper = Some(keeper);
@@ -171,21 +174,21 @@ impl OwnStops {
         keeper.keep(files).await
     }
 
-    /// Returns what the agent is told of breakpoints that were taken over or withdrawn, once.
+    /// Returns the notice for the agent about breakpoints that were taken over or withdrawn, once.
     pub(crate) fn notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
 
-    /// Takes the breakpoints over that the record had of an earlier connection, but for those that
-    /// the person's settings refuse now. Returns what the agent is told, also of those that were
-    /// withdrawn since; `None`: nothing. Dropped before its end, it leaves what was kept to the
-    /// next call.
+    /// Takes over the breakpoints on record from an earlier connection, except those that the
+    /// person's settings refuse now. Returns the notice for the agent, also about breakpoints that
+    /// were withdrawn since; `None`: there is none. If the future is dropped before its end, the
+    /// next call does the rest.
     pub(crate) async fn take_over(self: &Arc<Self>, session: &Session, client: ClientId) -> Option<String> {
         let _taking_over = self.taking_over.lock().await;
         if self.lock().kept.is_empty() {
             return self.notice();
         }
-        // The settings of an editor count too, which may come later than this agent.
+        // The settings of editors count too, and an editor may connect later than this agent.
         session.documents_are_known().await;
         let files = self.put_back(session.workspace(), &Rules::in_force(session).await);
         // The watch begins with the settings as they are now: they may have changed meanwhile.
@@ -200,8 +203,8 @@ impl OwnStops {
         self.notice()
     }
 
-    /// Puts the breakpoints in a file in force, in the text that an editor has open, else the
-    /// file's. Goes on when it is dropped: the image would not leave off either.
+    /// Sets the breakpoints of a file in the image, in the text that an editor has open, else in
+    /// that on disk. Dropping the future does not stop this: the image would not stop either.
     ///
     /// # Errors
     /// The image does not run, or does not answer.
@@ -238,7 +241,7 @@ impl OwnStops {
     }
 
     /// Evaluates code, which may stop at a breakpoint. The breakpoints are set again first: a
-    /// definition, or the image, may be another than it was.
+    /// definition or the image may have changed.
     pub(crate) async fn run(
         self: &Arc<Self>,
         (session, client): (&Session, ClientId),
@@ -259,14 +262,13 @@ impl OwnStops {
         progress.during(self.first(Waiting { stop: 0, events, _task: task }), output).await
     }
 
-    /// Waits for what comes next of the evaluation that waited, once it goes on. `None`: nothing
-    /// waited.
+    /// Waits for the next event of the waiting evaluation, once it goes on. `None`: none waited.
     pub(crate) async fn next(&self, progress: &Reporter) -> Option<NextEvent> {
         let waiting = self.lock().waiting.take()?;
         Some(progress.during(self.first(waiting), None).await)
     }
 
-    /// Waits for the first event; what has stopped is kept.
+    /// Waits for the next event, and keeps the evaluation if it has stopped.
     async fn first(&self, mut waiting: Waiting) -> NextEvent {
         let lost = || NextEvent::Ended(Box::new(Err(ImageError::Unavailable("The evaluation was lost.".into()))));
         let event = waiting.events.recv().await.unwrap_or_else(lost);
@@ -277,7 +279,7 @@ impl OwnStops {
         event
     }
 
-    /// Ends what waits, and returns the files that have breakpoints, which there are no more.
+    /// Ends the waiting evaluation, and removes all breakpoints. Returns the files that had some.
     fn end(&self) -> Vec<PathBuf> {
         let mut state = self.lock();
         state.waiting = None;
@@ -290,7 +292,7 @@ impl OwnStops {
     }
 }
 
-/// Puts the breakpoints in files in force once the image runs.
+/// Sets the breakpoints of files in the image once it runs.
 async fn restore(own: Weak<OwnStops>, session: Session, client: ClientId, files: Vec<PathBuf>) {
     let mut image = session.watch_image();
     if image.wait_for(|state| matches!(state, ImageState::Ready { .. })).await.is_err() {
@@ -305,7 +307,7 @@ async fn restore(own: Weak<OwnStops>, session: Session, client: ClientId, files:
     }
 }
 
-/// Ends what an agent that leaves has waiting, and takes its breakpoints out.
+/// Ends the waiting evaluation of an agent that leaves, and removes its breakpoints from the image.
 pub(crate) fn leave(own: &Arc<OwnStops>, session: &Session, client: ClientId) {
     let files = own.end();
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -322,7 +324,8 @@ pub(crate) fn leave(own: &Arc<OwnStops>, session: &Session, client: ClientId) {
     });
 }
 
-/// Tells of the stops of an evaluation and of its end; a stop that nobody leaves is aborted.
+/// Sends the stops and the end of an evaluation to `tell`. Aborts a stop that lasts longer than
+/// [`PARKED`].
 async fn follow(
     session: Session,
     answer: impl Future<Output = Result<EvalOutcome, ImageError>>,
@@ -344,7 +347,7 @@ async fn follow(
         tokio::select! {
             biased;
             ended = &mut answer => {
-                // Nobody waits any more for a call that was cancelled.
+                // Fails if the call was cancelled.
                 let _ = tell.send(NextEvent::Ended(Box::new(ended)));
                 return;
             }

@@ -122,8 +122,7 @@ impl Drop for Client {
     }
 }
 
-/// Clients of HTTP's stateless era, which has no connection to identify them: one for each client
-/// name.
+/// Clients of stateless HTTP requests, which no connection identifies: one for each client name.
 pub(crate) type Stateless = Arc<Mutex<HashMap<String, Arc<Client>>>>;
 
 /// The maximum number of client names with a session of their own.
@@ -338,7 +337,8 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    // A capability that is not declared gets no answer, not even an empty list.
+    // The capability for completion is not declared, so a request is refused rather than answered
+    // with an empty list.
 
     async fn complete(
         &self,
@@ -384,7 +384,8 @@ impl ServerHandler for Handler {
         let (kept, own, quota) = (client.kept.clone(), client.own.clone(), client.quota.clone());
         let (session, client_id) = (self.session.clone(), client.id);
         let call = Call { session, client: client_id, progress, asker, kept, own, permit: None, interrupt };
-        // Status, interrupts and restarts must be answered regardless of other calls.
+        // Status, interrupts and restarts (`image`) must be answered regardless of other calls, so
+        // they have no quota.
         let always = entry.definition.name == "image";
         let (needs_image, session) = (entry.needs_image(), self.session.clone());
         let reads = entry.definition.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));

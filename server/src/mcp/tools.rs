@@ -77,7 +77,7 @@ pub(crate) trait Tool {
     const NAME: &'static str;
     /// True for a tool that may run the user's code, in the image or a copy of it: it loads,
     /// expands macros, prints or changes definitions. An interrupt that arrives after such a call
-    /// ends it, also before its work is a job.
+    /// ends the call, even if it has no job of the session yet.
     const RUNS_CODE: bool;
     /// The description for an agent: when to use the tool, and when not.
     const DESCRIPTION: &'static str;
@@ -109,7 +109,7 @@ pub(crate) trait Tool {
         std::future::ready(BeforeApproval::Nothing)
     }
 
-    /// How the tool reads the code in its arguments, which a person is told with the code.
+    /// How the tool reads the code in its arguments, which a person is shown with the code.
     fn reads(_: &Self::Input) -> Option<Reads> {
         None
     }
@@ -227,7 +227,7 @@ pub(crate) struct Reply<T> {
     pub(crate) facts: T,
     /// The tool's work failed.
     pub(crate) failed: bool,
-    /// The text before a removal, which an agent can ask for.
+    /// The text before parts of it were removed, which an agent can ask for.
     pub(crate) full: Option<String>,
 }
 

@@ -55,8 +55,8 @@ impl ErrorKind {
     }
 }
 
-/// Accepts the contracts' spelling too. The image's word for wrong parameters of an operation
-/// (docs/wire.md) is the same kind as wrong arguments.
+/// Accepts the contracts' spelling too, and the image's word for wrong parameters of an operation
+/// (`bad-params`, docs/wire.md), which is the same kind as wrong arguments.
 impl From<&str> for ErrorKind {
     fn from(written: &str) -> Self {
         match written.to_lowercase().replace('_', "-") {

@@ -32,9 +32,9 @@ pub struct ExpandRequest {
     /// expanded, in its lexical environment. `None`: the first form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
-    /// Two positions in `text`: where the form at `offset` is no macro call, the nearest around it
-    /// between these that is one is expanded, except a definition. The expansion's uninterned
-    /// symbols are told apart from those of the text by their names.
+    /// Two positions in `text`. If the form at `offset` is no macro call, the innermost macro call
+    /// around it between these positions is expanded, unless that is a definition. Uninterned
+    /// symbols of the expansion get names that differ from those of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Span>,
     /// Shows the whole first form, with the expansion in its place.

@@ -93,10 +93,10 @@ pub struct RecordingAnswer {
     /// The calls around the event, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
-    /// The number of moments at which a condition failed, with the first error.
+    /// The number of moments at which the question's condition signalled an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u64>,
-    /// The first error of a condition.
+    /// The first of these errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }

@@ -12,7 +12,7 @@ pub enum FrameRole {
     /// A function of a program, which may have a source.
     #[default]
     Program,
-    /// `ERROR` and the like, which say what the error's message says.
+    /// A function that signals conditions, such as `ERROR`: its call repeats the error's message.
     Signal,
     /// A function of the standard, or a form that the evaluator evaluates.
     Standard,

@@ -63,7 +63,7 @@ pub struct Trial {
     /// The forms of the definitions that the code ran; none where there was no code.
     #[serde(default)]
     pub coverage: Vec<Coverage>,
-    /// The words about something that the confinement refused.
+    /// The message about something that the confinement refused.
     #[serde(default)]
     pub refused: Option<String>,
 }

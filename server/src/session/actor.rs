@@ -82,7 +82,8 @@ struct Evaluation {
 }
 
 impl Client {
-    /// Whom code may ask for input that the client runs by a tool or command.
+    /// Returns the target for the input that the client's code asks for; `None`: the client takes
+    /// no input. `what`: the tool or command that runs the code.
     fn input(&self, what: &str) -> Option<InputTarget> {
         self.takes_input.then(|| InputTarget { session: self.session.clone(), what: what.to_owned() })
     }
@@ -112,7 +113,7 @@ pub(super) struct Actor {
     all_checks_due: Option<Instant>,
     /// The time of the last check of all documents.
     all_checked: Instant,
-    /// An image has been ready: the next one is there soon.
+    /// An image has been ready, so its core is built and a next image starts soon.
     had_image: bool,
     /// The time since which every check has failed.
     hindered: Option<Instant>,
@@ -185,8 +186,8 @@ impl Actor {
             let event = tokio::select! {
                 event = events.recv() => match event {
                     Some(event) => {
-                        // A request is answered in the image's state of when it was sent. Events
-                        // that come meanwhile wait, so that output cannot keep requests away.
+                        // The image's events that came before a request are handled before the
+                        // request. Later ones wait, so that output cannot delay requests.
                         for _ in 0..image.len() {
                             let Ok(earlier) = image.try_recv() else { break };
                             self.handle(Event::Image(earlier));
@@ -479,7 +480,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// The first line of a text, for a person.
+/// Returns the first line of a text, at most 60 characters, with `...` if more follows.
 fn first_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let short: String = line.chars().take(60).collect();

@@ -31,8 +31,8 @@ pub(super) use state::ApprovalState;
 
 impl Session {
     /// Decides whether an agent may do the operation with exactly these arguments; a person is
-    /// asked if need be. Dropping the future withdraws the request. `retry`: the call was answered
-    /// with a question before; the state from [`Session::await_retry`], and the answer.
+    /// asked if need be. Dropping the future withdraws the request. `retry`: the state from
+    /// [`Session::await_retry`] and the answer, if the call was answered with a question before.
     pub fn permit(
         &self,
         request: ApprovalRequest,
@@ -57,7 +57,7 @@ impl Session {
         async { answer.await.unwrap_or(Setting::Deny) }
     }
 
-    /// Handles the answer to a question from the person behind an agent's client.
+    /// Applies a person's answer to a question that was asked through the agent's client.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
         let settled = question.take().map(|request| self.ask(|reply| Event::Settle { request, answer, reply }));
         async {
@@ -115,9 +115,9 @@ impl Session {
         checked
     }
 
-    /// Returns the package and the syntax in which code would be read now: by a client's
-    /// evaluation session, or by the image (`None`). `package`: the package that is given. `None`
-    /// without an image.
+    /// Returns the package and the syntax in which code would be read now, by a client's evaluation
+    /// session or, with `client` absent, by the image. `package`: the package that the call names,
+    /// in place of the current one. Returns `None` without an image.
     pub async fn reading(&self, client: Option<ClientId>, package: Option<&str>) -> Option<Reading> {
         let session = client.map(|client| Frontend::Mcp.session(client));
         let reading = self.query(SessionReading { session }).await.ok()?;
@@ -150,8 +150,8 @@ impl Session {
         changed
     }
 
-    /// Records in the audit log that a request was refused because of its file, or of what else it
-    /// was bound to, and not by a person or a rule.
+    /// Records in the audit log that a request was refused because of its file or another binding,
+    /// and not by a person or a rule.
     pub fn refused(&self, request: ApprovalRequest, why: &str) {
         self.send(Event::Refused { request: Box::new(request), why: why.to_owned() });
     }

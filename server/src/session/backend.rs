@@ -61,18 +61,18 @@ impl Session {
         self.inner.image.query_when_ready(&operation).await
     }
 
-    /// Has the index of names kept from now on: a text was opened.
+    /// Starts to keep the index of names up to date. Called when a text is opened.
     pub fn keep_names(&self) {
         let _ = self.inner.names.now();
     }
 
-    /// Returns the snapshot for one request of a client: of open files the editor's text
-    /// (`client`'s own if several editors have the file open), of others the text on disk.
+    /// Returns the snapshot for one request of a client. An open file has the editor's text
+    /// (`client`'s own if several editors have the file open), any other file its text on disk.
     pub fn context(&self, client: ClientId) -> impl Future<Output = Context<Session>> + Send + use<> {
         self.context_with(client, self.clone())
     }
 
-    /// [`Session::context`] with another backend than the session.
+    /// Acts as [`Session::context`] with another backend than the session.
     pub(super) fn context_with<B: Backend>(
         &self,
         client: ClientId,
@@ -97,12 +97,12 @@ impl Session {
 /// The longest time, in seconds, in which the forms of a renaming are expanded.
 const COMPARISON: f64 = 20.0;
 
-/// A client's session, as what compares expansions and compiles texts.
+/// The session with the settings of a client, to compare expansions and compile texts in copies.
 #[derive(Debug, Clone)]
 pub struct InCopy {
     /// The session.
     pub session: Session,
-    /// The client whose settings count.
+    /// The client whose settings apply.
     pub client: ClientId,
 }
 
@@ -115,7 +115,7 @@ impl Expander for InCopy {
 
 impl Compiler for InCopy {
     async fn findings(&self, uri: &str, text: &Document) -> Option<Vec<Diagnostic>> {
-        // Without an image nothing is checked, and what is shown is of another time.
+        // Without an image nothing is checked, and the published findings may be outdated.
         if !matches!(self.session.image_state(), ImageState::Ready { .. }) {
             return None;
         }

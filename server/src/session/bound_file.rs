@@ -32,7 +32,8 @@ impl BoundFile {
     ///
     /// # Errors
     ///
-    /// The difference.
+    /// The path leads elsewhere or nowhere, or the file was changed or replaced: a message for the
+    /// agent.
     pub fn recheck(&self) -> Result<PathBuf, String> {
         let (path, identity) = resolve(&self.named)?;
         if path != self.path {

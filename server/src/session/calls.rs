@@ -17,7 +17,7 @@ use crate::model::image::ImageError;
 const NOT_BEGUN: &str = "Interrupted before it began.";
 /// The answer to a call that an interrupt ended between two of its jobs.
 const BETWEEN: &str = "Interrupted between two of its steps; what it had done in the image is kept.";
-/// The error of a step that an interrupt kept from beginning, in a call that reports those before.
+/// The error of a step that an interrupt prevented, in a call that still reports its earlier steps.
 pub(super) const NO_FURTHER: &str = "Interrupted before this step; what was done before is kept.";
 
 tokio::task_local! {
@@ -46,11 +46,11 @@ pub(super) struct Progress {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the call's jobs that the actor has and that are not answered.
+    /// The number of the call's jobs that the actor has not answered.
     jobs: usize,
-    /// The actor has had a job of this call that may have left something behind.
+    /// The call may have changed something: by a job that was sent to the actor, or by itself.
     begun: bool,
-    /// The call has done something that is kept, and only makes its report until it has a further
+    /// The call has made a lasting change, and only its report is left, unless it sends a further
     /// job.
     done: bool,
     interrupted: bool,
@@ -61,7 +61,7 @@ struct State {
 /// An interrupt that has taken effect; the number of what it reached comes later.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
-    /// The calls that had no job.
+    /// The number of interrupted calls that had no job.
     waiting: usize,
     jobs: oneshot::Receiver<Result<usize, ImageError>>,
 }
@@ -92,7 +92,7 @@ impl Calls {
     pub(crate) fn interrupt(&self, everything: bool) -> Interrupt {
         let calls: Vec<Arc<Progress>> = lock(&self.active).iter().filter_map(Weak::upgrade).collect();
         let waiting = calls.iter().filter(|call| call.interrupt()).count();
-        // Jobs that the calls have sent are before this event.
+        // The actor receives the calls' jobs before this event.
         let client = self.client;
         Interrupt { waiting, jobs: self.session.ask(|reply| Event::Interrupt { client, everything, reply }) }
     }
@@ -117,8 +117,8 @@ impl Running {
 }
 
 impl Progress {
-    /// Interrupts the call; returns true if it had no job that the session interrupts. What has
-    /// only its report to make is not interrupted, or the client would not know what it did.
+    /// Interrupts the call; returns true if it had no job that the session interrupts. A call that
+    /// has only its report to make is not interrupted, or the client would not know what it did.
     fn interrupt(&self) -> bool {
         let mut state = lock(&self.state);
         let first = !std::mem::replace(&mut state.interrupted, true);
@@ -136,13 +136,14 @@ pub(super) enum Job {
     Sent(Option<Arc<Progress>>),
     /// The call was interrupted before; the actor does not have it.
     Refused {
-        /// The call has something to report of its jobs before.
+        /// The call still has to report its earlier jobs.
         reports: bool,
     },
 }
 
 impl Job {
-    /// Ends a job of which something is kept: the call makes its report.
+    /// Ends a job that made a lasting change: from now on an interrupt lets the call make its
+    /// report.
     pub(super) fn finish(self) {
         if let Job::Sent(Some(call)) = &self {
             lock(&call.state).done = true;
@@ -180,7 +181,7 @@ pub(super) fn job(send: impl FnOnce()) -> Job {
     Job::Sent(Some(call))
 }
 
-/// Notes that the current call changes something now that is kept, without a job.
+/// Notes that the current call now makes a lasting change without a job.
 pub(super) fn changes() {
     if let Ok(call) = CALL.try_with(Clone::clone) {
         let mut state = lock(&call.state);
@@ -188,7 +189,7 @@ pub(super) fn changes() {
     }
 }
 
-/// Notes that the jobs of the current call so far left nothing behind.
+/// Notes that the jobs of the current call so far changed nothing.
 pub(super) fn left_nothing() {
     if let Ok(call) = CALL.try_with(Clone::clone) {
         lock(&call.state).begun = false;

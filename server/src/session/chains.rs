@@ -1,6 +1,6 @@
-//! The chains of the documents that are being edited: when one is made, what is sent to it, what
-//! its answers are worth, and how they compare with whole checks. Makes decisions only; a chain is
-//! a channel here, and `follow.rs` is its other end.
+//! The chains of the documents that are being edited: when one is made, which edit is sent to it,
+//! which of its answers are shown, and how they compare with whole checks. Makes decisions only; a
+//! chain is a channel here, and `follow.rs` is its other end.
 
 mod follow;
 
@@ -18,16 +18,16 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::document::{Applied, Document, Region};
 
-/// The rest after the last key before a text with a chain is checked as a whole.
+/// The pause after the last edit before a text with a chain is checked as a whole.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
-/// Documents with a chain at once.
+/// The maximum number of documents that have a chain.
 const DOCUMENTS: usize = 4;
-/// The time since the last edit in which a document is worth a chain.
+/// The time after its last edit during which a document may get a chain.
 const RECENT: Duration = Duration::from_secs(600);
 /// The time before another chain is made for a document whose chain failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// Characters in which a text may differ from its chain's before the chain is made anew. All forms
-/// in between are compiled at each edit.
+/// The number of characters, in one region, by which a text may differ from its chain's before the
+/// chain is made anew. All forms of the region are compiled at each edit.
 const FAR: usize = 1000;
 
 /// An edit for a chain, and the text that it leads to.
@@ -65,7 +65,7 @@ pub(super) enum Effect {
     Show { diagnostics: Vec<Diagnostic>, last: bool },
     /// No answer comes to the last edit: a whole check is due without the pause.
     Check,
-    /// A new chain stands, whose text has been edited since: see [`Chains::send`].
+    /// A new chain is ready, whose text has been edited since: see [`Chains::send`].
     Send,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Difference {
     pub(super) edit: Region,
 }
 
-/// A chain: being made, or standing.
+/// A chain that is being made, or that takes edits.
 #[derive(Debug)]
 struct Link {
     id: u64,
@@ -95,7 +95,7 @@ struct Link {
 #[derive(Debug)]
 struct Followed {
     standing: Option<Link>,
-    /// The one that replaces it when it stands.
+    /// The chain that is being made, which replaces `standing` when it is ready.
     coming: Option<Link>,
     /// The number of the last edit.
     number: u64,
@@ -104,9 +104,11 @@ struct Followed {
     awaited: bool,
     /// The last answer to the last edit.
     answer: Option<Vec<Diagnostic>>,
-    /// The findings of the whole check of the current text, once it is done. They stay.
+    /// The findings of the whole check of the current text, once it is done. Later answers of the
+    /// chain do not replace them.
     judgement: Option<Vec<Diagnostic>>,
-    /// The text changed so that edits of it take more than they need.
+    /// The chain is to be replaced: a new one would compile less at each edit, or the chain's
+    /// answer differed from that of a whole check.
     worn: bool,
     /// No chain is made before this time.
     rest: Option<Instant>,
@@ -323,7 +325,8 @@ impl Chains {
             && followed.rest.is_none_or(|rest| rest <= now)
             && now.duration_since(followed.edited) < RECENT
             && followed.standing.as_ref().is_none_or(worn)
-            // The others get theirs when they are edited.
+            // Only the document of the client that was edited last; the others get theirs when
+            // edited.
             && others.map(|(_, other)| other.edited).max() == Some(followed.edited)
     }
 
@@ -342,7 +345,8 @@ impl Chains {
         }));
     }
 
-    /// Notes a chain that is being made; the longest unused is ended where there would be too many.
+    /// Notes a chain that is being made. Ends the chains of the documents that were not edited for
+    /// the longest time if there would be too many.
     fn begin(&mut self, key: &Key) -> Option<(u64, mpsc::UnboundedReceiver<Order>)> {
         self.next += 1;
         let (orders, receiver) = mpsc::unbounded_channel();
@@ -363,7 +367,7 @@ impl Chains {
         oldest.and_then(|oldest| self.documents.get_mut(&oldest)).map(Followed::end).is_some()
     }
 
-    /// Ends chains until those that stand take no more than `memory` bytes; at last that of `key`.
+    /// Ends chains until the rest take no more than `memory` bytes, that of `key` last.
     fn fit(&mut self, key: &Key, memory: u64, now: Instant) {
         while self.memory() > memory {
             if !self.end_oldest(key)
@@ -395,7 +399,8 @@ impl Chains {
         self.documents.retain(|(owner, _), _| *owner != client);
     }
 
-    /// Returns the numbers; `None` when there was never a document for a chain.
+    /// Returns the counts for `consort status`; `None` without an edited document and without
+    /// counts.
     pub(super) fn status(&self) -> Option<ChainStatus> {
         let standing = self.documents.values().filter(|followed| followed.standing.is_some()).count();
         let status = ChainStatus { standing, memory: self.memory(), ..self.counts };

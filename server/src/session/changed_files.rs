@@ -38,9 +38,9 @@ impl Session {
         compared.await.ok()
     }
 
-    /// Returns the joint checks that files of loaded systems need because some changed since they
-    /// were loaded, in an order in which each is needed once; none when nothing changed. `texts`:
-    /// the editors' unsaved texts.
+    /// Returns the joint checks of the `wanted` files of loaded systems, one request for a system,
+    /// with each file in one request. Empty if no file of the loaded systems has changed since it
+    /// was loaded. `texts`: the editors' unsaved texts.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Session {
         Ok(requests(compared.await.unwrap_or_default(), wanted, texts))
     }
 
-    /// The workspace's directory, links resolved.
+    /// Returns the workspace's directory, links resolved.
     async fn workspace_itself(&self) -> PathBuf {
         tokio::fs::canonicalize(self.workspace()).await.unwrap_or_else(|_| self.workspace().to_owned())
     }
@@ -84,12 +84,12 @@ impl Session {
     }
 }
 
-/// Returns true for what is there and is no regular file.
+/// Returns true if the path exists and is no regular file.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| !facts.is_file())
 }
 
-/// Reads a source as it is now, within the limit of sources.
+/// Reads a source as it is now, up to [`bounded_file::SOURCE_LIMIT`].
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     bounded_file::read(path, bounded_file::SOURCE_LIMIT)
 }

@@ -89,7 +89,7 @@ impl Session {
         }
     }
 
-    /// Has a stopped evaluation end with its report, as if it did not stop.
+    /// Ends a stopped evaluation with its report, as if it had not stopped.
     ///
     /// # Errors
     /// The stop was left, or the image does not answer.
@@ -108,9 +108,9 @@ pub struct StopsOf {
     beside: String,
     /// The stop that the client's session waits in.
     waiting: Option<u64>,
-    /// The stops that were told and have not been left.
+    /// The stops that were reported and have not been left.
     reported: BTreeSet<u64>,
-    /// The stops whose events were missed, to be told.
+    /// The stops whose events were missed, to be reported.
     missed: VecDeque<Stop>,
     events: broadcast::Receiver<StopEvent>,
 }
@@ -122,7 +122,7 @@ pub struct Stopped {
     pub stop: u64,
     /// The number of the thread that waits, as debuggers are told it.
     pub thread: u64,
-    /// `error`, `break`, `pause`, `breakpoint` or `step`.
+    /// `error`, `break`, `pause`, `breakpoint`, `step` or `signal`.
     pub reason: String,
     /// The condition's type and message, or the reason where there is none; with the thread's name
     /// if a program started it.
@@ -173,8 +173,8 @@ impl StopsOf {
         Stopped::of(stop)
     }
 
-    /// Notes the stop that the client's session waits in: what the client evaluates meanwhile is
-    /// not to wait for it.
+    /// Notes the stop that the client's session waits in, so that the client's further evaluations
+    /// do not wait for it.
     fn wait_in(&mut self, stop: Option<u64>) {
         self.waiting = stop;
         self.session.send(Event::Stopped { client: self.client, stopped: stop.is_some() });

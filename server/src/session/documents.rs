@@ -43,7 +43,8 @@ pub(super) struct Open {
     pub(super) findings: Findings,
     /// The time of the next check.
     pub(super) due: Option<Instant>,
-    /// The earlier time of it for a caller who waits, while a chain answers the edits.
+    /// The earlier time of the next check, which applies when a caller waits. Set while `due` is
+    /// postponed because a chain answers the edits.
     due_if_awaited: Option<Instant>,
     /// Nothing is published before this time: the chain's answer may come first.
     held: Option<Instant>,
@@ -67,7 +68,7 @@ pub(super) struct Open {
     waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
     /// The number of changes of the text.
     edits: u64,
-    /// The structure of the text, and the number of changes it belongs to.
+    /// The structure of the text, and the value of `edits` that it belongs to.
     structure: Mutex<Option<(u64, Structure)>>,
 }
 
@@ -147,7 +148,7 @@ impl Open {
         self.held.is_some_and(|held| now < held)
     }
 
-    /// Takes the check as due as it would be without a chain.
+    /// Makes the check due at the time at which it would be due without a chain.
     pub(super) fn hurry_after_edit(&mut self) {
         self.held = None;
         if let (Some(due), Some(earlier)) = (self.due, self.due_if_awaited.take()) {
@@ -212,7 +213,7 @@ impl Open {
         self.findings.check_begins(&self.document);
     }
 
-    /// Handles a check that ended with the image: the text is not checked.
+    /// Handles a check that was lost with the image: the text has still to be checked.
     pub(super) fn check_lost(&mut self) {
         self.stale = true;
     }
@@ -446,7 +447,7 @@ mod tests {
         assert_eq!(open.due, Some(at(500)));
         open.answered(false);
         assert!(!open.is_held(now) && open.dirty);
-        // Without an answer, the check is due as ever.
+        // Without an answer, the check is due as it was without the chain.
         open.hurry_after_edit();
         assert_eq!(open.due, Some(at(200)));
         // And after the next edit there is nothing to hurry for.

@@ -70,7 +70,7 @@ pub(super) enum Event {
         settings: Value,
         /// The source of the settings: the user, or the workspace.
         source: Source,
-        /// Sent with `initialize`; later ones of the same authority follow.
+        /// Sent with `initialize`: the settings after these may still relax approval.
         initial: bool,
     },
     /// Asks for the settings that are in force for a client.
@@ -204,13 +204,13 @@ pub(super) enum Event {
     },
     /// Puts the settings that now need no further trust in force.
     PutTrusted { client: ClientId, config: Box<Config>, reply: Reply<()> },
-    // From below, and from the clock.
+    // From the image, the jobs, the chains and the clock.
     /// The image's state or an event of it.
     Image(ImageEvent),
     /// A job has ended.
     Finished(Finished),
     /// The report of a chain.
     Chain(ChainReport),
-    /// The time of the next thing that waits for the clock.
+    /// A due time or a deadline has come.
     Tick,
 }

@@ -1,5 +1,5 @@
-//! Frozen failures, for front ends: each as the backend of the features that look at a stop, and
-//! what is tried there.
+//! Frozen failures, for front ends: the backend for the features that look at one, and attempts at
+//! one.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::model::image::ImageError;
 /// The number of the stop in a frozen failure.
 pub const STOP: u64 = 0;
 
-/// A frozen failure in place of the image.
+/// The backend that answers from a frozen failure in place of the image.
 #[derive(Debug, Clone)]
 pub struct AtFailure {
     session: Session,

@@ -13,7 +13,7 @@ use crate::image::api::eval_copy::{TryEvaluationParams, WorkInCopyParams};
 use crate::model::evaluation::TriedEvaluation;
 use crate::model::image::ImageError;
 
-/// The longest time, in seconds, for which an agent holds a copy, unless the person lets
+/// The longest time, in seconds, for which an agent holds a copy, unless the person's settings let
 /// evaluations take longer.
 const LONGEST: f64 = 600.0;
 /// Seconds that the host waits after the copy itself should have left the code.

@@ -39,7 +39,7 @@ pub(super) enum Kind {
     Document(Key),
     /// A question to a person.
     Approval(u64),
-    /// An answer about the status, which does not report itself or another one.
+    /// A status request. The status lists no jobs of this kind.
     Status,
     /// Anything else.
     Other,
@@ -51,11 +51,11 @@ impl Job {
     }
 }
 
-/// A job that has ended. `report`: the result of the check of a document; `None` when the check
-/// was cancelled.
+/// A job that has ended. `report`: the result of the check of a document; `None` for other jobs,
+/// and for a check that was cancelled.
 #[derive(Debug)]
 pub(super) struct Finished {
-    /// The task that the job was.
+    /// The id of the job's task.
     pub(super) id: Id,
     pub(super) job: Job,
     pub(super) report: Option<Report>,
@@ -185,7 +185,8 @@ impl Jobs {
         }
     }
 
-    /// Stops what a client, or all clients, have running, with an answer. Returns their number.
+    /// Stops the jobs of a client (`None`: of all clients) that can be ended with an answer.
+    /// Returns their number.
     pub(super) fn stop(&mut self, client: Option<ClientId>) -> usize {
         let stops = self.running.values_mut().filter(|(job, _)| client.is_none() || job.client == client);
         // Work without a receiver has ended by itself.

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use similar::{ChangeTag, TextDiff};
 
-/// Bytes of all texts together.
+/// The maximum size of all texts together, in bytes.
 const BYTES: usize = 32 << 20;
-/// Bytes of changes that are shown.
+/// The size of the shown changes, in bytes, beyond which the changes of further files are left out.
 const SHOWN: usize = 6_000;
 /// The time limit for comparing two texts.
 const COMPARING: Duration = Duration::from_millis(500);

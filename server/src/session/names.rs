@@ -15,10 +15,10 @@ use crate::model::image::{ImageError, ImageState};
 const PAUSE: Duration = Duration::from_millis(300);
 /// The longest that an update waits for the end of a burst.
 const BURST: Duration = Duration::from_secs(3);
-/// The least pause between two updates, in durations of the last one: the share of the image's time
-/// that the index costs while changes never end.
+/// The minimum pause between two updates, up to [`BURST`], as a multiple of the last update's
+/// duration: a bound on the share of the image's time that the index takes during endless changes.
 const SHARE: u32 = 50;
-/// The age at which an index that is used is updated whatever is known of changes.
+/// The age at which an index is updated when it is used, even without a known change.
 const OLD: Duration = Duration::from_secs(30);
 
 /// The keeper of the index. Clones share it.
@@ -26,20 +26,21 @@ const OLD: Duration = Duration::from_secs(30);
 pub(super) struct Names {
     image: Image,
     state: Arc<Mutex<State>>,
-    /// The index was used before an update had begun that waits for the end of a burst.
+    /// Notified when an outdated index is used: an update that waits for the end of a burst begins
+    /// at once.
     asked: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     index: Arc<NameIndex>,
-    /// The index has been used: before, nothing is kept.
+    /// The index has been used. Changes start no update before that.
     wanted: bool,
     /// The number of changes of the image so far.
     changes: u64,
-    /// The number of changes that the index has.
+    /// The value of `changes` that the index includes.
     has: Option<u64>,
-    /// The last change that is known of.
+    /// The time of the last known change.
     changed: Option<Instant>,
     updated: Option<Instant>,
     /// The duration of the last update.
@@ -52,8 +53,8 @@ impl Names {
         Names { image, state: Arc::default(), asked: Arc::default() }
     }
 
-    /// Returns the index as it is, and true if it has all changes known of; starts an update
-    /// otherwise.
+    /// Returns the index as it is, and whether it includes all known changes. Starts an update if
+    /// it does not, or is older than [`OLD`].
     pub(super) fn now(&self) -> (Arc<NameIndex>, bool) {
         let mut state = self.lock();
         state.wanted = true;
@@ -78,7 +79,7 @@ impl Names {
         }
     }
 
-    /// Starts an update unless one runs; with `settled`, when the image has been left alone for a
+    /// Starts an update unless one runs; with `settled`, once the image has not changed for a
     /// while.
     fn update(&self, state: &mut State, settled: bool) {
         if std::mem::replace(&mut state.running, true) {
@@ -115,7 +116,7 @@ impl Names {
         }
     }
 
-    /// Asks the image; true if it has changed meanwhile.
+    /// Updates the index from the image. Returns true if the image has changed meanwhile.
     async fn update_once(&self) -> bool {
         let began = Instant::now();
         let (changes, have) = {
@@ -150,7 +151,7 @@ impl Names {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No field is left half changed between two statements.
+        // A panic leaves no field half changed.
         lock(&self.state)
     }
 }

@@ -1,5 +1,4 @@
-//! Definitions that people made in the image, reported to an agent at its next call: bounded, and
-//! in a few words.
+//! Definitions that people made in the image, in sentences for an agent's next answer. Bounded.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,10 @@
-//! The files that a check of a system may be about. The copy that makes the check names them, and
-//! code under check can write to its socket.
+//! The files on which a check of a system may report. The copy that makes the check names them, but
+//! code under check can write to the copy's socket, so the host accepts these files only.
 
 use std::path::{Path, PathBuf};
 
-/// Directories of a home in which sources are usually installed (lisp/src/confine/reading.lisp has
-/// what a copy may read).
+/// Directories below the home directory in which sources are usually installed
+/// (lisp/src/confine/reading.lisp lists what a copy may read).
 const SOURCES: [&str; 7] =
     ["quicklisp", "common-lisp", ".roswell", ".local/share", ".cache/common-lisp", ".qlot", ".config/common-lisp"];
 
@@ -16,8 +16,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Creates the plan of a check in `workspace` whose request names `files`; `places`: what else
-    /// checks read, as the person's configuration and the image say.
+    /// Creates the plan of a check in `workspace` whose request names `files`. `places`: the
+    /// further files and directories that checks read, by the person's configuration and the image.
     pub(super) fn new<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a PathBuf>, places: &[PathBuf]) -> Plan {
         Plan::at_home(crate::search_paths::home(), workspace, files, places)
     }
@@ -34,8 +34,8 @@ impl Plan {
         within.extend(home.iter().flat_map(|home| SOURCES.map(|name| real(&home.join(name)))));
         for file in files {
             let file = real(file);
-            // The directory of a file that lies in the home itself, or in the root directory, has
-            // everything in it.
+            // The directory of a file that lies directly in the home directory, or in one above it,
+            // would admit all files there.
             let all = |directory: &Path| {
                 directory.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(directory))
             };
@@ -46,7 +46,7 @@ impl Plan {
         Plan { within }
     }
 
-    /// Returns true if the check may be about a file.
+    /// Returns true if the check may report on a file.
     pub(super) fn has(&self, path: &Path) -> bool {
         path.canonicalize().is_ok_and(|path| self.within.iter().any(|place| path.starts_with(place)))
     }

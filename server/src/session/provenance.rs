@@ -21,11 +21,11 @@ use crate::locked::lock;
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
 
-/// Names with provenance that are kept.
+/// The maximum number of names with provenance.
 const NAMES: usize = 20_000;
-/// Entries kept for one name, such as for a generic function's methods.
+/// The maximum number of entries for one name, such as for a generic function's methods.
 const PER_NAME: usize = 64;
-/// Symbols in one query for home packages.
+/// The maximum number of symbols in one query for home packages.
 const ASK: usize = 500;
 
 /// The provenance of a definition.

@@ -1,16 +1,16 @@
-//! The names whose definitions changed in the image, in their order, for whoever keeps what was
-//! found earlier. Bounded.
+//! The names whose definitions changed in the image, in the order of the changes, by which kept
+//! findings are known to be outdated. Bounded.
 
 use std::collections::{HashSet, VecDeque};
 
-/// The names that are kept.
+/// The maximum number of names.
 const NAMES: usize = 20_000;
 
 /// The names of the last changes.
 #[derive(Debug, Default)]
 pub(super) struct RecentNames {
     names: VecDeque<String>,
-    /// The number of the change that the first of them is.
+    /// The number of changes before the first of `names`.
     first: u64,
 }
 

@@ -42,7 +42,7 @@ impl Session {
         let total = users.again.len() as u64 + 1;
         let mut texts = Vec::new();
         for (number, user) in users.again.into_iter().enumerate() {
-            // A bar that is gone has nobody to tell.
+            // The receiver of the progress may have gone.
             let _ = progress.send(Progress { message: user.name.clone(), done: number as u64, total: Some(total) });
             let text = text_of(&user);
             match self.findings(client, &text).await? {
@@ -64,8 +64,8 @@ impl Session {
         Ok(done)
     }
 
-    /// The findings of a text in a copy of the image; in the inner `Err`, the reason why it does
-    /// not compile there.
+    /// Returns the findings of a text in a copy of the image; in the inner `Err`, the reason why it
+    /// does not compile there.
     async fn findings(
         &self,
         client: ClientId,
@@ -87,12 +87,13 @@ impl Session {
     }
 }
 
-/// The column of a form in its line, from 0.
+/// Returns the column of a form in its line, from 0.
 fn blanks(user: &User) -> usize {
     line_column(user.text.document.text(), user.form.start).column - 1
 }
 
-/// A form as it is compiled, with blanks in place of what is before it in its line.
+/// Returns the text of a form to compile, with blanks in place of the text before it in its line,
+/// so that columns are those of the document.
 fn text_of(user: &User) -> CompileString {
     let text = user.text.document.text();
     CompileString {
@@ -103,7 +104,7 @@ fn text_of(user: &User) -> CompileString {
     }
 }
 
-/// A finding of a form, by its place in the whole text.
+/// Returns a finding with its span moved by `by` characters: from the form's text to the document.
 fn shifted(mut one: Diagnostic, by: usize) -> Diagnostic {
     one.span = Span { start: one.span.start + by, end: one.span.end + by };
     one

@@ -6,7 +6,7 @@ use super::{ClientId, EvalRequest, Provenance, Session, settle_kept};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
-/// A future of unnamed type.
+/// A boxed future.
 type Boxed<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Session {
@@ -62,7 +62,7 @@ impl Session {
         })
     }
 
-    /// [`Session::evaluate`] and [`Session::evaluate_at`].
+    /// The common part of [`Session::evaluate`] and [`Session::evaluate_at`].
     pub(super) fn evaluation(
         &self,
         client: ClientId,
@@ -76,7 +76,7 @@ impl Session {
     }
 }
 
-/// The outcome of an evaluation in a line.
+/// Returns the status of an evaluation and its outcome in a line, for the log.
 pub(super) fn outcome_line(outcome: &EvalOutcome) -> (Ended, String) {
     match &outcome.error {
         Some(error) => (Ended::Error, format!("{}: {}", error.kind, error.message)),

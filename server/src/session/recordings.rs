@@ -120,7 +120,8 @@ impl Session {
     }
 
     /// Begins to wait for the next call of a function. Returns the number of its recording when the
-    /// wait has begun. It ends with the call, with the client, or when the recording is ended.
+    /// wait has begun. The wait ends with the call, with the client, or when the recording is
+    /// ended.
     ///
     /// # Errors
     /// As [`Session::record_next`], if the wait cannot begin.
@@ -149,7 +150,7 @@ impl Session {
     /// Ends a recording, or the wait for its call.
     ///
     /// # Errors
-    /// There is none (`stale`).
+    /// There is no recording of this number (`stale`).
     pub fn end_recording(&self, number: u64) -> Result<(), ImageError> {
         self.inner.checker.end_recording(number)
     }
@@ -209,7 +210,7 @@ impl Session {
         Ok((recording, look))
     }
 
-    /// Asks a recording.
+    /// Asks a recording a question.
     ///
     /// # Errors
     /// The recording is gone (`stale`), or has no answer to this (`no-answer`).
@@ -229,10 +230,10 @@ impl Session {
         self.inner.checker.recorded_error(number)
     }
 
-    /// Makes the question about a recording that a person or an agent has written.
+    /// Returns the query to a recording for a question as a person or an agent wrote it.
     ///
     /// # Errors
-    /// Something is missing or cannot be read.
+    /// An argument is missing or cannot be read (`bad-arguments`).
     pub fn recording_query(&self, question: &Question) -> Result<RecordingQuery, ImageError> {
         question
             .query(self.workspace())

@@ -160,8 +160,8 @@ tokio::task_local! {
     static STOP: Stop;
 }
 
-/// Has a handler's steps that only read left early when `stop` is asked for. Whoever asks for it
-/// drops the handler.
+/// Runs a handler whose limited steps ([`reading`], [`working`]) end early when `stop` is asked
+/// for. The caller that asks for it must drop the handler.
 pub fn ended_by<F: Future>(stop: &Stop, handler: F) -> impl Future<Output = F::Output> + use<F> {
     STOP.scope(stop.clone(), handler)
 }
@@ -175,7 +175,7 @@ pub fn handle() -> Handle {
         let built = builder.worker_threads(THREADS).thread_name("requests").enable_all().build();
         built.inspect_err(|error| tracing::error!("no threads for requests: {error}")).ok()
     });
-    // Without threads of their own, handlers run on the current runtime.
+    // If that runtime could not be built, handlers run on the current one.
     built.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
 }
 
@@ -228,8 +228,8 @@ where
 /// The size in bytes from which a text takes noticeable time.
 const LARGE: usize = 256 << 10;
 
-/// Processes a text of that size now, on this thread, while other threads take over the thread's
-/// other tasks.
+/// Processes a text of `size` bytes on this thread, while other threads take over the thread's
+/// other tasks if the text is large.
 pub fn in_place<T>(size: usize, work: impl FnOnce() -> T) -> T {
     let threads = Handle::try_current().map(|handle| handle.runtime_flavor());
     if size >= LARGE && matches!(threads, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {

@@ -1,7 +1,7 @@
 //! Comparison of the text of an open document with that of its file, on separate threads.
 //!
-//! A client's `didOpen` does not tell them apart: after a hot exit, or a restart of the client or
-//! of the host, the text may be unsaved work.
+//! A client's `didOpen` does not say whether the text is the file's: after a hot exit, or a restart
+//! of the client or of the host, the text may be unsaved work.
 
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;

@@ -87,12 +87,12 @@ struct Identity {
 }
 
 impl SourceFile {
-    /// Fails for a file that may not be written. An editor's unsaved text may be edited all the
-    /// same.
+    /// Fails for a file that may not be written. The unsaved text of a connected editor may be
+    /// edited even if its file is read-only.
     ///
     /// # Errors
     ///
-    /// The file is read-only.
+    /// The file is read-only, or an editor that is not connected has unsaved changes of it.
     pub fn writable(&self) -> Result<(), FileError> {
         if let Some(process) = self.held_by {
             return Err(error("editor", format!("{} Nothing was changed.", self.held(process))));
@@ -135,14 +135,15 @@ impl SourceFile {
 }
 
 impl Session {
-    /// Returns the process of an editor that has unsaved changes of a file, and not with this host.
+    /// Returns the process id of an editor that has unsaved changes of a file by its mark
+    /// ([`UnsavedMarks`](super::unsaved_marks::UnsavedMarks)), on any host.
     async fn holder(&self, file: &Path) -> Option<u32> {
         let (marks, file) = (self.inner.marks.clone()?, file.to_owned());
         tokio::task::spawn_blocking(move || marks.holder(&file)).await.ok().flatten()
     }
 
-    /// Has files read for agents only once `back` is done: until then an editor may have documents
-    /// with unsaved changes that this session does not know.
+    /// Delays the reading of files for agents until `back` resolves: until then an editor may have
+    /// documents with unsaved changes that this session does not know.
     pub fn wait_for_documents(&self, back: impl Future<Output = ()> + Send + 'static) {
         self.inner.reopening.send_replace(true);
         let session = Arc::downgrade(&self.inner);
@@ -154,8 +155,7 @@ impl Session {
         });
     }
 
-    /// Waits until all documents are known that a killed host had, and with them the settings of
-    /// their editors.
+    /// Waits until the documents of a killed host, and the settings of their editors, are known.
     pub async fn documents_are_known(&self) {
         // The sender lives as long as this session.
         let _ = self.inner.reopening.subscribe().wait_for(|waits| !waits).await;
@@ -265,7 +265,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The reason why it did not.
+    /// The reason why the editor did not apply the edit.
     pub async fn apply_edit(
         &self,
         client: ClientId,
@@ -310,7 +310,7 @@ async fn documents_of(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument>
     tokio::task::spawn_blocking(of_file).await.unwrap_or_default()
 }
 
-/// Returns the documents with unsaved text of these.
+/// Returns those of the documents whose text is unsaved.
 async fn unsaved_texts(documents: Vec<OpenDocument>) -> Vec<OpenDocument> {
     let mut unsaved = Vec::new();
     for mut one in documents {
@@ -402,7 +402,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let text = crate::text::decode(bytes.clone());
     let text = text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text);
     let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
-    // To root everything is writable.
+    // For root, access(2) succeeds for a read-only file too.
     let read_only = access.is_err() || facts.permissions().readonly();
     Ok(SourceFile {
         path: resolved,

@@ -11,11 +11,12 @@ use sha2::{Digest, Sha256};
 use crate::bounded_file;
 use crate::image::api::reload::Allowed;
 
-/// Files, links resolved, each with the SHA-256 of its content, in hex. Equal if the files are.
+/// Files, links resolved, each with the SHA-256 of its content, in hex. Two values are equal if the
+/// paths and digests are, whenever they were read.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     files: BTreeMap<PathBuf, String>,
-    /// The time before they were read, in seconds since 1970.
+    /// The time before the files were read, in seconds since 1970.
     read: u64,
 }
 
@@ -36,7 +37,7 @@ impl Sources {
         Sources { files: files.map(|(digest, file)| (file, digest)).collect(), read }
     }
 
-    /// Returns true if there are no files to bind.
+    /// Returns true if there are no files.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -57,8 +58,8 @@ impl Sources {
         }
     }
 
-    /// [`Sources::allowed`], and every other file below `within` that has not changed since these
-    /// were read: the sources of third-party systems are too many to be read.
+    /// Acts as [`Sources::allowed`], and also allows every other file below `within` that has not
+    /// changed since these were read: the sources of third-party systems are too many to be read.
     pub fn allowed_to_load(&self, within: &Path) -> Allowed {
         Allowed { asked: Some(self.read), ..self.allowed(within) }
     }

@@ -14,8 +14,8 @@ use crate::model::image::ImageState;
 /// runs.
 const FACTS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The time limit of the query to the session's actor; after it, the status has no clients and
-/// work.
+/// The time limit of the query to the session's actor. After it, the status lists no clients and no
+/// jobs.
 pub(super) const ACTOR_TIMEOUT: Duration = Duration::from_millis(1_200);
 
 impl Status {

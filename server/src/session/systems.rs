@@ -89,7 +89,8 @@ impl Files {
     }
 }
 
-/// The report that stands for one about a file that is none of the check's: nothing is read for it.
+/// Returns the report that replaces one about a file outside the check's plan. The file is not
+/// read.
 fn not_of_this_check(path: &Path) -> CheckReport {
     let reason = format!("it told of {}, which is none of the files of this check.", path.display());
     let message = format!("The findings of the copy of the image are not believed: {reason}");
@@ -97,7 +98,7 @@ fn not_of_this_check(path: &Path) -> CheckReport {
     CheckReport { diagnostics: vec![diagnostic], forms: 0, unloaded_system: None, end: CheckEnd::Stopped { reason } }
 }
 
-/// [`super::Session::check_system`]. Reads directories for the `.asd` files.
+/// Carries out [`super::Session::check_system`]. Reads directories for the `.asd` files.
 pub(super) async fn check(
     checker: Checker,
     workspace: PathBuf,
@@ -135,7 +136,7 @@ pub(super) async fn check(
     let merged = move || {
         for (path, report) in &mut reports {
             files.merge(path, report);
-            // A definition may name files that are not there.
+            // A system definition may name files that do not exist: their reports are kept.
             if !files.texts.contains_key(path) && !files.plan.has(path) && path.exists() {
                 *report = not_of_this_check(path);
                 path.clone_from(&about);

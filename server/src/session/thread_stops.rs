@@ -11,17 +11,17 @@ use crate::image::api::debug::{DebugAbort, DebugStops, Done, Stop};
 use crate::image::{Image, StopEvent};
 use crate::model::image::ImageState;
 
-/// The time in which a thread leaves a stop that is aborted.
+/// The time limit for a thread to leave an aborted stop.
 const LEAVES: Duration = Duration::from_secs(5);
 
-/// The number of stops that are aborted for one client: more than there may be, each with some on
-/// its stack.
+/// The maximum number of stops that are aborted for one client. There are fewer at once, those on
+/// the stacks of others included.
 const MOST: usize = 64;
 
 /// The clients that have left while threads of theirs may be stopped.
 #[derive(Debug, Default)]
 pub(super) struct ThreadStops {
-    /// The waits, ended with the sessions' actor.
+    /// The tasks that wait and then abort stops, ended with the session's actor.
     tasks: JoinSet<()>,
 }
 
@@ -51,7 +51,7 @@ async fn abort_all(image: &Image, sessions: &[String]) {
             return;
         }
         let Ok(known) = image.at_stop(&DebugStops {}).await else { return };
-        // A stop on the stack of another is newer.
+        // A stop on the stack of another is newer, so the newest is innermost.
         let is_next = |stop: &&Stop| started_by(stop, sessions) && !tried.contains(&stop.number);
         let Some(stop) = known.stops.iter().rev().find(is_next) else { return };
         tried.insert(stop.number);

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `2026-11-22T02:03:04.567Z` (RFC 3339).
+/// Returns a time in UTC as `2026-11-22T02:03:04.567Z` (RFC 3339).
 pub(super) fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, millis) = (since.as_secs(), since.subsec_millis());

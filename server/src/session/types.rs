@@ -216,7 +216,7 @@ pub struct Status {
     pub work: Vec<String>,
     /// The programs that evaluated code has started and that run, where the system tells.
     pub programs: Vec<Program>,
-    /// The chains of edited texts, in numbers; absent: none were wanted.
+    /// The counts of the chains of edited texts; absent: there is nothing to count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<ChainStatus>,
     /// The frozen failures that are kept, oldest first.
@@ -226,10 +226,10 @@ pub struct Status {
     pub notes: Vec<String>,
 }
 
-/// The chains, in numbers, for `consort status`.
+/// The counts of the chains, for `consort status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ChainStatus {
-    /// Chains that stand.
+    /// Chains that take edits.
     pub standing: usize,
     /// An estimate of their memory in bytes.
     pub memory: u64,

@@ -1,5 +1,5 @@
-//! Marks of files that have unsaved text in an editor, which outlive the host: an agent does not
-//! edit the file on disk under work that is in an editor without a connection to this host.
+//! Marks of files that have unsaved text in an editor, which outlive the host: an agent must not
+//! edit a file on disk while an editor that is not connected to this host has unsaved text of it.
 //!
 //! A host marks a file when an editor changes its text, and removes the mark when the text is saved
 //! or the document closed. A mark holds until the editor's process ends or the file on disk
@@ -28,12 +28,12 @@ const MAX_EXAMINED: usize = 10_000;
 /// The start of the name of a mark that is being written.
 const UNFINISHED: &str = ".new-";
 
-/// A process of an editor. The start tells it from a later one with the same id.
+/// A process of an editor. The start time distinguishes it from a later process with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditorProcess {
     /// The process id.
     pub pid: u32,
-    /// The start in ticks since the system's.
+    /// The start time, in clock ticks since the system's boot.
     pub started: u64,
 }
 
@@ -52,7 +52,7 @@ struct Mark {
     disk: Option<DiskState>,
 }
 
-/// The state of a file by which a write is noticed.
+/// The modification time and the size of a file, by which a write is noticed.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DiskState {
     seconds: i64,
@@ -67,7 +67,7 @@ impl DiskState {
     }
 }
 
-/// A change of the marks, made on their own thread.
+/// A change of a mark, made on the thread of the marks.
 enum Work {
     Set(PathBuf, EditorProcess),
     Remove(PathBuf, EditorProcess),
@@ -130,7 +130,8 @@ pub(super) struct Marker {
     marks: UnsavedMarks,
     path: PathBuf,
     editor: EditorProcess,
-    /// True once a comparison with the file that began earlier says nothing about the text.
+    /// True once the text was changed, saved again or closed: the result of a comparison that began
+    /// earlier is ignored then.
     decided: Arc<Mutex<bool>>,
 }
 
@@ -153,7 +154,8 @@ impl Marker {
         }
     }
 
-    /// Returns the marker of the text that follows, which a comparison that runs says nothing of.
+    /// Returns the marker for the text after a save. The result of a comparison that still runs for
+    /// this marker is ignored.
     pub(super) fn next(&self) -> Marker {
         *lock(&self.decided) = true;
         self.marks.marker(&self.path, self.editor)
@@ -177,8 +179,8 @@ fn prefix(path: &Path) -> String {
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>() + "."
 }
 
-/// Changes a mark. `set` has the files of the marks of this process, by the path that was given:
-/// its links may lead elsewhere by now.
+/// Changes a mark. `set`: the files of the marks that this host has set, by the document's path as
+/// given and the editor's process id. The path's links may lead elsewhere by now.
 fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), PathBuf>) -> io::Result<()> {
     match work {
         Work::Set(given, editor) => {
@@ -187,7 +189,8 @@ fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), Pat
             let file = directory.join(format!("{}{}", prefix(&path), editor.pid));
             let mark = Mark { disk: DiskState::of(&path), path, editor };
             fault::point(Call::Open)?;
-            // A name that is no mark's until it is complete: a reader sees all of it or nothing.
+            // The file gets the mark's name when it is complete: a reader sees all of it or
+            // nothing.
             let mut new = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
             serde_json::to_writer(&mut new, &mark)?;
             new.persist(&file)?;
@@ -229,7 +232,7 @@ fn remove_dead(directory: &Path) {
             continue;
         }
         if read(&path).is_none_or(|mark| !holds(&mark)) {
-            // One that stays is looked at again by the next host.
+            // A mark that stays is examined again by the next host.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -44,7 +44,8 @@ impl Session {
     }
 }
 
-/// The sentence that names files whose unsaved changes were not loaded; `None` for no files.
+/// Returns the sentence that names files whose unsaved changes were not loaded; `None` for no
+/// files.
 pub fn not_loaded(unsaved: &[String]) -> Option<String> {
     let files = unsaved.iter().map(|file| line(file)).collect::<Vec<_>>().join(", ");
     (!unsaved.is_empty())

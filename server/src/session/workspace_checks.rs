@@ -1,5 +1,5 @@
-//! The findings in the workspace's files that no editor has open, and how long they count. Makes
-//! decisions only; `pass.rs` has the files checked.
+//! The findings in the workspace's files that no editor has open, and whether they are still valid.
+//! Makes decisions only; `pass.rs` has the files checked.
 
 mod pass;
 
@@ -14,8 +14,9 @@ pub use pass::{Pass, Step};
 use crate::locked::lock;
 use crate::model::diagnostic::Diagnostic;
 
-/// The least pause between two checks of files that may or may not be concerned, in durations of
-/// the last check. It bounds the cost of changes of the image that have no known names.
+/// The minimum pause before files that are only perhaps outdated ([`Due::Perhaps`]) are checked
+/// again, as a multiple of the last pass's duration. It bounds the cost of changes of the image
+/// that have no known names.
 const SHARE: u32 = 20;
 
 /// The findings of a file that is not open.
@@ -23,7 +24,7 @@ const SHARE: u32 = 20;
 pub struct FoundInFile {
     /// The path, links resolved.
     pub path: PathBuf,
-    /// The digest of the text in which they are.
+    /// The digest of the text that was checked.
     pub digest: u64,
     /// A number that no other state of the file has.
     pub number: u64,
@@ -57,19 +58,19 @@ struct World {
 /// Whether a file is to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    /// The findings still count.
+    /// The findings are still valid.
     No,
     /// The image has changed, and it is not known how.
     Perhaps,
-    /// Something that the file depends on is another.
+    /// The file, or something that it depends on, has changed.
     Yes,
 }
 
 impl Kept {
-    /// Returns true if the file is to be checked again. The digests: of its text, of the changed
-    /// files that it uses, of the files of systems that are not loaded. `mentions`: whether it may
-    /// mention one of the names whose definitions changed in the image; `None`: it is not known
-    /// which these are.
+    /// Returns whether the file is to be checked again. The digests: of its text, of the changed
+    /// files that it uses, of the files of systems that are not loaded. `mentions`: whether the
+    /// file may mention a name whose definition changed in the image after that many changes;
+    /// `None`: those names are not known.
     fn due(
         &self,
         (digest, related, group): (u64, u64, u64),
@@ -100,14 +101,14 @@ pub(super) struct WorkspaceChecks {
 #[derive(Debug, Default)]
 struct Shared {
     kept: Mutex<BTreeMap<PathBuf, Kept>>,
-    /// Held by the one pass that there is at a time.
+    /// Locked by the pass that runs: there is one at a time.
     pass: tokio::sync::Mutex<Rest>,
     numbers: AtomicU64,
     all: AtomicU64,
     any: AtomicU64,
 }
 
-/// The rest after checks of files of which it is not known that they are concerned.
+/// The pause after a pass that checked files that were only perhaps outdated.
 #[derive(Debug, Default)]
 struct Rest {
     until: Option<Instant>,
@@ -129,7 +130,7 @@ impl WorkspaceChecks {
         self.shared.any.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Handles a change of the image that may concern every file: a load, a restart.
+    /// Handles a change of the image that may affect every file: a load, a restart.
     pub(super) fn all_changed(&self) {
         self.shared.all.fetch_add(1, Ordering::Relaxed);
     }
@@ -143,7 +144,7 @@ impl WorkspaceChecks {
         lock(&self.shared.kept)
     }
 
-    /// Keeps what was found in a file. The number stays where nothing is new.
+    /// Keeps what was found in a file. The number stays the same if the text and the findings do.
     fn keep(&self, path: PathBuf, digest: u64, items: Vec<Diagnostic>, of: impl FnOnce(Arc<FoundInFile>) -> Kept) {
         let mut kept = self.kept();
         let found = match kept.get(&path) {

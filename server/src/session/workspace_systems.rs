@@ -34,8 +34,9 @@ impl RegisteredSystems {
         RegisteredSystems { asd, root, registered: Arc::default() }
     }
 
-    /// Registers the workspace's files in the image, unless they are known there. Does nothing
-    /// without an image. `code` is evaluated next: files may have been created for it.
+    /// Registers the workspace's files in the image, unless they are known there. Starts an image
+    /// that nothing has needed yet, and waits up to [`STARTING`] for it; does nothing if there is
+    /// none then. `code` is evaluated next: files may have been created for it.
     pub(super) async fn register(&self, image: &Image, code: &str) {
         let again = loads(code);
         if self.knows(image) && !again {

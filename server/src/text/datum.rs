@@ -58,9 +58,9 @@ pub struct Node {
     pub guarded: bool,
     /// The children of a list or vector.
     pub children: Vec<Node>,
-    /// A list has its closing parenthesis.
+    /// True if a list has its closing parenthesis.
     closed: bool,
-    /// As written, without prefixes, in bytes of the form's text.
+    /// The span without prefixes, in bytes of the form's text.
     bytes: (usize, usize),
     /// The first byte of its prefixes and guards.
     outer: usize,
@@ -72,12 +72,12 @@ impl Node {
         self.prefix == Prefix::None && !self.guarded
     }
 
-    /// A list without prefix or guard.
+    /// Returns true if the datum is a list without prefix or guard.
     pub fn is_list(&self) -> bool {
         self.kind == Kind::List && self.is_plain()
     }
 
-    /// The elements, for edits, which leave guarded data alone: empty for a guarded list.
+    /// Returns the children; none of guarded data, which edits leave alone.
     pub fn elements(&self) -> &[Node] {
         if self.guarded { &[] } else { &self.children }
     }
@@ -96,13 +96,13 @@ impl Node {
 /// A top-level form.
 #[derive(Debug, Clone)]
 pub struct Form {
-    /// As it is written.
+    /// The text as written.
     pub source: String,
     /// The data in the form: one datum, unless the form is broken.
     pub nodes: Vec<Node>,
     /// The span in the document, in characters.
     pub span: Span,
-    /// No parenthesis is missing or too much.
+    /// True if no parenthesis is missing or superfluous.
     pub balanced: bool,
 }
 

@@ -14,7 +14,8 @@ use super::datum::{Form, Kind, Node, Prefix, symbol_name};
 use super::document::Document;
 use super::forms::package_at;
 
-/// Operators whose bodies are top-level forms when they are, or commonly hold definitions.
+/// Operators that process their bodies as top-level forms (CLHS 3.2.3.1), or whose bodies often
+/// contain definitions.
 const WRAPPERS: [&str; 12] = [
     "progn",
     "eval-when",
@@ -39,15 +40,15 @@ pub struct Defined {
     pub written: String,
     /// The name for comparing: see [`key`].
     pub key: String,
-    /// The form.
+    /// The span of the form.
     pub span: Span,
-    /// The name.
+    /// The span of the name.
     pub name: Span,
-    /// The lambda list, when it has one.
+    /// The span of the lambda list, if there is one.
     pub lambda_list: Option<Span>,
-    /// For a method, for comparison: `circle`, `(eql :x)`, `t`.
+    /// The specializers of a method, for comparison: `circle`, `(eql :x)`, `t`.
     pub specializers: Vec<String>,
-    /// For a method: `:around`.
+    /// The qualifiers of a method: `:around`.
     pub qualifiers: Vec<String>,
 }
 
@@ -88,10 +89,10 @@ pub fn all(document: &Document) -> Vec<Defined> {
 /// The definitions of that name ([`key`]) in a text.
 pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     let mut found = Vec::new();
-    // For `(setf f)`, the part that is in the text exactly as written.
+    // Only `f` of `(setf f)`: the white space in the list may differ.
     let part = key.trim_matches(['(', ')', '"']).rsplit(' ').next().unwrap_or(key).to_lowercase();
     let text = document.text().to_string();
-    // As long as the text, so that the forms are where they were.
+    // ASCII case conversion keeps the byte offsets of the forms.
     let lower = text.to_ascii_lowercase();
     for top in document.scan().forms() {
         let bytes = top.bytes.start..top.bytes.end;
@@ -219,7 +220,7 @@ pub fn kind_of(operator: &str) -> &str {
     }
 }
 
-/// All definitions in the traversed parts of a form, at any depth.
+/// Collects the definitions at any depth of a form, without the nodes that `enter` refuses.
 pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool + Copy, found: &mut Vec<Defined>) {
     if !enter(node) {
         return;

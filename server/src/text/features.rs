@@ -39,7 +39,7 @@ fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[Str
             let head = tokens.next()?;
             let operator = text.get(head.start..head.end)?.trim_start_matches(':').to_lowercase();
             let mut parts = Vec::new();
-            // The list's end is the one part that is none.
+            // `None` at the end of the list, which is no feature expression.
             while let Some(part) = feature(text, tokens, features, depth + 1) {
                 parts.push(part);
             }

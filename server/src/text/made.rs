@@ -36,13 +36,13 @@ pub struct Definition {
     pub text: String,
     /// The top-level form that contains it.
     pub top: Span,
-    /// A digest of that form's whole text, whatever its white space.
+    /// A digest of the text of `top`, independent of its white space.
     pub digest: u64,
 }
 
 impl Definition {
-    /// Tells a method from the others of its generic function; `package`: the one in which the text
-    /// begins.
+    /// Returns the text that tells a method from the others of its generic function; `None` for
+    /// another definition. `package`: the one in which the text begins.
     pub fn method_in(&self, package: &str) -> Option<String> {
         let package = self.reader_package.as_deref().unwrap_or(package);
         self.method.as_ref().map(|method| format!("{package} {method}"))
@@ -59,7 +59,7 @@ impl Definition {
     }
 }
 
-/// Characters of a form that are kept.
+/// The maximum length of [`Definition::text`], in characters.
 pub const TEXT: usize = 400;
 
 /// Everything that a text seems to define, in order.
@@ -106,7 +106,7 @@ fn guards(form: &Form, node: &Node, found: &mut Vec<(Span, String)>) {
     node.children.iter().for_each(|child| guards(form, child, found));
 }
 
-/// A digest of a text, whatever its white space; never 0.
+/// A digest of a text, independent of its white space; never 0.
 fn digest(text: &str) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     for word in text.split_whitespace() {

@@ -40,7 +40,8 @@ pub fn prefix_length(written: &str) -> usize {
     })
 }
 
-/// The package prefix of a symbol as written, if it is another than the standard's and keywords'.
+/// The package prefix of a symbol as written; `None` without one, for a keyword and for the
+/// standard's package.
 pub fn other_package(written: &str) -> Option<String> {
     let symbol = symbol(written).filter(|_| !written.starts_with('#'))?;
     symbol.package.filter(|package| !matches!(package.as_str(), "" | "CL" | "COMMON-LISP"))

@@ -121,7 +121,7 @@ fn in_package(text: &Rope, form: &TopForm) -> Option<Named> {
     Some(Named { end: form.span.end, name, guarded })
 }
 
-/// Pass over a feature expression.
+/// Skips a feature expression.
 fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
     let mut depth = 0usize;
     loop {

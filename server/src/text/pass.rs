@@ -314,7 +314,8 @@ impl<'a> Pass<'a> {
         self.frames.push(Frame { start: token.start, before, takes, lenient, guard, outermost });
     }
 
-    /// A datum ended: so do the prefixes that waited for it. Whether that ends the top-level form.
+    /// Ends a datum, and the prefixes that waited for it. Returns true if that ends the top-level
+    /// form.
     #[inline]
     fn datum_ends(&mut self) -> bool {
         while let Some(frame) = self.frames.last_mut() {
@@ -332,7 +333,8 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// Returns true if the list that `open` begins, with its guards, is at the start of a line.
+    /// Returns the mark of the list that `open` begins, with its guards, if it is at the start of a
+    /// line.
     #[inline]
     fn mark(&self, open: Token, last_end: usize) -> Option<Mark> {
         if self.frames.last().is_some_and(|frame| frame.takes > 0)

@@ -65,7 +65,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// What is wrong with it, as the rest of a sentence about it.
+    /// The fault, as the rest of a sentence about the pattern.
     pub fn read(text: &str) -> Result<Pattern, String> {
         let form = only_form(text)?;
         let [list] = form.nodes.as_slice() else { return Err("is no single form".into()) };
@@ -114,7 +114,7 @@ struct Reading<'a> {
     form: &'a Form,
     variables: Vec<Variable>,
     count: usize,
-    /// A symbol or a literal was read.
+    /// True once a symbol or a literal was read.
     named: bool,
 }
 
@@ -291,7 +291,7 @@ impl Template {
     /// Reads what lists that match a pattern are rewritten to.
     ///
     /// # Errors
-    /// What is wrong with it, as the rest of a sentence about it.
+    /// The fault, as the rest of a sentence about the template.
     pub fn read(text: &str, pattern: &Pattern) -> Result<Template, String> {
         fn atoms<'a>(form: &'a Form, nodes: &'a [Node], found: &mut Vec<&'a Node>) -> Result<(), String> {
             for node in nodes {

@@ -188,7 +188,7 @@ impl<'a> Scanner<'a> {
         self.token(kind, start)
     }
 
-    /// From an opening `"` or `|` to beyond the same character; false if the text ends first.
+    /// Moves from an opening `"` or `|` beyond the closing one; false if the text ends first.
     #[inline(always)]
     fn delimited(&mut self, delimiter: u8) -> bool {
         let opening = self.at;
@@ -286,7 +286,7 @@ impl<'a> Scanner<'a> {
         self.token(TokenKind::LineComment, start)
     }
 
-    /// From after `#|`; pairs do not overlap (SBCL `sharp-vertical-bar`).
+    /// Scans a block comment from after its `#|`; pairs do not overlap (SBCL `sharp-vertical-bar`).
     fn block_comment(&mut self, start: usize) -> Token {
         let mut level = 1usize;
         loop {
@@ -337,7 +337,7 @@ impl<'a> Scanner<'a> {
             b'a' | b'A' | b'b' | b'B' | b'c' | b'C' | b'o' | b'O' | b'p' | b'P' | b'r' | b'R' | b's' | b'S' | b'x'
             | b'X' => self.single(TokenKind::Prefix, start),
             b'!' if start == 0 && self.before.is_none() => self.line_comment(start),
-            // `#)`, `# ` and the like are the reader's to refuse.
+            // The reader, not the scanner, refuses `#)`, `# ` and the like.
             b')' => self.token(TokenKind::Atom, start),
             b'"' => self.token(TokenKind::Unknown, start),
             _ if SYNTAX[byte as usize] == WHITE => self.token(TokenKind::Atom, start),

@@ -162,7 +162,7 @@ impl Scopes {
         walk.scopes.ordered()
     }
 
-    /// Finds the bindings in quoted data of a form that are code: those that `is_code` tells.
+    /// Finds the bindings in those quoted data of a form that `is_code` accepts.
     pub fn of_expansions(form: &Form, is_code: &dyn Fn(&Node) -> bool) -> Scopes {
         fn visit(walk: &mut Walk<'_>, nodes: &[Node], is_code: &dyn Fn(&Node) -> bool) {
             for node in nodes {
@@ -174,7 +174,7 @@ impl Scopes {
         walk.scopes.ordered()
     }
 
-    /// The scopes with the meanings of their uses.
+    /// Returns the scopes with their lookup tables and the binding of each use.
     fn ordered(self) -> Scopes {
         let mut scopes = self;
         scopes.bindings_by_place = by_place(&scopes.bindings, |binding| binding.span);
@@ -245,7 +245,7 @@ impl Scopes {
     }
 
     /// The name of the first use that means another binding in `other`, the scopes of the same form
-    /// with other names.
+    /// with other names; `something` if the numbers of uses or bindings differ.
     pub fn first_difference<'a>(&'a self, other: &'a Scopes) -> Option<&'a str> {
         let uses = self.uses.iter().zip(&self.meant).zip(other.uses.iter().zip(&other.meant));
         let place = |scopes: &Scopes, meant: &Option<usize>| {
@@ -315,7 +315,8 @@ impl Scopes {
         best.into_iter().map(|best| best.map(|(_, _, index)| usize::MAX - index)).collect()
     }
 
-    /// Looks at each scope that bindings share once, and not once for each binding.
+    /// Updates `best` with the shared scopes, each of which is visited once, not once for each
+    /// binding.
     fn look_into_shared(&self, best: &mut [Option<Extent>]) {
         let mut groups: HashMap<*const Span, usize> = HashMap::new();
         let mut scopes: Vec<(Span, usize)> = Vec::new();

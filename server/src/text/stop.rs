@@ -23,17 +23,18 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// At `deadline`, or when [`Stop::ask`] is called.
+    /// Returns an end at `deadline`, or when [`Stop::ask`] is called.
     pub fn new(deadline: Option<Limit>) -> Stop {
         Stop { asked: Arc::default(), late: Arc::default(), deadline, whole: false }
     }
 
-    /// The same for a computation of which a part is of no use: [`point`] leaves it.
+    /// Returns an end without a deadline, of a computation of which a part is of no use: [`point`]
+    /// leaves it.
     pub fn of_the_whole() -> Stop {
         Stop { whole: true, ..Stop::new(None) }
     }
 
-    /// The same end, at `deadline` if that comes before.
+    /// Returns the same end with another deadline.
     pub fn at(&self, deadline: Option<Limit>) -> Stop {
         Stop { deadline, late: Arc::default(), ..self.clone() }
     }
@@ -49,7 +50,7 @@ impl Stop {
     }
 }
 
-/// The number of questions that are answered without a look at the clock.
+/// The number of polls for each reading of the clock.
 const EACH: u32 = 64;
 
 thread_local! {
@@ -57,7 +58,7 @@ thread_local! {
     static QUESTIONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// Compute something that [`now`] ends early.
+/// Computes something that [`now`] may end early.
 pub fn within<T>(stop: &Stop, compute: impl FnOnce() -> T) -> T {
     struct Before(Option<Stop>);
     impl Drop for Before {
@@ -95,8 +96,8 @@ pub fn now() -> bool {
     })
 }
 
-/// Leaves the computation on this thread if it must end now and is wanted as a whole. As cheap as
-/// [`now`].
+/// Unwinds from the computation on this thread if it must end now and is wanted as a whole. As
+/// cheap as [`now`].
 #[inline]
 pub fn point() {
     QUESTIONS.with(|questions| {

@@ -16,7 +16,8 @@ fn used() -> Duration {
 pub struct Limit {
     began: Duration,
     time: Duration,
-    /// No thread computes for longer than the clock goes, and the clock is cheaper to ask.
+    /// The earliest possible end by the clock: a thread computes for no longer than the clock goes,
+    /// and the clock is cheaper to read.
     not_before: Option<Instant>,
 }
 

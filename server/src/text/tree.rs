@@ -50,7 +50,7 @@ pub struct Node {
     pub end: usize,
     /// The end of the opening token: `(`, `#'`, `#+`; `end` if there is none.
     pub inner: usize,
-    /// Nothing of it is missing.
+    /// True if no part of the node is missing.
     pub whole: bool,
     /// The node around it.
     pub parent: NodeId,
@@ -122,7 +122,7 @@ pub struct Tree<'a> {
     pub text: &'a str,
     nodes: Vec<Packed>,
     children: Within,
-    /// Without comments; `None` when there are none.
+    /// The children that are no comments; `None` if there are no comments.
     elements: Option<Within>,
 }
 

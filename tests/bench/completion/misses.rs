@@ -9,11 +9,11 @@ use consort::text::scopes::Scopes;
 
 use super::samples::Sample;
 
-/// The counts of a class: its samples, those that were not first, not among the first five, not
-/// among the first twenty, not there at all, and those of the last that are written nowhere else.
+/// The counts of a class: all samples; those not first, not among the first five, not among the
+/// first twenty, not listed at all; and of the last, those that are written nowhere else.
 type Counts = [usize; 6];
 
-/// Counts of samples by class, and what tells the class.
+/// Counts of samples by class, and the texts by which the class is found.
 pub(super) struct Misses<'a> {
     texts: &'a [Document],
     /// The uses of each name in each text.

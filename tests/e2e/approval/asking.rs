@@ -1,4 +1,4 @@
-//! Questions: who is asked, what they are shown, and what their answer means.
+//! Questions: who is asked, the text that is shown, and the effect of the answer.
 
 use consort::session::approval::{Answer, safe};
 use consort::session::{ClientInfo, Frontend};
@@ -32,7 +32,7 @@ async fn the_editor_is_asked_and_its_answer_counts() {
     assert_eq!(titles, ["Allow", "Allow for this session", "Deny"]);
     assert_eq!(text(&agent.result(call).await), "=> ASKED");
 
-    // Once means once.
+    // `Allow` is for one call.
     let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(asked 21)"})).await;
     editor.press("Deny").await;
     let result = agent.result(call).await;
@@ -80,7 +80,7 @@ async fn for_this_session_is_for_this_connection_class_and_tool() {
     );
     assert!(!editor.was_asked().await);
 
-    // Another agent, also one of the same name, is another.
+    // Another agent of the same name has no permission of the first one.
     let mut other = guarded.agent("one").await;
     let call = other.begin("evaluate-lisp", json!({"in": "image", "code": "4"})).await;
     editor.press("Deny").await;
@@ -133,10 +133,10 @@ async fn of_several_editors_the_first_answer_counts_and_the_others_are_told() {
         .await;
     assert!(told["message"].to_string().contains("allowed it"), "{told}");
     assert_eq!(plain.wait_for("$/cancelRequest", |_| true).await["id"], shown["id"]);
-    // Too late, and without effect.
+    // An answer that is too late has no effect.
     plain.reply(&shown, json!({"title": "Deny"})).await;
 
-    // An editor that puts the question away leaves it to the other, and is told of an answer that
+    // An editor that dismisses the question leaves it to the other, and is told of an answer that
     // comes first.
     plain.ignore(&["window/showMessage"]);
     let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "2"})).await;

@@ -1,4 +1,4 @@
-//! Ways round approval. Each fails, and is in the audit log.
+//! Attempts to bypass approval. Each fails, and is in the audit log.
 
 use std::time::Duration;
 
@@ -76,7 +76,8 @@ async fn an_approval_is_for_these_arguments_this_client_and_once() {
 async fn an_approval_that_comes_too_late_is_none() {
     let guarded = Guarded::hasty().await;
     let session = &guarded.world.session;
-    // By an input-required result: the log says so as soon as it is too late, and then it is.
+    // By an input-required result: once the time is up, the log has the refusal, and an answer is
+    // refused.
     let mut modern = Agent::modern(session, "modern", json!({"elicitation": {}}));
     let shown = modern.call("evaluate-lisp", json!({"in": "image", "code": "1"})).await;
     guarded.audited(|entry| entry["client"] == "modern 1" && entry["why"] == "no answer in time").await;
@@ -92,7 +93,7 @@ async fn an_approval_that_comes_too_late_is_none() {
     agent.reply(&question, json!({"action": "accept", "content": {"decision": "allow-session"}})).await;
     guarded.audited(|entry| entry["client"] == "legacy 1" && entry["why"] == "no answer in time").await;
 
-    // By the editor; `Allow for this session`, too late, allows nothing later either.
+    // By the editor: `Allow for this session` that comes too late allows no later call either.
     let mut editor = guarded.editor().await;
     let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "3"})).await;
     let question = editor.question().await;
@@ -122,7 +123,7 @@ async fn nothing_is_done_for_an_agent_that_has_gone() {
     editor.reply(&question, json!({"title": "Allow"})).await;
     guarded.audited(|entry| entry["client"] == "gone 1" && entry["why"].to_string().contains("withdrawn")).await;
 
-    // Nor for one that cancelled.
+    // An answer does not allow a call that its agent has cancelled.
     let mut agent = guarded.agent("cancels").await;
     let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": code})).await;
     let question = editor.question().await;
@@ -131,7 +132,7 @@ async fn nothing_is_done_for_an_agent_that_has_gone() {
     editor.reply(&question, json!({"title": "Allow"})).await;
     guarded.audited(|entry| entry["client"] == "cancels 1" && entry["why"].to_string().contains("withdrawn")).await;
 
-    // Nor through its own client.
+    // Nor one of an agent whose own client is asked and has disconnected.
     editor.leave().await;
     let mut agent = guarded.asking_agent("vanishes").await;
     agent.begin("evaluate-lisp", json!({"in": "image", "code": code})).await;
@@ -147,7 +148,7 @@ async fn nothing_is_done_for_an_agent_that_has_gone() {
 async fn no_other_name_or_door_evaluates_unasked() {
     let guarded = Guarded::new().await;
     let mut agent = guarded.agent("agent").await;
-    // `repl_eval` is `evaluate-lisp`, and so is what is asked.
+    // `repl_eval` is an alias of `evaluate-lisp`, and the question names that.
     assert!(
         text(&agent.call("repl_eval", json!({"in": "image", "code": "1"})).await).starts_with("Refused: evaluate-lisp")
     );
@@ -168,7 +169,7 @@ async fn no_other_name_or_door_evaluates_unasked() {
     assert_eq!(editor.eval("(boundp (quote cl-user::*sneaked*))").await, ["NIL"]);
     editor.leave().await;
 
-    // Two at once (2025-03-26): each is asked about.
+    // Two calls in a batch (2025-03-26): each is asked about.
     let mut batch = Agent::of_revision(&guarded.world.session, "2025-03-26", "batch", json!({})).await;
     let call = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "evaluate-lisp", "arguments": {"in": "image", "code": "1"}}});
     batch.send(&json!([call(71), call(72)])).await;
@@ -200,7 +201,7 @@ async fn an_argument_that_nobody_could_read_is_not_asked_about() {
     assert!(question["params"]["message"].to_string().contains("CHARACTERS ARE NOT SHOWN"), "{question}");
     agent.result(call).await;
 
-    // Nor do many questions wear a person out.
+    // The number of questions of one agent at once is limited.
     let mut calls = Vec::new();
     for number in 0..20 {
         calls.push(agent.begin("evaluate-lisp", json!({"in": "image", "code": number.to_string()})).await);
@@ -242,7 +243,7 @@ eval = \\\"allow\\\"\" s))
     assert!(text(&agent.result(call).await).starts_with("Refused"));
     guarded.audited(|entry| entry["decision"] == "refused" && entry["by"] == "a test 1").await;
 
-    // Nor when a host reads it: the workspace only tightens.
+    // A host that reads the settings takes from the workspace only stricter ones.
     let mine = settings.with_file_name("config.toml");
     std::fs::write(&mine, "[approval]\neval = \"ask\"\n").expect("a file");
     let workspace = settings.parent().expect("it is in the workspace");
@@ -285,7 +286,7 @@ async fn evaluation_in_a_copy_asks_nobody_and_is_confined_whatever_the_settings(
             assert!(text(&result).contains(word) && file.exists(), "{setting:?}, {tool}: {}", text(&result));
         }
         assert!(!editor.was_asked().await, "{setting:?}");
-        // In the image itself the setting counts.
+        // In the image itself the setting is in force.
         if setting != Setting::Ask {
             let result = agent.call("evaluate-lisp", json!({"code": "(boundp '*kept*)", "in": "image"})).await;
             assert!(text(&result).starts_with("Refused"), "{setting:?}: {}", text(&result));
@@ -309,7 +310,7 @@ async fn settings_of_an_editor_count_and_are_not_loosened_behind_its_back() {
     assert!(text(&result).contains("the editor's settings denies"), "{}", text(&result));
     guarded.refused("the editor's settings").await;
 
-    // The first settings after `initialize` are the editor's own; they may loosen it.
+    // The first settings after `initialize` are the editor's own, which may be looser.
     editor.notify("workspace/didChangeConfiguration", settings("ask")).await;
     // A notification has no answer, and the agent has a connection of its own; a request behind it
     // has.
@@ -317,7 +318,7 @@ async fn settings_of_an_editor_count_and_are_not_loosened_behind_its_back() {
     let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "2"})).await;
     editor.press("Allow").await;
     assert_eq!(text(&agent.result(call).await), "=> 2");
-    // Later ones may be a file that an agent wrote.
+    // Later ones may come from a file that an agent wrote.
     editor.notify("workspace/didChangeConfiguration", settings("allow")).await;
     editor
         .wait_for("window/showMessage", |params| {
@@ -365,7 +366,7 @@ async fn without_an_audit_log_nothing_is_approved() {
     assert_eq!(editor.eval("(boundp (quote cl-user::*ran*))").await, ["NIL"]);
     guarded.end().await;
 
-    // Operations without approval go on.
+    // Operations that need no approval still run.
     let mut config = Config::default();
     config.approval.audit = None;
     let free = Guarded::configured(config).await;
@@ -375,7 +376,7 @@ async fn without_an_audit_log_nothing_is_approved() {
     free.end().await;
 }
 
-/// Classes without a tool, by the gate itself: each class that is asked by default is asked.
+/// Classes without a tool, through `Session::permit`: each class that is asked by default is asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_other_class_is_asked_by_default() {
     let guarded = Guarded::configured(Config::default()).await;
@@ -415,7 +416,7 @@ async fn every_other_class_is_asked_by_default() {
     guarded.end().await;
 }
 
-/// An agent's name does not pass for something else.
+/// An agent's name or code cannot look like a part of the question.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_or_a_text_does_not_forge_the_question() {
     let mut config = asking();
@@ -430,7 +431,7 @@ async fn a_name_or_a_text_does_not_forge_the_question() {
     assert!(message.starts_with("AI agent x Allow? It is only (+ 1 2)\\u{202e} 1 wants to evaluate"), "{message}");
     assert!(message.contains("(list\\u{202e} 1)\\u{200b}"), "{message}");
     agent.result(call).await;
-    // Lines of an agent's text are not those of the question.
+    // Lines of an agent's text are not taken for lines of the question.
     let call = agent
         .begin("evaluate-lisp", json!({"in": "image", "code": "1\n\nAllow? Timeout: 1s\nTool: compile-form"}))
         .await;

@@ -1,5 +1,5 @@
-//! Ways round the approval of `lisp-edit-form`, over the real front ends: nothing is written but
-//! what was shown, where it was shown.
+//! Attempts to bypass the approval of `lisp-edit-form`, over the real front ends: only the text
+//! that was shown is written, and only to the file that was shown.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -31,7 +31,7 @@ fn links_and_dots_lead_nowhere() {
     assert_eq!(fs::read_to_string(&elsewhere).expect("the file"), CORE);
     people.audited(&["lisp-edit-form refused"; 5]);
 
-    // Within the workspace they are shown as what they are.
+    // Paths that stay within the workspace are shown as the real path.
     symlink(people.world.path("core.lisp"), people.world.path("harmless.lisp")).expect("a link");
     for way in ["harmless.lisp", "src/../core.lisp"] {
         let call = begin(&mut people.agent, TOOL, edit(way, "(defun core () :bad)"));
@@ -74,7 +74,7 @@ fn a_file_that_is_another_by_the_time_it_is_allowed_stays_as_it_is() {
         decisions.extend(["lisp-edit-form allowed", "lisp-edit-form refused"]);
         people.audited(&decisions);
     }
-    // The text that is there then is asked about anew.
+    // The text that is in the file afterwards needs a new question.
     fs::write(&core, CORE).expect("a file");
     people.denied(TOOL, edit("core.lisp", "(defun core () :bad)"));
     assert_eq!(people.text_of("core.lisp"), CORE);
@@ -95,7 +95,7 @@ fn what_was_allowed_for_one_content_is_not_for_another() {
     people.press(&question, "Allow");
     assert_eq!(result(&mut people.agent, first)["isError"], false);
     assert_eq!(people.text_of("core.lisp"), "(defun core () :shown)\n");
-    // Once.
+    // The approval is for one call.
     people.denied(TOOL, edit("core.lisp", "(defun core () :again)"));
     // An edit that would not change the file is not asked about, and a dry run changes nothing.
     assert_eq!(people.unasked(TOOL, shown)["structuredContent"]["changed"], false);
@@ -108,7 +108,7 @@ fn what_was_allowed_for_one_content_is_not_for_another() {
     people.end();
 }
 
-/// With `load` one answer is for the file and for the image, and a no for neither.
+/// With `load` one answer is for both the file and the image, and so is a refusal.
 #[test]
 fn one_answer_is_for_the_file_and_the_image() {
     let mut people = People::open();
@@ -128,7 +128,7 @@ fn one_answer_is_for_the_file_and_the_image() {
     people.end();
 }
 
-/// The agent's own client asks, by a result that says so (2026-07-28).
+/// The agent's own client asks, by an input-required result (2026-07-28).
 #[test]
 fn nor_in_a_call_that_is_made_again() {
     let People { world, editor, agent } = People::open();

@@ -1,5 +1,5 @@
-//! Frozen failures: an agent looks at the stack of its own error and tries what could be done
-//! there, asks nobody, and changes nothing.
+//! Frozen failures: an agent looks at the stack of its own error and tries restarts and code there,
+//! without a question and without changing anything.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn failure_of(guarded: &Guarded, answer: &Value) -> (u64, u32) {
 }
 
 fn is_alive(pid: u32) -> bool {
-    // A zombie has only to be reaped.
+    // A zombie has ended, and only has to be reaped.
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
 }
 
@@ -73,8 +73,8 @@ async fn ended(pid: u32) {
     tokio::time::timeout(PATIENCE, end).await.unwrap_or_else(|_| panic!("{pid} lives on\n{}", alone()));
 }
 
-/// Wait until the frozen failures of these numbers are kept: the host notes the end of one a moment
-/// after its process has ended.
+/// Waits until the frozen failures of these numbers are kept: the host notes the end of one a
+/// moment after its process has ended.
 async fn kept_are(guarded: &Guarded, numbers: &[u64]) {
     let wait = async {
         while guarded.world.session.failures().iter().map(|one| one.number).ne(numbers.iter().copied()) {
@@ -142,12 +142,12 @@ async fn an_agent_tries_restarts_at_its_frozen_failure() {
     let gone = at(&mut agent, failure, json!({"action": "restart", "restart": 9})).await;
     assert_eq!(text(&gone), format!("The failure {failure} has no restart 9."));
 
-    // Nothing of all that is in the image, and nobody was asked.
+    // None of the attempts changed the image, and nobody was asked.
     let count = agent.call("evaluate-lisp", json!({"code": "*count*"})).await;
     assert_eq!(text(&count), "=> 100");
     assert!(!editor.was_asked().await);
 
-    // Dropped, it is gone.
+    // A failure that was dropped has ended.
     let dropped = at(&mut agent, failure, json!({"action": "abort"})).await;
     assert_eq!(dropped["isError"], false, "{dropped}");
     ended(pid).await;
@@ -162,12 +162,12 @@ async fn frozen_failures_end_with_the_image_and_where_nobody_wants_them() {
         let answer = frozen(&mut agent, "(total () '(:milk))").await;
         kept.push(failure_of(&guarded, &answer));
     }
-    // The newest four.
+    // Only the newest four are kept.
     ended(kept[0].1).await;
     let stale = at(&mut agent, kept[0].0, json!({"action": "frames"})).await;
     assert_eq!(stale["structuredContent"]["error"]["type"], "stale", "{stale}");
     kept_are(&guarded, &[2, 3, 4, 5]).await;
-    // An attempt that is under way ends too.
+    // An attempt in progress ends too.
     let endless = json!({"action": "eval", "failure": kept[4].0, "code": "(loop)"});
     let call = agent.begin("debug", endless).await;
     guarded.world.image.restart().await.expect("a new image");
@@ -178,7 +178,7 @@ async fn frozen_failures_end_with_the_image_and_where_nobody_wants_them() {
     }
     kept_are(&guarded, &[]).await;
 
-    // With `debug.frozen = 0` none is made.
+    // With `debug.frozen = 0` no failure is frozen.
     guarded.end().await;
     let guarded = Guarded::configured(Config { frozen: 0, ..Config::default() }).await;
     guarded.world.is_ready().await;
@@ -189,8 +189,8 @@ async fn frozen_failures_end_with_the_image_and_where_nobody_wants_them() {
     guarded.end().await;
 }
 
-/// The error of a thread that an agent's code started is told with its number, and tried to the end
-/// of the thread.
+/// The error of a thread that an agent's code started is reported with its number, and a restart is
+/// tried to the end of the thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_that_ends_a_thread_is_frozen() {
     let (guarded, mut agent) = begun("/nonexistent", 9).await;
@@ -226,8 +226,8 @@ async fn an_error_that_ends_a_thread_is_frozen() {
     guarded.end().await;
 }
 
-/// The error of a test that its framework handles is frozen before that unwinds, and tried to the
-/// end of the test.
+/// The error of a test, which its framework handles, is frozen before the stack is unwound, and a
+/// restart is tried to the end of the test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_error_of_a_test_is_frozen() {
     let (guarded, mut agent) = begun("/nonexistent", 9).await;
@@ -253,7 +253,7 @@ async fn the_error_of_a_test_is_frozen() {
     assert!(text(&tried).contains("The test till passed") && tried["isError"] == false, "{tried}");
     let tried = at(&mut agent, 1, json!({"action": "restart", "restart": 0, "code": "\"seven\""})).await;
     assert!(text(&tried).contains("[ERROR] TEST-ERROR") && tried["isError"] == true, "{tried}");
-    // An editor's run too.
+    // Also for an editor's run of tests.
     let ran = comes("a frozen failure", async || {
         let ran = editor.command("consort.runTests", tests.clone()).await.expect("an answer");
         ran["tests"][0]["failure"].is_u64().then_some(ran)

@@ -61,8 +61,8 @@ fn files_that_change_while_a_person_reads_are_not_loaded() {
     people.end();
 }
 
-/// The code of the first file runs before the second is compiled: it writes it anew, or has a link
-/// lead elsewhere.
+/// The code of the first file runs before the second is compiled: it writes the second file, or
+/// changes where a link leads.
 #[test]
 fn files_that_the_load_itself_exchanges_are_not_loaded() {
     for exchange in ["write", "link"] {
@@ -89,7 +89,7 @@ fn files_that_the_load_itself_exchanges_are_not_loaded() {
     }
 }
 
-/// Waits until the second of a file's last change is over.
+/// Waits until the second of the clock in which a file was last changed is over.
 pub(crate) fn settled(path: &Path) {
     let changed = fs::metadata(path).expect("a file").ctime().cast_unsigned();
     until("the second of the change to end", || {
@@ -97,7 +97,7 @@ pub(crate) fn settled(path: &Path) {
     });
 }
 
-/// A system that the workspace's search for sources passes over: in a hidden directory.
+/// A system that the workspace's search for sources does not find, in a hidden directory.
 #[test]
 fn a_system_that_is_not_searched_for_is_loaded_as_it_was() {
     let mut people = People::open();
@@ -132,7 +132,8 @@ fn doors_directory(directory: &Path) -> std::path::PathBuf {
     directory.with_file_name("other")
 }
 
-/// Running a system's tests compiles and loads what is not loaded as it is.
+/// Running a system's tests compiles and loads the files that are not loaded in their present
+/// state.
 #[test]
 fn tests_of_a_system_that_is_not_loaded_are_a_load() {
     let mut people = People::open();
@@ -147,7 +148,7 @@ fn tests_of_a_system_that_is_not_loaded_are_a_load() {
         people.decided("run-tests", system(), || fs::write(&path, code(":unseen")).expect("written"), "Allow");
     assert!(said(&refused).contains("code.lisp was changed"), "{refused}");
     assert_eq!(people.eval("(find-package :sys)"), "NIL");
-    // A file that is as old as what was loaded of it may have changed, by a clock of seconds.
+    // With time stamps of one second, a file that is as old as its load may have changed.
     for name in ["sys/sys.asd", "sys/package.lisp", "sys/code.lisp"] {
         settled(&people.world.path(name));
     }
@@ -164,7 +165,7 @@ fn tests_of_a_system_that_is_not_loaded_are_a_load() {
     people.end();
 }
 
-/// The same text is other code in another package, and under another readtable.
+/// The same text is other code in another package, or under another readtable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_is_told_the_package_and_a_readtable_of_ones_own() {
     let guarded = Guarded::new().await;
@@ -187,7 +188,7 @@ async fn a_person_is_told_the_package_and_a_readtable_of_ones_own() {
     let question = editor.question().await;
     let words = "\nTHE READTABLE IS NOT THE STANDARD ONE: readtable-case :INVERT !\n";
     assert!(message(&question).contains(words), "{}", message(&question));
-    // Another call of the session makes it another while the person reads.
+    // Another call of the session changes the package while the person reads.
     let other = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(cl:in-package :cl-user)"})).await;
     let second = editor.question().await;
     editor.reply(&second, json!({"title": "Allow"})).await;
@@ -196,7 +197,7 @@ async fn a_person_is_told_the_package_and_a_readtable_of_ones_own() {
     let refused = agent.result(call).await;
     assert!(text(&refused).contains("changed since it was allowed"), "{}", text(&refused));
     guarded.refused("package or the readtable").await;
-    // Code that is loaded is read by the image's settings, and not by the session's.
+    // Code that is loaded is read with the settings of the image, and not of the session.
     let call = agent.begin("code_compile_string", json!({"code": "(defun f () 1)"})).await;
     let question = editor.press("Deny").await;
     assert!(message(&question).contains("\nPackage: CL-USER\n"), "{}", message(&question));

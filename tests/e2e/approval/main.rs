@@ -1,5 +1,5 @@
-//! Approval: what an agent may do only when a person lets it, and every way round it that we know
-//! of. Each refusal is in the audit log.
+//! Approval: operations of an agent that need a person's permission, and every known attempt to
+//! bypass it. Each refusal is in the audit log.
 
 mod asking;
 mod bypasses;

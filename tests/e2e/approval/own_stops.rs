@@ -1,5 +1,5 @@
-//! An agent's own breakpoints: its evaluation stops there and waits, and each call that lets it go
-//! on is answered by what comes next.
+//! An agent's own breakpoints: its evaluation stops there and waits, and each call that resumes it
+//! is answered with the next stop or the result.
 
 use consort::config::Config;
 use consort::config::Source;
@@ -36,7 +36,7 @@ async fn begun() -> (Guarded, Agent) {
     (guarded, agent)
 }
 
-/// The number of the stop that a call was answered with.
+/// The number of the stop in the answer to a call.
 fn stop_of(answer: &Value) -> u64 {
     assert!(text(answer).starts_with("[STOPPED] Stop "), "{answer}");
     answer["structuredContent"]["stop"].as_u64().unwrap_or_else(|| panic!("no stop in {answer}"))
@@ -56,7 +56,7 @@ async fn an_agents_evaluation_stops_at_its_breakpoints_and_goes_on() {
     for words in ["before the form at", "shop.lisp:9:7", "SUM = 2", "ITEM = (:NET 20)"] {
         assert!(text(&stopped).contains(words), "no {words:?} in {}", text(&stopped));
     }
-    // What is evaluated meanwhile runs at once, and does not stop.
+    // Another evaluation meanwhile runs at once, and does not stop.
     let meanwhile = agent.call("evaluate-lisp", json!({"code": CODE})).await;
     assert_eq!(text(&meanwhile), "=> 23", "{meanwhile}");
     let frames = agent.call("debug", json!({"action": "frames", "stop": stop})).await;
@@ -64,7 +64,7 @@ async fn an_agents_evaluation_stops_at_its_breakpoints_and_goes_on() {
     let value = agent.call("debug", json!({"action": "eval", "stop": stop, "code": "(* 20 sum)"})).await;
     assert_eq!(text(&value), "=> 40", "{value}");
 
-    // To the forms within, until one has given its value.
+    // Steps into the subforms, until one has returned its value.
     let mut second = stop;
     let mut stepped = Value::Null;
     for _ in 0..3 {
@@ -77,7 +77,7 @@ async fn an_agents_evaluation_stops_at_its_breakpoints_and_goes_on() {
     let ended = agent.call("debug", json!({"action": "continue", "stop": second})).await;
     assert_eq!((text(&ended), &ended["isError"]), ("=> 23", &json!(false)), "{ended}");
 
-    // The definition is made anew: the breakpoint is set again before the next evaluation.
+    // The definition is loaded again: its breakpoint is set again before the next evaluation.
     let anew = json!({"code": format!("(load {:?})", guarded.world.path("shop.lisp").display().to_string())});
     assert_eq!(agent.call("evaluate-lisp", anew).await["isError"], false);
     let again = agent.call("evaluate-lisp", json!({"code": CODE})).await;
@@ -116,8 +116,8 @@ async fn an_agent_that_leaves_ends_its_stop_and_its_breakpoints() {
     let mut other = guarded.agent("other").await;
     let code = json!({"code": CODE});
     assert_eq!(text(&other.call("evaluate-lisp", code.clone()).await), "=> 23");
-    // Another agent's evaluations stop only once it has breakpoints of its own; then none of the
-    // one that left is there.
+    // Another agent's evaluations stop only at breakpoints of its own; those of the agent that left
+    // are gone.
     other.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [9]})).await;
     let stopped = other.call("evaluate-lisp", code).await;
     stop_of(&stopped);
@@ -159,7 +159,7 @@ async fn a_person_is_asked_before_an_agent_sets_breakpoints() {
     assert!(message.contains("core.lisp, line 1") && message.contains("(launch)"), "{message}");
     let denied = agent.result(call).await;
     assert!(denied["isError"] == true && text(&denied).contains("not allowed by the person"), "{denied}");
-    // To take them away asks nobody.
+    // Removing breakpoints needs no approval.
     let none = agent.call("set-breakpoints", json!({"file": "core.lisp", "lines": []})).await;
     assert_eq!(none["isError"], false, "{none}");
     guarded.end().await;

@@ -17,12 +17,12 @@ pub(crate) struct People {
     pub(crate) agent: Rpc,
 }
 
-/// Call a tool; the request's id.
+/// Calls a tool; returns the request's id.
 pub(crate) fn begin(agent: &mut Rpc, tool: &str, arguments: Value) -> u64 {
     agent.begin("tools/call", json!({"name": tool, "arguments": arguments}))
 }
 
-/// A tool's result.
+/// Returns a tool's result.
 pub(crate) fn result(agent: &mut Rpc, call: u64) -> Value {
     let mut answer = agent.wait(call);
     assert!(answer.get("error").is_none(), "{answer}");
@@ -40,13 +40,13 @@ impl People {
         let world = Installation::new();
         world.write("core.lisp", CORE);
         let mut editor = world.lsp();
-        // `initialized` has no answer; a request behind it has.
+        // `initialized` has no answer, so a request behind it is waited for.
         editor.request("workspace/executeCommand", json!({"command": "consort.status", "arguments": [{}]}));
         let agent = world.mcp();
         People { world, editor, agent }
     }
 
-    /// The next question.
+    /// Waits for the next question.
     pub(crate) fn question(&mut self) -> Value {
         self.editor.until("a question", |rpc| {
             let at = rpc.requests.iter().position(|request| request["method"] == ASK)?;
@@ -58,7 +58,7 @@ impl People {
         self.editor.answer(&question["id"], json!({"title": title}));
     }
 
-    /// Call a tool, do something while the person reads, press a button; the result.
+    /// Calls a tool, runs `meanwhile` while the person reads, presses a button; returns the result.
     pub(crate) fn decided(&mut self, tool: &str, arguments: Value, meanwhile: impl FnOnce(), title: &str) -> Value {
         let call = begin(&mut self.agent, tool, arguments);
         let question = self.question();
@@ -78,17 +78,17 @@ impl People {
         assert_eq!(done["isError"], false, "{done}");
     }
 
-    /// Call a tool about which nobody is asked.
+    /// Calls a tool about which nobody is asked.
     pub(crate) fn unasked(&mut self, tool: &str, arguments: Value) -> Value {
         let call = begin(&mut self.agent, tool, arguments);
-        // A question would have come before, and kept the answer back.
+        // A question would have come before the result, which would wait for its answer.
         let result = result(&mut self.agent, call);
         self.eval("1");
         assert!(!self.editor.requests.iter().any(|request| request["method"] == ASK), "{:?}", self.editor.requests);
         result
     }
 
-    /// The first value of an evaluation of the person's.
+    /// Returns the first value of an evaluation of the person.
     pub(crate) fn eval(&mut self, code: &str) -> String {
         let arguments = json!({"command": "consort.eval", "arguments": [{"code": code, "timeout": AMPLE}]});
         let outcome = self.editor.request("workspace/executeCommand", arguments);
@@ -100,8 +100,8 @@ impl People {
         std::fs::read_to_string(self.world.path(name)).expect("the file")
     }
 
-    /// Waits until the audit log has these decisions, as `tool decision`, and no others; what a
-    /// rule allowed is left out. The last lines are written after the answer.
+    /// Waits until the audit log has these decisions, as `tool decision`, and no others; those by a
+    /// rule are left out. The last lines are written after the answer.
     pub(crate) fn audited(&self, expected: &[&str]) {
         until(&format!("{expected:#?} in the audit log"), || {
             let found = self.audit();
@@ -121,7 +121,7 @@ impl People {
         decided.map(|entry| words(entry).map(Option::unwrap_or_default).join(" ")).collect()
     }
 
-    /// The directory of the workspace.
+    /// The directory that contains the workspace.
     pub(crate) fn outside(&self) -> PathBuf {
         self.world.workspace().parent().expect("the installation").to_owned()
     }

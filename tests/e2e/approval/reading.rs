@@ -1,4 +1,4 @@
-//! Code of an agent that reads: the person is asked through the agent's client.
+//! An agent's code that reads input: the person is asked through the agent's client.
 
 use consort_tests::agent::text;
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn a_line_is_asked_for_through_the_agents_client() {
     let result = agent.result(call).await;
     assert!(text(&result).contains("\"Ada\""), "{}", text(&result));
 
-    // Several lines, each a question; and what is not answered is the end of the file.
+    // Several lines, each a question of its own; a question without an answer is end of file.
     let call = agent.begin("evaluate-lisp", json!({"in": "image", "code": "(list (read) (y-or-n-p \"Sure?\"))"})).await;
     for line in ["(1 2)", "y"] {
         let question = agent.wait_for("elicitation/create").await;

@@ -1,5 +1,5 @@
-//! Ways round the approval of what changes the running code, over the real front ends: the image
-//! keeps what it has.
+//! Attempts to bypass the approval of changes to running code, over the real front ends: the image
+//! does not change.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ fn code_that_does_not_compile_is_refused_without_a_question() {
     people.end();
 }
 
-/// A function, and FASLs that would change it.
+/// A function, and FASLs that would redefine it.
 fn with_fasls() -> People {
     let mut people = People::open();
     for name in ["good", "bad"] {
@@ -97,7 +97,7 @@ fn a_function_is_replaced_and_put_back_only_when_a_person_says_so() {
     assert_eq!(people.eval("(cl-user::core)"), ":OLD");
     people.allowed(tool, replacement(":new"), "Allow");
     assert_eq!(people.eval("(cl-user::core)"), ":NEW");
-    // Once means once, also for the very same call.
+    // `Allow` is for one call, also of the same arguments.
     people.denied(tool, replacement(":new"));
     people.denied(tool, replacement(":newer"));
     people.denied("code_undo", json!({}));
@@ -106,10 +106,10 @@ fn a_function_is_replaced_and_put_back_only_when_a_person_says_so() {
     people.allowed(tool, replacement(":newer"), "Allow for this session");
     assert_eq!(people.unasked(tool, replacement(":newest"))["isError"], false);
     assert_eq!(people.eval("(cl-user::core)"), ":NEWEST");
-    // For this tool, and not for another of its class.
+    // `Allow for this session` is for this tool, and not for another of its class.
     people.denied("code_undo", json!({}));
     people.denied("code_reload_package", json!({"package": "CL-USER"}));
-    // Nor for another client, of the same name.
+    // Nor is it for another client of the same name.
     let mut other: Rpc = people.world.mcp();
     let call = begin(&mut other, tool, replacement(":others"));
     let question = people.question();
@@ -138,7 +138,7 @@ fn an_image_that_may_not_be_restarted_keeps_what_it_has() {
     people.end();
 }
 
-/// A load waits while another reload takes place, whose code has time for this.
+/// A load waits while another reload is in progress, whose code leaves time to exchange the file.
 #[test]
 fn a_fasl_that_is_exchanged_while_it_waits_is_not_loaded() {
     let mut people = with_fasls();
@@ -165,7 +165,7 @@ fn a_fasl_that_is_exchanged_while_it_waits_is_not_loaded() {
     people.end();
 }
 
-/// A loaded system of two files, which a package comes from.
+/// A loaded system of two files, which define a package.
 fn with_system() -> People {
     let mut people = People::open();
     people.world.write(
@@ -186,11 +186,11 @@ fn code(people: &People, value: &str) {
 #[test]
 fn the_question_of_a_reload_has_what_changed_since_it_was_loaded() {
     let mut people = with_system();
-    // Loaded again: then the file is surely older than the load.
+    // Loaded again, so that the file is surely older than the load.
     settled(&people.world.path("sys/code.lisp"));
     people.allowed("code_reload_system", json!({"system": "sys", "force": true}), "Allow");
     code(&people, ":new");
-    // By force: ASDF compares times in seconds.
+    // With `force`, because ASDF compares times in seconds.
     let call = begin(&mut people.agent, "code_reload_system", json!({"system": "sys", "force": true}));
     let question = people.question();
     let message = question["params"]["message"].as_str().expect("a message");
@@ -228,7 +228,7 @@ fn sources_that_change_while_a_person_reads_are_not_reloaded() {
         });
         people.audited(&decisions);
     }
-    // Nor what defines the system, or a file that it did not have.
+    // The same for the file that defines the system, and for a file that is new in it.
     code(&people, ":old");
     let path = people.world.path("sys");
     let extend = || {
@@ -237,10 +237,10 @@ fn sources_that_change_while_a_person_reads_are_not_reloaded() {
     };
     assert_eq!(kind(&people.decided("code_reload_system", system(), extend, "Allow")), "REFUSED");
     assert_eq!(people.eval("(sys:core)"), ":OLD");
-    // Files that were shown and left alone are loaded, also the new one.
+    // Files that were shown and not changed since are loaded, also the new one.
     people.allowed("code_reload_system", system(), "Allow");
     assert_eq!(people.eval("(sys:core)"), ":MORE");
-    // A file that is written anew with what it had is the same.
+    // A file that is written again with the same contents counts as unchanged.
     fs::write(path.join("more.lisp"), "(in-package :sys)\n(defun core () :again)\n").expect("written");
     let again = || fs::write(path.join("more.lisp"), "(in-package :sys)\n(defun core () :again)\n").expect("written");
     assert_eq!(people.decided("code_reload_package", package(), again, "Allow")["isError"], false);
@@ -248,7 +248,7 @@ fn sources_that_change_while_a_person_reads_are_not_reloaded() {
     people.end();
 }
 
-/// The code of the first file has its time before the second is read.
+/// The code of the first file runs before the second is read.
 #[test]
 fn sources_that_the_reload_itself_changes_are_not_loaded() {
     for (tool, arguments) in [
@@ -282,7 +282,7 @@ fn a_fasl_that_changed_is_not_loaded_again_into_a_new_image() {
     fs::copy(&bad, &good).expect("copied");
     let restarted = people.decided("image", json!({"action": "restart"}), || (), "Allow");
     assert_eq!(people.eval("(fboundp 'cl-user::core)"), "NIL");
-    // The answer, or the next one, tells of files that were not loaded again.
+    // The answer, or the next one, names files that were not loaded again.
     let status = people.unasked("image", json!({"action": "status"}));
     let told = format!("{restarted}{status}");
     assert!(told.contains("could not be loaded again") && told.contains("it was changed since"), "{told}");

@@ -1,5 +1,5 @@
-//! Ways to have a person allow what they did not see: what is shown is what would run, and what is
-//! not allowed does not run.
+//! Attempts to have a person allow code that they did not see: the text that is shown is the code
+//! that would run, and refused code does not run.
 
 use consort_tests::agent::{Agent, text};
 use consort_tests::lsp::Editor;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::Guarded;
 
-/// A person who is shown what a call would do, and says no.
+/// Has a person refuse a call; returns the message that they were shown.
 async fn shown(agent: &mut Agent, editor: &mut Editor, tool: &str, arguments: Value) -> String {
     let call = agent.begin(tool, arguments).await;
     let question = editor.press("Deny").await;
@@ -31,7 +31,7 @@ async fn nothing_in_the_code_hides_or_passes_for_something_else() {
         ("\u{37e} (delete-file \"x\")".to_owned(), "\\u{37e} (delete-file"),
         ("\u{ff1b} (delete-file \"x\")".to_owned(), "\\u{ff1b} (delete-file"),
         ("(list\u{a0}1)".to_owned(), "(list\\u{a0}1)"),
-        // Text that is turned round, or has no ink.
+        // Text that is shown in the other direction, or is invisible.
         ("(list \u{202e}1)\u{2066}".to_owned(), "(list \\u{202e}1)\\u{2066}"),
         ("(lis\u{3164}t\u{200d} 1)\u{e0101}".to_owned(), "(lis\\u{3164}t\\u{200d} 1)\\u{e0101}"),
         ("(list 1)\r(delete-file \"x\")\u{8}".to_owned(), "(list 1)\\u{d}(delete-file \"x\")\\u{8}"),
@@ -72,7 +72,7 @@ async fn an_editor_with_room_for_all_the_code_sees_the_same() {
     guarded.end().await;
 }
 
-/// The same code means another thing elsewhere.
+/// Other arguments change the meaning of the same code.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_else_was_given_is_shown_too() {
     let guarded = Guarded::new().await;
@@ -114,8 +114,8 @@ async fn what_else_was_given_is_shown_too() {
     guarded.end().await;
 }
 
-/// Arguments with a key that is there twice, or with keys in another order, are shown, bound and
-/// used in the same reading.
+/// Arguments with a duplicate key, or with keys in another order, are shown, bound to the approval
+/// and used in the same reading.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_are_one_thing_however_they_are_written() {
     let guarded = Guarded::new().await;
@@ -129,7 +129,7 @@ async fn arguments_are_one_thing_however_they_are_written() {
             r#"{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": "evaluate-lisp", "arguments": {arguments}}}}}"#
         );
         agent.send_text(&call).await;
-        // Either it is no call at all, or a person sees what runs.
+        // Either the call is refused, or a person sees the code that runs.
         let question = editor.press("Allow").await;
         let message = question["params"]["message"].as_str().expect("a message");
         assert!(message.contains("(list :done)") && !message.contains(":seen"), "{message}");
@@ -138,7 +138,7 @@ async fn arguments_are_one_thing_however_they_are_written() {
     let digests: Vec<Value> = guarded.audit().iter().map(|entry| entry["digest"].clone()).collect();
     assert_eq!(digests[0], digests[1], "the same arguments");
 
-    // The order of the keys is none of an approval's business.
+    // An approval does not depend on the order of the keys.
     let mut modern = Agent::modern(&guarded.world.session, "modern", json!({"elicitation": {}}));
     editor.leave().await;
     let asked = modern.call("evaluate-lisp", json!({"in": "image", "code": "3", "package": "CL-USER"})).await;
@@ -155,8 +155,8 @@ async fn arguments_are_one_thing_however_they_are_written() {
     guarded.end().await;
 }
 
-/// Neither asking nor looking reads the code as Lisp does: nothing in it has run when a person says
-/// no.
+/// Neither a question nor a tool that only looks uses the Lisp reader on the code in the image:
+/// nothing in it has run before a refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_runs_while_a_person_reads() {
     let guarded = Guarded::new().await;
@@ -183,7 +183,7 @@ async fn nothing_runs_while_a_person_reads() {
     }
     assert_eq!(guarded.audit().iter().filter(|entry| entry["decision"] == "refused").count(), 8);
 
-    // A tool that asks nobody runs nothing in the image, whatever its arguments.
+    // A tool that needs no approval runs nothing in the image, whatever its arguments.
     for (tool, arguments) in [
         ("compile-form", json!({"code": code})),
         ("macroexpand-form", json!({"form": code, "full": true})),
@@ -204,7 +204,8 @@ async fn nothing_runs_while_a_person_reads() {
     guarded.end().await;
 }
 
-/// Names and texts that mean to be more than that; the unit tests of what is shown have the same.
+/// Names and texts that could act in a user interface; the unit tests of the server's escaping use
+/// the same.
 fn nasty() -> Vec<String> {
     serde_json::from_str(include_str!("../../fixtures/nasty.json")).expect("strings")
 }
@@ -227,7 +228,7 @@ async fn names_and_messages_of_others_are_no_links() {
         harmless(&message);
         assert!(!message.contains("]("), "{message}");
     }
-    // The other editor answers from here on.
+    // From here on the other editor answers.
     editor.ignore(&["window/showMessage", "window/showMessageRequest"]);
     let mut rich = Editor::connect(&guarded.world.session);
     rich.initialize(json!({"capabilities": {"experimental": {"consort": {"approve": true}}}})).await;
@@ -244,7 +245,7 @@ async fn names_and_messages_of_others_are_no_links() {
         rich.reply(&question, json!({"decision": "deny"})).await;
         agent.result(call).await;
     }
-    // A condition that ends a thread is told in a notification.
+    // A condition that ends a thread is reported in a notification.
     for name in nasty() {
         let text = serde_json::to_string(&name).expect("JSON");
         let code = format!(

@@ -1,4 +1,4 @@
-//! A person's stopped program: an agent looks at it without a question, and does there only what a
+//! A person's stopped program: an agent looks at it without a question, and acts on it only as a
 //! person allows.
 
 use consort::config::Config;
@@ -40,7 +40,7 @@ impl Program {
         Program { work, events, stop }
     }
 
-    /// The way in which the stop was left, and the outcome of the evaluation.
+    /// Waits for the end: how the stop was left, and the outcome of the evaluation.
     async fn ended(mut self) -> (String, EvalOutcome) {
         let how = loop {
             if let StopEvent::Left(left) = soon(self.events.recv()).await.expect("an event") {
@@ -119,7 +119,7 @@ async fn a_stop_is_looked_at_freely_and_left_when_a_person_allows_it() {
     assert_eq!(how, "restart");
     assert_eq!(outcome.values[0].text, "(((:USED 42) 14) (1 2 3))", "the evaluation in the frame counted");
 
-    // A stop that was left is told plainly, and asks nobody.
+    // A call for a stop that was left is an error of type `stale`, and asks nobody.
     let stale = agent.call("debug", restart).await;
     assert_eq!((&stale["isError"], &stale["structuredContent"]["error"]["type"]), (&json!(true), &json!("stale")));
     assert!(!editor.was_asked().await);
@@ -155,7 +155,7 @@ async fn a_stop_is_returned_from_continued_or_aborted_and_a_person_may_be_quicke
     let (how, outcome) = program.ended().await;
     assert_eq!((how.as_str(), outcome.values[0].text.as_str()), ("continue", ":WENT-ON"));
 
-    // While the question is open, somebody else leaves the stop.
+    // While the question is open, the stop is left by another client.
     let program = Program::stopped(&guarded, "(outer 3 4)").await;
     let abort = json!({"action": "abort", "stop": program.stop});
     let call = agent.begin("debug", abort).await;
@@ -182,7 +182,7 @@ async fn a_stop_is_returned_from_continued_or_aborted_and_a_person_may_be_quicke
     guarded.end().await;
 }
 
-/// Another program stopped under the same number, in a new image.
+/// A program that stops under the same number, in a new image.
 async fn replaced(guarded: &Guarded, first: Program) -> Program {
     soon(guarded.world.image.restart()).await.expect("a new image");
     assert!(soon(first.work).await.expect("no panic").is_err(), "its image has gone");

@@ -25,12 +25,12 @@ pub(crate) fn asking() -> Config {
 }
 
 impl Guarded {
-    /// A workspace that asks about evaluation.
+    /// Creates a workspace that asks about evaluation.
     pub(crate) async fn new() -> Guarded {
         Guarded::configured(asking()).await
     }
 
-    /// A workspace that asks about evaluation, and does not wait long for an answer.
+    /// Creates a workspace that asks about evaluation, with a short time limit for the answer.
     pub(crate) async fn hasty() -> Guarded {
         let mut config = asking();
         config.approval.deadline = Duration::from_millis(300);
@@ -44,25 +44,25 @@ impl Guarded {
         Guarded { world, state }
     }
 
-    /// An agent that cannot ask anybody.
+    /// Connects an agent whose client cannot ask anybody.
     pub(crate) async fn agent(&self, name: &str) -> Agent {
         Agent::named(&self.world.session, name, json!({})).await
     }
 
-    /// An agent of a person who can be asked.
+    /// Connects an agent whose client can ask a person.
     pub(crate) async fn asking_agent(&self, name: &str) -> Agent {
         Agent::named(&self.world.session, name, json!({"elicitation": {}})).await
     }
 
-    /// An editor that can be asked.
+    /// Connects an editor that can be asked.
     pub(crate) async fn editor(&self) -> Editor {
         let mut editor = Editor::start(&self.world.session, json!({})).await;
-        // `initialized` has no answer; a request behind it has.
+        // `initialized` has no answer, so a request behind it is waited for.
         editor.command("consort.status", json!({})).await.expect("a status");
         editor
     }
 
-    /// The decisions so far.
+    /// Returns the decisions so far.
     pub(crate) fn audit(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.audit_file()).unwrap_or_default();
         // The last line may be half written.
@@ -74,7 +74,7 @@ impl Guarded {
         self.state.path().join("state/x.audit.jsonl")
     }
 
-    /// Wait until a decision is there, which a refusal that nobody waits for need not be at once.
+    /// Waits until a decision is in the log: a refusal that no call waits for may come later.
     pub(crate) async fn audited(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         let look = async {
             loop {
@@ -89,7 +89,7 @@ impl Guarded {
             .unwrap_or_else(|_| panic!("waited in vain; the audit log has {:#?}\n{}", self.audit(), alone()))
     }
 
-    /// A refusal whose reason or decider has these words.
+    /// Waits for a refusal whose reason or decider has these words.
     pub(crate) async fn refused(&self, words: &str) -> Value {
         let has = |entry: &Value| {
             [&entry["why"], &entry["by"]].iter().any(|text| text.as_str().is_some_and(|text| text.contains(words)))

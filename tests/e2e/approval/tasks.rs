@@ -1,5 +1,5 @@
-//! The questions that ten usual tasks of an agent cost a person who wants to be asked about
-//! evaluation.
+//! The number of questions that ten usual tasks of an agent ask a person who has set evaluation to
+//! `ask`.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::Guarded;
 
-/// The most questions that a task may cost.
+/// The most questions for a task.
 const MOST: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -64,7 +64,7 @@ async fn ten_usual_tasks_cost_two_questions_at_most() {
     let mut costs = Vec::new();
     for (task, calls) in tasks {
         let mut questions = [0, 0];
-        // As it is, and with all that can run in a copy in the image.
+        // With the default, and with everything that can run in a copy run in the image.
         for (copies, asked_then) in [true, false].into_iter().zip(&mut questions) {
             let before = asked.load(Ordering::SeqCst);
             for (tool, arguments) in calls {

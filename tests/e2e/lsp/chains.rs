@@ -1,4 +1,5 @@
-//! Edits that a chain answers: what the editor sees of it, and what is left when it ends.
+//! Edits that a chain answers: the findings that the editor gets, and the processes that are left
+//! when the chain ends.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use consort_tests::world::World;
 use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 use serde_json::json;
 
-/// A world with chains. `debounce`: the rest before a whole check.
+/// A world with chains. `debounce`: the pause before a whole check.
 async fn world(debounce: Duration) -> World {
     let mut config = Config::default();
     config.check.chain = Chains::On;
@@ -48,7 +49,7 @@ fn processes(head: Pid) -> Vec<Pid> {
 }
 
 fn lives(pid: Pid) -> bool {
-    // A process that has ended, and that nobody has reaped, does not count.
+    // A zombie, which has ended, does not count.
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }
@@ -57,7 +58,7 @@ async fn gone(all: &[Pid]) {
     comes("the end of a chain's processes", async || (!all.iter().any(|pid| lives(*pid))).then_some(())).await;
 }
 
-/// Saves the document until a chain stands for it; its processes.
+/// Saves the document until there is a chain for it; returns its processes.
 async fn stands(world: &World, editor: &mut Editor, uri: &str, image: u32) -> Vec<Pid> {
     comes("a chain", async || {
         let before = status(world).await;
@@ -113,13 +114,13 @@ async fn an_edit_is_answered_by_the_chain_and_confirmed_by_a_whole_check() {
     let (_, found) = editor.diagnostics(&uri, |version, lines| version == 5 && lines.len() >= 4).await;
     assert!(found.iter().any(|line| line.starts_with("2:10-2:11 unused")), "{found:?}");
 
-    // The whole check, when it comes, says the same.
+    // The whole check has the same findings.
     editor.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}})).await;
     let counts = comes("a comparison", async || Some(status(&world).await).filter(|counts| counts.agreed > 0)).await;
     assert_eq!((counts.differed, counts.whole, counts.failed), (0, 0, 0), "{counts:?}");
     assert!(counts.answered >= 3 && counts.memory > 0, "{counts:?}");
 
-    // The image changes: what the chain knew is no more.
+    // A change of the image ends the chain.
     editor.eval("(defun no-such-function ())").await;
     gone(&processes).await;
     // A document that is closed has no chain.
@@ -144,7 +145,7 @@ async fn when_the_chain_is_killed_a_whole_check_answers() {
     // An edit that is never answered.
     kill_process_group(all[0], Signal::STOP).expect("it is there");
     editor.change(&uri, 3, [1, 13, 1, 31], "(car 1 2)").await;
-    // The keeper is one of them; those that wait for edits come and go.
+    // The keeper is one of them; the processes that wait for edits come and go.
     for pid in &all[1..] {
         let _ = kill_process(*pid, Signal::KILL);
     }

@@ -68,7 +68,7 @@ async fn a_cancelled_evaluation_stops_in_lisp_and_what_it_had_made_stays() {
     let output = editor.wait_for("consort/output", |params| params["token"] == "t").await;
     assert_eq!(output["text"], "BEGUN");
     // The host answers while Lisp loops.
-    // A status is not about the questions for it.
+    // A status does not list the requests for itself.
     let (first, second) = (world.session.status(), world.session.status());
     for status in [first.await, second.await] {
         assert!(!status.work.iter().any(|work| work.contains("status")), "{:?}", status.work);

@@ -1,4 +1,4 @@
-"""A workspace for each test, its host stopped afterwards, and pytest-lsp's client with what it lacks: versions, and waiting."""
+"""A workspace for each test, its host stopped afterwards, and pytest-lsp's client with versions of documents and waiting added."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ class Client(LanguageClient):
         register_lsp_features(self, features)
 
     async def eval_until(self, code, value):
-        """Evaluate CODE until its first value prints as VALUE."""
+        """Evaluates CODE until its first value prints as VALUE."""
         end = time.monotonic() + PATIENCE
         while (answer := await self.eval(code))["values"] != [value]:
             if time.monotonic() > end:
@@ -44,7 +44,7 @@ class Client(LanguageClient):
         pytest.fail(f"{code} never became {value}: {answer}")
 
     async def wait_until(self, holds, what):
-        """Wait until HOLDS returns something true, looking again at each publication and message."""
+        """Waits until HOLDS returns something true, looking again at each publication and message."""
 
         async def loop():
             while not (result := holds()):
@@ -59,9 +59,9 @@ class Client(LanguageClient):
             pytest.fail(f"waited {PATIENCE:.0f} s in vain: {what}; last published: {seen}; messages: {self.messages[-3:]}; images: {self.images[-3:]}")
 
     async def told(self, uri, version, accept):
-        """The diagnostics that were last published for URI, once they are VERSION's and ACCEPT them.
+        """Returns the diagnostics that were last published for URI, once they are VERSION's and ACCEPT them.
 
-        Findings of structure come first, the compiler's after them, so what comes first need not be all: Client.pull waits for all.
+        Findings of structure come first, the compiler's after them, so the first publication may be incomplete: Client.pull waits for all.
         """
 
         def latest():
@@ -71,7 +71,7 @@ class Client(LanguageClient):
         return (await self.wait_until(latest, f"no acceptable diagnostics of {uri} version {version}")).diagnostics
 
     async def expect(self, uri, version, expected):
-        """Wait for exactly these diagnostics, as `summary` has them."""
+        """Waits for exactly these diagnostics, as `summary` has them."""
         return await self.told(uri, version, lambda items: summary(items) == expected)
 
     async def command(self, name, argument):
@@ -82,7 +82,7 @@ class Client(LanguageClient):
         return await self.command("consort.eval", {"code": code, **more})
 
     def start_eval(self, code, id):
-        """An evaluation under way, its request id known, so that it can be cancelled."""
+        """Begins an evaluation with a given request id, so that it can be cancelled."""
         params = types.ExecuteCommandParams("consort.eval", [{"code": code}])
         return asyncio.wrap_future(self.protocol.send_request("workspace/executeCommand", params, msg_id=id))
 
@@ -92,11 +92,11 @@ class Client(LanguageClient):
         )
 
     def replace(self, uri, version, text):
-        """One whole-document change."""
+        """Sends one change of the whole document."""
         self.change(uri, version, types.TextDocumentContentChangeWholeDocument(text=text))
 
     def edit(self, uri, version, start, end, text):
-        """One incremental change; START and END are (line, character)."""
+        """Sends one incremental change; START and END are (line, character)."""
         where = types.Range(types.Position(*start), types.Position(*end))
         self.change(uri, version, types.TextDocumentContentChangePartial(range=where, text=text))
 
@@ -105,7 +105,7 @@ class Client(LanguageClient):
         self.text_document_did_change(types.DidChangeTextDocumentParams(text_document=document, content_changes=list(changes)))
 
     async def pull(self, uri):
-        """The diagnostics, asked for."""
+        """Returns the pulled diagnostics."""
         params = types.DocumentDiagnosticParams(text_document=types.TextDocumentIdentifier(uri=uri))
         return (await asyncio.wait_for(self.text_document_diagnostic_async(params), PATIENCE)).items
 
@@ -183,7 +183,7 @@ async def workspace(tmp_path):
 @pytest.fixture
 async def client(workspace):
     client = await workspace.connect()
-    # While the image starts, what is asked for has structure only.
+    # While the image starts, pulled diagnostics have only those of the structure.
     await client.eval("1")
     yield client
     await client.shutdown_session()
@@ -192,7 +192,7 @@ async def client(workspace):
 
 def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.getreports("failed") + terminalreporter.getreports("error"):
-        # By its name alone: the parameters in brackets mean something else to -k.
+        # By the name of the function only: the parameters in brackets mean something else to -k.
         name = report.nodeid.split("::")[-1].split("[")[0]
         terminalreporter.write_line(f"alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/lsp/run.sh -k {name}")
 

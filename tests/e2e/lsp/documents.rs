@@ -17,12 +17,12 @@ async fn findings_are_published_moved_withdrawn_and_cleared() {
         (1, vec!["0:13-0:29 undefined-function".to_string(), "1:10-1:11 unused-variable".into()])
     );
 
-    // A change in one form takes away what was said of it, and moves the rest: at once, by what is
-    // published for this very version.
+    // A change in one form removes its findings, and moves the others, in a publication for this
+    // version, at once.
     editor.change(&uri, 2, [0, 9, 0, 9], "\n").await;
     let (_, found) = editor.diagnostics(&uri, |version, _| version == 2).await;
     assert_eq!(found, ["2:10-2:11 unused-variable"]);
-    // And then the compiler has seen the new text.
+    // Then the compiler's findings for the new text come.
     let (_, found) = editor.diagnostics(&uri, |version, lines| version == 2 && lines.len() == 2).await;
     assert_eq!(found, ["1:4-1:20 undefined-function", "2:10-2:11 unused-variable"]);
 
@@ -58,7 +58,7 @@ async fn a_broken_form_costs_one_form_and_is_marked_without_an_image() {
     let mut editor = Editor::start(&world.session, json!({})).await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(defun f ()\n(defun g (x) 1)\n").await;
-    // At once, whatever the image does; it is only starting.
+    // Published at once, although the image is only starting.
     let (_, found) = editor.diagnostics(&uri, |_, _| true).await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("0:0-"), "{found:?}");
@@ -181,7 +181,7 @@ async fn diagnostics_that_are_asked_for_are_of_the_image_as_it_is_now() {
     let mut report = pull(&mut editor, &uri, None).await;
     assert_eq!(lines(&report["items"]), undefined);
     for round in 0..6 {
-        // Whoever has the answer of an evaluation asks at once, long before all documents are
+        // The editor asks at once after the answer of an evaluation, long before all documents are
         // checked again.
         let (code, expected) = if round % 2 == 0 {
             ("(defun defined-elsewhere () 1)", Vec::new())
@@ -209,7 +209,7 @@ async fn diagnostics_that_are_asked_for_before_there_is_an_image_are_those_of_th
     editor.initialize(json!({"capabilities": {}, "initializationOptions": {"diagnostics": "pull"}})).await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(defun g (x) 1)\n").await;
-    // The client cannot be told to ask again.
+    // This client has no way to be told to ask again.
     let report = pull(&mut editor, &uri, None).await;
     assert_eq!(lines(&report["items"]), ["0:10-0:11 unused-variable"]);
     world.end().await;
@@ -235,8 +235,8 @@ async fn a_file_of_a_system_that_is_not_loaded_offers_to_load_it() {
     let uri = world.uri("toy.lisp");
     editor.open(&uri, files[2].1).await;
     let (_, found) = editor.diagnostics(&uri, |_, lines| !lines.is_empty()).await;
-    // Neither the package nor the function is complained of, nor the unused variable: what is not
-    // loaded may have a macro that uses it.
+    // Neither the package nor the function is reported, nor the unused variable, because a macro of
+    // a system that is not loaded may use it.
     assert_eq!(found, ["0:0-0:17 system-not-loaded"]);
 
     let at = json!({"line": 0, "character": 0});

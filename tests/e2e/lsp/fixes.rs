@@ -9,7 +9,7 @@ async fn editor(world: &World) -> Editor {
     Editor::start(&world.session, json!({"textDocument": {"codeAction": {"codeActionLiteralSupport": literals}}})).await
 }
 
-/// The fixes offered for all of a document once `code` is among what was found, by title.
+/// The titles and edits of the fixes for a whole document, once `code` is among its findings.
 async fn fixes(editor: &mut Editor, uri: &str, text: &str, code: &str) -> Vec<(String, Value)> {
     editor.open(uri, text).await;
     editor.diagnostics(uri, |_, lines| lines.iter().any(|line| line.ends_with(code))).await;
@@ -73,7 +73,7 @@ async fn what_loop_or_flet_binds_for_nothing_goes() {
     world.end().await;
 }
 
-/// With what is not reached told of, as unused functions are.
+/// A configuration that reports unreachable code, such as unused functions.
 fn unreachable() -> consort::config::Config {
     let mut config = consort::config::Config::default();
     config.check.unreachable = true;
@@ -105,7 +105,7 @@ async fn an_unknown_name_is_taken_from_a_package_of_the_image() {
     let offered = fixes(&mut editor, &uri, text, "unknown-symbol").await;
     assert_eq!(after(text, &uri, &offered, "Write game::cheat-at-it"), "(defun f () (game::cheat-at-it))\n");
 
-    // The name was not made where it was looked for.
+    // Looking for the name did not intern it.
     assert_eq!(editor.eval("(values (find-symbol \"CHEAT-AT-IT\" :mine))").await, ["NIL"]);
     world.end().await;
 }

@@ -24,8 +24,8 @@ async fn an_image_that_is_killed_is_replaced_and_everybody_is_told() {
 
     let pid = i32::try_from(first["pid"].as_i64().unwrap()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    // While there is no image, the structure is still checked. The new image checks it again,
-    // before or after the test ends.
+    // Without an image the structure is still checked. The new image checks the text again, before
+    // or after the test ends.
     editor.open(&world.uri("x.lisp"), "(a").await;
     editor.diagnostics(&world.uri("x.lisp"), |_, lines| lines.len() == 1).await;
 

@@ -18,7 +18,7 @@ async fn code_that_reads_asks_the_editor_that_runs_it() {
     let first = editor.input_wanted().await;
     assert_eq!(first["params"]["prompt"], "Your name? ");
     assert_eq!(first["params"]["command"], "consort.eval");
-    // Work of others goes on meanwhile.
+    // Evaluations of other clients continue meanwhile.
     assert_eq!(other.eval("(+ 1 2)").await, ["3"]);
     editor.reply(&first, json!({"text": "Ada \u{1F980}"})).await;
     let second = editor.input_wanted().await;
@@ -29,7 +29,7 @@ async fn code_that_reads_asks_the_editor_that_runs_it() {
     assert!(result["stdout"].as_str().unwrap().starts_with("Hello.\nYour name? Ada \u{1F980}\n"), "{result}");
     assert!(!other.has("consort/input", |_| true));
 
-    // Cancelled by the person: end of file, which says so.
+    // A question that the person cancels is end of file, and the error says so.
     let id = editor.ask_command("consort.eval", json!({"code": "(read-line)"})).await;
     let question = editor.input_wanted().await;
     editor.reply(&question, Value::Null).await;
@@ -69,7 +69,8 @@ async fn an_interrupt_ends_the_waiting_and_the_question() {
     assert_eq!(over["id"], question["params"]["id"]);
     editor.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
 
-    // So does the end of the client: its evaluation is stopped, and the image is there for others.
+    // The end of the client does the same: its evaluation is stopped, and the image works for
+    // others.
     editor
         .ask_command("consort.eval", json!({"code": "(unwind-protect (read-line) (defvar cl-user::*left* t))"}))
         .await;

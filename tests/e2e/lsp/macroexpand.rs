@@ -52,7 +52,8 @@ async fn the_form_at_the_cursor_is_expanded_in_its_lexical_environment() {
     assert!(text.starts_with("(if x") && text.contains("(first x)") && text.contains("'(when a)"), "{text}");
     assert!(!text.contains("unless") && !text.contains("macrolet"), "{text}");
 
-    // Around what is expanded, and on from there: each further step is a place of what is shown.
+    // With the surrounding form, and further from there: each further step is a position in the
+    // expansion that was shown.
     let step = json!({"uri": uri, "position": at(6, 13), "how": "step"});
     let step = editor.command("consort.macroexpand", step).await.unwrap();
     assert!(
@@ -67,7 +68,7 @@ async fn the_form_at_the_cursor_is_expanded_in_its_lexical_environment() {
     let further = editor.command("consort.macroexpand", further).await.unwrap();
     assert!(flat(&further).contains("(if x (list (first x) (unless x 1)"), "{further}");
 
-    // A text alone: what was shown.
+    // A text without a document: the expansion that was shown.
     let text = json!({"text": step["expansion"], "package": "EXPANDING", "position": steps[0], "how": "step"});
     let text = editor.command("consort.macroexpand", text).await.unwrap();
     assert_eq!(text["expansion"], further["expansion"]);
@@ -115,7 +116,8 @@ async fn an_expansion_takes_the_place_of_its_form() {
     let expansions: Vec<&str> = titles.filter(|title| title.starts_with("Macroexpand")).collect();
     assert_eq!(expansions, ["Macroexpand", "Macroexpand fully", "Macroexpand in place"]);
     assert_eq!(actions[2]["kind"], "refactor.rewrite");
-    // An action that only shows an expansion does so: an editor may do nothing with the result.
+    // An action that only shows an expansion shows it itself, because an editor may ignore the
+    // result.
     editor.request("workspace/executeCommand", actions[0]["command"].clone()).await.unwrap();
     editor
         .wait_for("window/showMessage", |params| {
@@ -132,7 +134,7 @@ async fn an_expansion_takes_the_place_of_its_form() {
     assert_eq!(edit["range"], json!({"start": at(5, 4), "end": at(7, 23)}));
     let lines: Vec<&str> = edit["newText"].as_str().unwrap().lines().collect();
     assert_eq!(lines[0], "(if x");
-    // Indented for where it stands.
+    // Indented for its place.
     assert!(lines[1].starts_with("        (list") || lines[1].starts_with("        (progn"), "{lines:?}");
     world.end().await;
 }

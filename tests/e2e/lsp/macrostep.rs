@@ -44,7 +44,7 @@ async fn a_copy_is_expanded_step_by_step() {
     let uri = world.uri("a.lisp");
     let ask = |text: &str, position: Value| json!({"uri": uri, "text": text, "position": position});
 
-    // In what calls no macro: the macro call around it.
+    // In a call of no macro, the macro call around it is expanded.
     let first = editor.command("consort.macrostep", ask(TEXT, at(4, 8))).await.unwrap();
     assert_eq!(
         (&first["expanded"], &first["package"], &first["error"]),
@@ -55,7 +55,7 @@ async fn a_copy_is_expanded_step_by_step() {
     // Indented for its place, which begins in the 7th column.
     assert!(text.contains("\"𝄞\" (if x\n          nil\n          (list \"𝄞\" (twice x))))"), "{text}");
 
-    // The place in the text as it is now, in the units of LSP.
+    // The position in the present text, in LSP's units.
     let line = text.lines().position(|line| line.contains("(twice")).unwrap();
     let column =
         u32::try_from(text.lines().nth(line).unwrap().split("(twice").next().unwrap().encode_utf16().count()).unwrap();
@@ -63,7 +63,7 @@ async fn a_copy_is_expanded_step_by_step() {
     let second = editor.command("consort.macrostep", ask(&text, inner.clone())).await.unwrap();
     assert_eq!((&second["expansion"], &second["range"]["start"]), (&json!("(progn x x)"), &inner));
 
-    // Nothing larger than what is named.
+    // No form outside `within` is expanded.
     let mut bounded = ask(&text, at(u32::try_from(line).unwrap(), column - 3));
     bounded["within"] = first["range"].clone();
     let nothing = editor.command("consort.macrostep", bounded).await.unwrap();

@@ -37,7 +37,7 @@ async fn a_definition_moves_to_a_file_that_is_not_open() {
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("three.lisp is read in the package cl-user"), "{refused}");
 
-    // The function at the cursor, as it is read elsewhere.
+    // A call of the function at the cursor, as it is read in another package.
     editor.command("consort.compileFile", json!({"uri": uri})).await.unwrap();
     let call = |package: &str| {
         let mut argument = json!({"uri": uri, "position": {"line": 7, "character": 18}});

@@ -39,7 +39,7 @@ fn names(items: &Value) -> Vec<&str> {
     items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
 }
 
-/// Checks the answers that hold in every state of the image: LATE is in no image.
+/// Checks the answers that hold in every state of the image. LATE is in no image.
 async fn hierarchies(world: &World, editor: &mut Editor) {
     let uri = world.uri("lib.lisp");
     let items = ask(editor, "prepareCallHierarchy", &uri, at(5, 8)).await;

@@ -61,10 +61,10 @@ async fn a_refactoring_is_compiled_before_the_editor_gets_it() {
     let action = chosen(&mut editor, &offered, "Extract function").await;
     let expected = TEXT.replace("(reduce #'+ list)", "(total-part list)");
     assert_eq!(after(TEXT, &action, &uri), format!("(defun total-part (list)\n  (reduce #'+ list))\n\n{expected}"));
-    // A refactoring that the text refuses cannot be taken.
+    // A refactoring that the text does not allow is disabled.
     let offered = actions(&mut editor, &uri, (0, 15), (0, 15), "refactor.extract").await;
     assert!(!offered.is_empty() && offered.iter().all(|one| !one["disabled"].is_null()), "{offered:?}");
-    // The macro fails on the result, which only the compiler finds.
+    // The macro fails on the result, which only the compiler can find.
     let offered = actions(&mut editor, &uri, (9, 9), (9, 9), "refactor.rewrite").await;
     let action = chosen(&mut editor, &offered, "Write as if").await;
     assert!(action["edit"].is_null(), "{action}");

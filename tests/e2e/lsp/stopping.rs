@@ -23,7 +23,7 @@ async fn editor(world: &World, on_error: &str) -> Editor {
     editor
 }
 
-/// Evaluates code; the number of the request, and the stop.
+/// Evaluates code; returns the request's id, and the stop.
 async fn stop(editor: &mut Editor, code: &str) -> (i64, Value) {
     let id = editor.ask_command("consort.eval", json!({"code": code})).await;
     let told = editor.wait_for("consort/stopped", |_| true).await;
@@ -53,7 +53,7 @@ async fn an_evaluation_stops_and_goes_on_by_a_restart() {
     world.end().await;
 }
 
-/// The editor's own session waits, and the mended function does not wait for it.
+/// The editor's own session waits; the corrected function is defined without waiting for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_is_mended_while_its_caller_is_stopped() {
     let world = World::ready(&[]).await;
@@ -69,7 +69,7 @@ async fn a_function_is_mended_while_its_caller_is_stopped() {
     let frame = frames.iter().find(|frame| frame.name == "PRICE").expect("the frame").number;
     assert_eq!(world.session.at_stop(DebugRestartFrame { stop, frame }).await.unwrap().status, DoneStatus::Sent);
     assert_eq!(editor.answer(id).await.unwrap()["values"], json!(["((:PRICE 14))"]));
-    // The session is the editor's again.
+    // The session can be used again.
     assert_eq!(editor.eval("*").await, ["((:PRICE 14))"]);
     world.end().await;
 }
@@ -78,7 +78,7 @@ async fn a_function_is_mended_while_its_caller_is_stopped() {
 async fn the_person_is_asked_once() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world, "ask").await;
-    // Not answered: the report, and the question comes again.
+    // Without an answer the error is reported, and the question comes again.
     let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
     let question = editor.question().await;
     assert!(
@@ -109,7 +109,7 @@ async fn the_person_is_asked_once() {
     world.end().await;
 }
 
-/// A cancelled evaluation leaves its stop, and the question with it.
+/// A cancelled evaluation leaves its stop, and its question is withdrawn.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_a_stopped_evaluation() {
     let world = World::ready(&[]).await;
@@ -144,7 +144,7 @@ async fn ended_by_an_error(editor: &mut Editor) {
     editor.wait_for("window/showMessage", told).await;
 }
 
-/// A thread that an evaluation started stops, and the editor's own session goes on.
+/// A thread that an evaluation started stops, and the editor's own session continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_of_an_evaluation_stops() {
     let world = World::ready(&[]).await;
@@ -153,14 +153,14 @@ async fn a_thread_of_an_evaluation_stops() {
     let told = editor.wait_for("consort/stopped", |_| true).await;
     assert_eq!(told["text"], "SIMPLE-ERROR: No price. (in the thread worker)");
     assert!(told["thread"].as_u64().unwrap() > 1_000_000_000, "{told}");
-    // The session is the same: nothing of it waits.
+    // The session does not wait for the thread.
     assert_eq!(editor.eval("*").await, [":STARTED"]);
     use_other(&world, &told, "42").await;
     assert_eq!(editor.eval("(sb-thread:join-thread cl-user::*worker*)").await, ["((:USED 42))"]);
     world.end().await;
 }
 
-/// The person's answer counts for threads too.
+/// The person's answer is for errors of threads too.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_of_a_thread_is_asked_about_and_reported() {
     let world = World::ready(&[]).await;

@@ -68,7 +68,7 @@ async def test_a_thousand_random_changes_leave_the_same_text(workspace, client):
     other = workspace.uri("typed-at-once.lisp")
     client.open(other, text)
     assert summary(edited) == summary(await client.pull(other))
-    # And the text that was arrived at is still checked: an end that must have findings has them.
+    # The final text is still checked: one that must have findings has them.
     client.replace(uri, version + 1, "(defun one () (gone))")
     await client.expect(uri, version + 1, [(0, 15, 0, 19, "undefined-function")])
 
@@ -148,6 +148,6 @@ async def test_a_system_that_is_not_loaded_is_one_finding_and_loading_it_helps(w
     await asyncio.wait_for(client.workspace_execute_command_async(params), PATIENCE)
     kinds = [getattr(report, "kind", None) or report["kind"] for report in client.progress_reports[token]]
     assert kinds[0] == "begin" and kinds[-1] == "end", kinds
-    # Nobody touched the file: what is said of it changes because the image did.
+    # The file has not changed: its findings change because the image has.
     (item,) = await client.told(uri, 1, lambda items: [d.range.start.line for d in items] == [3])
     assert "argument" in item.message

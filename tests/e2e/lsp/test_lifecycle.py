@@ -1,4 +1,4 @@
-"""initialize, shutdown, exit, and what comes at the wrong time."""
+"""initialize, shutdown, exit, and messages at the wrong time."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def test_initialize_says_what_it_can_do(workspace, way):
     sync = answer.capabilities.text_document_sync
     assert sync.open_close is True and sync.change == types.TextDocumentSyncKind.Incremental and sync.save
     assert COMMANDS <= set(answer.capabilities.execute_command_provider.commands)
-    # Never both ways: editors show what comes twice twice.
+    # Never both ways, because editors would show each diagnostic twice.
     provider = answer.capabilities.diagnostic_provider
     assert provider.workspace_diagnostics is True if way == "pull" else provider is None
     await client.shutdown_session()

@@ -1,4 +1,4 @@
-"""Renaming over the real image: macros of the user's decide, and what would change another binding is refused."""
+"""Renaming over the real image: it follows the user's macros, and is refused where it would change another binding."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ MACROS = """(defpackage :rn (:use :cl)) (in-package :rn)
 
 
 async def rename(client, uri, text, new, version):
-    """TEXT after the name at its ^ was renamed."""
+    """Returns TEXT after the name at its ^ was renamed."""
     offset = text.index("^")
     text = text.replace("^", "")
     client.open(uri, text) if version == 1 else client.replace(uri, version, text)

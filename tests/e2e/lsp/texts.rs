@@ -68,7 +68,8 @@ async fn bodies_of_live_macros_are_indented_as_bodies() {
     editor.eval("(defmacro cl-user::around (a b &body body) (list* 'progn a b body))").await;
     let uri = world.uri("a.lisp");
     editor.open(&uri, "(in-package :cl-user)\n(around 1 2\n(print 3))\n(list 1\n2)\n").await;
-    // Formatting does not wait long for an image that is slow to tell of its macros.
+    // Formatting does not wait long for an image that is slow to answer about its macros, so it is
+    // repeated.
     comes("the body of a live macro indented as one", async || {
         let options = json!({"options": {"tabSize": 8, "insertSpaces": true}});
         let edits = ask(&mut editor, "formatting", &uri, options).await;
@@ -132,13 +133,13 @@ async fn a_file_with_unsaved_changes_is_edited_through_its_editor() {
     let clean = world.session.source_file("a.lisp").await.unwrap();
     assert!(clean.editor.is_none());
     editor.change(&uri, 2, [0, 0, 0, 0], "(new)\n").await;
-    // Answered behind the change.
+    // A request behind the change is waited for.
     ask(&mut editor, "foldingRange", &uri, json!({})).await;
     let dirty = world.session.source_file("a.lisp").await.unwrap();
     assert_eq!((dirty.text.as_str(), dirty.editor.is_some()), ("(new)\n(a)\n(é)\n", true));
     let start = dirty.text.find("(é)").unwrap();
     let edited = world.session.edit_source_file(&dirty, start..start + "(é)".len(), "(b)");
-    // The editor answers while somebody reads what it is sent.
+    // The editor answers the request while the edit waits for it.
     let (edited, asked) = tokio::join!(edited, editor.wait_for("workspace/applyEdit", |_| true));
     edited.unwrap();
     let change = &asked["edit"]["documentChanges"][0];

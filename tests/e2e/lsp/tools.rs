@@ -1,5 +1,5 @@
-//! Requests of an editor beside editing: profiles, tests, traces, descriptions, and the lenses that
-//! offer some of it.
+//! Requests other than for editing: profiles, tests, traces, descriptions, and the code lenses for
+//! some of them.
 
 use consort_tests::lsp::Editor;
 use consort_tests::patience::comes;
@@ -16,7 +16,7 @@ const WHILE: &str =
     "(defun burn-a-while (&aux (end (+ (get-internal-run-time) (floor internal-time-units-per-second 2))))
   (loop while (< (get-internal-run-time) end) do (burn 1000000)))";
 
-/// The API of Rove that running a test takes, in as few lines as it can be.
+/// The part of Rove's API that running a test needs, as short as possible.
 const ROVE: &str = include_str!("../../../lisp/tests/stand-ins.lisp");
 
 #[tokio::test(flavor = "multi_thread")]

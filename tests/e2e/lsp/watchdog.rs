@@ -1,4 +1,4 @@
-//! Status is told whatever requests do, and hostile texts keep nobody else.
+//! Status is answered whatever requests do, and hostile texts delay nobody else.
 
 use std::sync::mpsc;
 
@@ -32,7 +32,7 @@ fn all_features(uri: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// While the actor itself is stuck, status is told all the same.
+/// Status is answered even while the session's actor itself is stuck.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn status_is_told_while_the_session_is_stuck() {
     let world = World::with(&[]).await;
@@ -43,7 +43,7 @@ async fn status_is_told_while_the_session_is_stuck() {
     let (client, _feedback) = world
         .session
         .attach(consort::session::ClientInfo { frontend: consort::session::Frontend::Cli, name: "a test".into() });
-    // The operation is made where the session takes its events.
+    // This function is called where the session handles its events.
     let operation = move |session: String| {
         begun.send(()).unwrap();
         let _ = stuck.recv();
@@ -65,7 +65,7 @@ async fn status_is_told_while_the_session_is_stuck() {
     world.end().await;
 }
 
-/// Every feature answers of hostile texts, and status beside them.
+/// Every feature answers for hostile texts, and status meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_texts_are_answered() {
     let world = World::with(&[]).await;
@@ -98,7 +98,7 @@ async fn hostile_texts_are_answered() {
     world.end().await;
 }
 
-/// A text that is too large is not computed on, and that is said once.
+/// A text that is too large for a feature gets one message about it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_told_of_a_large_text_is_said_once() {
     let world = World::with(&[]).await;
@@ -116,7 +116,7 @@ async fn what_is_not_told_of_a_large_text_is_said_once() {
     assert_eq!(said["type"], 3, "{said}");
     let cut = editor.wait_for("window/showMessage", |params| params["message"].to_string().contains("outline")).await;
     assert!(cut["message"].as_str().unwrap().contains("10000"), "{cut}");
-    // The last request is answered last: nothing more was said before.
+    // All messages come before the answer to the last request.
     editor.request("shutdown", Value::Null).await.unwrap();
     assert!(!editor.has("window/showMessage", |params| params["message"].to_string().contains("4 MB")));
     drop(editor);

@@ -35,13 +35,13 @@ async fn files_that_are_not_open_are_checked_again_when_what_they_depend_on_chan
     let lines = found(&mut editor, &uri, |lines| !lines.is_empty()).await;
     assert_eq!(lines, ["0:17-0:22 undefined-function", "1:17-1:30 undefined-function"]);
 
-    // The image gets what is missing.
+    // The image gets the missing definition.
     editor.eval("(defun no-such-thing ())").await;
     let lines = found(&mut editor, &uri, |lines| lines.len() == 1).await;
     assert_eq!(lines, ["0:17-0:22 undefined-function"]);
     editor.eval("(defmacro twice (x) `(list ,x ,x))").await;
     found(&mut editor, &uri, <[String]>::is_empty).await;
-    // A macro that the file uses is another: it has no unknown names any more.
+    // A macro that the file uses is redefined, when the file has no unknown names any more.
     editor.eval("(defmacro twice (x) (declare (ignore x)) 1)").await;
     let lines = found(&mut editor, &uri, |lines| !lines.is_empty()).await;
     assert_eq!(lines, ["0:13-0:14 unused-variable"]);
@@ -58,13 +58,14 @@ async fn files_that_are_not_open_are_checked_again_when_what_they_depend_on_chan
     let lines = found(&mut editor, &uri, |lines| !lines.is_empty()).await;
     assert_eq!(lines, ["1:13-1:14 unused-variable"]);
 
-    // Opened and closed again at once: the editor shows nothing of it then, so it is told again.
+    // Opened and closed again at once: the editor has discarded the findings, so they are published
+    // again.
     editor.open(&uri, "(defun user (d e) (twice d))\n").await;
     editor.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}})).await;
     let lines = found(&mut editor, &uri, |lines| !lines.is_empty()).await;
     assert_eq!(lines, ["1:13-1:14 unused-variable"]);
 
-    // What is gone has no findings.
+    // A file that was removed has no findings.
     std::fs::remove_file(world.path("user.lisp")).unwrap();
     write(&world, &mut editor, "clean.lisp", "(defun clean () 2)\n").await;
     found(&mut editor, &uri, <[String]>::is_empty).await;
@@ -95,7 +96,8 @@ async fn files_of_a_system_that_is_not_loaded_are_checked_with_each_other() {
     let lines = found(&mut editor, &uri, |lines| !fails(lines)).await;
     assert_eq!(lines, ["1:12-1:13 unused-variable"]);
 
-    // Loaded, then changed on disk: the image has the old macro, the file is checked with the new.
+    // After the load the file is changed: the image has the old macro, but the file is checked with
+    // the new one.
     let result = editor.command("consort.loadSystem", json!({"system": "app"})).await.expect("a result");
     assert_eq!(result["loaded"], true, "{result}");
     write(&world, &mut editor, "base.lisp", &base("x y")).await;
@@ -124,7 +126,7 @@ async fn a_client_that_pulls_gets_the_whole_workspace() {
     for item in &items {
         assert_eq!((&item["kind"], item["items"].as_array().map(Vec::len)), (&json!("full"), Some(1)), "{item}");
     }
-    // Nothing is new.
+    // No report has changed.
     let ids: Vec<Value> = items.iter().map(|item| json!({"uri": item["uri"], "value": item["resultId"]})).collect();
     let again = pull(&mut editor, json!(ids)).await;
     assert!(again.iter().all(|item| item["kind"] == json!("unchanged")) && again.len() == 2, "{again:?}");
@@ -183,7 +185,7 @@ async fn a_pass_that_is_cancelled_waits_for_the_next_change() {
     let token = editor.wait_for("$/progress", begun).await["token"].take();
     editor.notify("window/workDoneProgress/cancel", json!({"token": token})).await;
     editor.wait_for("$/progress", |params| params["token"] == token && params["value"]["kind"] == "end").await;
-    // What was found until then is told, and nothing is in anybody's way.
+    // The findings up to then are published, and other work is not delayed.
     found(&mut editor, &world.uri("a.lisp"), |lines| lines == ["0:10-0:11 unused-variable"]).await;
     assert_eq!(editor.eval("(+ 1 2)").await, ["3"]);
     // A change of a file: the pass begins again, and ends.

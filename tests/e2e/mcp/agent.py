@@ -1,4 +1,4 @@
-"""What the two lines of the official Python SDK have in common as agents: a line's own module (client_v1, client_v2) says how it connects and calls."""
+"""The common part of agents with the two major versions of the official Python SDK; client_v1 and client_v2 have how each connects and calls."""
 
 from contextlib import AsyncExitStack
 

@@ -1,6 +1,6 @@
 """Approval through the official Python SDKs (`mcp` 1.x: elicitation; `mcp` 2.x: an input-required result, which the SDK answers itself), and over HTTP.
 
-In a workspace of its own, whose person has evaluation asked about.
+In a workspace of its own, with evaluation set to `ask`.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ def audit():
 
 
 class Agent:
-    """A client whose person answers with ANSWERS in turn; none: it cannot ask."""
+    """A client whose person answers with ANSWERS in turn; without them it cannot ask."""
 
     def __init__(self, answers=None):
         self.answers, self.asked = answers, []
@@ -192,7 +192,7 @@ async def the_http_front_end_has_the_same_gate():
             asked = json.loads(post(call)[1])["result"]
             done = json.loads(post(retry("allow-session"))[1])["result"]
             assert done["content"][0]["text"] == "=> (7)", done
-            # Clients of one name are not told apart, so nothing lasts.
+            # Clients of the same name cannot be distinguished, so no permission is for the session.
             assert json.loads(post(call)[1])["result"]["resultType"] == "input_required"
             assert {entry["client"] for entry in audit()[before:]} == {"web 1"}, audit()[before:]
             assert [entry["decision"] for entry in audit()[before:]] == ["refused", "allowed"], audit()[before:]

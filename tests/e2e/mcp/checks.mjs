@@ -1,6 +1,6 @@
 // Checks with the official TypeScript clients of `consort mcp`. contract.py has the contracts in
-// full; here is what another implementation of the protocol could disagree about: schemas (Ajv),
-// errors, progress, cancellation, revisions.
+// full; these checks cover what another implementation of the protocol could disagree about:
+// schemas (Ajv), errors, progress, cancellation, revisions.
 //
 // Each check takes an agent (see client_v1.mjs, client_v2.mjs) with client, tools(), call(name,
 // arguments, options), another().
@@ -112,7 +112,7 @@ export const checks = {
     },
 };
 
-/** Run all with agents that `connect` makes; exit with the verdict. */
+/** Runs all checks with agents that `connect` makes; exits with 1 if one failed. */
 export const run = async (label, connect, more = {}) => {
     const chosen = new RegExp(process.argv[2] ?? '');
     let [passed, failed] = [0, 0];

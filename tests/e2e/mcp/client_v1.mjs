@@ -1,4 +1,5 @@
-// The official TypeScript SDK, first line: the `initialize` handshake, revisions up to 2025-11-25.
+// The official TypeScript SDK, first major version: the `initialize` handshake, revisions up to
+// 2025-11-25.
 
 import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';

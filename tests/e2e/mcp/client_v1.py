@@ -1,4 +1,4 @@
-"""The official Python SDK, first line (`mcp` 1.x): the `initialize` handshake, revisions up to 2025-11-25."""
+"""The official Python SDK, first major version (`mcp` 1.x): the `initialize` handshake, revisions up to 2025-11-25."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ class Agent(common.Agent):
         return session
 
     def start(self, name, arguments):
-        """This line of the SDK does not cancel the request of a task that is cancelled: send what the specification says."""
+        """Sends the cancellation itself, because this version of the SDK does not cancel the request of a cancelled task."""
         agent = self
 
         class Started:

@@ -1,5 +1,5 @@
-// The official TypeScript SDK, second line, at revision 2026-07-28: `server/discover`, then
-// requests that carry their own metadata.
+// The official TypeScript SDK, second major version, at revision 2026-07-28: `server/discover`,
+// then requests that carry their own metadata.
 
 import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/client';

@@ -1,4 +1,4 @@
-"""The official Python SDK, second line (`mcp` 2.x): revision 2026-07-28, found by `server/discover`; with `legacy`, the handshake."""
+"""The official Python SDK, second major version (`mcp` 2.x): revision 2026-07-28, found by `server/discover`; with `legacy`, the handshake."""
 
 import asyncio
 import os

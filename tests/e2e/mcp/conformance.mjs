@@ -1,5 +1,5 @@
-// The MCP conformance suite against `consort serve --http`: the scenarios that ask for what every
-// server has. The others ask for tools, prompts and resources of a certain name that only a server
+// The MCP conformance suite against `consort serve --http`: the scenarios for features that every
+// server has. The others need tools, prompts and resources with certain names, which only a server
 // made for the suite has.
 //
 // The suite cannot send a bearer token, so it talks to a forwarder on a loopback port that adds it
@@ -21,8 +21,8 @@ const suites = {
     ],
 };
 
-// Checks within those scenarios that do not apply: they call tools of the suite's own server. That
-// they fail is certain; that no other does is tested.
+// Checks within those scenarios that do not apply, because they call tools of the suite's own
+// server. The test fails unless exactly these fail.
 const notOurs = {
     'server-stateless': [
         'sep-2575-http-server-no-independent-requests-on-stream', 'sep-2575-missing-capability-http-400',
@@ -65,7 +65,7 @@ const forwarder = http.createServer((incoming, outgoing) => {
 await new Promise(resolve => forwarder.listen(0, '127.0.0.1', resolve));
 const url = `http://localhost:${forwarder.address().port}/mcp`;
 
-/** Run one scenario; its output and exit code. */
+/** Runs one scenario; resolves to its output and exit code. */
 const scenario = (suite, name) =>
     new Promise(resolve => {
         const main = path.join('node_modules', suite, 'dist', 'index.js');

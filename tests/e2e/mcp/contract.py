@@ -1,4 +1,4 @@
-"""What any MCP client must see of `consort mcp`: the contracts of evaluate-lisp and compile-form, and the rulings for every tool.
+"""Requirements of any MCP client on `consort mcp`: the contracts of evaluate-lisp and compile-form, and the rules for every tool.
 
 Each check takes an agent (see client_v1.py, client_v2.py) with
     await agent.tools() -> list of tools as plain JSON
@@ -29,7 +29,7 @@ def check(function):
 
 
 def text(result):
-    """The one text block."""
+    """Returns the text of the only block."""
     assert [block["type"] for block in result["content"]] == ["text"], result["content"]
     return result["content"][0]["text"]
 
@@ -48,7 +48,7 @@ async def evaluate(agent, code, **more):
 
 
 async def value(agent, code, **more):
-    """The text of an evaluation that must succeed."""
+    """Returns the text of an evaluation that must succeed."""
     result = await evaluate(agent, code, **more)
     assert not result.get("isError"), text(result)
     return text(result)
@@ -59,7 +59,7 @@ async def compiled(agent, code, **more):
 
 
 async def eventually(condition, what):
-    """Wait until the awaitable that CONDITION makes gives something true."""
+    """Waits until the awaitable that CONDITION returns has a true result."""
 
     async def loop():
         while not await condition():
@@ -350,7 +350,7 @@ async def a_macro_that_never_returns_meets_the_deadline(agent):
     same(await value(agent, "(+ 1 2)"), "=> 3")
 
 
-# While it works.
+# Calls while Lisp works.
 
 
 @check

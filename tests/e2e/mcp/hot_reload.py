@@ -14,7 +14,7 @@ async def compile_string(agent, code, **more):
 
 
 async def reloaded(agent, tool, arguments):
-    """The report of a call that must succeed."""
+    """Returns the report of a call that must succeed."""
     result = await agent.call(tool, arguments)
     assert not result.get("isError") and facts(result)["success"], text(result)
     return facts(result)["report"]
@@ -29,7 +29,7 @@ def write(name, content):
 
 
 def error_of(result, kind):
-    """The contract's error object, of that type."""
+    """Returns the contract's error object, which must be of that type."""
     assert result["isError"], text(result)
     error = facts(result)["error"]
     same(error["code"], -32000)
@@ -85,7 +85,7 @@ async def a_compilation_error_is_the_contracts_and_changes_nothing(agent):
     for code in ["(defun hr-never (x)", "(let ((x 1 2)) x)", "(no-such-package:f)"]:
         error_of(await compile_string(agent, code), "COMPILATION_ERROR")
     error_of(await compile_string(agent, "1", package="NO-SUCH-PACKAGE"), "PACKAGE_NOT_FOUND")
-    # A reload that fails while it is loaded is put back.
+    # A reload whose load fails is undone.
     error_of(await compile_string(agent, "(defun hr-stays () :new) (error \"while loading\")"), "LOAD_ERROR")
     same(await value(agent, "(hr-stays)", package="CL-USER"), "=> :OLD")
 
@@ -141,11 +141,11 @@ async def methods_generic_functions_macros_and_setf_functions_are_replaced(agent
         same(report["redefined"], [redefined])
     probe = "(list (hr-gen::run (make-instance 'hr-gen::task)) (hr-gen::run :go) (setf (hr-gen::place) 1) (hr-gen::mac))"
     same(await value(agent, probe), "=> ((:OUTER :NEW) :NEW-GO (1) :NEW)")
-    # The definition's author is known, and the log has it.
+    # The provenance of the definition is known.
     known = facts(await agent.call("describe-symbol", {"symbol": "hr-gen::run"}))
     for kind in ["method", "generic function"]:
         assert re.search(rf"Defined as {kind} by an agent .* with code_replace_function", known["made_by"]), known
-    # No file is made up for what has none.
+    # A definition without a file has no location.
     same(facts(await agent.call("source_location", {"symbol": "hr-gen::run"}))["definitions"], [])
     for _ in range(6):
         same((await reloaded(agent, "code_undo", {}))["not_undone"], [])

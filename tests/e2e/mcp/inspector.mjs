@@ -11,8 +11,8 @@ const inspector = path.join(
 );
 const workspace = process.env.CONSORT_WORKSPACE;
 
-// The Inspector passes on to servers little more than HOME and PATH: where this run keeps its files
-// is passed as an argument.
+// The Inspector passes little more than HOME and PATH on to servers, so the directories of this run
+// are passed as arguments.
 const environment = Object.entries(process.env)
   .filter(([name]) => /^(XDG_|TMPDIR$|CONSORT_)/.test(name))
   .flatMap(([name, value]) => ["-e", `${name}=${value}`]);
@@ -39,7 +39,7 @@ const checks = {
     assert.equal(tools.find((tool) => tool.name === "evaluate-lisp").inputSchema.type, "object");
   },
   finds_no_fault_in_the_schemas() {
-    // With --strict it leaves with 6 when a schema has an error.
+    // With --strict it exits with 6 when a schema has an error.
     inspect(0, "--method", "tools/list", "--strict");
   },
   evaluates_in_one_image() {

@@ -1,4 +1,4 @@
-"""The contract of macroexpand-form: its examples, its table of errors, and the rulings."""
+"""The contract of macroexpand-form: its examples, its table of errors, and the rules."""
 
 from jsonschema import Draft202012Validator
 
@@ -13,7 +13,7 @@ async def expanded(agent, form, **more):
 
 
 async def expansion(agent, form, heading, **more):
-    """The expansion of a form that has one, under its heading."""
+    """Returns the expansion of a form that has one, without its heading."""
     result = await expanded(agent, form, **more)
     assert not result.get("isError"), text(result)
     head, _, rest = text(result).partition(":\n\n")
@@ -25,7 +25,7 @@ async def expansion(agent, form, heading, **more):
 
 
 async def refused(agent, form, **more):
-    """The text of an answer that is an error."""
+    """Returns the text of an answer that is an error."""
     result = await expanded(agent, form, **more)
     assert result["isError"], text(result)
     assert facts(result)["error"]["message"] in text(result), result

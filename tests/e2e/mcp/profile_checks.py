@@ -62,7 +62,7 @@ async def profile_modes_differ_for_what_waits(agent):
     await value(agent, "(defun e2e-waits () (sleep 0.6) 1)")
     cpu = await profiled(agent, "(e2e-waits)", mode="cpu")
     waited = await profiled_until(agent, "(loop repeat {} do (e2e-waits))", 20, mode="time")
-    # Waiting itself costs next to nothing: at most a sample of what surrounds it.
+    # Waiting takes almost no processor time: the few samples are of the code around it.
     assert facts(cpu)["samples"] <= facts(waited)["samples"] / 10, (text(cpu), text(waited))
     assert row(waited, "E2E-WAITS")["inclusive_percent"] > 80, text(waited)
     assert text(waited).startswith("Statistical Profile (TIME mode)\nTotal samples: "), text(waited)

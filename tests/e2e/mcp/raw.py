@@ -1,4 +1,4 @@
-"""What no well-behaved client sends, and what every client may do: lines by hand to `consort mcp`, requests by hand to `serve --http`."""
+"""Messages that no well-behaved client sends, and others that every client may send: handwritten lines to `consort mcp`, handwritten requests to `serve --http`."""
 
 import contextlib
 import http.client
@@ -43,7 +43,7 @@ def evaluation(id, code, **more):
 
 
 class Wire:
-    """One `consort mcp`."""
+    """A connection to `consort mcp`."""
 
     def __init__(self, version="2025-11-25", workspace=WORKSPACE):
         self.process = subprocess.Popen([CONSORT, "mcp", "--workspace", workspace], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -61,7 +61,7 @@ class Wire:
         self.watch.cancel()
         self.process.kill()
         self.process.wait()
-        # Messages that were not written yet have nobody to go to.
+        # Messages in the buffer cannot be written any more.
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.stdout.close()
@@ -80,7 +80,7 @@ class Wire:
         return json.loads(line)
 
     def answers(self, *ids):
-        """What is answered until each of IDS is, in order; requests and notifications of the server's own are none. Those to no id have the id None."""
+        """Returns the answers up to those to all of IDS, in order, without the server's own requests and notifications. Answers to no request have the id None."""
         seen, missing = [], list(ids)
         while missing:
             message = self.read()
@@ -148,7 +148,7 @@ def a_hostile_clone_runs_nothing_for_an_agent_until_a_person_trusts_it():
                 assert "=> 3" in first and len(told(first)) == 1, first
                 assert told(wire.evaluate("(+ 1 2)")) == []
                 assert told(image(wire))
-                # Nothing that an agent can call gives it.
+                # No tool of an agent can give trust.
                 names = [tool["name"] for tool in wire.ask("tools/list", {})["result"]["tools"]]
                 assert not [name for name in names if "trust" in name], names
                 assert clone.ran() == [], clone.ran()
@@ -247,7 +247,7 @@ def ping_is_answered_while_lisp_loops_and_a_cancelled_request_is_not():
             cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "endless", "reason": "test"}}
             wire.send(cancelled)
             until(lambda: not looping(other), "the loop was not stopped")
-        # Had there been an answer to it, it would come before this one.
+        # An answer to it would come before this one.
         wire.send(evaluation("after", "(+ 1 2)"))
         answers = wire.answers("after")
         assert [answer["id"] for answer in answers] == ["after"], answers
@@ -322,7 +322,7 @@ class HttpServer:
             watch.cancel()
             raise AssertionError(f"`consort serve --http` does not listen: {''.join(said)}")
         watch.cancel()
-        # Nobody reads on.
+        # Drains standard error, so that the server does not block.
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
         with open(self.token_file) as file:
             self.token = file.read().strip()

@@ -22,8 +22,8 @@ async def run(label, agent_class, more=()):
             continue
         agent = agent_class(os.environ["CONSORT_BIN"], os.environ["CONSORT_WORKSPACE"])
         try:
-            # Not `wait_for`, which runs the check in a task of its own: the SDKs want to be left in
-            # the task that entered them.
+            # Not `wait_for`, which runs the check in a task of its own: the SDKs' contexts must be
+            # left in the task that entered them.
             async with agent, asyncio.timeout(5 * PATIENCE):
                 await check(agent)
             passed += 1

@@ -1,4 +1,4 @@
-"""The contracts of evaluate-lisp, compile-form and profile-code, sentence by sentence where the other checks do not reach; and what an agent is told
+"""The contracts of evaluate-lisp, compile-form and profile-code, sentence by sentence where the other checks do not reach; and the errors of an agent
 that misuses a tool. Every structured answer is validated against the schema that is listed."""
 
 import os
@@ -45,7 +45,7 @@ async def a_session_begins_in_cl_user_and_a_package_is_for_one_call(agent):
     same(await value(agent, "(package-name *package*)"), '=> "COMMON-LISP-USER"')
     same(await value(agent, "(cl:package-name cl:*package*)", package="KEYWORD"), '=> "KEYWORD"')
     same(await value(agent, "(package-name *package*)"), '=> "COMMON-LISP-USER"')
-    # Clients that fill in every field send nothing as an empty text.
+    # Clients that fill in every field send an empty text for a missing value.
     same(await value(agent, "(package-name *package*)", package=""), '=> "COMMON-LISP-USER"')
 
 
@@ -71,7 +71,7 @@ async def sections_are_left_out_when_they_are_empty(agent):
     warned = await value(agent, "(warn 'sb-int:simple-style-warning :format-control \"styled\") 1")
     same(warned, "[warnings]\nSTYLE-WARNING: styled\n\n=> 1")
     same(await value(agent, "1", **{"capture-time": False}), "=> 1")
-    # Nobody is there to be talked to.
+    # No person is at the other end of these streams.
     same(await value(agent, '(format *debug-io* "d") (format *query-io* "q") 1'), "=> 1")
 
 
@@ -289,7 +289,7 @@ async def profile_ends_clearly_when_memory_or_time_runs_out(agent):
     same(await value(agent, "(consort:image-id)"), image)
 
 
-# Misuse: every answer names what is wrong, and what there is instead.
+# Misuse: every answer names the error, and the valid choices.
 
 
 @check

@@ -1,4 +1,4 @@
-"""What an agent that works on a system needs: little output, changed files checked together, edits by piece, what people did, threads."""
+"""The needs of an agent that works on a system: little output, changed files checked together, edits of parts, operations of people, threads."""
 
 import json
 import os
@@ -57,8 +57,8 @@ async def plain_asdf_finds_the_workspace(agent):
     system("wa-plain", {"plain": "(defpackage :wa-plain (:use :cl) (:export #:here))\n(in-package :wa-plain)\n(defun here () :workspace)\n"})
     result = await agent.call("evaluate-lisp", {"code": '(asdf:load-system "wa-plain") (uiop:symbol-call :wa-plain :here)'})
     assert not result.get("isError") and "=> :WORKSPACE" in text(result), text(result)
-    # One that was loaded from elsewhere is told of, once in an image, which several clients of
-    # these tests share.
+    # A system that was loaded from elsewhere is reported once in an image, which several clients
+    # of these tests share.
     other = f"wa-other-{os.getpid()}"
     elsewhere = os.path.join(os.environ["TMPDIR"], "wa-elsewhere")
     os.makedirs(elsewhere, exist_ok=True)

@@ -27,12 +27,12 @@ class Agent:
         self.thread.join(PATIENCE)
 
     def anew(self):
-        """Another connection. What the one before still waits for is left to it."""
+        """Opens another connection. The one before still gets the answers to its calls."""
         self.calls.put(None)
         self.__enter__()
 
     def live(self, calls, begun):
-        """The thread: BEGUN gets something once the agent is connected, or why it is not; so do calls that come when it is no more."""
+        """Runs in the thread. BEGUN gets a value once the agent is connected, or the error; calls after the end of the connection get the error too."""
         try:
             asyncio.run(self.run(calls, begun))
         except BaseException as error:  # also exception groups, which a failing client raises
@@ -48,11 +48,11 @@ class Agent:
                 name, arguments, answer = call
                 try:
                     answer.put(await session.call_tool(name, arguments))
-                except Exception as error:  # to be raised where it is asked for
+                except Exception as error:  # raised by `result`
                     answer.put(error)
 
     def call(self, name, **arguments):
-        """Start a call; the queue gets its result."""
+        """Starts a call; the queue gets its result."""
         answer = queue.Queue()
         self.calls.put((name, arguments, answer))
         return answer

@@ -1,6 +1,6 @@
--- nvim --headless -u NONE -i NONE -l dap_test.lua: the debugger's part of the plugin, without
--- nvim-dap, and with its tables and a client of
--- `consort dap` that stands for it: nvim-dap itself is in no registry.
+-- nvim --headless -u NONE -i NONE -l dap_test.lua: the part of the plugin for nvim-dap, without
+-- nvim-dap, and with its tables and a client of `consort dap` in its place. nvim-dap itself is in
+-- no registry.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
@@ -67,8 +67,7 @@ local function session_of(adapter, config, on_event)
   return session
 end
 
---- The tables of nvim-dap that the plugin writes to, and its `run`, as far as it goes through
---- these.
+--- The tables of nvim-dap that the plugin writes to, and `run` as far as it uses them.
 local function tables()
   local each = { __index = function(tbl, key) return rawget(rawset(tbl, key, {}), key) end }
   local dap = { adapters = {}, configurations = {}, listeners = { before = setmetatable({}, each), after = setmetatable({}, each) } }
@@ -125,7 +124,7 @@ T.it('the package is that of the last in-package above', function()
   T.eq('A', of({ '(cl:in-package :a)' }))
 end)
 
---- Begin what `evaluate` has run, as nvim-dap does.
+--- Begins the session that `evaluate` has run, as nvim-dap does.
 local function begin()
   local session = dap.current
   session:ask('initialize', { adapterID = 'consort' })

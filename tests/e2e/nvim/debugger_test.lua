@@ -31,7 +31,7 @@ local workspace, file = T.workspace({
 local said, last, forget = T.notifications()
 local function last_said() return last() or '' end
 local asked, answers = {}, {}
---- The prompts of `vim.ui.input` are answered in turn by `answers`.
+--- Replaces `vim.ui.input`: answers its prompts in turn with `answers`.
 vim.ui.input = function(options, typed)
   table.insert(asked, options.prompt)
   typed(table.remove(answers, 1))
@@ -71,7 +71,7 @@ local function has_value(row, wanted)
   T.wait('the value ' .. wanted, function() return (value(row) or ''):find(wanted, 1, true) end, function() return { value(row), said, text() } end)
   T.wait('the end of the debugger', function() return not debugger() end, text)
 end
---- Put the debugger's cursor on the first line that has PART.
+--- Puts the debugger's cursor on the first line that contains PART.
 local function on(part)
   local _, lines = debugger()
   for row, line in ipairs(lines or {}) do
@@ -125,7 +125,7 @@ T.it('<CR> opens a frame to its locals and folds it', function()
   T.wait('the fold', function() return not text():find('Y = (21 42)', 1, true) end, text)
   press('<Tab>')
   line_comes('X = 21')
-  -- As when the stop is told of once more.
+  -- A second report of the same stop.
   on('X = 21')
   local win = debugger()
   local buf, row = vim.api.nvim_win_get_buf(win), vim.api.nvim_win_get_cursor(win)[1]

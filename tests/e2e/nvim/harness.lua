@@ -1,6 +1,6 @@
 -- A small harness for `nvim -l`: exits non-zero when a test failed, ends with `N passed, N failed`.
--- $ONLY, a Lua pattern: the tests whose names have it, and all before the first of them, because a
--- buffer is as the tests before have left it.
+-- $ONLY, a Lua pattern, selects the tests whose names match, and all tests before the first of
+-- them, because tests use the buffers that earlier ones have left.
 local T = {}
 local passed, failed = 0, 0
 local only = vim.env.ONLY ~= '' and vim.env.ONLY or nil
@@ -10,15 +10,15 @@ local part = vim.fn.fnamemodify(arg[0], ':t:r')
 --- The time limit for something that must come, in milliseconds.
 T.patience = tonumber(vim.env.CONSORT_TEST_PATIENCE or 120000)
 
---- Fail unless GOT equals WANT, tables by their contents.
+--- Fails unless GOT equals WANT, tables by their contents.
 function T.eq(want, got, what)
   if not vim.deep_equal(want, got) then
     error(('%s: want %s, got %s'):format(what or 'not equal', vim.inspect(want), vim.inspect(got)), 2)
   end
 end
 
---- Run the event loop until FN returns something true, and return that. DESCRIBE, if given, tells
---- what was seen instead.
+--- Runs the event loop until FN returns something true, and returns that. DESCRIBE, if given,
+--- returns the state to report in a failure.
 function T.wait(what, fn, describe)
   local result
   if not vim.wait(T.patience, function() result = fn() return result end, 10) then
@@ -27,16 +27,16 @@ function T.wait(what, fn, describe)
   return result
 end
 
---- Run a program to its end; what it said.
+--- Runs a program to its end; returns its output.
 function T.run(command, options)
   local done = vim.system(command, vim.tbl_extend('force', { text = true }, options or {})):wait(T.patience)
   if done.signal ~= 0 then error(('%s was ended by signal %d: %s'):format(table.concat(command, ' '), done.signal, done.stderr or ''), 2) end
   return done
 end
 
---- Put the plugin on the runtimepath, and read its commands where COMMANDS is true: `-l` runs
---- before plugins are loaded and files have types. Errors are reported, and nobody is asked, unless
---- ON_ERROR says otherwise. Returns its path.
+--- Puts the plugin on the runtimepath, and reads its commands if COMMANDS is true: `-l` runs before
+--- plugins are loaded and files have types. Evaluations report errors instead of stopping, unless
+--- ON_ERROR says otherwise. Returns the plugin's path.
 function T.plugin(commands, on_error)
   local plugin = vim.fs.normalize(vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p'))) .. '/../../../editors/neovim')
   vim.opt.runtimepath:prepend(plugin)
@@ -47,7 +47,7 @@ function T.plugin(commands, on_error)
   return plugin
 end
 
---- A workspace with a file of LINES; the paths of both.
+--- Makes a workspace with a file of LINES; returns the paths of both.
 function T.workspace(lines)
   local workspace = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/workspace'
   vim.fn.mkdir(workspace .. '/.git', 'p')
@@ -59,8 +59,8 @@ end
 --- Types KEYS, in the notation of mappings, and runs what they are mapped to.
 function T.press(keys) vim.api.nvim_feedkeys(vim.keycode(keys), 'mx', false) end
 
---- From now on, keep what `vim.notify` is called with: the list of { message, level }, a function
---- that returns the last message, and one that empties the list.
+--- Records the calls of `vim.notify` from now on. Returns the list of { message, level }, a
+--- function that returns the last message, and one that empties the list.
 function T.notifications()
   local said = {}
   vim.notify = function(message, level) table.insert(said, { message, level }) end
@@ -69,7 +69,7 @@ function T.notifications()
   end
 end
 
---- Ask the language server, and wait for the answer to this request.
+--- Sends a request to the language server, and waits for its answer.
 function T.ask(client, method, params, buf)
   local answer, why = client:request_sync(method, params, T.patience, buf)
   if not answer then error(('%s was not answered in %d s: %s'):format(method, T.patience / 1000, tostring(why)), 2) end

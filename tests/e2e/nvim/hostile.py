@@ -33,7 +33,7 @@ class Person:
         self.screen.start(self.nvim, "greet.lisp", cwd=self.clone.directory, env=self.env)
 
     def keys(self):
-        """Wait until the editor takes keys for Lisp."""
+        """Waits until the plugin's keys are mapped."""
         def there():
             self.screen.press("Escape")
             self.screen.command("nmap <buffer> \\ee")
@@ -43,7 +43,7 @@ class Person:
         self.screen.press("Escape")
 
     def evaluate(self, number):
-        """A form at the end of the file, whose value is then seen. NUMBER: another one each time."""
+        """Evaluates a form at the end of the file, and waits for its value. NUMBER must be another one each time."""
         self.screen.command(f"silent! edit! | call append(line('$'), '(list :a {number})') | call cursor(line('$'), 1)")
         self.screen.type("\\ee")
         self.screen.see(f"(list :a {number})  ⇒ (:A {number})")
@@ -77,7 +77,7 @@ def one_question_comes_and_nothing_runs(person):
 
     person.screen.until("the finding", checked)
     person.screen.press("Escape")
-    # The question is not asked again, for another file neither.
+    # The question is not asked again, also for another file.
     person.screen.command("edit init.lisp")
     person.screen.see("init.lisp ", without=[QUESTION])
     assert person.clone.ran() == [], person.clone.ran()

@@ -30,7 +30,7 @@ vim.ui.select = function(items, _, choose)
 end
 
 local press = T.press
---- To the line of the value itself.
+--- Goes to the line of the value itself.
 local function top() vim.api.nvim_win_set_cursor(0, { 1, 0 }) end
 local function to(row)
   vim.api.nvim_set_current_win(vim.fn.bufwinid(vim.fn.bufnr(file)))

@@ -6,8 +6,8 @@ local T = require('harness')
 local plugin = vim.fs.normalize(vim.uv.fs_realpath(here .. '/../../../editors/neovim'))
 local place = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/install'
 
--- The messages of an editor about the plugin that it was started with; INIT is its init.lua,
--- ARRANGE puts things into its data directory.
+-- Returns the messages of an editor about the plugin that it was started with. INIT is its
+-- init.lua; ARRANGE puts files into its data directory.
 local function started(name, init, arrange)
   local root = place .. '/' .. name
   local env = {}

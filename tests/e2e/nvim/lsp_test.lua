@@ -92,7 +92,7 @@ T.it('nothing stale remains after a burst of edits', function()
   end
   vim.api.nvim_buf_set_lines(buf, 3, -1, false, { '(defun calm () (list 1 2))' })
   expect({})
-  -- Whatever was still under way has been answered once a later request has.
+  -- Earlier requests have been answered once a later one has.
   T.ask(client, 'workspace/executeCommand', { command = 'consort.eval', arguments = { { code = '1' } } }, buf)
   T.eq({}, diagnostics())
 end)

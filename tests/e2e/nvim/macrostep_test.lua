@@ -55,7 +55,7 @@ T.it('expansions stand in the places of their forms, and are taken back', functi
   T.eq('(a (m 1) (two))', outer.text)
   T.eq(nil, back(outer, 'a'))
   T.eq('(a (m 1) (m 2))', back(outer, 'two').text)
-  -- What was expanded in a form is so again.
+  -- An expansion in a form that is expanded is there again when that is taken back.
   local again = back(put(put(macrosteps.begun('x (m (n))'), '(n)', '(nn 1)'), '(m (nn 1))', '(progn)'), 'progn')
   T.eq('x (m (n))', back(again, '1').text)
   -- A whole expansion that is expanded again.
@@ -95,7 +95,7 @@ vim.cmd('Consort eval buffer')
 T.wait('the macro', function() return #vim.api.nvim_buf_get_extmarks(0, require('consort.inline').namespace, 0, -1, {}) > 0 end)
 vim.cmd('Consort clear')
 
--- What the person has: unsaved text, a buffer that goes when no window shows it, options of the
+-- The person's state: unsaved text, a buffer that goes when no window shows it, options of the
 -- window, an alternate file.
 vim.o.hidden = false
 vim.api.nvim_buf_set_lines(original, 8, 9, false, { '(twice (unsaved))' })

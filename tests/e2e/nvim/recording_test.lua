@@ -37,12 +37,12 @@ local function float()
   end
 end
 local function text() return table.concat(select(2, float()) or {}, '\n') end
---- Waits until the float has `part`, and goes in.
+--- Waits until the float has PART, and goes into it.
 local function shows(part)
   T.wait(part, function() return float() and text():find(part, 1, true) end, function() return { text(), said } end)
   vim.api.nvim_set_current_win((float()))
 end
---- Waits until PART is in the first line: the moment that the float is about.
+--- Waits until PART is in the first line, which names the moment that the float is about.
 local function moment(part)
   T.wait('the moment ' .. part, function() return float() and select(2, float())[1]:find(part, 1, true) end, function() return { text(), said } end)
   vim.api.nvim_set_current_win((float()))
@@ -103,7 +103,7 @@ T.it('of a form that fails, the error is shown, with its variables', function()
   T.eq(nil, (float()))
 end)
 
---- Whether the image waits for a call, asked until it is as WANTED.
+--- Waits until the image does, or does not, wait for a call, as WANTED says.
 local function waits(wanted)
   local answer
   T.wait('the wait for a call: ' .. tostring(wanted), function()

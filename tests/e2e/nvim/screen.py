@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 
 CELL, LINE, SIZE, PAD = 8.4, 19, 14, 10
-# (foreground, background) of a terminal that was not told any.
+# (foreground, background) of a terminal without colours set.
 GROUND = {"dark": ("#dcdfe4", "#1f2329"), "light": ("#24292f", "#ffffff")}
 ANSI = ["#1f2329", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#abb2bf"]
 BRIGHT = ["#5c6370", "#ff7b86", "#b5e890", "#ffd58a", "#82c4ff", "#e193f5", "#6fd3e0", "#ffffff"]
@@ -37,7 +37,7 @@ def indexed(n):
 
 
 def colour(codes):
-    """The colour that follows 38, 48 or 58, which is taken from CODES."""
+    """Returns the colour that follows 38, 48 or 58, which is taken from CODES."""
     kind = codes.pop(0)
     if kind == 5:
         return indexed(codes.pop(0))
@@ -81,7 +81,7 @@ def wide(character):
 
 
 def cells(ansi):
-    """The rows of a screen, each a list of (character, Style)."""
+    """Returns the rows of a screen, each a list of (character, Style)."""
     rows, style = [], Style()
     for line in ansi.split("\n"):
         row = []
@@ -95,7 +95,7 @@ def cells(ansi):
 
 
 def runs(row):
-    """(column, width in cells, text, style) of what of ROW looks alike."""
+    """Returns (column, width in cells, text, style) of the runs of ROW that have the same style."""
     column, result = 0, []
     for character, style in row:
         width = wide(character)
@@ -109,12 +109,12 @@ def runs(row):
 
 
 def marked(ansi):
-    """(row, text) of what is underlined, in order."""
+    """Returns (row, text) of each underlined run, in order."""
     return [(number, text) for number, row in enumerate(cells(ansi)) for _, _, text, style in runs(row) if style.underline and text.strip()]
 
 
 def svg(ansi, columns, rows, ground="dark", title="Neovim"):
-    """The screen as a picture; its text stays text."""
+    """Returns the screen as an SVG picture, in which text stays text."""
     fg, bg = GROUND[ground]
     width, height = 2 * PAD + columns * CELL, 2 * PAD + rows * LINE
     back, text = [], []
@@ -131,7 +131,7 @@ def svg(ansi, columns, rows, ground="dark", title="Neovim"):
             if style.underline:
                 back.append(f'<path d="M{x:.1f} {y + LINE - 2.5}h{span * CELL:.1f}" stroke="#e06c75" stroke-width="1.5" stroke-dasharray="3 1.5"/>')
             if run.strip():
-                # Lines are not spread: a line character fills its cell.
+                # `textLength` keeps each run at the width of its cells.
                 more = ' font-weight="bold"' if style.bold else ""
                 more += ' font-style="italic"' if style.italic else ""
                 spans.append(f'<tspan x="{x:.1f}" fill="{ink}" textLength="{span * CELL:.1f}" lengthAdjust="spacingAndGlyphs"{more}>{html.escape(run)}</tspan>')

@@ -67,7 +67,7 @@ class Person:
         return subprocess.run([os.environ["CONSORT_BIN"], *arguments], cwd=self.workspace, env=os.environ | self.env, capture_output=True, text=True, check=False)
 
     def status(self):
-        """The answer of `consort status`; an image in the state `none` while there is no host."""
+        """Returns the answer of `consort status`; an image in the state `none` while there is no host."""
         done = self.consort("status", "--json")
         return json.loads(done.stdout) if done.returncode == 0 else {"image": {"state": "none", "pid": None, "image": None}}
 
@@ -101,7 +101,7 @@ class Person:
 
 
 def _maps(see):
-    """The screen with the map of the key that evaluates a form."""
+    """Returns the screen, which lists the map of the key that evaluates a form."""
     see.press("Escape")
     see.command("nmap <buffer> \\ee")
     return see.text()

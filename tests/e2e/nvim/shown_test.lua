@@ -1,17 +1,17 @@
--- nvim --headless -u NONE -i NONE -l shown_test.lua: text of agents, files and the image is text,
--- wherever the plugin shows it.
+-- nvim --headless -u NONE -i NONE -l shown_test.lua: text of agents, files and the image is shown
+-- as plain text everywhere in the plugin.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
 vim.opt.runtimepath:prepend(vim.fs.normalize(here .. '/../../../editors/neovim'))
 local nasty = vim.json.decode(table.concat(vim.fn.readfile(here .. '/../../fixtures/nasty.json'), '\n'))
--- Statuslines, Vim script and Lua have characters of their own.
+-- Characters that act in statuslines, Vim script and Lua.
 vim.list_extend(nasty, { '%{execute("quit")}%#Error#%=%<', '" | quit', "'..os.exit()..'", '<C-r>=1<CR>', '\\<Esc>:q<CR>' })
 
 local said = {}
 vim.notify = function(message) table.insert(said, message) end
 
---- Fails when a text has a character that acts or is not seen. What Neovim itself draws of it does
+--- Fails if a text has a control or invisible character. Characters that Neovim itself escapes do
 --- not count.
 local function harmless(text)
   for _, char in ipairs(vim.fn.split(text, '\\zs')) do

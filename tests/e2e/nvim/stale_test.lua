@@ -1,14 +1,15 @@
 -- nvim --headless -u NONE -i NONE -l stale_test.lua: answers that come late, or in another order
--- than that of the questions. The language server and the debug adapter are of this file, and
--- answer when they are told to.
+-- than the requests. The language server and the debug adapter are replaced by this file, which
+-- answers when a test says so.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
 
---- The questions that wait: { what is asked, its arguments, the function that takes the answer }.
+--- The requests without an answer: { the method, its arguments, the function that takes the answer
+--- }.
 local questions = {}
 local function question(what, arguments, take) table.insert(questions, { what = what, arguments = arguments, take = take }) end
---- Answers the question that was asked as the I-th of those that wait.
+--- Answers the I-th of the requests without an answer.
 local function answer(i, what, ...)
   local one = table.remove(questions, i)
   T.eq(what, one and one.what)
@@ -65,7 +66,7 @@ local function text(buf) return table.concat(lines(buf), '\n') end
 local function has(part, buf) T.eq(true, text(buf):find(part, 1, true) ~= nil, part .. ' in ' .. text(buf)) end
 local function has_not(part, buf) T.eq(nil, text(buf):find(part, 1, true), part .. ' in ' .. text(buf)) end
 local function floats() return vim.tbl_filter(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end, vim.api.nvim_list_wins()) end
---- A window with TEXT in it, the only one, and its buffer.
+--- Makes a window with this text, the only one; returns its buffer and window.
 local function window(...)
   vim.cmd('silent! only!')
   vim.cmd.enew({ bang = true })

@@ -1,4 +1,4 @@
-"""A person at a terminal: keys go in, and what stands on the screen is looked at. The terminal is tmux's, each time with a server of its own."""
+"""A person at a terminal: sends keys, and reads the screen. The terminal is tmux's, each time with a server of its own."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ class Terminal:
         return subprocess.run(["tmux", "-u", "-f", "/dev/null", "-S", self.socket, *arguments], check=True, capture_output=True, text=True).stdout
 
     def start(self, *command, cwd, env):
-        # The server before may be about to end, and would take the new session with it.
+        # The server before may be ending, and would end the new session too.
         self.starts += 1
         self.socket = f"{self.place}{self.starts}"
         settings = [item for name, value in env.items() for item in ("-e", f"{name}={value}")]
@@ -31,19 +31,19 @@ class Terminal:
                   "new-session", "-d", "-s", "person", "-x", str(COLUMNS), "-y", str(ROWS), "-c", cwd, *settings, *command)
 
     def running(self):
-        """Whether the program in the terminal has not ended."""
+        """Returns true if the program in the terminal has not ended."""
         done = subprocess.run(["tmux", "-S", self.socket, "has-session", "-t", "person"], check=False, capture_output=True)
         return done.returncode == 0
 
     def end(self):
-        """The terminal is closed, as a window is."""
+        """Closes the terminal, as a window is closed."""
         try:
             self.tmux("kill-server")
         except subprocess.CalledProcessError:
-            pass  # its last program has ended, and it with it
+            pass  # the server has ended with its last program
 
     def press(self, *keys):
-        """Keys by their names (`Enter`, `Escape`, `C-n`)."""
+        """Sends keys by their names (`Enter`, `Escape`, `C-n`)."""
         for key in keys:
             # As terminals with the extended protocol send it: a lone byte 27 and the key behind it,
             # read together by a program that was kept waiting, would be one key with Alt.
@@ -53,11 +53,11 @@ class Terminal:
                 self.tmux("send-keys", "-t", "person", key)
 
     def type(self, text):
-        """TEXT, as typed."""
+        """Types TEXT."""
         self.tmux("send-keys", "-t", "person", "-l", "--", text)
 
     def command(self, text):
-        """An Ex command."""
+        """Enters an Ex command."""
         self.type(":" + text)
         self.press("Enter")
 
@@ -68,7 +68,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", "-t", "person")
 
     def until(self, what, condition):
-        """Wait until CONDITION() is something true, and return that; otherwise show the screen."""
+        """Waits until CONDITION() is true, and returns its value; a failure shows the screen."""
         end = time.monotonic() + PATIENCE
         while not (result := condition()):
             if time.monotonic() > end:
@@ -77,7 +77,7 @@ class Terminal:
         return result
 
     def see(self, *wanted, without=()):
-        """Wait until all of WANTED stands on the screen, and nothing of WITHOUT; the screen as text."""
+        """Waits until all of WANTED is on the screen, and none of WITHOUT; returns the screen as text."""
         def there():
             text = self.text()
             return text if all(one in text for one in wanted) and not any(one in text for one in without) else None
@@ -85,23 +85,23 @@ class Terminal:
         return self.until(f"seen {wanted!r}" + (f" without {without!r}" if without else ""), there)
 
     def line_of(self, wanted):
-        """The one line on the screen with WANTED in it."""
+        """Returns the only line on the screen with WANTED in it."""
         lines = [line for line in self.text().split("\n") if wanted in line]
         assert len(lines) == 1, f"{wanted!r} stands in {len(lines)} lines\n{self.text()}"
         return lines[0].rstrip()
 
     def marked(self):
-        """(row on the screen, text) of what is underlined."""
+        """Returns (row on the screen, text) of each underlined run."""
         return screen.marked(self.ansi())
 
     def faint(self, row):
-        """What is of the colour of comments in a row on the screen (of Neovim's own colours)."""
+        """Returns the texts in a row of the screen that have the colour of comments (in Neovim's own colours)."""
         return [text for _, _, text, style in screen.runs(screen.cells(self.ansi())[row]) if style.fg == "#9b9ea4"]
 
     def keep(self, name):
-        """Keep what is seen under tests/out."""
+        """Writes the screen to files in tests/out."""
         ansi = self.ansi()
-        # Another run of this work tree may be clearing it.
+        # Another run in this work tree may be removing the directory.
         os.makedirs(self.out, exist_ok=True)
         base = os.path.join(self.out, name)
         with open(base + ".ansi", "w") as file:

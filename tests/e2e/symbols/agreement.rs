@@ -1,5 +1,5 @@
-//! On cl-ppcre as loaded: a hundred symbols, each against what sb-introspect says, with SBCL's own
-//! reader to tell which form is meant.
+//! On cl-ppcre as loaded: a hundred symbols, with answers compared with those of sb-introspect, and
+//! SBCL's own reader to find the form of a position.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
-/// Lisp that tells of a hundred symbols of cl-ppcre, one fact a line: what, symbol, and for places
-/// file and the span of the top-level form.
+/// A Lisp program that prints facts about a hundred symbols of cl-ppcre, one a line: the kind of
+/// fact, the symbol, and for a place the file and the span of the top-level form.
 const ORACLE: &str = r#"
 (let* ((package (find-package :cl-ppcre)) (cl-user::files (make-hash-table :test 'equal)) (all '()) (*print-pretty* nil))
   (labels ((text (file)
@@ -71,7 +71,7 @@ const ORACLE: &str = r#"
 
 type Facts = BTreeMap<String, BTreeMap<String, Vec<Vec<String>>>>;
 
-/// By symbol, by what, the rest of each line.
+/// Returns the rest of each line, by symbol and by kind of fact.
 fn facts(output: &str) -> Facts {
     let mut all = Facts::new();
     for line in output.lines().filter(|line| line.contains('\t')) {
@@ -170,7 +170,7 @@ async fn a_hundred_symbols_of_cl_ppcre() {
         let completion = &of("completion")[0];
         let at = json!({"line": 2 + 2 * index, "character": completion[0].len()});
         let ask = json!({"textDocument": {"uri": uri}, "position": at});
-        // The index of names is filled beside the requests.
+        // The index of names is filled in the background.
         let due = std::time::Instant::now() + consort_tests::patience::PATIENCE;
         let labels = loop {
             let answer = editor.request("textDocument/completion", ask.clone()).await.unwrap();
@@ -184,7 +184,7 @@ async fn a_hundred_symbols_of_cl_ppcre() {
             assert!(labels.contains(wanted), "{symbol}: {wanted} does not complete {}: {labels:?}", completion[0]);
         }
     }
-    // Or nothing was compared.
+    // Otherwise hardly anything was compared.
     assert!(definitions >= 100 && references >= 100, "{definitions} definitions, {references} references");
     world.end().await;
 }

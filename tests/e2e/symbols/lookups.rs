@@ -49,7 +49,7 @@ async fn zoo() -> (World, Editor) {
     let files = [("zoo.asd", ASD), ("package.lisp", PACKAGE), ("animals.lisp", ANIMALS), ("keepers.lisp", KEEPERS)];
     let world = World::ready(&files).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
-    // The tests with this system are about lookups.
+    // The system is loaded, because the tests are about lookups.
     let loaded = editor.command("consort.loadSystem", json!({"system": "zoo"})).await.unwrap();
     assert_eq!(loaded["loaded"], true, "{loaded}");
     (world, editor)
@@ -158,7 +158,7 @@ async fn references_are_the_names_themselves() {
             assert!(found.contains(&place.to_string()), "{source}: {place} is not among {found:?}");
         }
     }
-    // A local name has its occurrences, and nothing else.
+    // A local name has only its own occurrences.
     let found = ask(&mut editor, &uri, "(defun f (x)\n  (let ((y x)) (list y x‸)))", "textDocument/references").await;
     assert_eq!(places(&found), ["use.lisp:0:10", "use.lisp:1:11", "use.lisp:1:23"]);
     world.end().await;
@@ -202,7 +202,7 @@ async fn completions() {
     assert_eq!(resolved["detail"], "(feed animal food &key amount)");
     assert!(resolved["documentation"]["value"].as_str().unwrap().contains("Feed it."), "{resolved}");
 
-    // Asking for a name does not make it.
+    // Requests about a name do not intern it.
     let count = "(let ((n 0)) (do-all-symbols (s) (when (search \"FROBNICATE\" (symbol-name s)) (incf n))) n)";
     // The form itself is read, which is no symbol of that name.
     assert_eq!(editor.eval(count).await, ["0"]);
@@ -244,7 +244,7 @@ async fn hover_and_signatures() {
         }
     }
     assert_eq!(ask(&mut editor, &uri, "(print \"zo‸o\")", "textDocument/hover").await, Value::Null);
-    // Nothing of the user's is run to show a value.
+    // No code of the user runs when a value is shown.
     editor.eval("(defclass loud () ())").await;
     editor.eval("(defmethod print-object ((x loud) s) (declare (ignore s)) (error \"printed\"))").await;
     editor.eval("(defvar *loud* (list 1 (make-instance 'loud) \"s\"))").await;

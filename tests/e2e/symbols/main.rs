@@ -9,7 +9,8 @@ mod texts_alone;
 use consort_tests::lsp::Editor;
 use serde_json::{Value, json};
 
-/// The text without its `‸`, and where that was, as an LSP position (the text is ASCII).
+/// Returns the text without its `‸`, and the position of that, as an LSP position (the text is
+/// ASCII).
 fn caret(source: &str) -> (String, Value) {
     let at = source.find('‸').expect("a caret");
     let before = &source[..at];
@@ -18,7 +19,7 @@ fn caret(source: &str) -> (String, Value) {
     (source.replace('‸', ""), json!({"line": line, "character": character}))
 }
 
-/// Open a text with a caret in it and ask something there.
+/// Opens a text with a caret in it and sends a request for that position.
 async fn ask(editor: &mut Editor, uri: &str, source: &str, method: &str) -> Value {
     let (text, position) = caret(source);
     editor.open(uri, &text).await;
@@ -32,7 +33,7 @@ async fn ask(editor: &mut Editor, uri: &str, source: &str, method: &str) -> Valu
     answer
 }
 
-/// Waits until the host's index of names has one, which completes `source`.
+/// Waits until the host's index of names has a name, by which `source` is completed.
 async fn name_is_known(editor: &mut Editor, uri: &str, source: &str, name: &str) {
     let due = std::time::Instant::now() + consort_tests::patience::PATIENCE;
     loop {

@@ -43,15 +43,15 @@ class Person:
         self.prompt(prompt)
 
     def prompt(self, prompt="CL-USER> "):
-        """Wait for a prompt behind which nothing stands."""
+        """Waits for a prompt with nothing behind it."""
         self.screen.until(f"the prompt {prompt!r}", lambda: self.last() == prompt.rstrip())
 
     def last(self):
-        """The last line that is not empty."""
+        """Returns the last line that is not empty."""
         return next((line.rstrip() for line in reversed(self.screen.text().split("\n")) if line.strip()), "")
 
     def line(self, wanted):
-        """Wait for a line that is WANTED and no more: not one that was typed behind a prompt."""
+        """Waits for a line that is only WANTED, and not typed behind a prompt."""
         self.screen.until(f"the line {wanted!r}", lambda: any(line.rstrip() == wanted for line in self.screen.text().split("\n")))
 
     def enter(self, text):
@@ -59,7 +59,7 @@ class Person:
         self.screen.press("Enter")
 
     def end_of_input(self):
-        """Press Ctrl-D behind a prompt. Before it is there the terminal itself would take the key."""
+        """Presses Ctrl-D behind a prompt. Without one the terminal itself would take the key."""
         self.screen.until("a prompt", lambda: re.fullmatch(r"[^ ]+( \[\d+\])?>", self.last()))
         self.screen.press("C-d")
 
@@ -148,7 +148,7 @@ def an_error_has_restarts_that_a_digit_invokes(person):
     person.prompt("CL-USER [1]> ")
     person.enter("0 :given")
     person.line("=> (:USED :GIVEN)")
-    # A break, gone on from; then the ways back to the top.
+    # A break that is continued; then the ways back to the top level.
     person.enter('(progn (break "here") :went-on)')
     person.prompt("CL-USER [1]> ")
     person.enter(":continue")
@@ -249,7 +249,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
     clone, env = Clone(os.path.join(person.place, "clone")), os.environ | person.env
 
     def start(*arguments):
-        # The last words of a program that ends are seen until a key is pressed.
+        # The last output of a program that has ended stays until a key is pressed.
         person.screen.start("/bin/sh", "-c", '"$@"; echo ended; read -r _', "sh", os.environ["CONSORT_BIN"], *arguments, cwd=clone.directory, env=person.env)
 
     def leave():
@@ -272,7 +272,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
         person.end_of_input()
         leave()
         assert clone.ran() == [], clone.ran()
-        # A person says no by the key that says nothing else.
+        # Enter alone refuses.
         start("trust")
         person.screen.see('lisp.command = ["./lisp.sh"]', "Do you trust it? [y/N]")
         person.screen.keep("hostile-trust")
@@ -298,7 +298,7 @@ def a_hostile_clone_runs_nothing_until_it_is_trusted(person):
 
 
 def attempt(person, run, started):
-    """Whether the step passes, which is printed; if not, also why, with the screen."""
+    """Runs a step; returns true if it passes. Prints the outcome, for a failure with the reason and the screen."""
     try:
         if started:
             person.start()
@@ -319,7 +319,7 @@ def attempt(person, run, started):
 
 def main():
     place, out = sys.argv[1:]
-    # Also when the run is ended from outside, terminal and host are.
+    # A run that is ended by a signal ends its terminal and host, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     only = re.compile(os.environ.get("ONLY", ""))
     person, passed, failed = Person(place, out), 0, 0

@@ -15,7 +15,9 @@ export class Agent {
   static start(workspace) {
     return Agent.of({ args: ['mcp', '--workspace', workspace] })
   }
-  /** As a person starts one in a terminal: it finds its workspace from the directory. */
+  /**
+   * Starts the agent as a person does in a terminal, where it finds its workspace by the directory.
+   */
   static startIn(cwd) {
     return Agent.of({ args: ['mcp'], cwd })
   }

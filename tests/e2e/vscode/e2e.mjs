@@ -1,5 +1,5 @@
-// e2e.mjs BASE PLACE OUT: what a person does with the extension, step after step, as they see it.
-// Each step stands alone.
+// e2e.mjs BASE PLACE OUT: a person's use of the extension, step by step, in the user interface. No
+// step needs another.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ const workspace = join(place, 'telegraph')
 
 /** The output of `consort status` for the workspace. */
 const status = () => JSON.parse(execFileSync(process.env.CONSORT_BIN, ['status', '--json'], { cwd: workspace, encoding: 'utf8' }))
-/** The example is in the image, whatever ran before. */
+/** Loads the example into the image, unless it is there. */
 async function loaded() {
   await workbench.ready()
   if (status().image.facts?.systems?.includes('telegraph') === true) return

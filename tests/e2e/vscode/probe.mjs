@@ -5,7 +5,7 @@ export class Probe {
   constructor(file) {
     this.file = file
   }
-  /** The answer to the call; undefined while there is no extension host to answer. */
+  /** Resolves to the answer to the call; undefined while there is no extension host to answer. */
   async ask(call, argument = {}) {
     let answer
     try {

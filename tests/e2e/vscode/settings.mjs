@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * Where another `consort` would be found before the one under test, which stands where `cargo
- * install` puts it.
+ * The directories where another `consort` would be found before the one under test, which is where
+ * `cargo install` puts it.
  */
 const places = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/bin', '/usr/bin', '/bin', '/opt/homebrew/bin']
 const another = places.some((place) => existsSync(join(place, 'consort')))

@@ -1,5 +1,6 @@
-// Runs steps, each from a clean window and the workspace as it was at first, and counts. One that
-// fails is tried once more from a clean editor, image and workspace, and is then told as flaky.
+// Runs steps, each from a clean window and the workspace's first state, and counts them. A step
+// that fails is tried once more from a clean editor, image and workspace, and is reported as flaky
+// if it passes then.
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ export class Steps {
   /** `needs`: the server's command without which there is nothing to see. */
   step = async (name, run, needs) => {
     if (this.only !== undefined && !this.only.test(name)) return
-    // After three failures something is wrong that the rest would only say again, slowly.
+    // After three failures the rest would most likely fail for the same reason, slowly.
     if (this.failures.length >= 3) {
       this.failures.push(name)
       return void console.log(`FAILED ${name}\n  not run after three failures`)
@@ -35,7 +36,7 @@ export class Steps {
       } catch (error) {
         this.failures.push(name)
         await this.told('FAILED', name, error)
-        // The next step begins with nothing of this one.
+        // The next step must not depend on this one.
         await this.anew().catch((error) => console.log(error.stack))
       }
     }
@@ -67,7 +68,7 @@ export class Steps {
     console.log(`alone: CONSORT_BIN=$PWD/target/debug/consort scripts/isolated tests/e2e/vscode/run.sh '${name.replace(/[^\w ,-]/g, '.')}'`)
   }
 
-  /** The files of the workspace as they were at first; those that a step has added are removed. */
+  /** Restores the first state of the workspace's files; removes those that a step has added. */
   restore(within = '') {
     const [workspace, original] = [join(this.place, 'telegraph', within), join(this.place, 'original', within)]
     const files = readdirSync(original, { withFileTypes: true })
@@ -75,14 +76,15 @@ export class Steps {
       if (!files.some((file) => file.name === name)) rmSync(join(workspace, name), { recursive: true, force: true })
     for (const entry of files) {
       const [file, first] = [join(workspace, entry.name), join(original, entry.name)]
-      // A file that is written is checked, also when its text is the same.
+      // A file that is written is checked again, also when its text is the same, so only changed
+      // files are.
       if (!existsSync(file)) cpSync(first, file, { recursive: true })
       else if (entry.isDirectory()) this.restore(join(within, entry.name))
       else if (!readFileSync(file).equals(readFileSync(first))) cpSync(first, file)
     }
   }
 
-  /** The workspace as it was at first, another image, and the window loaded anew. */
+  /** Restores the first state of the workspace, starts another image, and reloads the window. */
   async anew() {
     const workspace = join(this.place, 'telegraph')
     execFileSync(process.env.CONSORT_BIN, ['stop'], { cwd: workspace, stdio: 'ignore' })
@@ -91,7 +93,7 @@ export class Steps {
     await this.workbench.folder('telegraph')
   }
 
-  /** The closing lines; whether all is well. */
+  /** Prints the closing lines; returns true if no step failed. */
   finish() {
     if (this.failures.length > 0) console.log(`failed: ${this.failures.join('; ')}`)
     const more = Object.entries({ skipped: this.skipped, flaky: this.flaky }).filter(([, count]) => count > 0)

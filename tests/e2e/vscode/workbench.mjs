@@ -1,6 +1,6 @@
 // VS Code's workbench in Chromium, as a person sees and uses it. Before a key or a click it waits
-// until that will go where it is meant to, and afterwards until the editor and the extension say
-// that it has arrived: pictures come later than either.
+// until that will reach its target, and afterwards until the editor and the extension report that
+// it has: the display comes later than either.
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,8 +13,8 @@ const { chromium } = createRequire(import.meta.url)('playwright-core')
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
 /**
- * The time limits, in milliseconds: for something that must come, and until something that can be
- * repeated is.
+ * The time limits, in milliseconds: for something that must come, and for an attempt that can be
+ * repeated.
  */
 export const PATIENCE = Number(process.env.CONSORT_TEST_PATIENCE ?? 120_000)
 const ATTEMPT = PATIENCE / 40
@@ -58,8 +58,8 @@ export class Workbench {
   // Waiting.
 
   /**
-   * Until the condition gives something true, and that. An error in it is a no; the last one is the
-   * cause of the failure.
+   * Waits until the condition gives something true, and resolves to that. An error in the condition
+   * counts as false; the last one is the cause of the failure.
    */
   async until(what, condition, timeout = PATIENCE) {
     const end = Date.now() + timeout
@@ -76,18 +76,18 @@ export class Workbench {
       await this.page.waitForTimeout(50)
     }
   }
-  /** Returns true if the condition holds before the step before it is worth another try. */
+  /** Returns true if the condition becomes true in the time after which an attempt is repeated. */
   soon(condition) {
     return this.until('', condition, ATTEMPT).then(() => true, () => false)
   }
-  /** The same where another try would take back what the first one does, when that is late. */
+  /** The same, with a longer time, where another attempt would undo a late effect of the first. */
   late(condition) {
     return this.until('', condition, PATIENCE / 4).then(() => true, () => false)
   }
   state() {
     return this.probe.state()
   }
-  /** Until what the editor and the extension say of themselves is as wanted. */
+  /** Waits until the state of the editor and the extension is as wanted. */
   knows(what, condition) {
     return this.until(what, async () => {
       const state = await this.state()
@@ -95,20 +95,20 @@ export class Workbench {
     })
   }
   /**
-   * Until Lisp answers, nothing is evaluated, and the server has all texts and the settings as they
-   * are.
+   * Waits until Lisp answers, nothing is evaluated, and the server has the present texts and
+   * settings.
    */
   async ready() {
-    // VS Code looks for the files that activate the extension for seven seconds, and on a busy
-    // machine in vain: any of its commands does it then.
+    // VS Code looks for the files that activate the extension for seven seconds, on a busy machine
+    // in vain. Then any of the extension's commands activates it.
     if ((await this.state())?.consort === undefined) await this.probe.execute('consort.editor.refresh')
     await this.knows('Lisp to be ready', ({ consort, onError }) =>
       consort?.started && ['ready', 'idle'].includes(consort.condition.state) && !consort.busy && !consort.testing && consort.offered.length > 0 &&
       consort.documents.every(({ version, sent }) => version === sent) && consort.settings.debug?.on_error === onError)
   }
   /**
-   * Click what comes and goes until that has its effect: a notification or a list may be drawn anew
-   * between the press and the release of the mouse.
+   * Clicks an element until that has its effect: a notification or a list may be redrawn between
+   * the press and the release of the mouse.
    */
   clicked(what, element, effect) {
     return this.until(what, async () => {
@@ -117,14 +117,14 @@ export class Workbench {
       return this.soon(effect)
     })
   }
-  /** Do what makes the extension run something, and wait until that has ended. */
+  /** Runs an action that makes the extension evaluate something, and waits for its end. */
   async ran(what, action) {
     await this.ready()
     const before = (await this.state()).consort.finished
     await action()
     await this.knows(`the end of ${what}`, ({ consort }) => consort?.finished > before && !consort.busy)
   }
-  /** All that can be said of a failure: the state and what stands in the window. */
+  /** Describes the state and the window, for a failure. */
   async described() {
     const state = await this.state().catch((error) => void error)
     const seen = await this.page.evaluate(() => {
@@ -144,11 +144,11 @@ export class Workbench {
   folder(name) {
     return this.go('folder', name)
   }
-  /** A window with all folders of a file *.code-workspace. */
+  /** Opens a window with all folders of a file *.code-workspace. */
   workspace(name) {
     return this.go('workspace', name)
   }
-  /** A window without a folder. */
+  /** Opens a window without a folder. */
   empty() {
     return this.to('ew=true', '.part.editor')
   }
@@ -167,14 +167,14 @@ export class Workbench {
     await this.page.locator('.explorer-folders-view').waitFor()
     await this.knows('the extension host of this window', ({ pid }) => pid !== before)
   }
-  /** Evaluations stop at errors, and the server knows it. */
+  /** Has evaluations stop at errors, and waits until the server knows it. */
   async stopsAtErrors() {
     await this.probe.ask('set', { section: 'consort', key: 'debug.on_error', value: 'stop' })
     await this.ready()
   }
   /**
-   * No editor, terminal, list, session or notification, the settings and the theme as at first, and
-   * the mouse over nothing.
+   * Closes all editors, terminals, lists, sessions and notifications, restores the settings and the
+   * theme, and moves the mouse away.
    */
   async clear() {
     await this.page.mouse.move(640, 795)
@@ -182,7 +182,7 @@ export class Workbench {
     for (const [section, key, value] of SETTINGS) await this.probe.ask('set', { section, key, value })
     await this.until('an empty window', async () => {
       if ((await this.quickInput().isVisible())) await this.page.keyboard.press('Escape')
-      // A text in no file that an earlier window left is asked about.
+      // VS Code asks about an untitled text that an earlier window left.
       const unsaved = this.page.locator('.monaco-dialog-box').getByRole('button', { name: "Don't Save" })
       let over = false
       const cleared = this.probe.ask('clear').finally(() => (over = true))
@@ -200,7 +200,7 @@ export class Workbench {
   shot(name) {
     return this.page.screenshot({ path: join(this.out, `${name}.png`) })
   }
-  /** A picture, once two in a row are the same; of what moves by itself, the last of a few. */
+  /** Takes a picture, once two in a row are the same; of moving content, the last of a few. */
   async picture(name) {
     let last = await this.page.screenshot()
     for (let tries = 0; tries < 5; tries++) {
@@ -213,7 +213,7 @@ export class Workbench {
     return this.page.evaluate(() => document.querySelector('.monaco-workbench')?.classList.contains('vs-dark') === true)
   }
   /**
-   * The dark theme, or the light one. Told again where it is not taken: the workbench may be
+   * Sets the dark theme, or the light one. Set again until it is taken: the workbench may be
    * reading its settings just then.
    */
   theme(dark) {
@@ -224,7 +224,7 @@ export class Workbench {
       return this.soon(async () => (await this.isDark()) === dark)
     })
   }
-  /** The same picture in the dark and in the light theme. */
+  /** Takes the same picture in the dark and in the light theme. */
   async both(name, settled = async () => {}) {
     await this.picture(`${name}-dark`)
     await this.theme(false)
@@ -238,23 +238,23 @@ export class Workbench {
   editor(name) {
     return this.page.locator(`.monaco-editor[data-uri$="${name}"]`)
   }
-  /** The editor whose address contains the text. */
+  /** The editor whose URI contains the text. */
   shown(uri) {
     return this.page.locator(`.monaco-editor[data-uri*="${uri}"]`)
   }
   /**
-   * The text of the document that is shown and whose address contains this. Others of that kind may
-   * be known that are shown no more.
+   * The text of the visible document whose URI contains this. Others that are not visible may be
+   * known too.
    */
   async text(uri) {
     const editor = this.shown(uri).first()
     if (!(await editor.isVisible())) return ''
-    // The window and the extension host give a file other schemes and hosts.
+    // The window and the extension host use other schemes and hosts for the same file.
     const path = (address) => decodeURIComponent(address.replace(/^[\w+-]+:(\/\/[^/]*)?/, ''))
     const wanted = path(await editor.getAttribute('data-uri'))
     return (await this.state()).documents.find((one) => path(one.uri) === wanted)?.text ?? ''
   }
-  /** A file on the left, with the focus. */
+  /** Opens a file on the left, with the focus. */
   async file(name, folder = 'telegraph') {
     await this.probe.ask('open', { path: join(this.place, folder, name) })
     await this.until(`${name} to be open`, async () => {
@@ -266,7 +266,7 @@ export class Workbench {
   hasFocus(name) {
     return this.page.evaluate((name) => document.activeElement?.closest('.monaco-editor')?.getAttribute('data-uri')?.endsWith(name) === true, name)
   }
-  /** Put the cursor into the first line that contains the text, at its end. */
+  /** Puts the cursor into the first line that contains the text, at its end. */
   async cursor(name, text) {
     const there = (line) => (typeof text === 'string' ? line.includes(text) : text.test(line))
     const line = this.editor(name).locator('.view-line', { hasText: text }).first()
@@ -283,13 +283,13 @@ export class Workbench {
       })
     })
   }
-  /** Until the cursor stands in this line (from 1) of the file. */
+  /** Waits until the cursor is in this line (from 1) of the file. */
   at(name, line) {
     return this.knows(`the cursor in line ${line} of ${name}`, ({ active }) => active?.uri.endsWith(`/${name}`) && active.selection.active.line === line - 1)
   }
   /**
-   * Replace what is selected in the editor with the focus, as a paste: nothing is closed or
-   * indented by itself.
+   * Replaces the selection in the editor with the focus, as a paste: nothing is closed or indented
+   * automatically.
    */
   async paste(name, text) {
     assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
@@ -297,7 +297,7 @@ export class Workbench {
     await this.until('the clipboard', async () => (await this.page.evaluate(() => navigator.clipboard.readText())) === text)
     await this.page.keyboard.press('Control+v')
   }
-  /** A new text in scratch.lisp, with the cursor at its end. */
+  /** Replaces the text in scratch.lisp, with the cursor at its end. */
   async scratch(wanted) {
     await this.file('scratch.lisp')
     await this.until('the text in scratch.lisp', async () => {
@@ -317,14 +317,14 @@ export class Workbench {
         .filter((content) => content !== 'none' && content !== '' && content !== 'normal' && content !== '""')
         .map((content) => JSON.parse(`"${content.slice(1, -1).replaceAll('\\"', '"').replaceAll('"', '\\"')}"`).replaceAll('\u00a0', ' ').trim()))
   }
-  /** How far results reach to the right, and the editor does. */
+  /** The right edges of the results and of the editor. */
   reach(name) {
     return this.editor(name).evaluate((editor) => {
       const spans = [...editor.querySelectorAll('.view-line span')].filter((span) => getComputedStyle(span, '::after').content.includes('⇒'))
       return { results: Math.max(...spans.map((span) => span.getBoundingClientRect().right)), editor: editor.getBoundingClientRect().right }
     })
   }
-  /** The first lines that are shown whole, from the top. */
+  /** The first lines that are wholly visible, from the top. */
   top(name) {
     return this.editor(name).evaluate((editor) => {
       const edge = editor.getBoundingClientRect().top
@@ -332,7 +332,7 @@ export class Workbench {
       return rows.filter(({ at }) => at >= 0).sort((a, b) => a.at - b.at).slice(0, 3)
     })
   }
-  /** How many lines have the mark of forms that differ from the image. */
+  /** The number of lines with the mark of forms that differ from the image. */
   differing(name) {
     return this.editor(name).evaluate((editor) => [...editor.querySelectorAll('.glyph-margin-widgets .cgmr')].filter((one) => getComputedStyle(one).backgroundImage.includes('differs.svg')).length)
   }
@@ -340,7 +340,7 @@ export class Workbench {
     return this.until(`${text} at the end of a line`, async () => (await this.inline(name)).find((one) => one.includes(text)))
   }
   /**
-   * Evaluate the top-level form in the line with this text, and wait until what is wanted stands
+   * Evaluates the top-level form in the line with this text, and waits until the wanted text is
    * behind it.
    */
   async evaluate(name, line, wanted) {
@@ -348,7 +348,7 @@ export class Workbench {
     await this.ran(`the evaluation of ${line}`, () => this.page.keyboard.press('Alt+Enter'))
     return this.shows(name, wanted)
   }
-  /** The whole file is evaluated, by its key. */
+  /** Evaluates the whole file, by its key. */
   async evaluateBuffer(name) {
     assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
     await this.ran(`the evaluation of ${name}`, async () => {
@@ -362,7 +362,7 @@ export class Workbench {
     await this.knows(`${name} to be saved`, ({ documents }) => documents.some(({ uri, dirty }) => uri.endsWith(`/${name}`) && !dirty))
   }
 
-  // Lists: the palette, and what is chosen from.
+  // Lists: the palette, and other lists to choose from.
 
   quickInput() {
     return this.page.locator('.quick-input-widget')
@@ -371,7 +371,7 @@ export class Workbench {
   chosenRow() {
     return this.page.evaluate(() => document.querySelector('.quick-input-list .monaco-list-row.focused .label-name')?.textContent.replaceAll('\u00a0', ' '))
   }
-  /** Type into the list that is open until the row is the one that Enter takes; whether it is. */
+  /** Types into the open list until Enter would take this row; resolves to true if it would. */
   async choosable(typed, label) {
     const input = this.quickInput().locator('input').first()
     await input.fill(typed, { timeout: ATTEMPT })
@@ -379,11 +379,11 @@ export class Workbench {
   }
   async enter(typed) {
     const input = this.quickInput().locator('input').first()
-    // To the list itself, whatever has the focus.
+    // The key goes to the list itself, whatever has the focus.
     await input.press('Enter')
     await this.until('the list to close', async () => !(await this.quickInput().isVisible()) || (await input.inputValue()) !== typed)
   }
-  /** Open the palette with a title typed into it, and wait until its row is chosen. */
+  /** Opens the palette with a title typed into it, and waits until its row is chosen. */
   async palette(title) {
     await this.until(`${title} in the palette`, async () => {
       await this.page.keyboard.press('F1')
@@ -399,18 +399,18 @@ export class Workbench {
       return false
     })
   }
-  /** Run a command of the palette by its title. */
+  /** Runs a command of the palette by its title. */
   async command(title) {
     await this.palette(title)
     await this.enter(`>${title}`)
   }
-  /** Take the row with this label from the list that is open or will be. */
+  /** Takes the row with this label from the list that is open or will be. */
   async choose(label) {
     await this.until(`${label} in the list`, async () => (await this.quickInput().isVisible()) && this.choosable(label, label))
     await this.enter(label)
   }
 
-  /** Take an item of an element's menu, until that has its effect. */
+  /** Takes an item of an element's menu, until that has its effect. */
   async menu(element, label, effect) {
     const item = this.page.locator('.monaco-menu .action-label', { hasText: label }).first()
     await this.until(`${label} of the menu`, async () => {
@@ -424,11 +424,17 @@ export class Workbench {
 
   // Notifications.
 
-  /** The notifications with these words, also those that have gone by: they are kept in a list. */
+  /**
+   * The notifications with these words, also those that are no longer visible: they are kept in a
+   * list.
+   */
   notice(words) {
     return this.page.locator('.notification-list-item', { hasText: words })
   }
-  /** Until a notification with these words is seen. One that is not answered goes after a time. */
+  /**
+   * Waits until a notification with these words is visible. One without an answer disappears after
+   * a time.
+   */
   told(words) {
     return this.until(`the notification ${words}`, async () => {
       if (await this.notice(words).first().isVisible()) return true
@@ -437,7 +443,9 @@ export class Workbench {
       return false
     })
   }
-  /** Press a button of a notification until that has its effect: by default, that it goes. */
+  /**
+   * Presses a button of a notification until that has its effect: by default, that it disappears.
+   */
   async press(words, label, effect = async () => (await this.notice(words).count()) === 0) {
     const button = this.notice(words).first().locator('a.monaco-button', { hasText: label }).first()
     let pressed = false
@@ -450,7 +458,7 @@ export class Workbench {
       return this.soon(effect)
     })
   }
-  /** Enter a text into the input box with this title or prompt. */
+  /** Enters a text into the input box with this title or prompt. */
   async entered(title, text) {
     const input = this.quickInput().locator('input').first()
     await this.quickInput().filter({ hasText: title }).waitFor()
@@ -463,7 +471,7 @@ export class Workbench {
   status() {
     return this.page.locator('.statusbar-item[id$="consort.status"]')
   }
-  /** Show a view of the panel by its key, which would hide it if it were there. */
+  /** Shows a view of the panel by its key, which would hide it if it were visible. */
   async panel(key, view) {
     await this.until(`${view}`, async () => {
       if (await this.page.locator(view).first().isVisible()) return true
@@ -471,7 +479,7 @@ export class Workbench {
       return this.late(() => this.page.locator(view).first().isVisible())
     })
   }
-  /** The REPL, with the focus and a prompt. */
+  /** Opens the REPL, and waits for the focus and a prompt. */
   async repl() {
     await this.ready()
     await this.command('Consort: Open the REPL')
@@ -482,7 +490,7 @@ export class Workbench {
       return false
     })
   }
-  /** Type a line into the REPL, and Enter when it stands there. */
+  /** Types a line into the REPL, and Enter once the line is visible. */
   async line(text) {
     await this.page.keyboard.type(text)
     await this.until(`${text} in the REPL`, async () => (await this.terminal()).endsWith(text))

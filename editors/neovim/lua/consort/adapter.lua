@@ -9,21 +9,21 @@ local M = {}
 ---@field process vim.SystemObj
 ---@field seq integer
 ---@field waiting table<integer, fun(error?: string, body?: table)>
----@field held? { [1]: string, [2]: table, [3]: function }[] requests before the configuration
+---@field held? { [1]: string, [2]: table, [3]: function }[] requests until it is configured
 ---@field buffered string
----@field failure? integer the frozen failure that it is at, in place of the image
+---@field failure? integer the frozen failure that it is attached to instead of the image
 local Adapter = {}
 Adapter.__index = Adapter
 
 ---@type table<string, consort.Adapter>
 local adapters = {}
----@type table<consort.Adapter, true> those at frozen failures
+---@type table<consort.Adapter, true> those attached to frozen failures
 local frozen = {}
 ---@type table<string, fun(adapter: consort.Adapter, body: table)[]>
 local listeners = {}
 
---- Have a function called at each event of a name, of all adapters. The name 'exited' is of the
---- program's end.
+--- Registers a function for the events of a name, of all adapters. The event 'exited' tells that
+--- the program has ended.
 ---@param event string
 ---@param listener fun(adapter: consort.Adapter, body: table)
 function M.on(event, listener)
@@ -44,7 +44,7 @@ function Adapter:send(command, arguments, callback)
   self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
 end
 
---- Ask, once the adapter is configured. Without `callback` a failure is said.
+--- Sends a request once the adapter is configured. Without `callback` a failure is shown.
 ---@param command string
 ---@param arguments? table
 ---@param callback? fun(error?: string, body?: table)
@@ -56,7 +56,7 @@ function Adapter:request(command, arguments, callback)
   self:send(command, arguments, callback)
 end
 
---- Ask; `done` gets the answer, and a failure is said.
+--- Sends a request; `done` gets the answer, and a failure is shown.
 function Adapter:ask(command, arguments, done)
   self:request(command, arguments, function(error, body)
     if error then return client_of.fail(error) end
@@ -78,7 +78,7 @@ function Adapter:receive(message)
         for _, one in ipairs(held) do self:send(unpack(one)) end
       end)
     end
-    -- Breakpoints are those of the image.
+    -- Events of breakpoints are about the image, not about the frozen failure.
     if self.failure and message.event ~= 'stopped' then return end
     return tell(self, message.event, message.body or {})
   end
@@ -99,7 +99,7 @@ function Adapter:read(data)
   end
 end
 
---- Disconnect.
+--- Disconnects.
 function Adapter:leave() self.process:write(nil) end
 
 function Adapter:ended()
@@ -129,8 +129,8 @@ local function start(root, failure)
   return adapter
 end
 
---- The adapter of the workspace of a language client, the current buffer's by default; it is
---- started if it does not run.
+--- Returns the adapter of a language client's workspace, and starts it if it does not run. The
+--- client is the current buffer's by default.
 ---@param client? vim.lsp.Client
 ---@return consort.Adapter?
 function M.of(client)
@@ -140,8 +140,8 @@ function M.of(client)
   return adapters[root] or start(root)
 end
 
---- The adapter at a frozen failure: a new one, unless one is on its way there. It ends when it is
---- left.
+--- Returns the adapter at a frozen failure: a new one, unless one is attached to the failure
+--- already.
 ---@param client vim.lsp.Client
 ---@param number integer
 ---@return consort.Adapter?
@@ -153,7 +153,7 @@ function M.failure(client, number)
   return start(root, number)
 end
 
---- The adapters that run at the image.
+--- Returns the adapters that are attached to images.
 ---@return consort.Adapter[]
 function M.running() return vim.tbl_values(adapters) end
 

@@ -11,10 +11,10 @@ local M = {}
 
 ---@class consort.Question
 ---@field params table of consort/approve
----@field until_ integer when it is too late, seconds of the epoch
----@field answer fun(decision: string) once
+---@field until_ integer the deadline, in seconds since the epoch
+---@field answer fun(decision: string) to be called once
 ---@field over? boolean an answer would come too late
----@field replaced? consort.Replaced what it would replace
+---@field replaced? consort.Replaced the definition that it would replace
 
 ---@class consort.Asked
 ---@field question consort.Question
@@ -40,13 +40,13 @@ local next_question, open
 
 local function present(text) return text and text ~= vim.NIL and text ~= '' end
 
--- Where it stands
+-- The place of the float
 
 --- The lines of the screen above the command line.
 local function screen_lines() return vim.o.lines - vim.o.cmdheight - 1 end
 
---- The side of the screen that is away from the cursor. It stays where it is as long as that covers
---- nothing: what moves is not read.
+--- Returns the side of the screen for the float, away from the cursor. The present side is kept as
+--- long as the float covers nothing near the cursor, because a float that moves is hard to read.
 ---@param side 'top'|'bottom' where it is
 ---@param height integer with its borders
 ---@param row integer the cursor's line on the screen, from 0
@@ -73,7 +73,7 @@ local function hint()
   return (' %s%s answers '):format(mode:match('^n') and '' or '<Esc> ', require('consort.maps').key('answer'))
 end
 
---- The place of the float and the text of its lower edge, for where the person is now.
+--- Updates the place of the float and the hint in its border by where the person is now.
 local function place()
   if not (current and current.win and vim.api.nvim_win_is_valid(current.win)) then return end
   local all = vim.api.nvim_win_text_height(current.win, {}).all
@@ -92,10 +92,10 @@ end
 
 -- Answers
 
-local everywhere = false -- the key is mapped in all buffers
+local everywhere = false -- true while the key is mapped in all buffers
 
---- The key in all buffers, also those that are no Lisp, while there is a question. What the person
---- has mapped stays.
+--- Maps the key in all buffers, also in those that are not Lisp, or removes that mapping. A mapping
+--- of the person's own stays.
 local function keys_everywhere(on)
   local raw = vim.keycode(KEY)
   local taken = vim.iter(vim.api.nvim_get_keymap('n')):any(function(map) return map.lhsraw == raw end)
@@ -132,14 +132,14 @@ local function finish(choice)
     end
     asked.question.answer(choice.decision)
     vim.schedule(function()
-      vim.cmd.redraw() -- what asked is gone from the screen, and no key is needed to go on
+      vim.cmd.redraw() -- removes the float from the screen first, so that the message needs no key to go on
       if not asked.question.over then client_of.say(('%s: %s'):format(done, asked.question.params.what)) end
     end)
   end
   vim.schedule(next_question)
 end
 
---- Go to the question, or answer it.
+--- Goes to the question, or answers it.
 ---@param decision? 'allow'|'allow-session'|'deny'
 function M.answer(decision)
   if not current then return client_of.say('no agent waits for an answer') end
@@ -160,7 +160,7 @@ end
 
 -- The question
 
---- Returns the lines to show, and the number of them that are words.
+--- Returns the lines to show, and how many of them stand before the code.
 local function text_of(params)
   local lines = { params.what:sub(1, 1):upper() .. params.what:sub(2) }
   if present(params.file) then table.insert(lines, 'in ' .. vim.fn.fnamemodify(params.file, ':~:.')) end
@@ -187,7 +187,7 @@ open = function()
   local params = asked.question.params
   local lines, words = text_of(params)
   local buf, compared
-  --- Show how the new definition differs from the old one, and again the new one.
+  --- Shows how the new definition differs from the old one, or the new one again.
   local function compare()
     local replaced = asked.question.replaced
     if not replaced then return client_of.say('there is nothing to compare with: what it replaces is in no file') end
@@ -216,7 +216,7 @@ open = function()
     group = group,
     callback = place,
   })
-  -- `:only` and `:quit` close the float, and answer nothing.
+  -- `:only` and `:quit` close the float without an answer: it is opened again.
   vim.api.nvim_create_autocmd('WinClosed', {
     group = group,
     pattern = tostring(asked.win),

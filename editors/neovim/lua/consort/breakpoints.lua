@@ -9,14 +9,14 @@ local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
 ---@class consort.Breakpoint
 ---@field mark integer extmark
 ---@field condition? string
----@field once? boolean it goes with the next stop
+---@field once? boolean it is removed at the next stop
 ---@field id? integer the debugger's number of it
 ---@field verified? boolean
 ---@field message? string
 
 ---@type table<integer, consort.Breakpoint[]> by buffer
 local breakpoints = {}
----@type table<integer, fun()[]> by buffer, for its last request: what is done at the answer
+---@type table<integer, fun()[]> by buffer: called when its last request is answered
 local asked = {}
 
 local function line_of(buf, one)
@@ -32,7 +32,7 @@ local function sign(buf, one, line)
   })
 end
 
---- The debugger's answer about a breakpoint; a line that is not where it was put moves its sign.
+--- Applies the debugger's answer about a breakpoint, and moves its sign to the line of the answer.
 ---@param is_same_text? boolean false if the answer's lines are those of another text
 local function told(buf, one, answer, is_same_text)
   one.id, one.verified, one.message = answer.id, answer.verified, answer.message
@@ -40,8 +40,8 @@ local function told(buf, one, answer, is_same_text)
   if line and line <= vim.api.nvim_buf_line_count(buf) then sign(buf, one, line) end
 end
 
---- Set the breakpoints of a buffer as its signs stand. An answer to a list that is another by now
---- is dropped: the one to the last list is for all.
+--- Sends the breakpoints of a buffer, at the lines of their signs. Only the answer to the last
+--- request counts: it is for the earlier requests as well.
 ---@param buf integer
 ---@param done? fun()
 local function send(buf, done)
@@ -62,8 +62,8 @@ local function send(buf, done)
   end)
 end
 
---- Set a breakpoint at the cursor's line, or take the one there away.
----@param condition? string Lisp code; it stops only where that is true
+--- Sets a breakpoint at the cursor's line, or removes the one there.
+---@param condition? string Lisp code; the breakpoint stops only if its value is true
 function M.toggle(condition)
   local buf = vim.api.nvim_get_current_buf()
   if not client_of.need(buf) then return end
@@ -86,7 +86,7 @@ function M.toggle(condition)
   end)
 end
 
---- Have the newest stop go on to the cursor's line, by a breakpoint that goes with the next stop.
+--- Has the newest stop run to the cursor's line, by a breakpoint that is removed at the next stop.
 function M.run_to_cursor()
   local buf = vim.api.nvim_get_current_buf()
   if not client_of.need(buf) then return end
@@ -109,7 +109,7 @@ function M.run_to_cursor()
   end)
 end
 
---- Take the breakpoints away that go with the next stop.
+--- Removes the breakpoints that are for one stop only.
 function M.passed()
   for buf, wanted in pairs(breakpoints) do
     local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
@@ -123,7 +123,7 @@ function M.passed()
   end
 end
 
---- Take all breakpoints away.
+--- Removes all breakpoints.
 function M.clear()
   for buf, wanted in pairs(breakpoints) do
     if vim.api.nvim_buf_is_valid(buf) and #wanted > 0 then

@@ -13,8 +13,8 @@ end
 --- plugin that has room for them.
 local function on_command_line() return debug.getinfo(vim.notify, 'S').source:find('vim/_editor.lua', 1, true) ~= nil end
 
---- Say something. On the command line it is one line that fits, so that no key is needed to go on;
---- `:messages` has the whole.
+--- Shows a message. On the command line it is cut to one line that fits, so that no key is needed
+--- to go on; `:messages` has all of it.
 ---@param message string
 ---@param level? integer one of vim.log.levels
 function M.say(message, level)
@@ -34,14 +34,14 @@ end
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 
---- Say why a request failed, unless it was cancelled: the person knows that.
+--- Shows why a request failed, unless it was cancelled, which the person knows.
 ---@param error lsp.ResponseError
 function M.failed(error)
   if error.code == vim.lsp.protocol.ErrorCodes.RequestCancelled then return end
   M.fail(require('consort.systems').package_missing(error) or error.message)
 end
 
---- The program of the language client, or a message that it is not there.
+--- Returns the program of the language client; nil, after a message, if it is not there.
 ---@return string?
 function M.program()
   local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
@@ -49,7 +49,7 @@ function M.program()
   M.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
 end
 
---- The client, or a message that says how to get one.
+--- Returns the client, once it has started; nil, after a message that says how to get one.
 ---@param buf? integer
 ---@return vim.lsp.Client?
 function M.need(buf)
@@ -57,7 +57,7 @@ function M.need(buf)
     local client = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
     return client and client.initialized
   end
-  -- A file that was opened a moment ago is soon the server's too.
+  -- A client attaches to a file some moments after it was opened.
   local lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and vim.lsp.is_enabled('consort')
   if lisp and not M.program() then return end
   if lisp and not ready() then
@@ -76,8 +76,8 @@ function M.need(buf)
   return client
 end
 
---- Remembers where the person is. The function that is returned tells whether they are there still,
---- and typing nothing: only then may an answer take the cursor, or ask something.
+--- Remembers the current window and buffer. The function that is returned tells whether they are
+--- still current, in Normal mode: only then may an answer take the cursor, or ask something.
 ---@return fun(): boolean
 function M.here()
   local win, buf = vim.api.nvim_get_current_win(), vim.api.nvim_get_current_buf()
@@ -86,8 +86,8 @@ function M.here()
   end
 end
 
---- Remembers the text of a buffer. The function that is returned tells whether it is the same
---- still: only then are the places in it that were asked about what they were.
+--- Remembers the text of a buffer. The function that is returned tells whether it is unchanged:
+--- only then do positions in an answer hold.
 ---@param buf integer
 ---@return fun(): boolean
 function M.text(buf)
@@ -105,9 +105,9 @@ end
 ---@class consort.Options
 ---@field buf? integer
 ---@field on_error? fun(error: lsp.ResponseError) instead of showing it
----@field here? boolean an answer to a person who has gone on is dropped, and said
+---@field here? boolean drops the answer, with a message, if the person has gone on
 
---- Execute `consort.NAME` with one argument.
+--- Executes `consort.NAME` with one argument.
 ---@param name string
 ---@param argument table
 ---@param on_result? fun(result: any, client: vim.lsp.Client, is_here: fun(): boolean)
@@ -133,7 +133,7 @@ function M.execute(name, argument, on_result, options)
     elseif on_result then
       on_result(result, client, is_here)
     end
-  end, options.buf or vim.api.nvim_get_current_buf()) -- not 0: changes that wait are sent first only for a buffer by its number
+  end, options.buf or vim.api.nvim_get_current_buf()) -- not 0: pending changes are sent first only for a buffer number
   if not sent then
     M.fail('the server has ended; `:edit` starts it again')
     return
@@ -141,7 +141,7 @@ function M.execute(name, argument, on_result, options)
   return function() client:cancel_request(id) end
 end
 
---- The cursor's place in a buffer, as commands take it.
+--- Returns the cursor's position in the current buffer, as commands take it.
 ---@param client vim.lsp.Client
 ---@return { uri: string, position: lsp.Position }
 function M.place(client)
@@ -149,7 +149,7 @@ function M.place(client)
   return { uri = params.textDocument.uri, position = params.position }
 end
 
---- The last visual selection as an LSP range.
+--- Returns the last visual selection as an LSP range.
 ---@param client vim.lsp.Client
 ---@return lsp.Range
 function M.selection(client)

@@ -12,7 +12,7 @@ local links = {
 -- Highlights of a report in a buffer with Lisp's syntax colours: they replace the colours beneath.
 local plain = { ConsortPlain = 'NormalFloat', ConsortPlainOutput = 'Comment', ConsortPlainError = 'DiagnosticError', ConsortPlainWarn = 'DiagnosticWarn' }
 
---- Define the groups, for the colours that are in force.
+--- Defines the groups for the current colour scheme.
 function M.define()
   for group, link in pairs(links) do
     vim.api.nvim_set_hl(0, group, { link = link, default = true })

@@ -20,7 +20,7 @@ local function plain(command, done)
     end)
   end
 end
---- Returns the outcome of a reload, in a line.
+--- Returns the outcome of a reload as one line.
 local function reloaded(report)
   local parts = {}
   for _, key in ipairs({ 'redefined', 'new', 'gone', 'stale' }) do
@@ -29,9 +29,9 @@ local function reloaded(report)
   end
   return (report.what or 'reloaded') .. ': ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing changed')
 end
---- A failure is told by the server.
+--- Returns the message about a system that was loaded; the server reports a failure.
 local function loaded(result) return result.loaded and 'loaded' end
---- A command on a system.
+--- Returns the function of a subcommand that takes a system.
 local function on_system(command, done)
   return function(rest)
     require('consort.systems').choose(rest, function(system)
@@ -154,7 +154,7 @@ local function starting_with(words, lead)
   return vim.iter(words):filter(function(word) return vim.startswith(word, lead) end):totable()
 end
 
---- Completion of `:Consort`.
+--- Completes `:Consort`.
 ---@return string[]
 function M.complete(lead, line)
   local name = line:match('^%s*%S*Consort!?%s+(%S+)%s')

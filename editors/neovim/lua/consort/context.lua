@@ -34,7 +34,7 @@ local function tell()
   }, function() end, buf)
 end
 
---- The person may have moved: tell soon, once.
+--- Sends the position after a pause, once for several moves.
 function M.moved()
   timer:stop()
   timer:start(PAUSE, 0, vim.schedule_wrap(tell))

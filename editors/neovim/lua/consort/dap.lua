@@ -14,7 +14,7 @@ local function nvim_dap()
   client_of.say(MISSING, vim.log.levels.WARN)
 end
 
---- The package in force before a row of a buffer, from the last `in-package`.
+--- Returns the package in force after some lines, from the last `in-package` in them.
 ---@param lines string[] from the buffer's first one on
 ---@return string?
 function M.package(lines)
@@ -28,7 +28,7 @@ function M.package(lines)
   end
 end
 
---- The code that a configuration names, and its package; nil if it names none.
+--- Returns the code that a configuration names, and its package; nil if there is none.
 ---@param what string 'form' or 'buffer'
 ---@return string? code
 ---@return string? package
@@ -50,7 +50,7 @@ local function enrich(config, on_config)
   on_config(vim.tbl_extend('keep', { code = code }, config, { package = package }))
 end
 
---- The command of the language client, for its workspace.
+--- Gives nvim-dap the adapter: the language client's program, for its workspace.
 local function adapter(on_adapter)
   local program = client_of.program()
   if not program then return end
@@ -91,7 +91,7 @@ function M.setup()
   return true
 end
 
---- Evaluate the form at the cursor with the debugger.
+--- Evaluates the form at the cursor with the debugger.
 function M.evaluate()
   local dap = nvim_dap()
   if dap then dap.run(M.form) end
@@ -104,14 +104,14 @@ function M.is_set_up()
   return type(dap) == 'table' and type(dap.adapters) == 'table' and dap.adapters[TYPE] ~= nil
 end
 
---- Step through a recording with nvim-dap.
+--- Steps through a recording with nvim-dap.
 ---@param number integer
 function M.step_through(number)
   local dap = nvim_dap()
   if dap then dap.run({ type = TYPE, request = 'attach', name = ('Lisp: recording %d'):format(number), recording = number }) end
 end
 
---- A line for each restart: its name and its report.
+--- Returns the line for a restart: its name and its report.
 ---@param restart { name?: string, report: string }
 local function line_of(restart)
   local name = type(restart.name) == 'string' and restart.name .. ': ' or ''
@@ -131,7 +131,7 @@ local function invoke(session, thread, restart, arguments)
   end)
 end
 
---- Choose a restart of the stop of nvim-dap's session, and invoke it.
+--- Asks for a restart of the stop of nvim-dap's session, and invokes it.
 function M.restarts()
   local dap = nvim_dap()
   local session = dap and dap.session()

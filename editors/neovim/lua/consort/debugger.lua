@@ -8,7 +8,7 @@ local shown = require('consort.shown')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.debugger')
-local MOMENT = 150 -- ms that a program has to stop again, after a step, before its window is closed
+local MOMENT = 150 -- ms within which a program may stop again, after a step, before its window is closed
 local HEIGHT = 0.4 -- of the screen
 local LEVELS = 200 -- frames that are shown
 local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r restart frame · R return · c continue · a abort · q quit'
@@ -26,7 +26,7 @@ local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r 
 ---@field text string
 ---@field restarts? table[]
 ---@field frames? table[]
----@field open table<integer, table[]> the variables of open frames, by the number from 0
+---@field open table<integer, table[]> the variables of open frames, by the frame's number, from 0
 ---@field buf? integer
 ---@field lines consort.Line[]
 
@@ -42,7 +42,7 @@ local function find(adapter, thread)
   end
 end
 
---- Remembers a stop. The function that is returned tells whether the thread is at it still.
+--- Remembers a stop. The function that is returned tells whether the thread is still at that stop.
 ---@param stop consort.Stop
 ---@return fun(): boolean
 local function staying(stop)
@@ -89,12 +89,12 @@ local function render(stop)
   vim.api.nvim_buf_set_extmark(stop.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { HINT, 'ConsortHint' } } } })
 end
 
---- The line of the cursor.
+--- Returns what the cursor's line is about.
 ---@param stop consort.Stop
 ---@return consort.Line
 local function here(stop) return stop.lines[vim.api.nvim_win_get_cursor(0)[1]] or {} end
 
---- The frame of the cursor's line; the innermost one elsewhere.
+--- Returns the frame of the cursor's line; the innermost frame if it has none.
 ---@param stop consort.Stop
 local function frame_here(stop) return here(stop).frame or (stop.frames or {})[1] end
 
@@ -104,16 +104,16 @@ local function number_of(stop, frame)
   end
 end
 
---- Have a stop that is still there do something.
+--- Sends a request about the thread of a stop.
 local function at_stop(stop, command, arguments)
   local is_here = client_of.here()
   stop.adapter:ask(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }), function(answer)
-    -- At a frozen failure nothing goes on: the answer is what would have come.
+    -- A frozen failure does not run on: its answer is the result of the attempt.
     if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', is_here = is_here, hint = 'q closes' }) end
   end)
 end
 
---- Ask for a text that is about a stop, as long as it is there.
+--- Asks for a text; `done` gets it if the thread is still at the stop.
 ---@param stop consort.Stop
 ---@param title string
 ---@param done fun(typed: string)
@@ -126,7 +126,7 @@ local function input(stop, title, done)
   end)
 end
 
---- The same for a text that is needed.
+--- Asks as `input` does, and ignores an empty text.
 local function ask(stop, title, done)
   input(stop, title, function(typed)
     if typed ~= '' then done(typed) end
@@ -142,7 +142,7 @@ local function invoke(stop, restart)
   end)
 end
 
---- Fetch the variables of a frame; nothing comes when the stop has been left or closed meanwhile.
+--- Fetches the variables of a frame; `found` is not called if the stop has been left meanwhile.
 ---@param found fun(variables: table[])
 local function with_variables(stop, frame, found)
   local is_there = staying(stop)
@@ -154,7 +154,7 @@ local function with_variables(stop, frame, found)
   end)
 end
 
---- Show the locals of a frame below its line, as they are now.
+--- Shows the locals of a frame below its line, with their present values.
 local function open_frame(stop, frame, number)
   with_variables(stop, frame, function(variables)
     stop.open[number] = variables
@@ -162,7 +162,7 @@ local function open_frame(stop, frame, number)
   end)
 end
 
---- Open the locals of a frame below its line, or fold them.
+--- Opens the locals of a frame below its line, or folds them.
 local function fold(stop, frame)
   local number = number_of(stop, frame)
   if not number then return end
@@ -173,10 +173,10 @@ local function fold(stop, frame)
   open_frame(stop, frame, number)
 end
 
-local marked ---@type table? the frame whose source was gone to last
+local marked ---@type table? the frame whose source was shown last
 
---- Put the values of a frame's variables into the buffer with its source, unless another one was
---- gone to meanwhile.
+--- Puts the values of a frame's variables into the buffer with its source, unless another frame's
+--- source was shown meanwhile.
 local function values(stop, frame, buf, row)
   local is_same_text = client_of.text(buf)
   with_variables(stop, frame, function(variables)
@@ -184,7 +184,7 @@ local function values(stop, frame, buf, row)
   end)
 end
 
---- Show the place of a frame in another window than the debugger's.
+--- Shows the source of a frame in a window other than the debugger's.
 local function source(stop, frame)
   if not frame or not frame.source or frame.line == 0 then return client_of.say('the source of that frame is not known') end
   local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), staying(stop)
@@ -214,7 +214,7 @@ local function source(stop, frame)
   end)
 end
 
---- Mark the form of a frame in the current window's buffer.
+--- Highlights the form of a frame in the current window's buffer.
 function M.mark(frame)
   marked = frame
   vim.api.nvim_buf_clear_namespace(0, namespace, 0, -1)
@@ -241,7 +241,7 @@ local function eval(stop)
   end)
 end
 
---- Inspect the variable of the cursor's line, or the value of what is typed.
+--- Inspects the variable of the cursor's line, or the value of an expression that is typed.
 local function inspect(stop)
   local variable, frame = here(stop).variable, frame_here(stop)
   local function open(name, value, reference, focus)
@@ -258,7 +258,7 @@ local function inspect(stop)
   end)
 end
 
---- Set the local of the cursor's line.
+--- Sets the local of the cursor's line.
 local function set(stop)
   local variable, frame = here(stop).variable, here(stop).frame
   if not variable then return client_of.say('put the cursor on a local') end
@@ -268,7 +268,7 @@ local function set(stop)
     stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
       local arguments = { variablesReference = answer.scopes[1].variablesReference, name = variable.name, value = code }
       stop.adapter:ask('setVariable', arguments, function()
-        -- Read anew: the frame may have been folded and opened meanwhile.
+        -- Fetched again: the frame may have been folded and opened meanwhile.
         if is_there() and stop.open[number] then open_frame(stop, frame, number) end
       end)
     end)
@@ -283,20 +283,20 @@ local function return_from(stop)
   end)
 end
 
---- Abort the stop; a frozen failure is left as it is.
+--- Aborts the stop; at a frozen failure, only disconnects.
 local function abort(stop)
   if stop.adapter.failure then return stop.adapter:leave() end
   at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
 end
 
---- Abort the stops of a thread, the innermost one first, until none is left.
+--- Aborts the stops of a thread, the innermost one first, until none is left.
 local function quit(stop)
   if stop.adapter.failure then return abort(stop) end
   stop.quitting = true
   at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
 end
 
---- Go to the next line that is about a restart or a frame, or the one before.
+--- Moves the cursor to the next or previous line that is about a restart or a frame.
 local function move(stop, by)
   local row = vim.api.nvim_win_get_cursor(0)[1] + by
   while stop.lines[row] and not next(stop.lines[row]) do row = row + by end
@@ -363,7 +363,7 @@ local function window(stop)
   return win
 end
 
---- Fetch what the buffer shows, and show it.
+--- Fetches the restarts and frames of a stop, and shows them.
 ---@param stop consort.Stop
 local function show(stop)
   local at, current = stop.serial, staying(stop)
@@ -372,7 +372,8 @@ local function show(stop)
     stop.restarts = answer.restarts
     stop.adapter:ask('stackTrace', { threadId = stop.thread, startFrame = 0, levels = LEVELS }, function(found)
       if not current() then return end
-      -- A stop comes as an event and as a notification: what is open stays so, and the cursor.
+      -- A stop comes as an event and as a notification: the second time, open frames and the cursor
+      -- stay.
       local again = stop.shown == at and stop.buf ~= nil
       stop.frames, stop.open, stop.shown = found.stackFrames, again and stop.open or {}, at
       local win = window(stop)
@@ -445,7 +446,7 @@ function M.on_stopped(_, params, context)
   awaited[params.thread] = true
 end
 
---- Look into a frozen failure.
+--- Opens a frozen failure.
 ---@param client vim.lsp.Client
 ---@param number integer
 function M.look(client, number)
@@ -455,24 +456,24 @@ function M.look(client, number)
   adapters.failure(client, number)
 end
 
---- Find the newest stop of the workspace.
+--- Calls `found` with the newest stop of the workspace.
 ---@param adapter consort.Adapter
 ---@param found fun(stop: consort.Stop)
 local function with_newest(adapter, found)
-  -- The answer comes behind the events that tell of the stops there are.
+  -- The answer comes after the events for the present stops.
   adapter:ask('threads', {}, function()
     local newest = vim.iter(stops):filter(function(stop) return stop.adapter == adapter end):last()
     if newest then found(newest) else client_of.say('nothing is stopped') end
   end)
 end
 
---- Go to the debugger: the newest stop of the workspace.
+--- Goes to the debugger, at the newest stop of the workspace.
 function M.open()
   local adapter = adapters.of()
   if adapter then with_newest(adapter, show) end
 end
 
---- Call FOUND with a function that has the newest stop of the workspace continue.
+--- Calls `found` with a function that makes the newest stop of the workspace continue.
 ---@param found fun(continue: fun())
 function M.newest(found)
   local adapter = adapters.of()

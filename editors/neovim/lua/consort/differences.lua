@@ -1,5 +1,4 @@
---- Forms that differ from what the image has: a quiet sign at each, and one command that brings the
---- image up to them.
+--- Forms that differ from what the image has: a sign at each, and one command that evaluates them.
 local client_of = require('consort.client')
 
 local M = {}
@@ -19,7 +18,7 @@ local function mark(buf, answer)
   end
 end
 
---- Ask for the forms of a buffer that differ.
+--- Requests the forms of a buffer that differ.
 ---@param on_answer fun(answer: table)
 local function ask(buf, on_answer)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
@@ -29,9 +28,9 @@ local function ask(buf, on_answer)
   end, buf)
 end
 
-local round = 0 -- of marks: what an earlier one is answered is about an image of before
+local round = 0 -- counts the updates of marks: an answer to an earlier one is about an earlier state of the image
 
---- The text or the image may have changed: mark soon, once.
+--- Marks the visible buffers after a pause, as the text or the image may have changed.
 function M.soon()
   if vim.g.consort_marks == false then return end
   timer:stop()
@@ -55,7 +54,7 @@ end
 ---@type table<integer, true> by client
 local followed = {}
 
---- Mark a buffer, now and whenever it or the image changes.
+--- Marks a buffer, now and whenever it or the image changes.
 ---@param client vim.lsp.Client
 ---@param buf integer
 function M.follow(client, buf)
@@ -72,8 +71,8 @@ function M.follow(client, buf)
   M.soon()
 end
 
---- Evaluate the forms of the buffer that differ, in order, up to the first that fails. A line is
---- the place of a form only as long as the text is the same.
+--- Evaluates the forms of the buffer that differ, in order, up to the first that fails. Stops when
+--- the text is edited, because the lines of the forms hold only for the text before.
 function M.load()
   if not client_of.need() then return end
   local buf = vim.api.nvim_get_current_buf()

@@ -1,8 +1,8 @@
---- Files that an agent, or another program, writes while they are open here: read again at once
---- when nothing in them is unsaved.
+--- Reads a file again as soon as an agent, or another program, has written it, if its buffer has no
+--- unsaved changes.
 ---
---- Neovim itself looks at a file when the person comes back to it or writes it, and then it is too
---- late: the next edit is made to an old text.
+--- Neovim itself checks a file only when the person comes back to it or writes it. By then an edit
+--- may have been made to the old text.
 local client_of = require('consort.client')
 
 local M = {}
@@ -15,8 +15,8 @@ local followed = {}
 
 local group = vim.api.nvim_create_augroup('consort.disk', {})
 
---- Read a buffer again if its file is another and nothing in it is unsaved. A text with unsaved
---- changes is left as it is; writing it asks, as always.
+--- Reads a buffer again if its file has changed. A buffer with unsaved changes is left as it is;
+--- writing it asks, as always.
 ---@param buf integer
 function M.look(buf)
   if not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].modified or not vim.o.autoread or vim.bo[buf].buftype ~= '' then return end
@@ -40,8 +40,8 @@ local function unfollow(buf)
   end
 end
 
---- Follow the file of a buffer. The directory is watched: a file that is written by renaming is
---- another one each time.
+--- Follows the file of a buffer, by watching its directory: a file that is replaced by renaming is
+--- a new file each time.
 ---@param buf integer
 function M.follow(buf)
   local name = vim.api.nvim_buf_get_name(buf)
@@ -71,7 +71,7 @@ function M.follow(buf)
   end)
   if started then
     watches[directory] = { watch = watch, timer = timer }
-  else -- such a file system tells nothing: Neovim looks when the person comes back, as always
+  else -- the file system sends no events: Neovim checks when the person comes back, as always
     watch:close()
     timer:close()
   end

@@ -1,4 +1,4 @@
---- Evaluation, with its value where the form ends.
+--- Evaluation of code in buffers, with the value shown at the end of the form.
 local client_of = require('consort.client')
 local float = require('consort.float')
 local frames = require('consort.frames')
@@ -7,9 +7,8 @@ local running = require('consort.running')
 
 local M = {}
 
---- An LSP range as rows and byte columns, without the white space at its end: a selection of lines,
---- and a whole buffer, end where the next line would begin, and a value belongs beside what it is
---- of.
+--- Returns an LSP range as rows and byte columns, without the white space at its end: a range of
+--- whole lines ends at the start of the next line, and a value belongs beside its code.
 ---@param lines string[] of the text
 ---@param range lsp.Range
 ---@param encoding string
@@ -66,7 +65,7 @@ function M.moved(range, before, now)
   return { range[1] + by, range[2], range[3] + by, range[4] }
 end
 
---- The whole of a result, for a float or a register, and the frames that its lines show.
+--- Returns all of a result as lines, for a float or a register, and the frames that the lines show.
 ---@param result table
 ---@return string[] lines
 ---@return table<integer, consort.Frame> frames by line
@@ -99,7 +98,7 @@ function M.report(result)
   return lines, shown
 end
 
---- The definition that a frame is in.
+--- Goes to the definition that a frame is in.
 ---@param frame? consort.Frame
 local function follow(frame)
   local name = frame and frame.name
@@ -132,7 +131,7 @@ function M.show_report(result, is_here)
   })
 end
 
---- Returns true if a row is visible, in the current window or in another one of its buffer.
+--- Returns true if a row is visible in any window of its buffer.
 local function in_sight(buf, row)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     local info = vim.fn.getwininfo(win)[1]
@@ -141,8 +140,8 @@ local function in_sight(buf, row)
   return false
 end
 
---- Execute a command on text of this buffer, mark the cursor's line while it runs, and show its
---- value where its text ends; the value of text that was edited meanwhile is said.
+--- Executes a command on text of this buffer, marks the cursor's line while it runs, and shows the
+--- value at the end of the text. If the text was edited meanwhile, the value is shown as a message.
 ---@param command string
 ---@param argument table
 ---@param done? fun(result: table)
@@ -156,7 +155,7 @@ local function run(command, argument, done)
     local now = vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, false)
     local range = now and M.moved(bytes(before, result.range, client.offset_encoding), before, now)
     if range then inline.show(buf, range, result) end
-    -- A value below the window's last line is no answer to a key.
+    -- A value outside the windows would not be seen.
     if not range or not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
     if done then done(result) end
   end, {
@@ -169,8 +168,8 @@ local function run(command, argument, done)
   if not cancel then running.done(argument.outputToken) end
 end
 
---- The cursor's place. On a closing parenthesis the form that it closes is meant: it ends behind
---- the cursor's cell.
+--- Returns the cursor's position. On a closing parenthesis it is the one behind the parenthesis, so
+--- that the form it closes is meant.
 local function place_of_form(client)
   local place = client_of.place(client)
   local column = vim.api.nvim_win_get_cursor(0)[2] + 1
@@ -181,7 +180,7 @@ local function place_of_form(client)
   return place
 end
 
---- Evaluate the innermost form at the cursor, or the top-level one.
+--- Evaluates the innermost form at the cursor, or the top-level one.
 ---@param top? boolean
 function M.form(top)
   local client = client_of.need()
@@ -190,7 +189,7 @@ function M.form(top)
   run('evalForm', { uri = place.uri, position = place.position, topLevel = top or nil })
 end
 
---- Evaluate the last visual selection, or whole lines.
+--- Evaluates the last visual selection, or whole lines.
 ---@param first? integer 1-based
 ---@param last? integer inclusive
 function M.region(first, last)
@@ -207,7 +206,7 @@ function M.region(first, last)
   run('evalRegion', { uri = client_of.place(client).uri, range = range })
 end
 
---- Evaluate a range of the current buffer.
+--- Evaluates a range of the current buffer.
 ---@param range lsp.Range
 ---@param done fun(result: table)
 function M.range(range, done)
@@ -239,25 +238,25 @@ function M.buffer()
   run('evalBuffer', { uri = client_of.place(client).uri })
 end
 
---- Evaluate the top-level forms from the start of the buffer up to the cursor.
+--- Evaluates the top-level forms from the start of the buffer up to the cursor.
 function M.to_cursor()
   local client = client_of.need()
   if client then run('evalToCursor', place_of_form(client)) end
 end
 
---- Evaluate the form and write its value behind it as a comment.
+--- Evaluates the form and writes its value behind it as a comment.
 function M.to_comment()
   local client = client_of.need()
   if client then client_of.execute('evalToComment', place_of_form(client)) end
 end
 
---- Evaluate code that a person types.
+--- Evaluates code that a person types.
 ---@param code string
 function M.code(code)
   client_of.execute('eval', { code = code }, function(result, _, is_here) M.show_report(result, is_here) end)
 end
 
---- The whole of the result that is shown in the cursor's line.
+--- Shows all of the result that is displayed in the cursor's line.
 function M.result()
   local result = inline.at(vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1)
   if result then

@@ -1,4 +1,4 @@
---- Floating windows: what is too long for the end of a line.
+--- Floating windows, for text that is too long for the end of a line.
 require('consort.colours')
 
 local shown = require('consort.shown')
@@ -10,9 +10,9 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 ---@field filetype? string its syntax colours
 ---@field plain? integer[][] rows of words, not code: { first, last }, 0-based and inclusive
 ---@field focus? boolean the cursor goes in; true by default
----@field is_here? fun(): boolean as client.here(); elsewhere the cursor stays, and it is at the top
+---@field is_here? fun(): boolean as of client.here(); if false, opens at the top, without the cursor
 ---@field top? boolean at the top of the screen; at the cursor by default
----@field wide? integer cells that its width is to have, where the screen has them
+---@field wide? integer its minimum width in cells, where the screen has them
 ---@field row? integer where the cursor begins, 0-based
 ---@field keys? table<string, fun(buf: integer)> normal mode
 ---@field hint? string what the keys do
@@ -25,8 +25,8 @@ local function widest(lines)
   return width
 end
 
---- The place of a window of a size, at the cursor: below its line, or above it where there is more
---- room. What it is about stays in sight.
+--- Returns the place of a window of a height at the cursor: below the cursor's line, or above it
+--- where there is more room, so that the line stays visible.
 local function at_cursor(height)
   local row = vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 -- 0-based
   local below = vim.o.lines - vim.o.cmdheight - row - 4 -- the line of the cursor, the borders, a status line
@@ -42,7 +42,7 @@ local function at_top(height, width)
   return { relative = 'editor', row = 0, col = math.max(0, math.floor((vim.o.columns - width - 2) / 2)), height = math.max(1, math.min(height, room)) }
 end
 
---- Show text; `q` and `<Esc>` close it.
+--- Shows text; `q` and `<Esc>` close it.
 ---@param text string|string[]
 ---@param options consort.Float
 ---@return integer buf
@@ -58,7 +58,7 @@ function M.open(text, options)
   vim.bo[buf].modifiable = false
   local width = math.max(widest(lines), vim.fn.strdisplaywidth(title) + 2, vim.fn.strdisplaywidth(hint or '') + 2, options.wide or 0)
   width = math.min(math.max(20, vim.o.columns - 4), width)
-  -- A line that is wider goes on in the next.
+  -- A line that is wider is wrapped.
   local height = 0
   for _, line in ipairs(lines) do height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
   local config = vim.tbl_extend('error', (options.top or late) and at_top(height, width) or at_cursor(height), {
@@ -73,7 +73,7 @@ function M.open(text, options)
   vim.wo[win].breakindent = true
   if options.row then vim.api.nvim_win_set_cursor(win, { math.min(#lines, options.row + 1), 0 }) end
   if options.filetype then
-    -- Only its colours: no language client is to be started for what is no file.
+    -- Sets the syntax only: a filetype would start a language client for a buffer without a file.
     pcall(function() vim.bo[buf].syntax = options.filetype end)
   end
   for _, rows in ipairs(options.plain or {}) do
@@ -94,7 +94,7 @@ function M.open(text, options)
   return buf, win
 end
 
---- Other text in an open float, which takes the size that it needs.
+--- Replaces the text of an open float, and adapts its size.
 ---@param buf integer
 ---@param text string
 function M.replace(buf, text)

@@ -4,10 +4,11 @@ local shown = require('consort.shown')
 local M = {}
 local WIDTH = 60 -- characters of one line's values
 
---- Replace each character but line breaks by a space.
+--- Replaces each character except line breaks by a space.
 local function blank(text) return (text:gsub('[^\n]', ' ')) end
 
---- The names in each line of a text, in lower case, each once; none of strings and comments.
+--- Returns the names in each line of a text, in lower case, each once; none in strings and
+--- comments.
 ---@param text string
 ---@return string[][]
 function M.names(text)
@@ -28,7 +29,8 @@ function M.names(text)
   return lines
 end
 
---- The row at which the definition around a row begins: one whose first column has an open list.
+--- Returns the row at which the definition around a row begins: the nearest, upwards, that starts
+--- with `(`.
 local function beginning(buf, row)
   for at = row, 0, -1 do
     if vim.api.nvim_buf_get_lines(buf, at, at + 1, false)[1]:sub(1, 1) == '(' then return at end
@@ -36,7 +38,7 @@ local function beginning(buf, row)
   return row
 end
 
---- Put the values of VARIABLES (`{name, value}` each) into a buffer, down to a row, 0-based.
+--- Shows the values of VARIABLES (`{name, value}` each) in a buffer, down to a row, 0-based.
 ---@param buf integer
 ---@param namespace integer
 ---@param row integer

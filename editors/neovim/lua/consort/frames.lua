@@ -8,8 +8,8 @@ local M = {}
 ---@field file? string
 ---@field line? integer
 
---- The frames from the program's own on. Those above it, `ERROR` and its like, say what the message
---- says already.
+--- Returns the frames from the first one of the program on. Those above it, such as that of
+--- `ERROR`, say no more than the message.
 ---@param frames consort.Frame[]
 ---@return consort.Frame[]
 function M.of_program(frames)

@@ -5,7 +5,7 @@ local shown = require('consort.shown')
 
 local M = {}
 
---- Look into a failure by its number, or into one that is chosen, newest first.
+--- Opens a failure by its number, or one that is chosen, newest first.
 ---@param number? string
 function M.open(number)
   local client = client_of.need()

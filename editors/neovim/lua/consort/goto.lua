@@ -1,5 +1,5 @@
---- A line of a file, in a window that shows it, or in this one. Nothing that is not saved is in the
---- way.
+--- Goes to a line of a file, in a window that shows it, or in this one. Unsaved changes do not
+--- prevent it.
 local M = {}
 
 ---@param file string
@@ -11,7 +11,7 @@ function M.line(file, line)
   if win ~= -1 then
     vim.api.nvim_set_current_win(win)
   else
-    -- Without 'hidden' the text here would have to be given up.
+    -- Without 'hidden', a buffer with unsaved changes cannot be left.
     if vim.bo.modified and not vim.o.hidden and vim.bo.bufhidden == '' then vim.cmd.split() end
     vim.bo[buf].buflisted = true
     vim.api.nvim_win_set_buf(0, buf)

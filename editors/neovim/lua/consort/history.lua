@@ -5,7 +5,7 @@ local MOST = 500
 
 local function file() return vim.fn.stdpath('state') .. '/consort-repl-history' end
 
---- The newest entries, the oldest first.
+--- Returns the newest entries, the oldest first.
 ---@return string[]
 function M.read()
   local ok, lines = pcall(vim.fn.readfile, file())
@@ -19,7 +19,7 @@ function M.read()
   return entries
 end
 
---- Keep an entry. A state directory that cannot be written costs the history, and nothing else.
+--- Appends an entry. If the state directory cannot be written, only the history is lost.
 ---@param entry string
 function M.add(entry)
   local path = file()

@@ -5,7 +5,7 @@ local client_of = require('consort.client')
 local M = {}
 local PATIENCE = 300 -- ms; a key cannot wait longer, and Vim's own indentation is better than none
 
---- The cells that a line is indented by.
+--- Returns the number of cells that a line is to be indented by.
 ---@param lnum integer 1-based
 ---@return integer
 function M.of(lnum)
@@ -28,7 +28,7 @@ function M.of(lnum)
       return vim.fn.strdisplaywidth(after:match('^%s*'))
     end
   end
-  return vim.fn.strdisplaywidth(space) -- it is right as it is
+  return vim.fn.strdisplaywidth(space) -- the present indentation is right
 end
 
 --- Sets 'indentexpr' in a buffer that has none.
@@ -37,7 +37,7 @@ function M.use(buf)
   if vim.bo[buf].indentexpr ~= '' then return end
   vim.bo[buf].indentexpr = "v:lua.require'consort.indent'.of(v:lnum)"
   vim.bo[buf].indentkeys = '!^F,o,O'
-  vim.bo[buf].lispoptions = 'expr:1' -- or 'lisp' would have its own way
+  vim.bo[buf].lispoptions = 'expr:1' -- otherwise 'lisp' would indent instead of 'indentexpr'
 end
 
 return M

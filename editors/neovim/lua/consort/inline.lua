@@ -22,7 +22,7 @@ local function one_line(text)
   return (vim.trim(text:gsub('%s*\n%s*', ' ')))
 end
 
---- Returns a text, cut and with an ellipsis if it is wider than so many cells.
+--- Returns a text, cut and with an ellipsis if it is wider than CELLS.
 ---@param text string
 ---@param cells integer
 ---@return string

@@ -1,14 +1,14 @@
 --- Lines that running code reads: each is asked for with `vim.ui.input`.
 ---
---- A question may come while the person types on. It waits for a pause, so that it takes no key
---- that was on its way.
+--- A question may come while the person types. It waits for a pause, so that it takes none of the
+--- keys that are being typed.
 local M = {}
 
 local PAUSE = 300 -- ms without a key
 
 ---@class consort.Wanted
 ---@field params table of consort/input
----@field answer fun(result: table|userdata) once
+---@field answer fun(result: table|userdata) to be called once
 
 ---@type consort.Wanted[]
 local queue = {}
@@ -21,7 +21,7 @@ local ask
 
 local function next_question()
   if current or #queue == 0 then return end
-  -- A command line that is open is the person's.
+  -- A command line that the person has open is not interrupted.
   if vim.uv.now() - last_key < PAUSE or vim.api.nvim_get_mode().mode:match('^[cr]') then return vim.defer_fn(next_question, PAUSE) end
   vim.on_key(nil, namespace)
   current = table.remove(queue, 1)
@@ -34,7 +34,7 @@ ask = function(wanted)
   if not prompt:match('%s$') then prompt = prompt .. ' ' end
   vim.ui.input({ prompt = prompt }, function(text)
     if current == wanted then current = nil end
-    vim.api.nvim_echo({ { '' } }, false, {}) -- the question does not stay where messages stand
+    vim.api.nvim_echo({ { '' } }, false, {}) -- removes the question from the command line
     wanted.answer(text and { text = text } or vim.NIL)
     if text then require('consort.running').typed(text, wanted.params.command) end
     vim.schedule(next_question)
@@ -60,8 +60,8 @@ function M.on_over(_, params)
       return wanted.answer(vim.NIL)
     end
   end
-  -- Neovim's own question is the command line; one of a plugin stays until it is answered, and the
-  -- answer goes nowhere.
+  -- Neovim's own `vim.ui.input` is the command line, which can be closed. A plugin's stays until it
+  -- is answered, and the answer is ignored.
   if current and current.params.id == params.id and vim.fn.getcmdtype() == '@' then vim.api.nvim_input('<C-c>') end
 end
 

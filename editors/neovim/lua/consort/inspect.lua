@@ -11,10 +11,11 @@ local CELL = 40 -- cells of a column
 
 ---@class consort.Value
 ---@field text string
----@field reference integer 0: there is nothing to see in it
+---@field reference integer 0: it has no parts to show
 
---- Values as the inspector asks an adapter for them. A reference is the value's and the first part
---- that is meant; an adapter remembers which part a name stands for.
+--- The methods of an adapter that the inspector calls, for values of the image. A reference is the
+--- value's and the number of the first part to read. `parts` has the number of each part, by the
+--- value's reference and the part's name.
 ---@class consort.Values
 ---@field buf integer
 ---@field parts table<string, table<string, integer>>
@@ -45,7 +46,7 @@ function Values:variables(reference, callback)
   end, { buf = self.buf, on_error = function(error) callback(error.message) end })
 end
 
---- The first value of what was evaluated, or nil when the failure was said.
+--- Returns the first value of an evaluation; nil, after a message, if it has none.
 local function first(answer)
   if type(answer.error) == 'table' then return client_of.fail(('%s: %s'):format(answer.error.type, answer.error.message)) end
   local value = (answer.values or {})[1]
@@ -63,7 +64,7 @@ function Values:set(arguments, callback)
   end, { buf = self.buf, on_error = function(error) callback(error.message) end })
 end
 
---- Answer what the inspector asks a debug adapter.
+--- Answers the requests that the inspector sends to a debug adapter.
 function Values:request(command, arguments, callback)
   if command == 'variables' then return self:variables(arguments.variablesReference, callback) end
   if command == 'setVariable' then return self:set(arguments, callback) end
@@ -77,7 +78,7 @@ function Values:ask(command, arguments, done)
   end)
 end
 
---- Evaluate code on a value, which is `*` in it.
+--- Evaluates code on a value, which is `*` in it.
 ---@param done fun(value: string, reference: any)
 function Values:evaluate(reference, code, done)
   client_of.execute('inspectEval', { reference = reference.reference, code = code }, function(answer)
@@ -116,7 +117,7 @@ function M.table_lines(name, answer)
   return lines
 end
 
---- Show a value as a table.
+--- Shows a value as a table.
 function Values:table(name, reference)
   client_of.execute('inspectTable', { reference = reference.reference, count = ROWS }, function(answer, _, is_here)
     float.open(M.table_lines(name, answer), { title = 'Table', is_here = is_here, hint = 'q closes' })
@@ -137,7 +138,7 @@ function M.comparison_lines(one, other, answer)
   return lines
 end
 
---- Show how two values differ.
+--- Shows how two values differ.
 ---@param one { name: string, value: string, reference: any }
 ---@param other { name: string, value: string, reference: any }
 function Values:compare(one, other)
@@ -147,7 +148,8 @@ function Values:compare(one, other)
   end, { buf = self.buf })
 end
 
---- Go to where a value is defined, in a window beside the inspector's; asks which one is meant.
+--- Goes to where a value is defined, in a window beside the inspector's; of several definitions,
+--- one is chosen.
 ---@param at consort.Inspected
 function Values:definition(at)
   local client = client_of.need()
@@ -171,7 +173,7 @@ function Values:definition(at)
   end, { buf = self.buf, here = true })
 end
 
---- Show what DESCRIBE prints of a value.
+--- Shows what DESCRIBE prints about a value.
 ---@param at consort.Inspected
 function Values:describe(at)
   client_of.execute('inspectDescribe', { reference = at.reference.reference }, function(answer, _, is_here)
@@ -182,7 +184,7 @@ function Values:describe(at)
   end, { buf = self.buf })
 end
 
---- Show a value of the image in the inspector's buffer.
+--- Shows a value of the image in the inspector's buffer.
 ---@param buf integer whose language client is asked
 ---@param focus boolean the cursor goes to it
 function M.show(buf, name, text, reference, focus)
@@ -190,8 +192,8 @@ function M.show(buf, name, text, reference, focus)
   require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0), focus)
 end
 
---- Inspect the value of code; without any, the result that is shown in this line, else the value of
---- the name at the cursor.
+--- Inspects the value of code; without code, the result that is shown in this line, else the value
+--- of the name at the cursor.
 ---@param code? string
 function M.open(code)
   local client = client_of.need()

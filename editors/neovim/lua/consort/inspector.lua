@@ -6,7 +6,7 @@ local shown = require('consort.shown')
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
 local HINT = '<CR> goes into the part · u goes back · s sets the part · g reads anew · q closes'
--- What only values of the image itself have, and not those of a stop.
+-- Keys for values of the image, which those of a stop do not have.
 local MORE = ' · e evaluates · t table · m compares · d definition · v describes'
 
 ---@class consort.Inspected
@@ -19,8 +19,8 @@ local MORE = ' · e evaluates · t table · m compares · d definition · v desc
 ---@field path consort.Inspected[] the value is the last one
 ---@field parts table[]
 
---- `wanted` is the page whose parts are waited for, else the one that is shown. The keys are about
---- what is shown.
+--- `wanted` is the page whose parts have been requested, else the shown page. Keys that act on a
+--- part act on the shown page.
 ---@type { buf: integer, shown: consort.Page, wanted: consort.Page, first: integer }?
 local inspector
 
@@ -54,8 +54,8 @@ local function render()
   vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { page.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
 end
 
---- Show the value at the end of a path, once its parts are there. An answer that comes after the
---- person has gone to another page is dropped.
+--- Shows the value at the end of a path, once its parts have arrived. The answer is dropped if the
+--- person has gone to another page meanwhile.
 ---@param adapter consort.Adapter
 ---@param path consort.Inspected[]
 ---@param at_first boolean the cursor goes to the first part
@@ -76,13 +76,13 @@ local function show(adapter, path, at_first)
   end)
 end
 
---- The part of the cursor's line, and its number.
+--- Returns the part of the cursor's line, and its number.
 local function part_here()
   local i = vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1
   return inspector.shown.parts[i], i
 end
 
---- A path, and one value more.
+--- Returns the path of a page with one value more.
 local function further(page, value) return vim.list_extend(vim.list_slice(page.path), { value }) end
 
 local function enter()
@@ -110,7 +110,7 @@ end
 
 local function read_anew() show(inspector.wanted.adapter, inspector.wanted.path, false) end
 
---- Give the part of the cursor's line another value.
+--- Sets the part of the cursor's line to another value.
 local function set()
   local page, part = inspector.shown, part_here()
   if not part then return end
@@ -119,13 +119,13 @@ local function set()
     page.adapter:ask('setVariable', { variablesReference = value_of(page).reference, name = part.name, value = typed }, function(answer)
       part.value, part.variablesReference = answer.value, answer.variablesReference
       if is_shown(page) then render() end
-      -- Read anew meanwhile, perhaps before it was set.
+      -- The value was read again meanwhile, perhaps before the part was set.
       if inspector.wanted ~= page and is_wanted(page) then read_anew() end
     end)
   end)
 end
 
---- The part of the cursor's line, or the value itself.
+--- Returns the part of the cursor's line, or the value itself.
 ---@return consort.Inspected
 local function meant()
   local part = part_here()
@@ -133,7 +133,8 @@ local function meant()
   return value_of(inspector.shown)
 end
 
---- Do something that only values of the image itself have.
+--- Calls `run` if the shown value's adapter has a method. Only those of values of the image have
+--- all.
 local function if_it_can(name, run)
   if inspector.shown.adapter[name] then return run() end
   client_of.say('only values that `:Consort inspect` shows have that; `e` in the debugger evaluates in the frame')
@@ -163,7 +164,7 @@ local function compare()
   inspector.shown.adapter:compare(one, at)
 end
 
---- Inspect a value.
+--- Inspects a value.
 ---@param adapter consort.Adapter
 ---@param name string
 ---@param value string

@@ -7,7 +7,7 @@ local M = {}
 
 local function first_line(text) return vim.split(vim.trim(text or ''), '\n', { plain = true })[1] end
 
---- The log in lines of at most so many cells.
+--- Returns the log in lines of at most CELLS cells.
 ---@param entries table[] of consort.log
 ---@param cells integer
 ---@return string[]

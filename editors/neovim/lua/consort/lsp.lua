@@ -3,7 +3,7 @@ local client_of = require('consort.client')
 
 local M = {}
 
---- Show inlay hints in this buffer, or no longer.
+--- Shows inlay hints in this buffer, or hides them.
 function M.hints()
   local client = client_of.need()
   if not client then return end
@@ -16,12 +16,12 @@ function M.hints()
   client_of.say(on and 'inlay hints are shown' or 'inlay hints are not shown')
 end
 
---- Run the code lens of the cursor's line; of several, one is chosen.
+--- Runs the code lens of the cursor's line; of several, one is chosen.
 function M.lens()
   if client_of.need() then vim.lsp.codelens.run() end
 end
 
---- Show the code lenses of a buffer, now and whenever its text was changed.
+--- Shows the code lenses of a buffer, now and whenever its text was changed.
 ---@param buf integer
 function M.follow_lenses(buf)
   local function refresh() vim.lsp.codelens.refresh({ bufnr = buf }) end

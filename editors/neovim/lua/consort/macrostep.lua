@@ -1,5 +1,5 @@
 --- Macro expansions step by step in the place of their forms: in a copy of the buffer, which the
---- window shows instead. The buffer itself is never touched, and the copy is no file.
+--- window shows instead. The buffer itself is never changed, and the copy belongs to no file.
 require('consort.colours')
 
 local client_of = require('consort.client')
@@ -13,7 +13,7 @@ local HINT = 'macro steps: e expands, c collapses, n and p go to macro calls, q 
 
 -- Options of the window that make the copy look as the text does.
 local LOOK = { 'number', 'relativenumber', 'numberwidth', 'signcolumn', 'foldcolumn', 'wrap', 'linebreak', 'breakindent', 'list', 'cursorline' }
--- Those that are otherwise while it shows the copy.
+-- Options that the window has only while it shows the copy.
 local OWN = { winbar = ' ' .. HINT, foldenable = false }
 
 ---@class consort.Copy
@@ -21,7 +21,7 @@ local OWN = { winbar = ' ' .. HINT, foldenable = false }
 ---@field bufhidden string the original's own
 ---@field win integer the person's window
 ---@field view table its view of the original
----@field options table<string, any> its own values of the options that are otherwise
+---@field options table<string, any> the window's own values of the options in OWN
 ---@field tick integer the copy's changedtick after the last step
 ---@field steps consort.Steps
 
@@ -31,12 +31,12 @@ local copies = {}
 local function get(win, option) return vim.api.nvim_get_option_value(option, { scope = 'local', win = win }) end
 local function set(win, option, value) vim.api.nvim_set_option_value(option, value, { scope = 'local', win = win }) end
 
---- Shows a buffer in a window; alternate file and jumps stay.
+--- Shows a buffer in a window, without changing the alternate file and the jump list.
 local function show(win, buf)
   vim.api.nvim_win_call(win, function() vim.cmd(('keepalt keepjumps buffer %d'):format(buf)) end)
 end
 
--- Places: LSP's, and offsets in a text
+-- Positions of LSP, and offsets in a text
 
 local function line_of(text, row)
   local start = macrosteps.offset(text, row, 0)
@@ -63,7 +63,7 @@ local function to(text, offset)
   vim.api.nvim_win_set_cursor(0, { row + 1, column })
 end
 
--- What is shown
+-- Display
 
 local function mark(buf, steps)
   vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
@@ -74,8 +74,8 @@ local function mark(buf, steps)
   end
 end
 
---- Has the copy show further steps: one edit, of the part from START to STOP that they have
---- otherwise.
+--- Shows other steps in the copy, by one edit: they differ from the present ones from START to
+--- STOP.
 local function apply(buf, steps, start, stop)
   local copy = copies[buf]
   local replacement = steps.text:sub(start + 1, stop + #steps.text - #copy.steps.text)
@@ -90,7 +90,8 @@ local function apply(buf, steps, start, stop)
   mark(buf, steps)
 end
 
---- The copy in the current window, and its buffer; what another program has changed is none.
+--- Returns the copy in the current window, and its buffer; nil if another program has changed the
+--- copy.
 local function here()
   local buf = vim.api.nvim_get_current_buf()
   local copy = copies[buf]
@@ -101,8 +102,8 @@ end
 
 -- Steps
 
---- Asks for one step at an offset of a text. ON_STEP gets the next steps, and the place of the form
---- that was expanded.
+--- Requests one step at an offset of a text. `on_step` gets the next steps, and the range of the
+--- form that was expanded.
 ---@param original integer
 ---@param steps consort.Steps
 ---@param offset integer
@@ -127,20 +128,20 @@ local function ask(original, steps, offset, on_step)
   end, { buf = original })
 end
 
---- Expand the macro call at the cursor of the copy.
+--- Expands the macro call at the cursor of the copy.
 function M.expand()
   local copy, buf = here()
   if not copy then return end
   local asked = copy.steps
   ask(copy.original, asked, cursor(asked.text), function(steps, start, stop)
-    -- An answer to a text that is another by now is of no use.
+    -- The answer is of no use if the text has changed since.
     if copies[buf] ~= copy or copy.steps ~= asked or copy.tick ~= vim.api.nvim_buf_get_changedtick(buf) then return end
     apply(buf, steps, start, stop)
     if vim.api.nvim_get_current_buf() == buf then to(steps.text, start) end
   end)
 end
 
---- Take back the innermost expansion at the cursor.
+--- Takes back the innermost expansion at the cursor.
 function M.collapse()
   local copy, buf = here()
   if not copy then return end
@@ -150,7 +151,7 @@ function M.collapse()
   to(steps.text, last.start)
 end
 
---- Go to the next macro call of the top-level form, or the one before.
+--- Goes to the next or previous macro call of the top-level form.
 ---@param forward boolean
 function M.go(forward)
   local copy, buf = here()
@@ -172,7 +173,7 @@ end
 
 -- Beginning and end
 
---- End the stepper of a copy: its windows show the original again, the person's at the same place.
+--- Ends the stepper of a copy: its windows show the original again, the person's at the same place.
 ---@param buf integer
 local function quit(buf)
   local copy = copies[buf]
@@ -197,7 +198,7 @@ local function name_of(original)
   return SCHEME .. (name ~= '' and name or original)
 end
 
---- Makes the copy of a buffer, with the text of steps that are none yet.
+--- Makes the copy of a buffer, with a text that has no expansions yet.
 local function make(original, steps)
   local buf = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_buf_set_name(buf, name_of(original))
@@ -209,7 +210,7 @@ local function make(original, steps)
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(steps.text, '\n', { plain = true }))
   vim.bo[buf].modifiable = false
   vim.bo[buf].modified = false
-  -- Only its colours: no language client is to be started for what is no file.
+  -- Sets the syntax only: a filetype would start a language client for a buffer without a file.
   pcall(function() vim.bo[buf].syntax = 'lisp' end)
   local keys = {
     e = M.expand,
@@ -241,7 +242,7 @@ local function begin(win, original, first, steps, start, stop)
       if vim.api.nvim_buf_is_valid(original) then vim.bo[original].bufhidden = copy.bufhidden end
     end,
   })
-  -- The original is kept, whatever becomes of others that no window shows.
+  -- Keeps the original loaded while no window shows it.
   vim.bo[original].bufhidden = 'hide'
   local shown, why = pcall(show, win, buf)
   if not shown then
@@ -255,7 +256,7 @@ local function begin(win, original, first, steps, start, stop)
   to(steps.text, start)
 end
 
---- Expand the macro call at the cursor, in a copy that is made for it unless the cursor is in one.
+--- Expands the macro call at the cursor, in a copy that is made for it unless the cursor is in one.
 function M.step()
   local original, win = vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win()
   if copies[original] then return M.expand() end

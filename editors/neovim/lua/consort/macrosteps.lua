@@ -6,14 +6,13 @@ local M = {}
 ---@field start integer
 ---@field stop integer
 ---@field before string
----@field hidden consort.Placed[] the expansions that were in that text, by their offsets in it
+---@field hidden consort.Placed[] the expansions that were in that text, with offsets in that text
 
 ---@class consort.Steps
 ---@field text string
----@field placed consort.Placed[] one that holds another is before it
+---@field placed consort.Placed[] an expansion around another is before it
 
---- A text in which lines end where Neovim's do: a carriage return, which ends one for the server,
---- is a blank.
+--- Replaces carriage returns by spaces: they end lines for the server, and not in Neovim.
 local function lines(text) return (text:gsub('\r', ' ')) end
 
 ---@param text string
@@ -66,7 +65,7 @@ local function parted(placed, start, stop, by)
   return others, inside
 end
 
---- The text with an expansion in the place of the form from START to STOP.
+--- Returns the text with an expansion in the place of the form from START to STOP.
 ---@param steps consort.Steps
 ---@return consort.Steps
 function M.expanded(steps, start, stop, expansion)
@@ -77,7 +76,7 @@ function M.expanded(steps, start, stop, expansion)
   return { text = steps.text:sub(1, start) .. expansion .. steps.text:sub(stop + 1), placed = placed }
 end
 
---- The innermost expansion at an offset.
+--- Returns the innermost expansion at an offset.
 ---@param steps consort.Steps
 ---@return consort.Placed?
 function M.innermost(steps, offset)
@@ -88,7 +87,7 @@ function M.innermost(steps, offset)
   return found
 end
 
---- The text without the innermost expansion at an offset, and that expansion.
+--- Returns the text without the innermost expansion at an offset, and that expansion.
 ---@param steps consort.Steps
 ---@return consort.Steps?
 ---@return consort.Placed
@@ -103,7 +102,7 @@ end
 
 local function before(one, other) return one.line < other.line or (one.line == other.line and one.character < other.character) end
 
---- The start of the next, or the previous, of LSP ranges that are in the text's order.
+--- Returns the start of the next, or the previous, of LSP ranges that are in the text's order.
 ---@param calls lsp.Range[]
 ---@param position lsp.Position
 ---@param forward boolean

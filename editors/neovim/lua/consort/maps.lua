@@ -1,5 +1,5 @@
 --- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents the same; a
---- test holds the two together.
+--- test compares the two.
 local M = {}
 
 ---@type { plug: string, keys?: string, mode?: string|string[], about: string, run: fun() }[]
@@ -68,7 +68,7 @@ map('status', nil, 'image, host, clients, what runs', 'status')
 map('log', '<LocalLeader>l', 'what ran', 'log')
 map('hints', nil, 'inlay hints, on and off', 'hints')
 map('lens', nil, 'run the code lens of the line', 'lens')
---- An edit of the structure, with a count, that `.` does again.
+--- Returns a structural edit that takes a count and that `.` repeats.
 local function edit(action)
   return function() require('consort.structure').key(action) end
 end
@@ -90,7 +90,7 @@ map('transpose', nil, 'exchange two forms', edit('transpose'))
 map('outer-form', 'af', 'the form', function() require('consort.structure').select(false) end, { 'x', 'o' })
 map('inner-form', 'if', 'what is in the form', function() require('consort.structure').select(true) end, { 'x', 'o' })
 
---- Returns the way to a map in this buffer: its key, or the command.
+--- Returns how to run a map in this buffer: its key, or the command.
 ---@param plug string
 ---@return string
 function M.key(plug)
@@ -109,7 +109,7 @@ function M.plugs()
   end
 end
 
---- The default keys in a Lisp buffer, where nothing is mapped yet.
+--- Maps the default keys in a Lisp buffer, where nothing is mapped yet.
 ---@param buf integer
 function M.defaults(buf)
   for _, one in ipairs(M.maps) do

@@ -5,7 +5,7 @@ local M = {}
 
 local function visible(text) return vim.fn.strtrans(text) end
 
---- Ask for the file to which the definition at the cursor goes, and move it.
+--- Asks for the file to which the definition at the cursor goes, and moves it.
 function M.ask()
   local client = client_of.need()
   if not client then return end

@@ -3,7 +3,7 @@ local client_of = require('consort.client')
 
 local M = {}
 
---- The references of a kind in the quickfix list; without a kind one is chosen.
+--- Puts the references of a kind into the quickfix list; without a kind one is chosen.
 ---@param kind? string
 function M.references(kind)
   local client = client_of.need()
@@ -36,7 +36,7 @@ function M.references(kind)
   end, { here = true })
 end
 
---- A hierarchy of the name at the cursor, as Neovim's own client shows it.
+--- Shows a hierarchy of the name at the cursor, as Neovim's own client does.
 ---@param which? string
 function M.hierarchy(which)
   if not client_of.need() then return end
@@ -51,7 +51,7 @@ function M.hierarchy(which)
   show()
 end
 
---- Symbols of the image by a part of their names; the chosen one is described.
+--- Lists symbols of the image by a part of their names; the chosen one is described.
 ---@param pattern? string asked for by default
 function M.apropos(pattern)
   local function find(wanted)
@@ -75,7 +75,7 @@ function M.apropos(pattern)
   vim.ui.input({ prompt = 'Apropos: ' }, find)
 end
 
---- Open the manual's page about a name; by default the symbol, format directive or reader macro at
+--- Opens the manual's page about a name; by default the symbol, format directive or reader macro at
 --- the cursor.
 ---@param name? string
 function M.manual(name)

@@ -1,6 +1,6 @@
 --- Recordings: the form at the cursor, or a test, runs once in a copy of the image, or the next
---- call of a function is recorded in the image; what it did is shown as rows in a float, where keys
---- ask further.
+--- call of a function is recorded in the image. The float shows rows of the recording, and has keys
+--- for further queries.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -14,7 +14,7 @@ local DEBUGGER = ', d nvim-dap'
 ---@field rows table<integer, table> by line
 ---@field event? integer the moment that is shown
 
---- The lines of an answer, and the rows by line.
+--- Returns the lines of an answer, and the rows by line.
 ---@param answer table
 ---@param head? string[]
 ---@return string[] lines
@@ -34,7 +34,7 @@ function M.lines(answer, head)
   return lines, rows
 end
 
---- Go to the row's place, out of the float.
+--- Closes the float, and goes to the row's place.
 local function go(row)
   if not row or type(row.position) ~= 'table' or not row.file or row.file == '' then return client_of.say('this row has no place in a file') end
   vim.api.nvim_win_close(0, true)
@@ -56,7 +56,7 @@ local function show(recorded, answer, head, title, is_here)
     asked = asked + 1
     local mine = asked
     client_of.execute('recordingQuery', vim.tbl_extend('error', { recording = recorded.number, query = query }, argument or {}), function(result, _, is_still_here)
-      -- Closed meanwhile, or something else was asked: nobody waits for this one.
+      -- The float was closed meanwhile, or a later query was made.
       if mine ~= asked or not vim.api.nvim_win_is_valid(win) then return end
       local is_there = is_still_here()
       vim.api.nvim_win_close(win, true)
@@ -105,7 +105,7 @@ end
 
 local waiting ---@type fun()? ends the wait for a call
 
---- End the wait for the next call of a function.
+--- Ends the wait for the next call of a function.
 local function cancel()
   if not waiting then return client_of.say('no call is waited for') end
   waiting()
@@ -113,7 +113,8 @@ local function cancel()
   client_of.say('the call is not waited for any more')
 end
 
---- Record the form at the cursor, the test of a name, or, with `next`, the next call of a function.
+--- Records the form at the cursor, the test of a name, or, with `next`, the next call of a
+--- function.
 ---@param what? string
 function M.record(what)
   if what == 'cancel' then return cancel() end

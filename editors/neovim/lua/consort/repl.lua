@@ -1,5 +1,5 @@
---- A REPL in a split: the editor's own session in the image. Lines above the prompt are history;
---- what follows it is evaluated when it is whole.
+--- A REPL in a split: the editor's own session in the image. The text behind the prompt is
+--- evaluated when it is complete; the lines above are earlier input and output.
 require('consort.colours')
 local client_of = require('consort.client')
 local frames = require('consort.frames')
@@ -12,16 +12,16 @@ local M = {}
 ---@field buf integer
 ---@field package string
 ---@field history string[]
----@field at integer position in the history; one past its end: nothing of it
+---@field at integer position in the history; one past its end: no entry
 ---@field prompt integer extmark where the input begins
----@field busy? fun() stops what runs
+---@field busy? fun() interrupts the evaluation
 
 ---@type consort.Repl?
 local repl
 local namespace = vim.api.nvim_create_namespace('consort.repl')
 
---- Returns true if text is one or more whole forms, by its parentheses, strings and comments; the
---- image's reader decides.
+--- Returns true if a text is one or more complete forms, by its parentheses, strings and comments
+--- alone; the image's reader may still refuse it.
 ---@param text string
 ---@return boolean
 function M.is_whole(text)
@@ -79,7 +79,7 @@ local function set_input(text)
   vim.api.nvim_win_set_cursor(0, { last, #vim.fn.getline(last) })
 end
 
---- Text above what is being typed.
+--- Inserts text above what is being typed.
 local function print_lines(text, group)
   local buf = repl.buf
   local row = input_start()
@@ -90,8 +90,8 @@ local function print_lines(text, group)
   end
 end
 
---- The prompt, behind all that was printed. What was typed while an evaluation ran is what is typed
---- now.
+--- Shows the prompt behind the output. The text that was typed while an evaluation ran becomes the
+--- input.
 local function prompt()
   local buf = repl.buf
   local text = repl.package .. '> '
@@ -111,7 +111,7 @@ end
 
 local MOST = 5000 -- lines of output of an evaluation
 
---- Prints what comes in pieces, line by line.
+--- Returns functions that print output that comes in chunks, by whole lines.
 local function printer()
   local rest, lines = '', 0
   local function print_some(text)
@@ -146,9 +146,9 @@ local function evaluate(text)
   repl.at = #repl.history + 1
   local row = vim.api.nvim_buf_line_count(repl.buf)
   vim.api.nvim_buf_set_lines(repl.buf, row, row, false, { '' })
-  -- Output is inserted above the prompt, and so in its order.
+  -- Output is inserted before this mark, and so stays in order.
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { right_gravity = true })
-  for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do vim.api.nvim_win_set_cursor(win, { row + 1, 0 }) end -- what is printed is in sight
+  for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do vim.api.nvim_win_set_cursor(win, { row + 1, 0 }) end -- keeps the output visible
   local here, output = repl, printer()
   local token = running.stream(function(chunk)
     if repl == here then output.more(chunk) end
@@ -194,7 +194,7 @@ local function enter()
     evaluate(text)
   else
     if vim.fn.mode() ~= 'i' then vim.cmd.startinsert({ bang = true }) end
-    vim.api.nvim_feedkeys('\r', 'ni', false) -- before what was typed since; indented by 'lisp'
+    vim.api.nvim_feedkeys('\r', 'ni', false) -- goes before the keys that were typed since; 'lisp' indents
   end
 end
 
@@ -228,7 +228,7 @@ local function make()
   prompt()
 end
 
---- The package of the text at the cursor, as the last IN-PACKAGE above it says; none where there is
+--- Returns the package of the text at the cursor, by the last IN-PACKAGE above it; nil if there is
 --- none.
 ---@return string?
 function M.package_here()
@@ -243,7 +243,7 @@ function M.package_here()
   end
 end
 
---- Go on in a package, if the image has it.
+--- Switches the REPL to a package, if the image has it.
 local function enter_package(name)
   if not name or short(name) == repl.package or repl.busy then return end
   local here = repl
@@ -259,8 +259,8 @@ local function enter_package(name)
   end, { buf = repl.buf })
 end
 
---- Open the REPL in a split, or go to it; it goes on in the package of the file that the person
---- comes from.
+--- Opens the REPL in a split, or goes to it, and switches it to the package of the file that the
+--- person comes from.
 function M.open()
   if not client_of.need() then return end
   local package = vim.bo.filetype == 'lisp' and M.package_here() or nil
@@ -278,8 +278,8 @@ function M.open()
   vim.cmd.startinsert({ bang = true })
 end
 
---- Open the REPL with a call of the function at the cursor, or of the one whose definition is
---- around it, behind what is typed there. The cursor is at the first argument.
+--- Opens the REPL with a call of the function at the cursor, or of the one whose definition is
+--- around it, behind the text that is typed there. Puts the cursor at the first argument.
 function M.call()
   local client = client_of.need()
   if not client then return end

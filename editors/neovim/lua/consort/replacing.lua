@@ -1,5 +1,5 @@
---- The definition that an agent's question would replace: its text as its file has it, how the new
---- one differs, and the way of the new one into the file once it is allowed.
+--- The definition that an agent's call would replace: its text in its file, how the new one
+--- differs, and the command that writes the new one into the file once the call is allowed.
 local client_of = require('consort.client')
 
 local M = {}
@@ -30,8 +30,8 @@ local function text_of(file, range, encoding)
   return table.concat(part, '\n')
 end
 
---- Remembers the texts of all loaded buffers. The function that is returned tells whether that of a
---- file is the same still.
+--- Remembers the texts of all loaded buffers. The function that is returned tells whether the text
+--- of a file is unchanged.
 local function texts()
   local same = {}
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
@@ -43,8 +43,8 @@ local function texts()
   end
 end
 
---- Find the definition that a question (`consort/approve`) would replace. When the text was edited
---- on the way, the answer's places are those of another text: then it is asked for anew.
+--- Finds the definition that a question (`consort/approve`) would replace. If the text was edited
+--- meanwhile, the positions in the answer do not hold, and the request is repeated.
 ---@param params table
 ---@param on_found fun(replaced: consort.Replaced)
 function M.find(params, on_found)
@@ -64,7 +64,8 @@ function M.find(params, on_found)
   end)
 end
 
---- The old definition and the new one, as a unified difference without its head.
+--- Returns the difference of the old definition and the new one, in unified format without its
+--- header.
 ---@param replaced consort.Replaced
 ---@param code string
 ---@return string
@@ -73,14 +74,14 @@ function M.difference(replaced, code)
   return (difference:gsub('^@@[^\n]*\n', ''):gsub('\n$', ''))
 end
 
---- The person has allowed it: from now on it can be written.
+--- Keeps a replacement that the person has allowed, for `write`.
 ---@param replaced consort.Replaced
 ---@param params table
 function M.allow(replaced, params)
   allowed = vim.tbl_extend('force', replaced, { new = vim.trim(params.arguments.new_code) })
 end
 
---- Put the definition that was allowed last where the old one stands in its file. The edit can be
+--- Replaces the old definition in its file by the one that was allowed last. The edit can be
 --- undone, and is not saved.
 function M.write()
   if not allowed then return client_of.say('no agent has replaced a function of a file here') end

@@ -1,5 +1,5 @@
 --- Running evaluations of this editor: a mark beside the form, with the seconds and the key that
---- stops it, and the output meanwhile.
+--- stops it, and the output so far.
 require('consort.colours')
 
 local M = {}
@@ -25,12 +25,12 @@ local function begin(run)
   return token
 end
 
---- Passes the output to a function.
+--- Begins a run whose output is passed to a function.
 ---@param printed fun(text: string)
 ---@return string token for `outputToken`
 function M.stream(printed) return begin({ text = '', printed = printed }) end
 
---- The last lines that were printed, as lines below the form.
+--- Returns the last lines that were printed, as virtual lines below the form.
 local function below(text)
   local lines = vim.split(vim.trim(text), '\n', { plain = true })
   if #lines == 1 and lines[1] == '' then return end
@@ -39,12 +39,12 @@ local function below(text)
   return shown
 end
 
---- Mark a line as the one whose form runs.
+--- Marks a line as the one whose form runs.
 ---@param buf integer
 ---@param row integer 0-based
 ---@return string token for `outputToken`
 function M.mark(buf, row)
-  -- It moves with its text, also before anything is drawn.
+  -- The mark moves with its text, also before anything is drawn.
   local mark = vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, {})
   local begun = vim.uv.now()
   local key = require('consort.maps').key('interrupt')
@@ -77,14 +77,14 @@ end
 function M.on_output(_, params)
   local run = runs[params.token]
   if not run then return end
-  run.text = (run.text .. params.text):sub(-100000) -- what is beyond the screen is in the result
+  run.text = (run.text .. params.text):sub(-100000) -- the result has all of it
   if run.printed then run.printed(params.text) end
   if run.show then run.show() end
 end
 
 --- Shows a line that a person typed for running code among its output.
 ---@param text string
----@param command string what runs the code
+---@param command string the command that runs the code
 function M.typed(text, command)
   if command ~= 'consort.eval' then return end
   for _, run in pairs(runs) do

@@ -1,5 +1,5 @@
---- A buffer to try code in: Lisp that the language server knows, and no file. It lives as long as
---- Neovim does, also when no window shows it.
+--- A buffer to try code in: Lisp that the language server knows, and no file. The buffer lives as
+--- long as Neovim, also when no window shows it.
 local client_of = require('consort.client')
 
 local M = {}
@@ -8,7 +8,7 @@ local NAME = 'consort://scratch'
 ---@type integer?
 local scratch
 
---- The package that is given as the scratch's, as it is written behind IN-PACKAGE.
+--- Returns the name of a package as it is written behind IN-PACKAGE.
 local function designator(name)
   local plain = name:match('^[%w%-%.+*/]+$')
   return plain and '#:' .. name:lower() or '"' .. name:gsub('[\\"]', '\\%0') .. '"'
@@ -32,8 +32,8 @@ local function make(client, package)
   return buf
 end
 
---- Open it in a split, or go to it. A new one is in the package of the file that the person comes
---- from.
+--- Opens the scratch buffer in a split, or goes to it. A new one is in the package of the file that
+--- the person comes from.
 function M.open()
   local client = client_of.need()
   if not client then return end

@@ -1,10 +1,10 @@
---- Text of agents, files and the image, made fit for a window: no character of it is hidden, turns
---- other text round, or ends a line that is one.
+--- Text of agents, files and the image, escaped for display, so that no character in it is
+--- invisible, changes the direction of other text, or breaks a single line.
 local M = {}
 
--- Code points that Neovim gives no cell, or has change others. Those that it spells out itself
--- (controls, marks of direction) are among them: a terminal may be asked to draw what Neovim of
--- another version passes on.
+-- Code points that Neovim shows without a cell, or that change how others are shown. Those that
+-- Neovim escapes itself (controls, direction marks) are among them: another version may pass them
+-- on to the terminal.
 local HIDDEN = {
   { 0x00, 0x08 }, { 0x0b, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x61c, 0x61c }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
   { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0x2800, 0x2800 }, { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f },
@@ -19,7 +19,7 @@ local function spelled(char)
   end
 end
 
---- The text with what is not seen spelled out, as the server does it.
+--- Returns the text with its invisible characters escaped, as the server does it.
 ---@param text string
 ---@return string
 function M.visible(text)
@@ -27,12 +27,12 @@ function M.visible(text)
   return (text:gsub('[%z\1-\127\194-\244][\128-\191]*', spelled))
 end
 
---- The same in one line.
+--- Returns the same in one line.
 ---@param text string
 ---@return string
 function M.line(text) return M.visible((text:gsub('%s*[\r\n]+%s*', ' '))) end
 
---- The same as lines of a buffer, of a text or of lines that may have breaks in them.
+--- Returns the same as lines of a buffer, of a text or of lines that may have breaks in them.
 ---@param text string|string[]
 ---@return string[]
 function M.lines(text)

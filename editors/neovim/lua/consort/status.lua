@@ -6,7 +6,7 @@ local M = {}
 
 local function megabytes(bytes) return ('%.0f MB'):format(bytes / 2 ^ 20) end
 
---- The status in words.
+--- Returns the status in words.
 ---@param status table the answer of consort.status
 ---@return string[]
 function M.lines(status)

@@ -3,7 +3,7 @@ local M = {}
 
 local function delete(...) return require('consort.structure').delete(...) end
 
---- `x` and `X`: so many characters.
+--- Deletes as many characters as the count says, for `x` and `X`.
 local function characters(action)
   local register = vim.v.register
   for _ = 1, vim.v.count1 do
@@ -42,7 +42,7 @@ local function operate(keys)
   end
 end
 
---- The keys of a buffer.
+--- Maps the keys in a buffer.
 ---@param buf integer
 function M.use(buf)
   local function map(mode, keys, about, run, expr)

@@ -2,7 +2,7 @@
 local client_of = require('consort.client')
 
 local M = {}
-local PATIENCE = 2000 -- ms; Neovim stands still while it waits for a text object
+local PATIENCE = 2000 -- ms; Neovim is blocked while it waits for a text object
 
 ---@param command string
 ---@param argument table
@@ -22,8 +22,8 @@ local function set_cursor(client, position)
   vim.api.nvim_win_set_cursor(0, { position.line + 1, column })
 end
 
---- The cursor's place. On an opening parenthesis the cursor is in its list, as everywhere in Vim;
---- the protocol's place is before it.
+--- Returns the cursor's position for actions on a list. On an opening parenthesis the cursor is in
+--- the list, as everywhere in Vim, while the LSP position would be before it.
 ---@param client vim.lsp.Client
 ---@return { uri: string, position: lsp.Position } place
 ---@return boolean moved
@@ -53,8 +53,8 @@ local function taken(client, edits)
   return vim.trim(table.concat(texts))
 end
 
---- Do one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor. What is
---- killed goes to the register, as after `d`.
+--- Does one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor. Killed
+--- text goes to the register, as after `d`.
 ---@param action string
 ---@param register? string
 ---@return boolean? done whether there was something to do
@@ -125,7 +125,7 @@ function M.key(action)
   vim.api.nvim_feedkeys('g@l', 'ni', false)
 end
 
---- The range of the list around the cursor, by `textDocument/selectionRange`.
+--- Returns the range of the list around the cursor, by `textDocument/selectionRange`.
 ---@param client vim.lsp.Client
 ---@param count integer which list, from the innermost; with math.huge the outermost
 ---@return integer[]? range { row, column, end row, end column }, 0-based bytes, end exclusive
@@ -144,7 +144,7 @@ local function list_around(client, count)
       return math.min(#line, vim.str_byteindex(line, client.offset_encoding, position.character, false))
     end
     local r = { range.start.line, bytes(range.start), range['end'].line, bytes(range['end']) }
-    -- All of the text ends where a further line would begin.
+    -- A range of the whole text ends at the start of a line behind the last.
     local within = r[3] < vim.api.nvim_buf_line_count(0)
     local text = within and table.concat(vim.api.nvim_buf_get_text(0, r[1], r[2], r[3], r[4], {}), '\n') or ''
     if text:match('^%(.*%)$') and not vim.deep_equal(r, last) then
@@ -157,14 +157,14 @@ local function list_around(client, count)
   return count == math.huge and last or nil
 end
 
---- The range of the top-level list around the cursor.
+--- Returns the range of the top-level list around the cursor.
 ---@return integer[]? range as that of `list_around`
 function M.top_level()
   local client = client_of.need()
   return client and list_around(client, math.huge)
 end
 
---- Select the form around the cursor (`af`), or what is in it (`if`).
+--- Selects the list around the cursor (`af`), or its contents (`if`).
 ---@param inner boolean
 function M.select(inner)
   local client = client_of.need()

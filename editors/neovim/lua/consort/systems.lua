@@ -4,7 +4,7 @@ local client_of = require('consort.client')
 local M = {}
 local LIMIT = 50 -- files
 
---- The names of the systems that a text defines.
+--- Returns the names of the systems that a text defines.
 ---@param text string
 ---@return string[]
 function M.defined(text)
@@ -24,8 +24,8 @@ function M.names()
   return names
 end
 
---- For code in a package that is not there yet, what to do in a line: load the system of its name
---- or the only one there is, or evaluate the buffer.
+--- Returns, for the error that a package does not exist yet, one line that says what to do: load
+--- the system of its name or the only one there is, or evaluate the buffer.
 ---@param error lsp.ResponseError
 ---@return string?
 function M.package_missing(error)
@@ -37,8 +37,8 @@ function M.package_missing(error)
   return ('%s does not exist yet: %s%s'):format(package, system and (':Consort load %s, or '):format(system) or '', buffer)
 end
 
---- Go on with the system that was named; without a name, with the only one there is or the one that
---- is chosen.
+--- Calls `go_on` with the system of a name; without a name, with the only system there is or the
+--- one that is chosen.
 ---@param name string
 ---@param go_on fun(name: string)
 function M.choose(name, go_on)

@@ -4,9 +4,9 @@ local inline = require('consort.inline')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.tests')
-local LENS = 22 -- cells for what else stands in the line
+local LENS = 22 -- cells that are left for other text in the line
 
--- Failures are shown without a key.
+-- Failures are shown at the ends of their lines.
 vim.diagnostic.config({
   virtual_text = {
     format = function(diagnostic)
@@ -46,7 +46,7 @@ local function report(result)
   end
 end
 
---- Run the test of a code lens.
+--- Runs the test of a code lens.
 ---@param command lsp.Command
 function M.run_lens(command)
   client_of.say('testing ...')
@@ -54,7 +54,7 @@ function M.run_lens(command)
   client_of.execute('runTestAtPoint', argument, report)
 end
 
---- Run the test at the cursor; of a system, when one is named.
+--- Runs the test at the cursor, or those of a system.
 ---@param system? string
 function M.run(system)
   local client = client_of.need()

@@ -18,7 +18,7 @@ local HINT = '<CR> inspects an argument or a value · x forgets the calls · q c
 ---@field text string[]
 ---@field timer? uv.uv_timer_t
 ---@field asking? boolean
----@field clearing? boolean the calls are to be forgotten once that is answered
+---@field clearing? boolean the calls are to be cleared once the request in progress is answered
 
 ---@type consort.TracedView?
 local view
@@ -27,7 +27,7 @@ local function texts(values)
   return vim.tbl_map(function(value) return value.text end, values)
 end
 
---- The lines of calls, each indented below the one that made it, and the calls by line.
+--- Returns the lines of calls, each indented below the one that made it, and the calls by line.
 ---@param answer table
 ---@return string[] lines
 ---@return table<integer, table> calls
@@ -107,7 +107,7 @@ local function close()
   view = nil
 end
 
---- Show the traced calls.
+--- Shows the traced calls.
 function M.open()
   if not client_of.need() then return end
   if view and vim.api.nvim_buf_is_valid(view.buf) and vim.fn.bufwinid(view.buf) ~= -1 then

@@ -1,11 +1,12 @@
---- Removing what a name stands for from the image, after a question that names it.
+--- Removes definitions of a name from the image, after a question that names them.
 local client_of = require('consort.client')
 
 local M = {}
 
 local function line_of(part) return vim.fn.strtrans(part.text) .. (type(part.lost) == 'string' and (' (%s)'):format(part.lost) or '') end
 
---- Ask which definition of the name at the cursor is to go, and whether it is; then remove it.
+--- Asks which definition of the name at the cursor to remove, and for confirmation; then removes
+--- it.
 function M.ask()
   local client = client_of.need()
   if not client then return end

@@ -7,17 +7,17 @@ local M = {}
 
 -- Macroexpansion
 
---- The expansion of the form at the cursor. In the float `+` expands the macro call at the cursor,
---- `-` goes back, `f` expands all.
+--- Shows the expansion of the form at the cursor. In the float `+` expands the macro call at the
+--- cursor, `-` goes back, `f` expands all.
 ---@param how? 'one'|'step'|'full'
 function M.expand(how)
   local client = client_of.need()
   if not client then return end
   local place, is_same_text = client_of.place(client), client_of.text(vim.api.nvim_get_current_buf())
-  -- The server remembers nothing: what is shown is where the form is, and the places that were gone
-  -- on from.
+  -- The server keeps no state: each request has the position of the form, and those of the further
+  -- expansions.
   local shown, buf = {}, nil ---@type { steps: table[], how: string, expansion: string }[]
-  local asked = 0 -- what was asked last: the answers of before are dropped
+  local asked = 0 -- the number of the last request: answers to earlier ones are dropped
 
   local function ask(steps, wanted)
     if not is_same_text() then return client_of.fail('the text has changed since it was expanded; expand it again') end
@@ -85,10 +85,10 @@ end
 M.describe = show_text('describe', { hint = 'q closes' })
 M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' })
 
---- Compile what uses a definition again: one by its name, or the one at the cursor.
+--- Compiles the users of a definition again: of one by its name, or of the one at the cursor.
 M.callers = show_text('recompileCallers', { hint = 'q closes' })
 
---- Trace a function, or all of a package (`in PACKAGE`), or no longer; without a name `untrace` is
+--- Traces a function, or all of a package (`in PACKAGE`), or ends that; `untrace` without a name is
 --- for all of them.
 ---@param on boolean
 ---@param name? string
@@ -99,7 +99,7 @@ function M.trace(on, name)
   client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
 end
 
---- Open the definition of a symbol; of several, one is chosen.
+--- Opens the definition of a symbol; of several, one is chosen.
 ---@param name string
 function M.go_to(name)
   client_of.execute('sourceLocation', { symbol = name }, function(result)
@@ -122,7 +122,7 @@ end
 local SHARE = 0.5 -- percent; less is not shown in the tree
 local BAR = 20 -- cells of 100 %
 
---- A profile as a table of functions and a tree of calls, and the function of each line.
+--- Returns a profile as a table of functions and a tree of calls, and the function of each line.
 ---@param result table the answer of consort.profileForm
 ---@return string[] lines
 ---@return table<integer, string> functions by line
@@ -159,7 +159,7 @@ function M.profile_lines(result)
   return lines, functions
 end
 
---- Profile the form at the cursor.
+--- Profiles the form at the cursor.
 ---@param mode? 'cpu'|'time'|'alloc'
 function M.profile(mode)
   local client = client_of.need()

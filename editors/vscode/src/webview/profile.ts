@@ -1,4 +1,4 @@
-// The profile's page: a table of functions and a flame graph. Nothing is loaded from anywhere.
+// The profile's page: a table of functions and a flame graph. The page loads nothing.
 import { flamegraph } from 'd3-flame-graph'
 import flameStyle from 'd3-flame-graph/dist/d3-flamegraph.css'
 import { select } from 'd3-selection'
@@ -76,7 +76,7 @@ if (tree.value > 0) {
       if (frame.data !== tree) api.postMessage({ symbol: frame.data.name, quiet: true })
     })
   select(holder).datum(tree).call(chart as never)
-  // Only as high as it is deep.
+  // The graph is as high as the call tree is deep.
   const depth = (node: Node): number => 1 + Math.max(0, ...(node.children ?? []).map(depth))
   holder.querySelector('svg')?.setAttribute('height', String(20 * depth(tree) + 4))
   let timer: number | undefined

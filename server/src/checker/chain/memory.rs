@@ -54,7 +54,9 @@ pub(in crate::checker) fn shortage(image: Pid) -> Option<String> {
     short(&read("pressure/memory"), &read("meminfo"), resident(image).unwrap_or(0))
 }
 
-/// The same, by the texts of these files. A file that the system does not have says nothing.
+/// Returns the same from the contents of `pressure/memory` and `meminfo` in `/proc`, and the
+/// image's memory in bytes. The contents are empty for a file that does not exist, and then show no
+/// shortage.
 fn short(pressure: &str, memory: &str, image: u64) -> Option<String> {
     // `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst).
     let some = pressure.lines().find_map(|line| line.strip_prefix("some "));

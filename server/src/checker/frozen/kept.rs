@@ -74,7 +74,7 @@ impl Failures {
         Failures { runtime, state: Mutex::default(), last: AtomicU64::new(0) }
     }
 
-    /// Returns those that are kept, oldest first.
+    /// Returns the frozen failures that are kept, oldest first.
     pub(in crate::checker) fn list(&self) -> Vec<Failure> {
         let state = lock(&self.state);
         state
@@ -84,7 +84,7 @@ impl Failures {
             .collect()
     }
 
-    /// Ends one; returns false if there is none of this number.
+    /// Ends a frozen failure; returns false if there is none of this number.
     pub(in crate::checker) fn end(&self, number: u64) -> bool {
         let state = lock(&self.state);
         let found = state.kept.iter().find(|kept| kept.failure.number == number);
@@ -118,27 +118,28 @@ impl Failures {
         state.kept.retain(|kept| kept.failure.number != number);
     }
 
-    /// Returns the sender of requests to one.
+    /// Returns the sender of requests to the frozen failure of this number.
     pub(super) fn asks(&self, number: u64) -> Option<mpsc::Sender<Ask>> {
         let state = lock(&self.state);
         state.kept.iter().find(|kept| kept.failure.number == number).map(|kept| kept.asks.clone())
     }
 
-    /// Ends the oldest, or all.
+    /// Ends the oldest frozen failure, or all of them.
     pub(super) fn end_some(&self, all: bool) {
         let state = lock(&self.state);
         let count = if all { state.kept.len() } else { 1 };
         state.kept.iter().take(count).for_each(|kept| kept.end.cancel());
     }
 
-    /// Returns the processes, oldest first; `None`: there are none, and they are watched no longer.
+    /// Returns the processes of the frozen failures, oldest first; `None`: there are none, and the
+    /// caller must stop watching.
     pub(super) fn watched(&self) -> Option<Vec<Pid>> {
         let mut state = lock(&self.state);
         state.watched = !state.kept.is_empty();
         state.watched.then(|| state.kept.iter().filter_map(|kept| pid_of(kept.failure.pid)).collect())
     }
 
-    /// Gives a connection to whoever expects it, or has it wait for a moment.
+    /// Gives a connection to the task that expects it, or keeps it for a moment until one does.
     pub(super) fn arrived(&self, pid: u32, connection: Connection) {
         let mut state = lock(&self.state);
         match state.expected.remove(&pid) {

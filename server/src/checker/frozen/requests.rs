@@ -1,5 +1,5 @@
-//! The talk with one frozen failure, from its connection to its end: one request at a time, each
-//! within limits.
+//! The conversation with one frozen failure, from its connection to its end: one request at a time,
+//! each within limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,14 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::steady::timeout;
 
-/// The time limit of a frozen failure to connect, and for the outcome that tells of it.
+/// The time limit for a frozen failure to connect, and for the image to report it.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
-/// The time that a frozen failure has beyond that of an attempt to say what became of it.
+/// The time beyond the limit of an attempt in which the frozen failure must report its end.
 const GRACE: Duration = Duration::from_secs(10);
 /// The interval at which the memory of an attempt is looked at.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// The connection of a frozen failure that has said who it is.
+/// The connection of a frozen failure that has sent its token.
 pub(super) struct Connection {
     pub(super) lines: Lines<OwnedReadHalf>,
     pub(super) orders: OwnedWriteHalf,
@@ -114,7 +114,7 @@ pub(super) async fn run(
     loop {
         let ask = tokio::select! {
             ask = asked.recv() => ask,
-            // Nothing was asked: it ended, or it is not one of ours any more.
+            // The process has ended, or sends lines without a request and is not to be trusted.
             _ = connection.lines.next() => None,
         };
         let Some(Ask { op, params, seconds, mut reply }) = ask else { return };

@@ -1,5 +1,5 @@
-//! The memory that frozen failures take beyond what they share with the image: they end, the oldest
-//! first, where it is too much, and all where the machine is short of it.
+//! The memory that frozen failures take beyond what they share with the image. The oldest is ended
+//! when that is too much, and all when the machine is short of memory.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::checker::memory::shared as shares;
 use crate::image::runtime::Phase;
 use crate::steady::sleep;
 
-/// The interval.
+/// The interval between two checks of the memory.
 const EVERY: Duration = Duration::from_secs(5);
 /// Bytes that all of them may take.
 const MEMORY: u64 = 512 << 20;

@@ -3,7 +3,7 @@
 use consort::shown;
 use serde_json::Value;
 
-/// The kinds of text that can replace a name.
+/// The names that can replace the one before the cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Completed {
     /// The first byte of the name.
@@ -21,7 +21,7 @@ pub(super) fn completed(line: &str, at: usize, answer: &Value) -> Completed {
     let typed = line[start..at].to_lowercase();
     let mut names: Vec<String> = Vec::new();
     for name in targets.iter().filter_map(|target| target["text"].as_str()) {
-        // Nothing that a terminal would not show as it is gets into the line.
+        // A name that a terminal would not show literally is not offered.
         if shown::safe(name) == name && !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }

@@ -23,7 +23,7 @@ pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
         let entry = repl.read_code(Some(frame))?;
         repl.drain()?;
         if !repl.is_still_stopped() {
-            // Somebody else has left it. A number is not to be taken for code.
+            // Another client has left the stop. A number is not to be evaluated as code.
             repl.screen.complain(LEFT, ERROR)?;
             break;
         }

@@ -51,7 +51,7 @@ impl LineEditor {
             .history_ignore_space(true)
             .completion_type(CompletionType::List)
             .completion_prompt_limit(100)
-            // Without colours, too, the text is shown by the highlighter, which makes it harmless.
+            // The highlighter also replaces control characters, so it must run without colours too.
             .color_mode(ColorMode::Enabled)
             .build();
         let mut editor = Editor::with_history(config.clone(), FileHistory::with_config(&config)).map_err(failed)?;
@@ -99,7 +99,7 @@ impl LineEditor {
         }
         let Some(path) = self.history.clone() else { return Ok(()) };
         if let Err(error) = self.editor.append_history(&path) {
-            // Told once.
+            // The failure is reported once.
             self.history = None;
             let path = shown::line(&path.to_string_lossy());
             print_error(&format!("consort: the history is not kept in {path}: {error}\n"))?;
@@ -156,7 +156,7 @@ impl Highlighter for InputHelper {
     }
 
     fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
-        // A key may change the colours around it, or be shown as a picture.
+        // A key may change the colours around it, or type a control character.
         true
     }
 }
@@ -192,7 +192,7 @@ struct Enter {
 impl ConditionalEventHandler for Enter {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         let before = &context.line()[..context.pos()];
-        // In the midst of what is typed, and for a line of input, Enter is what it is.
+        // Inside the text, and in a line of input, Enter has its usual effect.
         let is_code = self.is_code.load(Ordering::Relaxed);
         if !is_code || context.pos() < context.line().len() || is_whole(before) {
             return None;

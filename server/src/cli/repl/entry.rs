@@ -11,7 +11,7 @@ pub(super) enum Entry {
     End,
 }
 
-/// An entry, as it was read.
+/// The kind of entry that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Code, or a command: of as many lines as it takes, kept in the history.

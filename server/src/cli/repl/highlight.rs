@@ -74,8 +74,8 @@ const OPERATORS: [&str; 56] = [
     "with-slots",
 ];
 
-/// The text with control characters as the pictures that Unicode has for them (U+2400): what was
-/// pasted is not to command the terminal.
+/// The text with control characters as the pictures that Unicode has for them (U+2400): pasted text
+/// must not act on the terminal.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let commands = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
     if !text.contains(commands) {
@@ -138,7 +138,7 @@ fn is_operator(written: &str) -> bool {
     name.starts_with("def") || OPERATORS.binary_search(&name).is_ok()
 }
 
-/// The bracket at the cursor, or else before it, and the one that belongs to it, by their numbers.
+/// The bracket at the cursor, or else before it, and its counterpart, as indices of `tokens`.
 fn brackets(tokens: &[Token], cursor: usize) -> [Option<usize>; 2] {
     let mut open = Vec::new();
     let mut found = [None, None];

@@ -2,9 +2,9 @@
 
 use std::io;
 
-/// Has `each` called for every SIGINT from now on, on a thread of its own; the program goes on. To
-/// be called when there is a line editor already, whose own handler is replaced: what that takes
-/// note of would end the next line that is typed.
+/// Calls `each` for every SIGINT from now on, on a thread of its own; the program goes on. Must be
+/// called after the line editor was created, whose own handler is replaced: a SIGINT that the
+/// editor records would end the next line that is typed.
 pub(super) fn catch(each: impl FnMut() + Send + 'static) -> io::Result<()> {
     ctrlc::set_handler(each).map_err(io::Error::other)
 }

@@ -39,7 +39,7 @@ impl From<io::Error> for HostEnded {
     }
 }
 
-/// The connection, and those after it when a host has ended.
+/// The connection to the host, made anew after a host has ended.
 pub(super) struct Link {
     place: Place,
     client: Option<Client>,
@@ -47,7 +47,7 @@ pub(super) struct Link {
     number: u64,
     sender: Sender<Any>,
     receiver: Receiver<Any>,
-    /// Came before it was asked for.
+    /// Arrived while another answer was awaited.
     waiting: VecDeque<Arrived>,
 }
 
@@ -58,7 +58,7 @@ impl Link {
         Link { place, client: None, number: 0, sender, receiver, waiting: VecDeque::new() }
     }
 
-    /// Has Ctrl-C arrive, which does not end the program from now on.
+    /// Makes Ctrl-C arrive as [`Arrived::Interrupt`] from now on, instead of ending the program.
     pub(super) fn catch_interrupts(&self) -> Result<(), Failure> {
         let interrupts = self.sender.clone();
         interrupts::catch(move || {
@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    /// Returns what has come already.
+    /// Returns the next arrival, if there is one already.
     pub(super) fn next_if_any(&mut self) -> Result<Option<Arrived>, HostEnded> {
         if let Some(arrived) = self.waiting.pop_front() {
             return Ok(Some(arrived));
@@ -140,7 +140,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Leaves out what is of an earlier connection.
+    /// Drops what belongs to an earlier connection.
     fn current(&mut self, any: Any) -> Result<Option<Arrived>, HostEnded> {
         match any {
             Any::Interrupt => Ok(Some(Arrived::Interrupt)),
@@ -153,8 +153,8 @@ impl Link {
         }
     }
 
-    /// Sends a request and waits for its answer; what else comes waits. For requests that the host
-    /// answers by itself.
+    /// Sends a request and waits for its answer; other arrivals are kept. For requests that the
+    /// host answers by itself.
     pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Result<Result<Value, String>, HostEnded> {
         let number = self.send(command, arguments)?;
         let mut others = VecDeque::new();

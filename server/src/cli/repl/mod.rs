@@ -90,7 +90,7 @@ fn begin(repl: &mut Repl, package: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-/// The end of the terminal ends the program.
+/// Reports the end of the host as an I/O error.
 impl From<link::HostEnded> for io::Error {
     fn from(_: link::HostEnded) -> io::Error {
         io::Error::other("the Consort host has ended")

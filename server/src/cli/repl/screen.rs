@@ -43,7 +43,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Both streams end in one line of a terminal.
+    /// Records the unfinished line. Streams that are both terminals share it.
     fn note(&mut self, text: &str, stderr: bool) {
         let both = self.out.terminal && self.err.terminal;
         let (one, other) = if stderr { (&mut self.err, &mut self.out) } else { (&mut self.out, &mut self.err) };
@@ -53,21 +53,21 @@ impl Screen {
         }
     }
 
-    /// The last line that was written, if it is not ended: of one that goes over several rows of
-    /// the terminal, the last row.
+    /// Returns the last line that was written, if it has no line break yet; only its last row if it
+    /// takes several rows of the terminal.
     pub(super) fn unfinished(&self) -> String {
         let line = if self.out.unfinished.is_empty() { &self.err.unfinished } else { &self.out.unfinished };
         last_row(line, width().unwrap_or(KEPT))
     }
 
-    /// A person has pressed Ctrl-C, which the terminal shows.
+    /// Records that a person has pressed Ctrl-C, which the terminal shows as `^C`.
     pub(super) fn interrupted(&mut self) {
         if self.out.terminal {
             self.note("^C", false);
         }
     }
 
-    /// A person has pressed Enter in the last line.
+    /// Records that a person has pressed Enter, which ends the last line.
     pub(super) fn entered(&mut self) {
         self.out.unfinished.clear();
         self.err.unfinished.clear();

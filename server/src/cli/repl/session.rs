@@ -1,4 +1,4 @@
-//! The talk with the host: evaluations, and what comes while one runs.
+//! The conversation with the host: evaluations, and what arrives while one runs.
 
 use std::cell::RefCell;
 use std::io;
@@ -155,7 +155,7 @@ impl Repl {
             self.screen.complain(&format!("{why}\n"), ERROR)?;
             return Ok(false);
         }
-        // Nothing is gained from a stop in the reader: the place in the text is shown.
+        // A stop in the reader is of no use: the error's place in the text is shown instead.
         let arguments = json!({"code": code, "stops": self.reader.is_person() && is_sound(code)});
         let number = self.link.borrow_mut().send("consort/evaluate", arguments)?;
         self.running = Some(number);
@@ -249,14 +249,14 @@ impl Repl {
         Ok(())
     }
 
-    /// Takes note of what has come already.
+    /// Handles the messages that have arrived already.
     pub(super) fn drain(&mut self) -> Result<(), ReplError> {
         loop {
             let arrived = self.link.borrow_mut().next_if_any();
             match arrived {
                 Ok(None) => return Ok(()),
                 Ok(Some(Arrived::Message(message))) => self.take(&message)?,
-                // Nothing runs that it could be about.
+                // Nothing runs that Ctrl-C could interrupt.
                 Ok(Some(Arrived::Interrupt)) => {}
                 // A host that ended while nothing ran is replaced by the next evaluation.
                 Err(HostEnded) if self.running.is_none() => return Ok(()),
@@ -270,7 +270,7 @@ impl Repl {
         self.ended.is_none() && self.stop.as_ref().is_some_and(|stop| !stop.is_new)
     }
 
-    /// The host has let the program go on: waits until it is told so.
+    /// Waits for the event that ends the stop, after the host has let the program go on.
     pub(super) fn went_on(&mut self) -> Result<(), ReplError> {
         while self.is_still_stopped() {
             let arrived = self.link.borrow_mut().next()?;
@@ -328,7 +328,7 @@ impl Repl {
 pub(super) enum ReplError {
     /// The host has ended.
     Host,
-    /// The terminal has.
+    /// Input or output failed, or the person left.
     Io(io::Error),
 }
 

@@ -9,7 +9,7 @@ use super::session::{elements, text};
 pub(super) struct Stop {
     /// The number of the thread that waits.
     pub(super) thread: u64,
-    /// 1, or more for a stop on the stack of another.
+    /// The depth of nested stops: more than 1 for a stop on the stack of another.
     pub(super) level: u64,
     /// True until it was shown.
     pub(super) is_new: bool,

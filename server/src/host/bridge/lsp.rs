@@ -56,8 +56,8 @@ struct Shared {
     host: Mutex<Host>,
     state: Mutex<BridgeState>,
     stdout: Mutex<File>,
-    /// The marks at this host, and at those before it that had documents which this one has not
-    /// yet. Taken last.
+    /// The marks at the current host, and those at earlier hosts while the current one does not
+    /// have all documents. Locked after `host` and `state`.
     marks: Mutex<Vec<Holds>>,
 }
 
@@ -67,8 +67,8 @@ struct Host {
 }
 
 impl Host {
-    /// After a failed write the connection is closed, which the other thread notices: usually the
-    /// host has ended.
+    /// Writes to the host. After a failed write the connection is closed, which the other thread
+    /// notices: usually the host has ended.
     fn write(&mut self, bytes: &[u8]) {
         if fault::point(Call::Write).and_then(|()| self.stream.write_all(bytes)).is_err() {
             election::hang_up(&self.stream);
@@ -90,7 +90,7 @@ impl Shared {
         lock(&self.marks)
     }
 
-    /// Marks that the current host has all documents.
+    /// Drops the marks at earlier hosts: the current host has all documents.
     fn reopened(&self) {
         let mut marks = self.marks();
         let before = marks.len().saturating_sub(1);
@@ -200,7 +200,7 @@ fn watch(shared: &Shared, socket: &Path) {
     }
 }
 
-/// Returns the text with a capital first letter.
+/// Returns the text as a sentence, with a capital first letter and a full stop.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect::<String>() + ".")

@@ -66,8 +66,8 @@ struct Link {
 }
 
 impl Link {
-    /// The line for the present host that stands for the client's answer. `None`: it did not ask,
-    /// or has ended.
+    /// Returns the client's answer as the present host expects it. `None`: the host did not ask, or
+    /// has ended.
     fn answer(&mut self, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
         if self.connected { self.asked.up(self.number, id, line) } else { None }
     }
@@ -402,7 +402,7 @@ fn copy_down(
     shared.changed.notify_all();
 }
 
-/// Takes back at the client what a connection asked that ended.
+/// Cancels, at the client, the requests of a connection that has ended.
 fn withdraw(link: &mut Link, number: u64, stdout: &Mutex<File>) {
     for withdrawn in link.asked.withdraw(number, ENDED) {
         // Fails when the client has left.
@@ -419,9 +419,9 @@ fn cancelled(line: &[u8]) -> Option<Value> {
     message.get("params")?.get("requestId").cloned()
 }
 
-/// The reason for which a question is taken back.
+/// The reason given when a host's request is cancelled.
 const ENDED: &str = "the connection to the Consort host ended";
-/// The message about a connection that ended, and the host has not.
+/// The message about a connection that has ended although the host runs.
 const CUT: &str = "The connection to the Consort host broke while it worked on this; the host and the image go on. The call may have been carried \
                    out: look before you repeat it. The next call connects again.";
 

@@ -3,10 +3,11 @@
 use crate::ide::index::Snapshot;
 use crate::text::definitions;
 
-/// The maximum number of structures that include each other.
+/// The maximum number of structures in a chain of `:include`.
 const DEEPEST: usize = 32;
 
-/// Returns the keywords of the constructor with a name for comparison; none if no text makes it.
+/// Returns the keywords, with colons, of the structure constructor with the name `key`
+/// ([`definitions::key`]); none if no structure of the texts has such a constructor.
 pub(super) fn keywords(texts: &Snapshot, key: &str) -> Vec<String> {
     let structures = || texts.files.iter().flat_map(|file| &file.definitions).filter(|one| one.naming.is_some());
     let made = structures().find_map(|one| {

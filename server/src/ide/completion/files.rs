@@ -11,7 +11,7 @@ use crate::text::document::Document;
 /// The maximum number of directory entries that are looked at.
 const ENTRIES: usize = 2_000;
 
-/// The partial file name in a string at a place.
+/// A partial file name in a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PartialFile {
     /// The last component as typed so far.
@@ -20,7 +20,7 @@ pub(super) struct PartialFile {
     pub(super) replace: Span,
     /// The directory as typed, up to its last slash; may be empty.
     directory: String,
-    /// The string names a component of a system, without its type.
+    /// True if the string names a component of a system: a file name without its type.
     component: bool,
 }
 
@@ -64,8 +64,8 @@ pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile>
     Some(PartialFile { typed: typed.to_owned(), replace, directory: directory.to_owned(), component })
 }
 
-/// Returns the files that complete a partial name in a file. Reads a directory: call it where
-/// waiting for a disk is allowed.
+/// Returns the files that complete a partial name written in `file`, with their scores. Blocks: it
+/// reads a directory.
 pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     let base = file.parent().unwrap_or(Path::new("/"));
     let directory = match partial.directory.strip_prefix("~/") {
@@ -76,7 +76,7 @@ pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES) {
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // Names that a Lisp string cannot hold as they are, or that ought not to be shown.
+        // Hidden files, and names that a Lisp string cannot contain unescaped.
         if name.starts_with('.') && !partial.typed.starts_with('.')
             || name.contains(['"', '\\'])
             || name.chars().any(char::is_control)
@@ -99,8 +99,8 @@ pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     found
 }
 
-/// Returns true if the name of a system is wanted at `offset`: in `:depends-on` or as the argument
-/// of an operator on systems.
+/// Returns true if the name of a system is expected at `offset`: in `:depends-on` or as the
+/// argument of an operator on systems.
 pub(super) fn is_system(document: &Document, offset: usize) -> bool {
     let Some(form) = Form::at(document, offset) else { return false };
     let path = form.path(offset);
@@ -131,7 +131,7 @@ pub(super) fn is_system(document: &Document, offset: usize) -> bool {
 }
 
 /// Returns the systems of the workspace and of the usual source directories, with their scores.
-/// Reads directories.
+/// Blocks: it reads directories.
 pub(super) fn systems(typed: &str, workspace: &Path) -> Vec<(Item, f32)> {
     let bare = typed.trim_start_matches(['#', ':', '"']);
     let prefix = &typed[..typed.len() - bare.len()];

@@ -1,5 +1,5 @@
-//! The candidates for a name without a package prefix: of the text, of the package in force, and
-//! exported by other packages.
+//! The candidates for a name without a package prefix: from the texts, from the current package,
+//! and exported by other packages.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::ide::partial_name::Local;
 use crate::text::definitions::kind_of;
 
-/// The maximum number of names of other packages.
+/// The maximum number of candidates from packages that the current one does not use.
 const ELSEWHERE: usize = 40;
 
 /// A candidate and where it was found.
@@ -24,7 +24,7 @@ pub(super) struct Candidate<'a> {
     pub(super) score: f32,
     /// The symbol of the image and the package through which it is seen.
     pub(super) symbol: Option<(&'a Symbol, &'a Package)>,
-    /// A name of a text: what it is, and whether it is called.
+    /// For a name of a text: its kind or defining operator, and true if it is an operator.
     pub(super) local: Option<(String, bool)>,
     /// True if the name needs a package prefix or an import.
     pub(super) elsewhere: bool,
@@ -35,23 +35,23 @@ pub(super) struct Candidate<'a> {
 pub(super) struct Sources<'a> {
     /// The index of the image's names.
     pub(super) index: &'a NameIndex,
-    /// The package in force; `None`: it is unknown, or there is no image.
+    /// The current package; `None`: it is unknown, or there is no image.
     pub(super) package: Option<&'a Package>,
-    /// True if the image has the package in force.
+    /// True if the image has the current package.
     pub(super) loaded: bool,
     /// The local bindings, innermost first.
     pub(super) bindings: Vec<Local>,
-    /// The definitions of this text, and of other open texts of its package.
+    /// The definitions of this text.
     pub(super) defined: Vec<Local>,
-    /// See `defined`.
+    /// The definitions of other open texts of the same package.
     pub(super) defined_elsewhere: Vec<Local>,
-    /// The definitions of the workspace's other files that fit.
+    /// The matching definitions of the workspace's other files.
     pub(super) workspace: Vec<Local>,
-    /// The names around the place.
+    /// The names written near the place, by their lower case.
     pub(super) words: HashMap<String, Used>,
 }
 
-/// A candidate while its sources are looked through.
+/// A candidate while it is merged from its sources.
 struct Found<'a> {
     label: Option<&'a str>,
     fit: f32,
@@ -62,7 +62,8 @@ struct Found<'a> {
     symbol: Option<(&'a Symbol, &'a Package)>,
 }
 
-/// Returns the candidates, unordered: at least the best `most`, if there are as many.
+/// Returns the candidates, unordered: the best `most` and those with the score of the last of them,
+/// and up to [`ELSEWHERE`] of other packages.
 pub(super) fn candidates<'a>(
     sources: &'a Sources<'a>,
     pattern: &Pattern,
@@ -88,12 +89,12 @@ pub(super) fn candidates<'a>(
         all.push((one, score));
     };
     for (lower, mut one) in texts.drain() {
-        // The image's facts about the name come along, unless a local binding hides it.
+        // Adds the image's facts about a name of the texts.
         if let Some(known) = found.remove(&*lower) {
             if one.source < known.source {
                 one.source = known.source;
             }
-            // The image knows more of it than a text that may not be loaded.
+            // The image's facts take precedence over those of a text that may not be loaded.
             if one.source == Source::Workspace {
                 (one.operator, one.class, one.detail) = (None, false, None);
             }
@@ -126,7 +127,7 @@ pub(super) fn candidates<'a>(
     candidates
 }
 
-/// The names of the texts by their lower case. The first of a name is the best source.
+/// The matching names of the texts by their lower case. Each name is taken from its best source.
 fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, str>, Found<'a>> {
     let mut texts: HashMap<Cow<'a, str>, Found<'a>> = HashMap::new();
     let mut add = |local: &'a Local, source: Source| {
@@ -167,7 +168,7 @@ fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, 
     texts
 }
 
-/// The symbols of the package in force and of those that it uses, by their lower case.
+/// The matching symbols of the current package and of those that it uses, by their lower case.
 fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a str, Found<'a>> {
     let mut found: HashMap<&str, Found<'a>> = HashMap::new();
     let Some(package) = sources.package else { return found };
@@ -197,13 +198,13 @@ fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a st
     found
 }
 
-/// The description of a symbol is where it is at home.
+/// The entry of a symbol in its home package, which has the description.
 fn at_home<'a>(index: &'a NameIndex, symbol: &'a Symbol) -> &'a Symbol {
     let home = symbol.home().and_then(|home| index.package(home, None));
     home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol)
 }
 
-/// The best exported symbols of packages that the package in force does not use.
+/// The best exported symbols of packages that the current package does not use.
 fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedName) -> Vec<Candidate<'a>> {
     let Some(current) = sources.package else { return Vec::new() };
     let mut fitting: Vec<(f32, &Package, &Symbol)> = Vec::new();

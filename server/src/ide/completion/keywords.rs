@@ -1,5 +1,5 @@
 //! Completion of keywords: arguments of the call, initialization arguments, options of the
-//! definition, and those written near.
+//! definition, and keywords of the texts and the image.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +31,7 @@ pub(super) fn keywords<B: Backend>(
         if !seen.insert(lower.clone()) {
             return;
         }
-        // A keyword that is used near is likely to be used again, but less so in the same call.
+        // Keywords that are used nearby are likely to be used again.
         let near = words
             .get(&lower)
             .map_or(0.0, |used| 7.0 * (1.0 + used.other as f32).ln() + 20.0 * (-(used.distance as f32) / 1500.0).exp());

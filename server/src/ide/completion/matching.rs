@@ -7,16 +7,17 @@ use crate::ide::name_index::letters;
 /// The part of a name typed so far.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// In lower case.
+    /// The partial name, in lower case.
     pub(super) typed: String,
     letters: u64,
     /// Finds what was typed inside a name.
     finder: Finder<'static>,
-    /// True if the pattern has several parts: `de-bi`.
+    /// True if the pattern has several words: `de-bi`.
     parts: bool,
 }
 
-/// The score of a name that begins with what was typed, less a little for each further character.
+/// The base scores of the ways to match, from which something is subtracted for each further
+/// character. `PREFIX`: the name begins with the pattern.
 pub(super) const PREFIX: f32 = 1000.0;
 const PARTS: f32 = 700.0;
 const INITIALS: f32 = 650.0;
@@ -85,20 +86,21 @@ fn is_separator(byte: u8) -> bool {
     matches!(byte, b'-' | b'/' | b'.' | b'*' | b'+' | b'%' | b':')
 }
 
-/// Returns true if each part of what was typed begins the part of the name in the same place.
+/// Returns true if each word of `typed` is a prefix of the word of `name` at the same index.
 fn parts(typed: &str, name: &str) -> bool {
     let mut words = name.split('-');
     typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
 }
 
-/// Returns true if each character begins a further word of the name: `mvb`.
+/// Returns true if the characters of `typed` are the initials of the first words of `name`: `mvb`
+/// for `multiple-value-bind`.
 fn initials(typed: &str, name: &str) -> bool {
     let mut words =
         name.split(|char: char| char.is_ascii() && is_separator(char as u8)).filter(|word| !word.is_empty());
     typed.chars().all(|char| words.next().is_some_and(|word| word.starts_with(char)))
 }
 
-/// Returns true if the characters are in the name in this order, the first at its start.
+/// Returns true if `typed` is a subsequence of `name` and both have the same first character.
 fn scattered(typed: &str, name: &str) -> bool {
     let mut chars = name.chars();
     let mut typed = typed.chars();

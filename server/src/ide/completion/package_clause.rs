@@ -13,15 +13,15 @@ use crate::text::datum::{Form, Kind, Node};
 /// The clause of a package definition at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NameClause {
-    /// The package whose names it has.
+    /// The package that has the names of the clause.
     package: String,
-    /// Only names that the package exports.
+    /// True if only names that the package exports are possible.
     exported: bool,
     /// The names that the clause has already, lower-case.
     given: HashSet<String>,
 }
 
-/// Returns the clause for a name that begins at `start`.
+/// Returns the `:export` or `:import-from` clause in which a name begins at `start`.
 pub(super) fn at(form: &Form, start: usize) -> Option<NameClause> {
     let path = form.path(start);
     let lists: Vec<&Node> =
@@ -44,7 +44,7 @@ pub(super) fn at(form: &Form, start: usize) -> Option<NameClause> {
     })
 }
 
-/// Returns the names that complete what was typed, its `:` or `#:` kept, with their scores.
+/// Returns the names that complete `typed`, with its `:` or `#:`, and their scores.
 pub(super) fn names(
     clause: &NameClause,
     typed: &str,

@@ -1,8 +1,8 @@
-//! The kind of name that is wanted at a place, by the form around it.
+//! The kind of name that is expected at a place, by the form around it.
 
 use crate::text::datum::{Form, Kind, Node, Prefix};
 
-/// The kind of name that is wanted.
+/// The kind of name that is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ExpectedName {
     /// An operator of a form, or a function behind `#'`.
@@ -15,14 +15,14 @@ pub(super) enum ExpectedName {
     Slot(Option<String>),
     /// A declaration identifier or type.
     Declaration,
-    /// A clause word of `loop`.
+    /// A loop keyword.
     Loop,
-    /// A name in a quoted list, or one that a form makes: any.
+    /// Any name: in a quoted list, or where a form binds a new name.
     Any,
 }
 
-/// Returns the kind of name wanted at `start`, the first character of the partial name, of which
-/// something is `typed` or nothing.
+/// Returns the kind of name expected at `start`, the offset of the partial name. `typed`: false if
+/// the partial name is empty.
 pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
     let path = form.path(if typed { start + 1 } else { start });
     let current = path.last().filter(|node| node.kind == Kind::Atom && node.span.start == start).copied();
@@ -86,7 +86,7 @@ pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
         ("loop", 1..) if !list.children.get(1).is_some_and(|one| one.kind == Kind::List) => return ExpectedName::Loop,
         _ => {}
     }
-    // A list that is no form: what its place in the form around it makes of it.
+    // A list that is no form, such as a list of bindings, by its position in the form around it.
     if let Some(place) = place {
         match (parent.as_str(), place) {
             ("defmethod", 2..) if is_lambda_list(above(1), list) => return ExpectedName::Value,

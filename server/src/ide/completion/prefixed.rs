@@ -1,4 +1,4 @@
-//! Completion behind a package prefix, and of packages.
+//! Completion after a package prefix, and of package names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::ide::index::Snapshot;
 use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::text::names;
 
-/// Returns the completions of `pkg:name` or `pkg::name` with their scores: at least the best
-/// `most`, if there are as many.
+/// Returns the completions of `pkg:name` or `pkg::name` with their scores: of the image's symbols
+/// the best `most` and those with the score of the last of them, and all matching names of texts.
 pub(super) fn symbols(
     typed: &str,
     (index, package): (&NameIndex, Option<&Package>),
@@ -32,7 +32,7 @@ pub(super) fn symbols(
     let internal = prefix.ends_with("::");
     if let Some(target) = target {
         for (symbol, letters) in target.symbols.iter().zip(&target.letters) {
-            // Behind two colons only what is at home there: what it uses has names of its own.
+            // After two colons only the package's own symbols: for these, `home` is `None`.
             let seen = if internal { symbol.home().is_none() } else { letters & EXTERNAL != 0 };
             if !seen || !pattern.may_fit(*letters) {
                 continue;
@@ -81,12 +81,13 @@ pub(super) fn symbols(
     found
 }
 
-/// The score of a name that is used near with the same prefix: a text uses few names of a package.
+/// The additional score of a name that occurs nearby with the same prefix: a text uses few names
+/// of a package.
 fn of_prefix(used: Option<&Used>) -> f32 {
     if used.is_some() { 40.0 } else { 0.0 }
 }
 
-/// Returns the packages that complete what was typed, `:` and `#:` before it kept.
+/// Returns the packages that complete `typed`, with its `:` or `#:`, and their scores.
 pub(super) fn packages(
     typed: &str,
     (index, current): (&NameIndex, Option<&Package>),

@@ -1,4 +1,4 @@
-//! The order of completions: how well the name fits what was typed, what is wanted at the place,
+//! The order of completions: how well the name matches the pattern, what is expected at the place,
 //! where the name comes from, and how near and often it is used.
 
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use super::position::ExpectedName;
 use super::words::Used;
 use crate::ide::name_index::Symbol;
 
-/// The origin of a name.
+/// The origin of a name, in increasing order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
     /// Another package's exported symbol, which needs a prefix.
     Elsewhere,
-    /// Written in this text, and nothing else is known of it.
+    /// Occurs in this text; nothing else is known of it.
     Word,
     /// COMMON-LISP.
     Standard,
@@ -27,39 +27,39 @@ pub(super) enum Source {
     OpenText,
     /// Defined in this text.
     File,
-    /// A local binding in force, and how many are further inside.
+    /// A local binding in scope, with the number of bindings further inside.
     Local(usize),
 }
 
 /// The facts about a candidate.
 #[derive(Debug)]
 pub(super) struct Known<'a> {
-    /// How well it fits what was typed.
+    /// The score of the match with the pattern.
     pub(super) fit: f32,
     /// The origin of the candidate.
     pub(super) source: Source,
-    /// For names of texts: it is called, not read.
+    /// For names of texts: true for an operator, false for a variable; `None` if it is not known.
     pub(super) operator: Option<bool>,
-    /// For names of texts: a class or type.
+    /// For names of texts: true for a class or type.
     pub(super) class: bool,
     /// The symbol of the image.
     pub(super) symbol: Option<&'a Symbol>,
-    /// The number of its uses around the place.
+    /// The uses of the name near the place.
     pub(super) used: Option<&'a Used>,
     /// True if it belongs to SBCL itself.
     pub(super) system: bool,
-    /// True if the image has the package in force, and so most of its names.
+    /// True if the image has the current package, and so most of its names.
     pub(super) loaded: bool,
 }
 
 impl Known<'_> {
-    /// A candidate of which nothing else is known.
+    /// A candidate with no other facts than these.
     pub(super) fn of(fit: f32, source: Source) -> Self {
         Known { fit, source, operator: None, class: false, symbol: None, used: None, system: false, loaded: true }
     }
 }
 
-/// Removes all but the best `most`, and those that are as good as the last of them.
+/// Keeps only the best `most`, and those with the score of the last of them.
 pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
     if found.len() > most && most > 0 {
         let (_, (_, least), _) = found.select_nth_unstable_by(most - 1, |(_, a), (_, b)| b.total_cmp(a));
@@ -68,7 +68,7 @@ pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
     }
 }
 
-/// Returns the score of a candidate: more is better.
+/// Returns the score of a candidate; higher is better.
 pub(super) fn score(known: &Known, wanted: &ExpectedName) -> f32 {
     known.fit + of_source(known) + of_role(known, wanted) + of_use(known, wanted)
 }
@@ -100,7 +100,7 @@ fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
         Some(false) => (function, true),
         None => (function, variable),
     };
-    // A name that only the text has is what it is used as.
+    // The uses of a name that only occurs in the text are all that is known of it.
     let unknown = known.symbol.is_none() && known.operator.is_none();
     match wanted {
         ExpectedName::Operator if function => 20.0,

@@ -1,7 +1,7 @@
-//! Words with a meaning at certain places that no symbol of the image tells of: clause words of
-//! `loop`, declarations, options of definitions.
+//! Words with a meaning at certain places that the image's symbols do not show: loop keywords,
+//! declaration identifiers, options of definitions.
 
-/// Clause words of `loop` (CLHS 6.1).
+/// Loop keywords (CLHS 6.1).
 pub(super) const LOOP: &str = "for as with initially finally do doing return collect collecting append appending nconc nconcing count \
      counting sum summing maximize maximizing minimize minimizing into if when unless else end while until repeat \
      always never thereis named in on by across being the each hash-key hash-keys hash-value hash-values of using \

@@ -1,26 +1,26 @@
-//! The names that are written around a place, how often and how near.
+//! The names that occur around a place, with the number and distance of their uses.
 
 use std::collections::HashMap;
 
 use crate::text::document::Document;
 use crate::text::scanner::{Scanner, TokenKind};
 
-/// The characters before and behind the place that are looked at.
+/// The number of characters before and after the place that are scanned.
 const BEFORE: usize = 60_000;
 const BEHIND: usize = 30_000;
 
 /// The uses of a name near a place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Used {
-    /// The name as it is written first.
+    /// The name as written at its first use.
     pub(super) written: String,
-    /// The number of uses as an operator, and otherwise.
+    /// The number of uses as an operator, or after `#'`.
     pub(super) operator: u32,
-    /// See `operator`.
+    /// The number of other uses.
     pub(super) other: u32,
-    /// The characters between the place and the nearest use.
+    /// The distance in characters from the place to the start of the nearest use.
     pub(super) distance: usize,
-    /// The place of the first use, in characters.
+    /// The offset of the first use, in characters.
     first: usize,
 }
 
@@ -42,7 +42,7 @@ impl Used {
 pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<String, Used> {
     let text = document.text();
     let forms = document.scan().forms();
-    // Whole top-level forms, so that strings and comments are known for what they are.
+    // Starts at a top-level form, so that strings and comments are recognized.
     let from = offset.saturating_sub(BEFORE);
     let first = forms.partition_point(|form| form.span.end < from);
     let from = match forms.get(first) {
@@ -51,7 +51,7 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     };
     let to = (offset + BEHIND).min(text.len_chars());
     let part = text.slice(from..to).to_string();
-    // By the name as written at first: most occurrences are of a name that has been seen.
+    // Keyed by the name as written, which needs no allocation for each occurrence.
     let mut found: HashMap<&str, Used> = HashMap::new();
     let (mut byte, mut at) = (0, from);
     let mut open = false;

@@ -6,8 +6,8 @@ use super::matching::Pattern;
 use crate::ide::index::{PackageText, Snapshot};
 use crate::ide::partial_name::Local;
 
-/// The names that fit in the files of the workspace but for the file `own`: those of the package
-/// in force, those that it imports, and those that the packages that it uses export.
+/// The matching names that the files of the workspace, except the file `own`, define: those of the
+/// current package, those that it imports, and those exported by the packages that it uses.
 pub(super) fn names(workspace: &Snapshot, own: &str, package: &str, pattern: &Pattern) -> Vec<Local> {
     let seen = Seen::of(workspace, package);
     let mut found = Vec::new();
@@ -41,7 +41,8 @@ pub(super) fn names(workspace: &Snapshot, own: &str, package: &str, pattern: &Pa
     found
 }
 
-/// The names that the texts define in a package, or in one that exports them, with what they are.
+/// The names of a package in lower case: those that the texts define in it, or with `exported`
+/// those that its definition exports.
 pub(super) fn of_package(workspace: &Snapshot, package: &str, exported: bool) -> HashSet<String> {
     let texts = || workspace.files.iter().flat_map(|file| &file.packages).filter(|one| is(one, package));
     if exported {
@@ -73,17 +74,17 @@ fn is_operator(kind: &str) -> bool {
     matches!(kind, "function" | "generic function" | "method" | "macro" | "compiler macro" | "setf expander")
 }
 
-/// The packages whose names are seen in a package.
+/// The packages whose names are visible in a package.
 struct Seen<'a> {
     packages: HashMap<&'a str, Visible<'a>>,
 }
 
-/// The names of a package that are seen.
+/// The names of a package that are visible.
 #[derive(Clone, Copy)]
 enum Visible<'a> {
     All,
     Exports(&'a PackageText),
-    /// The names that the package with these imports takes from the other.
+    /// The names that the first package imports from the second.
     Imports(&'a PackageText, &'a PackageText),
 }
 
@@ -112,7 +113,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Visible<'_> {
-    /// Returns true if a name in lower case is seen.
+    /// Returns true if a name in lower case is visible.
     fn has(self, lower: &str) -> bool {
         match self {
             Visible::All => true,

@@ -1,4 +1,4 @@
-//! Repairs a broken form from the data of `ide::structure`.
+//! Fixes for unbalanced forms, from the data of the findings of `ide::structure`.
 
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;

@@ -1,4 +1,4 @@
-//! A function that a call names and nothing defines: its definition, for a person to write.
+//! Fix for a call of an undefined function: a stub of its definition.
 
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;
@@ -7,7 +7,7 @@ use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// The definition of the function that the marked name calls, behind the form of the call.
+/// The fix that inserts a stub of the marked function after the top-level form of the call.
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::at(document, item.span.start).filter(|form| form.balanced)?;
     let chain = form.around(item.span);
@@ -25,7 +25,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         None => return None,
     };
     let mut written = symbol.to_owned();
-    // The finding is about the place that is assigned.
+    // The undefined function is the setf function of the place.
     if item.message.to_uppercase().contains(&format!("(SETF {})", symbol.to_uppercase())) {
         written = format!("(setf {symbol})");
         parameters.insert(0, unused_name("new-value", &parameters));
@@ -57,14 +57,14 @@ fn is_usable(name: &str) -> bool {
     !name.contains([':', '*', '+', '|', '&']) && !matches!(name, "nil" | "t" | "pi")
 }
 
-/// Parameters for the arguments of a call: variables give their names; keywords at the end, each
-/// with its value, are `&key`.
+/// Parameters for the arguments of a call. An argument that is a variable gives its name. Pairs of
+/// a keyword and a value at the end become `&key` parameters.
 fn parameters(form: &Form, arguments: &[Node]) -> Vec<String> {
     let keyword = |node: &Node| {
         let name = form.name(node).filter(|_| node.kind == Kind::Atom && node.is_plain())?;
         name.strip_prefix(':').filter(|name| !name.is_empty()).map(str::to_owned)
     };
-    // From which argument on all are keywords and values, and no keyword comes twice.
+    // The index from which on all arguments are pairs of a keyword and a value, each keyword once.
     let (mut from, mut keys) = (arguments.len(), Vec::new());
     while from >= 2
         && let Some(key) = keyword(&arguments[from - 2]).filter(|key| !keys.contains(key))
@@ -90,7 +90,7 @@ fn parameters(form: &Form, arguments: &[Node]) -> Vec<String> {
     found
 }
 
-/// The end of the line, behind a comment that ends it; `at` where more code follows.
+/// The end of the line if only blanks or a comment follow `at`; else `at`.
 fn end_of_line(document: &Document, at: usize) -> usize {
     let text = document.text();
     let rest: String = text.slice(at..).chars().take_while(|char| !matches!(char, '\n' | '\r')).collect();
@@ -115,7 +115,7 @@ mod tests {
                 "(«g» a :key 1 :test 'b)",
                 "(g a :key 1 :test 'b)\n\n(defun g (a &key key test)\n  (declare (ignore a key test))\n  (error \"~S is not written yet.\" 'g))",
             ),
-            // Behind a keyword that is an argument like others.
+            // A keyword with other arguments after it is a positional argument.
             (
                 "(«g» x :key 1 (car x) 5 #'car \"s\" 'sym)",
                 "(g x :key 1 (car x) 5 #'car \"s\" 'sym)\n\n(defun g (x argument-2 argument-3 argument-4 argument-5 argument-6 argument-7 argument-8)\n  (declare (ignore x argument-2 argument-3 argument-4 argument-5 argument-6 argument-7 argument-8))\n  (error \"~S is not written yet.\" 'g))",

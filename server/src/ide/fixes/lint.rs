@@ -1,4 +1,4 @@
-//! Fixes of findings of the rules beside the compiler.
+//! Fixes for the findings of lint rules.
 
 use super::{Change, Fix};
 use crate::ide::package_lists;
@@ -73,7 +73,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     Some(Fix::new(title, changes))
 }
 
-/// The string of a body as its documentation.
+/// The changes that move a string of a body before its code, where it is the docstring.
 fn moved(form: &Form, list: &Node, string: &Node) -> Option<Vec<Change>> {
     let elements = list.elements();
     let definer = form.operator(list).is_some_and(|operator| crate::text::definitions::is_definer(&operator));
@@ -83,7 +83,7 @@ fn moved(form: &Form, list: &Node, string: &Node) -> Option<Vec<Change>> {
     let (code, previous) = (elements.get(parameters + 1)?, elements.get(at.checked_sub(1)?)?);
     let space = |from: &Node, to: &Node| form.source.get(from.end()..to.start()).filter(|text| text.trim().is_empty());
     let (between, _) = (space(before, code)?, space(previous, string)?);
-    // Two strings would be one too many.
+    // A string that is already there would be a second docstring.
     (code.kind != Kind::String).then(|| {
         let text = format!("{between}{}", form.written(string));
         let insert = Change { span: form.span_of(before.end(), before.end()), text };

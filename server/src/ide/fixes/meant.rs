@@ -1,4 +1,4 @@
-//! Fixes for an unknown name that is nearly a known one: change it to the name that was meant.
+//! Fixes for an unknown name that is similar to a known one: a change to that name.
 
 use super::names::{Token, token};
 use super::{Change, Fix};
@@ -10,7 +10,7 @@ use crate::text::forms::package_at;
 
 /// The maximum number of names that are offered.
 const OFFERED: usize = 3;
-/// The maximum number of names of the image that are looked at.
+/// The maximum number of names that the image is asked for.
 const LOOKED_AT: usize = 2_000;
 
 /// Returns true if a function is unknown, false if a variable is; `None` for other diagnostics.
@@ -22,14 +22,14 @@ fn operator(item: &Diagnostic) -> Option<bool> {
     }
 }
 
-/// The part of a name by which others are found: its package and its first letter.
+/// The prefix by which similar names are found: the package prefix and the first character.
 fn start(token: &Token) -> String {
     let prefix = token.written.len() - token.name.len();
     let first = token.name.chars().next().map_or(0, char::len_utf8);
     token.written[..prefix + first].to_owned()
 }
 
-/// The query to the image for names like an unknown one.
+/// The query to the image for names similar to an unknown one.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<Complete> {
     let operator = operator(item)?;
     let package = package_at(document, item.span.start).unwrap_or_else(|| first_package.to_owned());
@@ -37,7 +37,7 @@ pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> 
     Some(Complete { text, package: Some(package), limit: LOOKED_AT, operator, packages: false })
 }
 
-/// The fixes, given names of the image. Names that the text itself has are among them.
+/// The fixes, from the names of the image and those of the text, best first.
 pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<Fix> {
     let (Some(operator), Some(token)) = (operator(item), token(document, item)) else { return Vec::new() };
     let context = PartialName { typed: start(&token), replace: item.span, package: None, operator, packages: false };

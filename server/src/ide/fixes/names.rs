@@ -1,4 +1,4 @@
-//! Fixes for an unknown name: use it from a package that has it.
+//! Fixes for an unknown name: a prefix, an import or an export that makes it accessible.
 
 use super::packages::{Clause, Definition, add};
 use super::{Change, Fix};
@@ -8,10 +8,10 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 
-/// Packages that are offered.
+/// The maximum number of packages that are offered.
 const OFFERED: usize = 4;
 
-/// The kinds that a name may have.
+/// The kinds that a name may have, by the code of the finding; an empty list means any kind.
 fn wanted(code: &str) -> Option<&'static [&'static str]> {
     match code {
         "undefined-function" => Some(&["function", "macro", "special-operator"]),
@@ -34,7 +34,7 @@ pub(super) fn token(document: &Document, item: &Diagnostic) -> Option<Token> {
     let written = text.slice(item.span.start..item.span.end.min(text.len_chars())).to_string();
     let mut tokens = Scanner::of_part(&written);
     let whole = tokens.next().is_some_and(|token| token.kind == TokenKind::Atom && token.end == written.len());
-    // Escapes mean something else in each place.
+    // Names with escapes or `#` are not handled.
     if !whole || written.contains(['|', '\\', '#']) || written.starts_with(':') {
         return None;
     }
@@ -114,7 +114,7 @@ fn replace(item: &Diagnostic, text: String) -> Fix {
     Fix::new(format!("Write {text}"), vec![Change { span: item.span, text }])
 }
 
-/// A file without an `in-package` may want one: of a package that has the name.
+/// Fixes that insert `in-package`, for a file without one: with a package that has the name.
 fn in_package(document: &Document, item: &Diagnostic, offers: &[&&Offer], shown: &dyn Fn(&str) -> String) -> Vec<Fix> {
     if package_at(document, item.span.start).is_some() {
         return Vec::new();

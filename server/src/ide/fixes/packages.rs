@@ -1,4 +1,4 @@
-//! Additions to a `defpackage`.
+//! Changes of the clauses of a `defpackage`.
 
 use super::Change;
 use crate::text::datum::{Form, Kind, Node};
@@ -51,7 +51,7 @@ fn designated(written: &str) -> Option<String> {
     (!name.contains(['|', '\\', ':', '#'])).then(|| name.to_uppercase())
 }
 
-/// The edit that adds it; `None` when it is there.
+/// The edit that adds a name to a clause, or the clause; `None` if the definition has it.
 pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Change> {
     let form = &definition.form;
     let list = definition.list()?;
@@ -79,7 +79,7 @@ pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Ch
         return None;
     }
     if let Some(last) = options().find(is).and_then(|node| node.elements().last()) {
-        // As the name beside it is written.
+        // In the style of the name beside it.
         let beside = (last.kind == Kind::Atom && form.written(last) != option).then(|| form.written(last));
         let beside = beside.filter(|written| !written.eq_ignore_ascii_case(option)).unwrap_or(style);
         let text = format!(" {}", designator(added, beside));
@@ -93,7 +93,7 @@ pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Ch
     Some(Change { span: form.span_of(last.end(), last.end()), text: format!("{newline}  ({})", words.join(" ")) })
 }
 
-/// The edit that takes a name, upper-case, out of the exports; `None` when it is not there.
+/// The edit that removes a name, upper-case, from the exports; `None` if it is not exported.
 pub(in crate::ide) fn without_export(definition: &Definition, name: &str) -> Option<Change> {
     let form = &definition.form;
     let options = definition.list()?.elements().iter().skip(2).filter(|node| node.is_list());
@@ -122,7 +122,7 @@ pub(in crate::ide) fn imported_from(definition: &Definition, name: &str) -> Opti
     })
 }
 
-/// `name` written as another designator is.
+/// `name` as a string designator in the style of `like`.
 fn designator(name: &str, like: &str) -> String {
     if like.starts_with('"') {
         format!("\"{}\"", name.to_uppercase())

@@ -1,4 +1,5 @@
-//! A list rewritten as a rule of the settings says. The rule's finding has the text with it.
+//! Fix for a finding of a user's lint rule: its list is rewritten. The data of the finding has the
+//! new text.
 
 use serde_json::{Value, json};
 
@@ -9,12 +10,12 @@ use crate::text::Span;
 use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
 
-/// The maximum length in bytes of what takes the place of a list.
+/// The maximum length in bytes of a list, and of its replacement.
 const LONGEST: usize = 4_000;
-/// The maximum number of characters of it in a title.
+/// The maximum number of characters of the replacement in a title.
 const SHOWN: usize = 60;
 
-/// The data of a finding whose list is rewritten; `None` if it is too long.
+/// The data of a finding whose list can be rewritten as `text`; `None` if one of them is too long.
 pub(in crate::ide) fn data(form: &Form, list: &Node, text: &str) -> Option<Value> {
     let before = form.text(list);
     (text.len() <= LONGEST && before.len() <= LONGEST)
@@ -25,7 +26,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let rewrite = item.data.get("rewrite")?;
     let span: Span = serde_json::from_value(rewrite.get("span")?.clone()).ok()?;
     let text = rewrite.get("text")?.as_str()?.to_owned();
-    // The text may have changed since.
+    // The document may have changed since the finding was made.
     let before = document.text().get_slice(span.start..span.end)?.to_string();
     (Some(digest_of(before.as_str())) == rewrite.get("of")?.as_u64()).then_some(())?;
     let line = text.split_whitespace().collect::<Vec<&str>>().join(" ");

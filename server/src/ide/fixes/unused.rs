@@ -1,4 +1,4 @@
-//! A variable that is never used: say so, or take it away.
+//! Fixes for a variable that is never used: declare it ignored, or remove it.
 
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;
@@ -8,15 +8,15 @@ use crate::text::forms::toplevel_form;
 
 /// The binding of a variable.
 struct Binder<'a> {
-    /// The list in whose body the variable is in force.
+    /// The list in whose body the variable is in scope.
     list: &'a Node,
-    /// The element of it where the body begins.
+    /// The index of the element of `list` where the body begins.
     body: usize,
-    /// A string at the beginning of the body is documentation.
+    /// True if the body may begin with a docstring.
     documented: bool,
-    /// The declaration to add.
+    /// The identifier of the declaration to add: `ignore` or `ignorable`.
     declaration: &'static str,
-    /// The list of bindings and the binding, when that can be taken away.
+    /// The list of bindings and the binding, if it can be removed.
     binding: Option<(&'a Node, &'a Node)>,
 }
 
@@ -80,7 +80,7 @@ fn binder<'a>(form: &Form, chain: &[&'a Node]) -> Option<Binder<'a>> {
 }
 
 impl Binder<'_> {
-    /// How many elements of the body are documentation and declarations.
+    /// The number of elements at the start of the body that are docstring and declarations.
     fn preamble(&self, form: &Form) -> usize {
         let body = self.list.elements().get(self.body..).unwrap_or_default();
         let mut documented = self.documented;
@@ -129,13 +129,13 @@ fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let indentation = &form.source[previous.end()..next.start()][between.rfind('\n').map_or(0, |at| at + 1)..];
     let line = &between[..line_end];
     if !indentation.trim().is_empty() {
-        // Something that is no element stands before it on its line.
+        // Something else, such as a block comment, is before the next element on its line.
         return Some(at(next.start(), format!("{declaration} ")));
     }
     let newline = if line.ends_with('\r') { "\r\n" } else { "\n" };
     let rest = line.trim_start();
     if rest.is_empty() || rest.starts_with(';') {
-        // On a line of its own before all that belongs to what comes next, comments too.
+        // On a line of its own, before the comments that belong to the next element.
         return Some(at(previous.end() + line_end + 1, format!("{indentation}{declaration}{newline}")));
     }
     Some(at(next.start(), format!("{declaration}{newline}{indentation}")))
@@ -169,7 +169,7 @@ pub(super) fn without(form: &Form, list: &Node, element: &Node) -> Option<Change
     Some(Change { span: form.span_of(start, end), text: String::new() })
 }
 
-/// A constant or a name: making or leaving out its value does nothing.
+/// Returns true if a form is a constant, a name or a quoted datum, whose evaluation has no effect.
 pub(super) fn is_inert(form: &Form, node: &Node) -> bool {
     let written = form.written(node);
     match node.kind {
@@ -180,7 +180,7 @@ pub(super) fn is_inert(form: &Form, node: &Node) -> bool {
     }
 }
 
-/// Returns true if a node contains the symbol.
+/// Returns true if a node contains the symbol, or may: it is guarded (`#+`, `#-`).
 pub(super) fn mentions(form: &Form, node: &Node, name: &str) -> bool {
     match node.kind {
         _ if node.guarded => true,

@@ -1,4 +1,4 @@
-//! A local function that is never called: take it away.
+//! Fix for a local function that is never called: remove it.
 
 use super::Fix;
 use super::unused::{mentions, without};
@@ -7,8 +7,8 @@ use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 
-/// A fix is offered only if nothing else in the `flet` or `labels` has its name: no declaration,
-/// and no function that is itself never called.
+/// Returns the fix only if nothing else in the `flet` or `labels` mentions the name, such as a
+/// declaration, or a function that is never called either.
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::of(document, toplevel_form(document, item.span.start)?);
     if !form.balanced {

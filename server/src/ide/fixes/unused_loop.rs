@@ -8,7 +8,7 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 
-/// Words that a clause begins with, behind one that binds.
+/// Loop keywords that begin a clause.
 const CLAUSES: &str = " for as with do doing collect collecting append appending nconc nconcing sum summing count counting maximize maximizing \
 minimize minimizing while until always never thereis when if unless initially finally return repeat ";
 
@@ -38,7 +38,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         let change = Change { span: form.span_of(variable.start(), variable.end()), text: "nil".into() };
         return (binds && within).then(|| Fix::new(format!("Write nil for {name}"), vec![change]).preferred());
     }
-    // `with NAME = VALUE`, alone.
+    // `with NAME = VALUE` without `and`.
     let value = parts.get(index + 2).filter(|value| is_inert(&form, value))?;
     let next = parts.get(index + 3)?;
     let clause = word(index + 3).is_some_and(|word| CLAUSES.contains(&format!(" {word} ")));
@@ -51,14 +51,14 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
-/// A word of `loop`, lower-case, without its colon.
+/// A loop keyword in lower case, without its colon.
 fn word(form: &Form, node: &Node) -> Option<String> {
     let plain = node.kind == Kind::Atom && node.is_plain();
     plain.then(|| form.written(node).trim_start_matches(':').to_lowercase())
 }
 
-/// The number of occurrences of the symbol in a node. A part guarded by a reader conditional may
-/// have more than one.
+/// The number of occurrences of the symbol in a node. A part guarded by a reader conditional counts
+/// as 2, because it may have some.
 fn count(form: &Form, node: &Node, name: &str) -> usize {
     match node.kind {
         _ if node.guarded => 2,

@@ -1,17 +1,17 @@
-//! The column of a line in a list, by the forms around it: the innermost one whose operator says
-//! how what is in it is indented, as SLIME has it for Emacs.
+//! The column of a line in a list, by the innermost form around it whose operator has rules for its
+//! arguments, as in SLIME's slime-cl-indent.el.
 
 use super::Lines;
 use super::rules::{Bodies, is_definer, takes_body};
 use super::specs::{DEFUN, DO, Method, Rule, Spec, WITH};
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// The number of lists around a line that are looked at.
+/// The maximum number of lists around a line that are searched for an operator with rules.
 const LEVELS: usize = 6;
-/// The number of arguments before which features (`#+x`) are counted: no operator has more that
-/// are indented in their own ways.
+/// The number of elements up to which feature expressions (`#+x`) are counted. No operator has
+/// separate rules for more arguments.
 const COUNTED: usize = 8;
-/// The number of bytes that are gone over for what a line begins with behind parentheses.
+/// The maximum number of closing parentheses and blanks that are skipped at the start of a line.
 const MOST_CLOSING: usize = 200;
 
 /// The column of a line that begins at `at` in a list.
@@ -87,17 +87,17 @@ fn is_quoted(tree: &Tree, list: NodeId) -> bool {
     }
 }
 
-/// A line that is indented.
+/// A line that is being indented.
 struct Line<'l, 'a> {
     lines: &'l Lines<'a>,
     tree: &'l Tree<'a>,
     /// The first byte of the line that is no space.
     at: usize,
-    /// The list that it is in, the elements before it there, and the column of its parenthesis.
+    /// The list around the line, its elements before the line, and the column of its parenthesis.
     list: NodeId,
     before: &'l [NodeId],
     open: usize,
-    /// The column below what is before it.
+    /// The column of a line without a rule of its own ([`Line::below_last`]).
     below: usize,
 }
 
@@ -119,14 +119,15 @@ impl Line<'_, '_> {
         &self.tree.text[self.at..]
     }
 
-    /// The first byte of the last datum that begins before the line: behind `#+x` the datum.
+    /// The first byte of the last datum that begins before the line; of `#+x datum` the datum.
     fn last(&self) -> usize {
         let Some(&last) = self.before.last() else { return self.at };
         let datum = self.tree.unguarded(last);
         if self.start(datum) < self.at { self.start(datum) } else { self.start(last) }
     }
 
-    /// Below the first argument, or below what begins the line of the last one.
+    /// The column of the first argument if the last datum is on the line of the operator; else the
+    /// column at which the line of the last datum begins, after closing parentheses.
     fn below_last(&self) -> usize {
         let Some(&first) = self.before.first() else { return self.open + 1 };
         let last = self.last();
@@ -147,8 +148,8 @@ impl Line<'_, '_> {
         self.lines.column(first + closing.count())
     }
 
-    /// The number of data before a place in a list, as the reader would count them if `#+x` were
-    /// one. `inside`: the first byte of the list at the place; else the line itself is.
+    /// The number of data before a place in a list, with each feature expression counted too.
+    /// `inside`: the first byte of the inner list at the place; `None`: the line is at the place.
     fn position(&self, list: NodeId, inside: Option<usize>) -> usize {
         let elements = self.tree.element_list(list);
         let at = inside.unwrap_or(self.at);
@@ -169,7 +170,8 @@ impl Line<'_, '_> {
         position + count.saturating_sub(COUNTED)
     }
 
-    /// The number of data that the features before a guarded datum are, up to a place.
+    /// The number of data for which the feature expressions before a guarded datum count, as far as
+    /// they end before `to`.
     fn features(&self, guarded: NodeId, to: usize) -> usize {
         let (mut id, mut count) = (guarded, 0);
         while self.tree.node(id).kind == Kind::Guarded {
@@ -275,7 +277,7 @@ impl Line<'_, '_> {
     }
 
     fn in_lambda_list(&self, inner: &[usize], form: NodeId) -> usize {
-        // The element of the form that the line is in or begins.
+        // The element of the form that contains the line or begins it.
         let elements = self.tree.element_list(form);
         let element = elements.get(elements.partition_point(|id| self.tree.node(*id).end <= self.at)).copied();
         let Some(element) = element.filter(|id| self.tree.text_of(*id).ends_with(')')) else {
@@ -290,8 +292,8 @@ impl Line<'_, '_> {
         }
     }
 
-    /// Two columns behind the last `&key` or the like before the line, else below the first
-    /// parameter.
+    /// The column for a line in a lambda list: that of the last lambda list keyword before the line
+    /// plus 2, else that of the first parameter.
     fn lambda_list_column(&self) -> usize {
         if is_keyword(self.rest().split(|char: char| char.is_whitespace() || char == ')').next().unwrap_or_default()) {
             return self.open + 1;
@@ -337,7 +339,7 @@ impl Line<'_, '_> {
         }
     }
 
-    /// A keyword stands below the first of the keywords that it makes pairs with.
+    /// The column for a keyword: that of the first keyword of the pairs before it.
     fn as_keyword(&self) -> Option<usize> {
         let elements = self.tree.element_list(self.list);
         let next = elements.get(self.before.len()).filter(|next| self.start(**next) == self.at);
@@ -348,7 +350,7 @@ impl Line<'_, '_> {
         self.lines.first_keyword(self.list, self.before).map(|first| self.column_of(first))
     }
 
-    /// Behind `#+x` and its datum: below the first such pair of the line.
+    /// The column after `#+x` and its datum: that of the first such pair on the line.
     fn behind_feature(&self) -> Option<usize> {
         let has_name = |id: &&NodeId| {
             let feature = self.tree.element_list(**id).first().map(|feature| self.tree.node(*feature).kind);
@@ -362,7 +364,7 @@ impl Line<'_, '_> {
         Some(self.column_of(*same.unwrap_or(last)))
     }
 
-    /// As arguments of a function: below the first one.
+    /// The column for an argument of a function call: that of the first argument.
     fn as_call(&self) -> Option<usize> {
         let first = *self.before.first()?;
         let children = self.tree.children(self.list);

@@ -1,9 +1,10 @@
-//! The columns of the bytes of a line, also where the line is very long and many ask.
+//! The columns of the bytes of a line, cached at intervals so that many queries on a very long line
+//! stay fast.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// The column of every so manieth byte of a long line is kept.
+/// The interval in bytes at which the columns of a long line are cached.
 const STEP: usize = 256;
 
 /// The columns of the lines of a text.
@@ -11,8 +12,8 @@ const STEP: usize = 256;
 pub(super) struct Columns<'a> {
     text: &'a str,
     tab_size: usize,
-    /// Cached columns of a long line, by the byte where counting begins: the columns and bytes of
-    /// characters at intervals of [`STEP`] bytes or a few more.
+    /// Cached columns of a long line, by the byte where counting begins: pairs of a byte and its
+    /// column, at intervals of [`STEP`] bytes or a few more.
     long: RefCell<HashMap<usize, Vec<(usize, usize)>>>,
 }
 
@@ -21,8 +22,8 @@ impl<'a> Columns<'a> {
         Columns { text, tab_size, long: RefCell::default() }
     }
 
-    /// The column of byte `at`, on the line on which byte `from` has the given column. A given
-    /// `from` must always have the same column.
+    /// The column of byte `at` on the line on which byte `from` has `column`. All calls with the
+    /// same `from` must give the same `column`.
     pub(super) fn column(&self, from: usize, column: usize, at: usize) -> usize {
         if at <= from + STEP {
             return self.width(from, at, column);
@@ -41,7 +42,7 @@ impl<'a> Columns<'a> {
         self.width(byte, at, column)
     }
 
-    /// The column behind a part of the text that begins at a column.
+    /// The column after the bytes `from..to`, which begin at `column`.
     pub(super) fn width(&self, from: usize, to: usize, column: usize) -> usize {
         let size = self.tab_size;
         self.text[from..to.max(from)]

@@ -1,13 +1,13 @@
-//! The clauses of `loop`, as SLIME has them for Emacs.
+//! The indentation of the clauses of `loop`, as in SLIME's slime-cl-indent.el.
 
 use super::Lines;
 use crate::text::tree::NodeId;
 
-/// Words before statements.
+/// Loop keywords before statements.
 const STATEMENTS: [&str; 4] = ["do", "doing", "initially", "finally"];
-/// Words before a clause that belongs to them.
+/// Loop keywords of conditionals, which a clause follows.
 const CONDITIONS: [&str; 3] = ["when", "if", "unless"];
-/// Words that go on with a clause.
+/// Loop keywords that continue a clause.
 const CONTINUED: [&str; 33] = [
     "from",
     "upfrom",
@@ -43,9 +43,9 @@ const CONTINUED: [&str; 33] = [
     "float",
     "of-type",
 ];
-/// The number of lines above that are looked at for the clause that `and` goes on with.
+/// The maximum number of lines above that are searched for the clause that `and` continues.
 const ABOVE: usize = 40;
-/// The number of blanks behind a word that are gone over.
+/// The maximum number of blanks after a word that are skipped.
 const MOST_BLANKS: usize = 500;
 
 /// The column of a line that begins at `at` in a `loop`; `last`: the first byte of the last datum
@@ -62,7 +62,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usi
     if first.is_none_or(|first| byte(tree.text, tree.node(first).start) == Some(b'(')) {
         return if first.is_none() || beside.is_some() { open + "(loop ".len() } else { open + 2 };
     }
-    // The first clause, which the others are indented by.
+    // The start of the first clause, whose column the others have.
     let begin = match beside {
         Some(beside) => tree.node(beside).start,
         None => {
@@ -86,11 +86,11 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usi
     }
 }
 
-/// The columns that what is before a line tells.
+/// The columns of the parts of a `loop`, by the last datum before a line.
 struct Context {
     /// The column of a clause.
     clause: usize,
-    /// The column of words that go on with a clause.
+    /// The column of words that continue a clause.
     continued: usize,
     /// The column of statements.
     body: usize,
@@ -105,7 +105,7 @@ impl Context {
         let line = lines.line(last);
         let first = lines.first[line];
         if STATEMENTS.contains(&word(text, last).as_str()) {
-            // The word ends its line, or a comment is behind it.
+            // The last datum before the line is a keyword such as `do`.
             let (own, line_column) = (lines.column(last), lines.column(first));
             found.body = match past_word(text, last) {
                 Some(behind) => lines.column(behind),
@@ -140,8 +140,8 @@ impl Context {
     }
 }
 
-/// The column of the clause that `and` goes on with: of a line above that begins with a word before
-/// the column of statements.
+/// The column of the clause that `and` continues: that of the nearest line above that begins with a
+/// word at a lower column than `body`, that of statements.
 fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> {
     let text = lines.tree.text;
     let line = lines.line(at);
@@ -159,7 +159,7 @@ fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> 
     None
 }
 
-/// The column of a comment behind the last datum, on the line on which it ends.
+/// The column of the comment on the line on which the last datum before `at` ends.
 fn trailing_comment(lines: &Lines, list: NodeId, at: usize) -> Option<usize> {
     let elements = lines.tree.element_list(list);
     let last = *elements[..elements.partition_point(|id| lines.tree.node(*id).start < at)].last()?;
@@ -186,7 +186,7 @@ fn word(text: &str, at: usize) -> String {
     rest.chars().take(LONGEST).take_while(|char| !ends(*char)).flat_map(char::to_lowercase).collect()
 }
 
-/// The next thing behind a word on its line.
+/// The byte after a word and the blanks that follow it; `None` if the line ends there.
 fn past_word(text: &str, at: usize) -> Option<usize> {
     let rest = &text.as_bytes()[at..];
     let before = rest.iter().take_while(|byte| matches!(byte, b':' | b'#')).count();

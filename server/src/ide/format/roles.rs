@@ -19,11 +19,11 @@ pub enum Role {
     Binding,
     /// A `:method` of a generic function: a body follows its lambda list.
     Method,
-    /// A list of no other role: code.
+    /// Code: a list without another role.
     Code,
 }
 
-/// The data of a node.
+/// The computed facts about a node.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     /// For a list: the index of its operator's name, from 1; 0 when it has none.
@@ -39,7 +39,7 @@ pub struct Roles<'a> {
     tree: &'a Tree<'a>,
     known: Vec<Known>,
     names: Vec<String>,
-    /// For methods: the index of the first list among the arguments.
+    /// For `defmethod` and `:method`: the index of the lambda list, [`usize::MAX`] without one.
     lambda_lists: HashMap<NodeId, usize>,
 }
 

@@ -1,12 +1,12 @@
-//! How operators want their arguments indented.
+//! How the arguments of operators are indented.
 
 use std::collections::{HashMap, HashSet};
 
 use super::specs::{self, Method};
 use crate::text::tree::{Kind, ROOT, Tree};
 
-/// The number of arguments before an operator's body; `None` for an operator without body,
-/// indented as a function.
+/// The number of arguments before an operator's body; `None` for an operator without body, which is
+/// indented like a function.
 pub type Body = Option<usize>;
 
 /// Indentation data of operators, by their names in lower case without package. The person's rules
@@ -19,7 +19,8 @@ pub struct Bodies {
     live: HashMap<String, Body>,
 }
 
-/// The standard's operators with a body, and others that everybody has.
+/// The standard's operators with a body, and well-known others, sorted by name, with the number of
+/// arguments before the body.
 const STANDARD: [(&str, usize); 78] = [
     ("block", 1),
     ("case", 1),
@@ -123,7 +124,7 @@ impl Bodies {
         self.own.iter().map(|(name, body)| (name.as_str(), *body))
     }
 
-    /// Names that only the image may know, by the elements of lists they head, as written.
+    /// The first elements of lists, as written, whose names only the image may know; sorted.
     pub fn unknown(&self, tree: &Tree) -> Vec<String> {
         let is_known = |name: &str| {
             self.own.contains_key(name)
@@ -145,7 +146,7 @@ impl Bodies {
         names
     }
 
-    /// Adds a rule of the person's.
+    /// Adds a rule of the user.
     pub fn want(&mut self, name: &str, body: usize) {
         self.wanted.insert(name.to_lowercase(), body);
     }
@@ -157,7 +158,7 @@ impl Bodies {
         }
     }
 
-    /// How an operator is indented.
+    /// The number of arguments before an operator's body; `None` if it has none.
     pub fn get(&self, name: &str) -> Body {
         if let Some(wanted) = self.wanted.get(name) {
             return Some(*wanted);
@@ -169,7 +170,7 @@ impl Bodies {
             return Some(STANDARD[at].1);
         }
         match self.own.get(name).or_else(|| self.live.get(name)) {
-            // A definer without `&body` is indented as definers are.
+            // A definer without `&body` is indented by its name, like other definers.
             Some(None) if !is_definer(name) => None,
             Some(Some(body)) => Some(*body),
             _ => by_name(name),
@@ -202,7 +203,7 @@ pub fn special(name: &str) -> bool {
     )
 }
 
-/// The number of arguments before `&body`.
+/// The number of parameters before `&body`; `None` if the lambda list has none.
 fn before_body(lambda_list: &[String]) -> Body {
     let mut count = 0;
     let mut words = lambda_list.iter();
@@ -218,12 +219,12 @@ fn before_body(lambda_list: &[String]) -> Body {
     None
 }
 
-/// As SLIME tells a definer.
+/// Returns true if SLIME's indentation takes a name for that of a definer.
 pub(super) fn is_definer(name: &str) -> bool {
     name.starts_with("def") && !["default", "definition", "definer"].iter().any(|other| name.starts_with(other))
 }
 
-/// Returns true if an operator of this name has a body behind one argument, if that is a list.
+/// Returns true if an operator of this name is taken to have a body after one argument.
 pub(super) fn takes_body(name: &str) -> bool {
     ["with-", "without-", "do-"].iter().any(|prefix| name.starts_with(prefix))
 }

@@ -1,17 +1,17 @@
-//! How the standard's operators are indented, as SLIME has it for Emacs.
+//! How the standard's operators are indented, as in SLIME's slime-cl-indent.el.
 
-/// How one argument is indented, or several.
+/// How one or several arguments are indented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spec {
     /// Below the argument before it.
     Below,
-    /// So many columns behind the opening parenthesis of the list that it is in.
+    /// The number of columns after the opening parenthesis of the list around it.
     Column(usize),
-    /// A lambda list; what is no list is indented as a body.
+    /// A lambda list; an element that is no list is indented like a body.
     Lambda,
     /// All further arguments are a body.
     Body,
-    /// The next one counts for all further arguments.
+    /// The next [`Spec`] holds for all further arguments.
     Rest,
     /// A list: its own column, and how its elements are indented.
     List(Option<usize>, &'static [Spec]),
@@ -19,7 +19,7 @@ pub(super) enum Spec {
     By(Rule),
 }
 
-/// Rules that no table tells.
+/// Rules that a list of [`Spec`] cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// `do`: bindings, an end, and a `tagbody`.
@@ -39,7 +39,7 @@ pub(super) enum Rule {
 /// How the arguments of an operator are indented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
-    /// So many arguments, and a body.
+    /// The number of arguments before a body.
     Number(usize),
     /// A rule for each argument.
     Arguments(&'static [Spec]),

@@ -16,7 +16,7 @@ fn apply(text: &str, changes: &[Change]) -> String {
     new
 }
 
-/// The text is what its lines become when all their indentation is taken away.
+/// Asserts that formatting restores the text's indentation after it was removed, and keeps it.
 fn stays(text: &str) {
     let text = text.trim_start_matches('\n');
     let flat: Vec<&str> = text.split('\n').map(|line| line.trim_start_matches(' ')).collect();

@@ -1,5 +1,5 @@
-//! Rules of indentation that people write down: in Consort's settings, and for Emacs in
-//! `.dir-locals.el`, which is read as data.
+//! Indentation rules of the user: in Consort's settings, and for Emacs in `.dir-locals.el`, which
+//! is read as data.
 
 use crate::text::names;
 use crate::text::tree::{Kind, NodeId, Tree};
@@ -28,7 +28,8 @@ pub fn of_dir_locals(text: &str) -> Vec<Rule> {
     rules
 }
 
-/// The number of arguments before the body, as an indentation specification has it.
+/// The number of arguments before the body by an indentation specification; `None` if it is not
+/// understood.
 fn body(tree: &Tree, rule: NodeId) -> Option<usize> {
     let written = tree.text_of(rule);
     if let Ok(count) = written.parse() {

@@ -87,7 +87,7 @@ pub struct FileEntry {
     pub packages: Vec<PackageText>,
     /// The packages that the file's `in-package` forms name.
     pub in_packages: Vec<String>,
-    /// The keywords in forms that define something, lower-case, with their colons, sorted.
+    /// The keywords in forms with a definition, lower-case, with their colons, sorted.
     pub keywords: Vec<Box<str>>,
     /// The hashes of all words ([`word_hash`]), sorted.
     pub word_hashes: Vec<u64>,
@@ -188,7 +188,7 @@ fn add_keywords(form: &Form, nodes: &[Node], found: &mut BTreeSet<Box<str>>) {
     }
 }
 
-/// The digest of a text, or of several digests. The same in one build of the program only.
+/// The digest of a text, or of several digests. Stable only within one build of the program.
 pub fn digest_of(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
@@ -199,7 +199,7 @@ pub fn digest_of(value: &(impl Hash + ?Sized)) -> u64 {
 fn word_hashes(text: &str) -> Vec<u64> {
     let delimiter = |char: char| char.is_whitespace() || "()\"';`,|\\:".contains(char);
     let mut found: Vec<u64> = text.split(delimiter).filter(|word| !word.is_empty()).map(word_hash).collect();
-    // A name with escapes is a word as a whole too.
+    // A name with escapes is also hashed as a whole.
     let escaped = text.split(|char: char| char.is_whitespace() || "()\"';`,".contains(char));
     found.extend(
         escaped

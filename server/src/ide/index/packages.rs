@@ -1,4 +1,4 @@
-//! The packages that texts define, and the home of a symbol as far as they tell.
+//! The packages that texts define, and the home packages of symbols by these definitions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::names;
 
-/// A package definition in a text. Names are as the reader has them.
+/// A package definition in a text. Its names are symbol names, as the reader makes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageText {
     /// The name.
@@ -17,17 +17,18 @@ pub struct PackageText {
     pub uses: Vec<String>,
     /// The exported names.
     pub exports: HashSet<String>,
-    /// Names that are not inherited.
+    /// The names of `:shadow` and `:intern`, whose symbols are the package's own.
     pub shadows: HashSet<String>,
     /// Imported names, with the packages that they are imported from.
     pub imports: HashMap<String, String>,
-    /// The packages whose exports it exports too.
+    /// The packages whose exports it also exports.
     pub reexports: Vec<String>,
-    /// The packages by local nicknames.
+    /// The packages by their local nicknames.
     pub local: HashMap<String, String>,
 }
 
-/// The name that a designator in a package definition means: a string, a symbol or a keyword.
+/// The name that a string designator in a package definition denotes: a string, a symbol or a
+/// keyword.
 pub fn designated(form: &Form, node: &Node) -> Option<String> {
     match node.kind {
         Kind::String => {
@@ -108,7 +109,7 @@ impl<'a> Packages<'a> {
         self.by_name.get(name).copied()
     }
 
-    /// The packages in which a symbol is seen without a prefix.
+    /// The packages in which a symbol is accessible without a prefix.
     pub fn seeing(&self, home: &str, name: &str) -> Vec<&'a PackageText> {
         let mut all: Vec<&PackageText> = self.by_name.values().copied().collect();
         all.retain(|package| self.home(&package.name, name) == home);
@@ -117,14 +118,16 @@ impl<'a> Packages<'a> {
         all
     }
 
-    /// The name of the package that a prefix means in package `here`.
+    /// The name of the package that a prefix denotes in package `here`; the name as given if no
+    /// text defines the package.
     pub fn named(&self, prefix: &str, here: &str) -> String {
         let local = self.get(here).and_then(|here| here.local.get(prefix));
         let name = local.map_or(prefix, String::as_str);
         self.get(name).map_or_else(|| name.to_owned(), |package| package.name.clone())
     }
 
-    /// The home package of the symbol that a name is in a package, as far as the texts tell.
+    /// The home package of the symbol that a name denotes in a package, by the texts; the package
+    /// itself if no text defines it.
     pub fn home(&self, package: &str, name: &str) -> String {
         self.home_within(package, name, 0)
     }

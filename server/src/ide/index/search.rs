@@ -29,9 +29,9 @@ impl Found {
     }
 }
 
-/// The definitions whose names match, best first: equal, by the beginning, by the beginnings of
-/// words, by a part, by letters in this order; the shorter name first. An empty query finds those
-/// of open files.
+/// The definitions whose names match, best first: an equal name, a prefix, prefixes of words, a
+/// substring, a subsequence; of equal rank the shorter name first. An empty query matches all
+/// definitions of open files.
 pub fn search(snapshot: &Snapshot, query: &str, limits: Limits) -> Vec<Found> {
     let query = query.trim().to_lowercase();
     let mut ranked: Vec<(u8, usize, usize, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The index as it is kept: files are read again when they have changed.
+//! The store of the index, which reads a file again when it has changed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,29 +16,29 @@ use crate::text::stop;
 
 /// The maximum number of files.
 const FILES: usize = 20_000;
-/// The maximum number of directories that are looked into.
+/// The maximum number of directories that are read.
 const DIRECTORIES: usize = 50_000;
-/// The largest file, in bytes, and the size of all files together.
+/// The maximum size in bytes of a file, and of all files together.
 const LARGEST: u64 = 4 << 20;
 const ALL: u64 = 512 << 20;
 /// The extensions of Lisp files.
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
 
-/// The age at which the last index is made anew for those who do not wait for it.
+/// The age from which on [`Store::last`] asks its caller to refresh the index.
 const OLD: Duration = Duration::from_secs(10);
 
-/// The index of a workspace. Clones share it.
+/// The index of a workspace. Clones share its state.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
     kept: Arc<Mutex<Kept>>,
     last: Arc<Mutex<Last>>,
 }
 
-/// The index as it was made last.
+/// The last complete index.
 #[derive(Debug, Default)]
 struct Last {
     snapshot: Arc<Snapshot>,
-    /// The time of the last [`Store::last`] that was told to make another.
+    /// The time when [`Store::last`] last asked its caller to refresh the index.
     begun: Option<Instant>,
 }
 
@@ -49,10 +49,10 @@ struct Kept {
 }
 
 impl Store {
-    /// Returns the index as it was made last, at first an empty one, and true if the caller ought
-    /// to make another. Waits for nothing.
+    /// Returns the last complete index, at first an empty one, and true if the caller ought to call
+    /// [`Store::refreshed`]. Does not block on a refresh.
     pub fn last(&self) -> (Arc<Snapshot>, bool) {
-        // While an index is made, another would only wait for it.
+        // During a refresh, another one would only wait for it.
         let free = self.kept.try_lock().is_ok();
         let mut last = lock(&self.last);
         let due = free && last.begun.is_none_or(|at| at.elapsed() >= OLD);
@@ -62,12 +62,12 @@ impl Store {
         (last.snapshot.clone(), due)
     }
 
-    /// Brings the index up to date and returns it. Waits for the disk, and takes time by the number
-    /// of files and by the length of those that have changed.
+    /// Brings the index up to date and returns it. Blocks: it reads the workspace's directories and
+    /// the files that have changed. An index whose computation was ended early is `cut`.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
         let (paths, cut) = lisp_files(root);
-        // Only a single refresh at a time: others would read the same files. Files that a
-        // refresh has read before it was ended early are kept.
+        // One refresh at a time: others would read the same files. Files that a refresh read before
+        // it was ended early are kept.
         let mut kept = lock(&self.kept);
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
         for (path, written, bytes) in paths {
@@ -99,8 +99,7 @@ impl Store {
             let Some(path) = one.path.filter(|path| is_lisp(path)) else { continue };
             let path = std::fs::canonicalize(&path).unwrap_or(path);
             let version = one.document.version();
-            // A document that was closed and opened again may have another text of the same
-            // version.
+            // A document that was closed and reopened may have another text with the same version.
             let same =
                 |entry: &FileEntry| entry.open.as_ref().is_some_and(|document| document.text() == one.document.text());
             let known =
@@ -129,7 +128,7 @@ impl Store {
                 let mut last = lock(&self.last);
                 std::mem::replace(&mut last.snapshot, made)
             };
-            // The last that has it frees thousands of names: here, and not under the lock.
+            // Dropping the last reference frees thousands of names, so not under the lock.
             drop(before);
         }
         snapshot
@@ -141,8 +140,8 @@ fn is_lisp(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// The Lisp files below a directory, with their times and sizes; and whether there are more. Links
-/// and hidden directories are not followed.
+/// The Lisp files below a directory, with their modification times and sizes; and true if there are
+/// more. Symbolic links, hidden files and directories, and `node_modules` are skipped.
 fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);

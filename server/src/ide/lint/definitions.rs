@@ -11,7 +11,7 @@ use crate::text::forms::package_at;
 use crate::text::tree::{Kind as TreeKind, Tree};
 use crate::text::{Span, names};
 
-/// Operators whose definitions are used by their names alone.
+/// Operators whose definitions can only be used by their names.
 const DEFINERS: [&str; 14] = [
     "defun",
     "defmacro",
@@ -33,7 +33,7 @@ const DEFINERS: [&str; 14] = [
 struct Suspect {
     /// The name as written.
     written: String,
-    /// The name of the definition.
+    /// The span of the name.
     span: Span,
     /// The names by which it is used.
     names: Vec<String>,
@@ -42,7 +42,7 @@ struct Suspect {
 /// Definitions that nothing in the workspace mentions outside of themselves, in packages of the
 /// workspace that do not export them.
 pub(super) fn unused_definitions(whole: &Whole) -> Vec<Found> {
-    // A script's `main` is called by what runs the script.
+    // Roswell calls the `main` of a script (`.ros`).
     let script = whole.path.and_then(|path| path.extension()).is_some_and(|extension| extension == "ros");
     if !whole.is_known() || script {
         return Vec::new();
@@ -86,11 +86,11 @@ fn suspect(whole: &Whole, one: &Indexed) -> Option<Suspect> {
     Some(Suspect { written: one.written.clone(), span: one.name, names: all })
 }
 
-/// The names that the text mentions outside of the definitions of the same name.
+/// The names among `wanted` that the text mentions outside of the definitions of the same name.
 fn used_here(whole: &Whole, wanted: &HashSet<&str>, definitions: &[Indexed]) -> HashSet<String> {
     let text = whole.document.text().to_string();
     let tree = Tree::of(&text, whole.document.scan());
-    // The definitions of each name, in the order of the text.
+    // The spans in bytes of the definitions of each name, in the order of the text.
     let mut own: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
     for one in definitions {
         let inner = one.written.strip_prefix("(setf ").and_then(|rest| rest.strip_suffix(')'));
@@ -128,7 +128,7 @@ fn used_here(whole: &Whole, wanted: &HashSet<&str>, definitions: &[Indexed]) -> 
     used
 }
 
-/// Local functions and macros with the name of a global one that the workspace defines.
+/// Local functions with the name of a global function or macro that the workspace defines.
 pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Found> {
     let mut globals: HashSet<(String, String)> = HashSet::new();
     for one in whole.index.files.iter().flat_map(|file| &file.definitions) {
@@ -171,7 +171,7 @@ fn resolved(whole: &Whole, symbol: &names::Symbol, here: &str) -> (String, Strin
     (whole.packages.home(&package, &symbol.name), symbol.name.clone())
 }
 
-/// The names that `flet` and `labels` bind, in code as far as it is not quoted.
+/// Adds the names that `flet` and `labels` bind in unquoted code to `found`.
 fn local_functions<'a>(form: &Form, node: &'a Node, found: &mut Vec<&'a Node>) {
     if node.kind != Kind::List || !node.is_plain() && node.prefix != crate::text::datum::Prefix::Function {
         return;

@@ -1,4 +1,4 @@
-//! The rules of the settings (`lint.rule`): lists that match a pattern.
+//! The user's rules in the settings (`lint.rule`): lists that match a pattern.
 
 use crate::ide::fixes::rewritten;
 use crate::ide::index::Packages;
@@ -7,16 +7,16 @@ use crate::model::lint_rule::LintRule;
 use crate::text::datum::{Form, Node};
 use crate::text::names::Symbol;
 
-/// The maximum number of their findings in a text.
+/// The maximum number of findings of these rules in a text.
 pub(super) const MOST: usize = 1_000;
 
-/// A form that is looked at.
+/// A form that is matched with the rules.
 pub(super) struct Look<'p, 'a> {
     pub(super) form: &'a Form,
     packages: &'p Packages<'p>,
     /// The package in which it is read.
     package: &'p str,
-    /// The number of findings that there still may be.
+    /// The number of findings that are still allowed in the text.
     left: &'p mut usize,
 }
 
@@ -42,7 +42,7 @@ impl<'p, 'a> Look<'p, 'a> {
         Some(Diagnostic { data, ..one })
     }
 
-    /// The home package of a symbol as far as the texts tell.
+    /// The home package of a symbol, by the package definitions in the texts.
     fn home(&self, symbol: &Symbol) -> String {
         let prefix = symbol.package.as_deref();
         let package =

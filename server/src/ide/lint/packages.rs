@@ -7,17 +7,17 @@ use crate::ide::index::{PackageText, designated};
 use crate::ide::package_lists::{names, sorted};
 use crate::ide::package_uses::{Uses, names_in};
 
-/// The number of names from which on a list is long.
+/// The number of names from which on a clause must be sorted.
 const LONG: usize = 10;
 
-/// Long clauses whose names are in no alphabetical order.
+/// Long clauses whose names are not in alphabetical order.
 pub(super) fn unsorted_names(whole: &Whole) -> Vec<Found> {
     let (definitions, _) = names_in(whole.document, &[]);
     let mut found = Vec::new();
     for definition in &definitions {
         for clause in definition.form.nodes.iter().flat_map(|list| list.elements()) {
             let names = names(&definition.form, clause);
-            // Names under comments are in an order of their own.
+            // Clauses with comments between names, which `sorted` refuses, may have another order.
             let unsorted = names.len() >= LONG && sorted(&definition.form, names).is_ok_and(|moved| !moved.is_empty());
             if let Some(head) = clause.elements().first().filter(|_| unsorted) {
                 let message = format!("These {} names are in no alphabetical order.", names.len());
@@ -28,7 +28,8 @@ pub(super) fn unsorted_names(whole: &Whole) -> Vec<Found> {
     found
 }
 
-/// Exports that no other package of the workspace uses, of packages of which they use something.
+/// Exports that no other package of the workspace uses, of packages with another export that is
+/// used.
 pub(super) fn unused_exports(whole: &Whole) -> Vec<Found> {
     let Some(path) = whole.path.filter(|_| whole.is_known()) else { return Vec::new() };
     let (definitions, wanted) = names_in(whole.document, &[(":export", 1)]);
@@ -86,7 +87,7 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<Found> {
     found
 }
 
-/// Packages that use each other.
+/// Uses by which packages use each other or themselves, directly or by way of others.
 pub(super) fn package_cycles(whole: &Whole) -> Vec<Found> {
     let (definitions, _) = names_in(whole.document, &[]);
     if definitions.is_empty() {
@@ -151,7 +152,7 @@ fn groups<'a>(whole: &Whole<'a>) -> HashMap<&'a str, usize> {
     groups
 }
 
-/// Adds what can be reached from a start and was not seen, each behind what is reached from it.
+/// Adds the unseen nodes that are reachable from `start` to `order`, in postorder.
 fn walk(start: usize, edges: &[Vec<usize>], seen: &mut [bool], order: &mut Vec<usize>) {
     if std::mem::replace(&mut seen[start], true) {
         return;

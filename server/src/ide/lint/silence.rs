@@ -12,7 +12,7 @@ pub(super) struct Silence<'a> {
     document: &'a Document,
     /// The names of the rules of the settings.
     own: HashSet<&'a str>,
-    /// The rules that a line silences, as far as lines were looked at; `None`: no rule.
+    /// The rules that a comment on a line silences, cached by line; `None`: no rule.
     lines: HashMap<usize, Option<Silenced>>,
 }
 

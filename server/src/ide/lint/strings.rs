@@ -1,18 +1,18 @@
-//! Rules about strings in bodies, whose values are thrown away.
+//! Rules about strings in bodies whose values are unused.
 
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 
-/// A body.
+/// A body of a form.
 struct Body<'a> {
     forms: &'a [Node],
-    /// True if the body may begin with documentation.
+    /// True if the body may begin with a docstring.
     documented: bool,
     /// True if the body is a definition's.
     defines: bool,
 }
 
-/// The bodies of a list in which a string may be lost.
+/// The bodies of a list that may contain an unused string.
 fn bodies<'a>(form: &Form, list: &'a Node) -> Vec<Body<'a>> {
     let operator = form.operator(list).unwrap_or_default();
     let body = |from: usize, documented: bool, defines: bool| {
@@ -42,7 +42,8 @@ fn bodies<'a>(form: &Form, list: &'a Node) -> Vec<Body<'a>> {
     }
 }
 
-/// The strings of a body that are thrown away, each with whether it was meant as documentation.
+/// The strings of a body whose values are unused, each with true if it is probably a misplaced
+/// docstring.
 fn lost<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
     let Some((_, forms)) = body.forms.split_last() else { return Vec::new() };
     let (mut begins, mut documented) = (true, false);
@@ -61,14 +62,14 @@ fn lost<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
     found
 }
 
-/// A string in a body whose value is thrown away.
+/// A string in a body whose value is unused.
 pub(super) fn unused_string(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let found = bodies(form, list).into_iter().flat_map(|body| lost(form, &body));
     let message = "The value of this string is thrown away.";
     found.filter(|(_, documentation)| !documentation).map(|(one, _)| (one.span, message.to_owned())).collect()
 }
 
-/// A string behind the code of a definition that has no documentation.
+/// A string after the first code of a definition that has no docstring.
 pub(super) fn misplaced_docstring(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let found = bodies(form, list).into_iter().flat_map(|body| lost(form, &body));
     let message = "This string is no documentation, and its value is thrown away: a docstring stands before the code.";

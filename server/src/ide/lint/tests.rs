@@ -1,4 +1,4 @@
-//! The rules, each on what it is about and on what it is not.
+//! The rules, each with texts in which it has findings and texts in which it has none.
 
 mod own;
 mod workspace;
@@ -90,7 +90,7 @@ fn names_that_a_package_shadows_are_not_the_standards() {
     assert_eq!(codes("(defpackage :a (:use :cl) (:import-from :cl #:if))", text), all);
     assert_eq!(codes("(defpackage :a (:use :b))", text).len(), 0);
     assert_eq!(codes("(defpackage :a (:use :cl) (:shadow #:defun))", text).len(), 0);
-    // A macro of another file, a prefix, a readtable, data.
+    // A macro of another file, a prefix, a changed readtable, labels, data, a reader conditional.
     let quotes = "(defpackage :a (:use :cl))\n(in-package :a)\n(defmacro data (x) `',x)";
     for text in [
         "(in-package :a)\n(data (if x t nil))",

@@ -1,4 +1,4 @@
-//! The rules that need a whole text, and the other texts of the workspace.
+//! The data of rules that need a whole text and the other texts of the workspace.
 
 use std::path::Path;
 
@@ -27,18 +27,18 @@ impl Whole<'_> {
         FileEntry::of(self.path.unwrap_or(Path::new("")).to_owned(), String::new(), self.document, false)
     }
 
-    /// The other files that may mention a name, as the reader has it.
+    /// The other files that may mention a symbol name.
     pub(super) fn others<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b FileEntry> + 'b {
         let files = self.index.mentioning(name).map(std::convert::AsRef::as_ref);
         files.filter(|file: &&FileEntry| Some(file.path.as_path()) != self.path)
     }
 
-    /// Returns true if all texts of the workspace are known, and which of them this one is.
+    /// Returns true if the index has all texts of the workspace, and this text is one of them.
     pub(super) fn is_known(&self) -> bool {
         !self.index.cut && self.path.is_some()
     }
 
-    /// Returns true if a package of the texts exports one of its own names.
+    /// Returns true if the definition of a package in the texts exports a name.
     pub(super) fn exports(&self, package: &str, name: &str) -> bool {
         self.packages.get(package).is_some_and(|known| known.exports.contains(name))
     }

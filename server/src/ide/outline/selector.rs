@@ -79,8 +79,9 @@ impl DefinitionSelector {
     }
 }
 
-/// The operator of definitions as it is written: a symbol in any case, with or without package, or
-/// the text of a form that has no operator, in which a colon begins no name.
+/// Returns [`Definition::operator`] for an operator as written: a symbol in any case, with or
+/// without package, or the text of a form that has no operator, in which a colon is no package
+/// marker.
 pub fn operator_of(definitions: &[Definition], written: &str) -> String {
     let whole = normal(written);
     if definitions.iter().any(|definition| definition.operator == whole) {
@@ -104,7 +105,7 @@ type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
 /// Definitions by their search keys.
 struct Found<'a> {
     definitions: &'a [Definition],
-    /// By operator.
+    /// The indices of the definitions, by operator.
     all: HashMap<&'a str, Vec<usize>>,
     /// By operator and name, and by operator and name as written.
     named: HashMap<(&'a str, String), Vec<usize>>,
@@ -171,7 +172,7 @@ impl<'a> Found<'a> {
             }
         }
         for name in [full.as_str(), ""] {
-            // Read as it will be, with a number behind it.
+            // Parsed with a number behind the name, as in the result.
             let wanted = DefinitionSelector::new(&format!("{name}[1]"));
             if let Ok(at) = self.by(&wanted, operator).binary_search(&index) {
                 return format!("{name}[{}]", at + 1);
@@ -181,7 +182,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A name that is read as itself.
+/// Returns true if [`DefinitionSelector::new`] takes a name as it is.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\''])
 }

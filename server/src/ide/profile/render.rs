@@ -42,7 +42,7 @@ fn result(facts: &Profiled, asked: &ProfileSettings) -> String {
         values => values.join("\n        "),
     };
     let mut text = format!("Result: {values}");
-    // A table of time begins with it.
+    // A table of times begins with the duration.
     if facts.samples == 0 || asked.report == Report::Graph || asked.mode == ProfileMode::Alloc {
         let _ = write!(text, "\nDuration: {}", duration(facts));
     }
@@ -109,7 +109,7 @@ fn none(facts: &Profiled, asked: &ProfileSettings) -> String {
     )
 }
 
-/// Names, padded, of those rows that ran themselves; and what the others have in all.
+/// The rows with samples of their own, at most [`ROWS`], and the number of all other samples.
 fn shown(facts: &Profiled) -> (Vec<&Row>, u64) {
     let rows: Vec<&Row> = facts.rows.iter().filter(|row| row.samples > 0).take(ROWS).collect();
     let others = facts.samples - rows.iter().map(|row| row.samples).sum::<u64>();

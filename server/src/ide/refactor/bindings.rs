@@ -41,7 +41,7 @@ fn name(site: &Site, binding: &Node) -> Option<String> {
     site.form.name(name)
 }
 
-/// True if the value of a later binding has the name of an earlier one in it.
+/// Returns true if the value of a binding mentions the name of an earlier one.
 fn depends(site: &Site, all: &[&Node]) -> bool {
     all.iter().enumerate().any(|(index, binding)| {
         let values = binding.elements().iter().skip(1);
@@ -54,7 +54,8 @@ fn mentions(site: &Site, node: &Node, name: &str) -> bool {
     site.form.name(node).is_some_and(|one| one == name) || node.children.iter().any(|child| mentions(site, child, name))
 }
 
-/// The reason why it matters which of these bindings a value sees, beyond the names in it.
+/// The reason why a value may depend on bindings whose names it does not mention: a special
+/// variable is among them, or a macro in the value may expand into one of the names.
 fn sees_more(site: &Site, all: &[&Node]) -> Option<String> {
     let specials: Vec<String> =
         all.iter().filter_map(|one| name(site, one)).filter(|one| site.is_global(one)).collect();
@@ -66,7 +67,8 @@ fn sees_more(site: &Site, all: &[&Node]) -> Option<String> {
     expands.map(|operator| format!("{operator} may use a variable that is bound beside it"))
 }
 
-/// The first macro of the user, or local symbol macro, in a form.
+/// The first operator in a form that is a local macro or may be a macro of the user, or the first
+/// local symbol macro.
 fn expands(site: &Site, node: &Node) -> Option<String> {
     if node.kind == Kind::Atom && site.local_kind(node) == Some(BindingKind::SymbolMacro) {
         return Some(site.form.text(node).to_owned());
@@ -83,14 +85,14 @@ fn expands(site: &Site, node: &Node) -> Option<String> {
     node.children.iter().find_map(|child| expands(site, child))
 }
 
-/// True if a declaration at the beginning of a body has one of these variables' names.
+/// Returns true if a declaration in `body` mentions a variable that `outer` binds.
 fn declares(site: &Site, body: &[Node], outer: &[Node]) -> bool {
     let names: Vec<String> = outer.iter().filter_map(|one| name(site, one)).collect();
     let declarations = body.iter().filter(|form| site.form.operator(form).as_deref() == Some("declare"));
     declarations.into_iter().any(|form| names.iter().any(|name| mentions(site, form, name)))
 }
 
-/// True if a name is bound twice.
+/// Returns true if a name is bound twice, or a binding has no readable name.
 fn repeats(site: &Site, all: &[&Node]) -> bool {
     let mut names: Vec<String> = all.iter().filter_map(|one| name(site, one)).collect();
     let count = names.len();
@@ -107,7 +109,7 @@ fn head(site: &Site, list: &Node, operator: &str) -> Edit {
 fn converted(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     let all: Vec<&Node> = bindings(list)?.iter().collect();
     if all.len() < 2 {
-        // A single binding is the same in both.
+        // With one binding, `let` and `let*` are the same.
         return is_serial(site, list).then(|| Ok(vec![head(site, list, "let")]));
     }
     if repeats(site, &all) {

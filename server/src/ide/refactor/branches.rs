@@ -10,14 +10,14 @@ struct Branch<'a> {
     text: &'a str,
     /// The end in the form's text.
     end: usize,
-    /// A line comment ends it.
+    /// True if it ends with a line comment, so that a line break must follow.
     open: bool,
 }
 
 /// The edits that exchange the branches of `(if condition yes no)`.
 ///
 /// # Errors
-/// It is not known which branch a comment is about.
+/// The list has not two branches, or it is not known to which branch a comment belongs.
 pub(super) fn exchanged(site: &Site, list: &Node) -> Result<Vec<Edit>, String> {
     let [_, condition, yes, no] = list.elements() else { return Err("it has not two branches".into()) };
     let between = |from: usize, to: usize| site.between(from, to);
@@ -57,7 +57,7 @@ fn branch<'a>(site: &Site<'a>, from: usize, node: &Node, next: usize, last: bool
     let start = from + above.len() - above.trim_start().len();
     let below = site.between(node.end(), next);
     let line = first_line(below);
-    // A comment between two branches of one line stands before the second.
+    // A comment between two branches on one line belongs to the second.
     let own = if line < below.len() || last { below[..line].trim_end() } else { "" };
     let end = node.end() + own.len();
     Branch { before: site.between(from, start), text: site.between(start, end), end, open: own.contains(';') }

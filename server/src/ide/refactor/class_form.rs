@@ -1,4 +1,4 @@
-//! The definition of a class or structure at the cursor, as its refactorings read it.
+//! The definition of a class or structure at the cursor, parsed for its refactorings.
 
 use super::site::{Edit, Site};
 use crate::text::Span;
@@ -6,7 +6,8 @@ use crate::text::datum::Node;
 use crate::text::definitions::Structure;
 use crate::text::names;
 
-/// The definition of a class or structure, of which nothing is guarded.
+/// The definition of a class or structure without reader conditionals (`#+`, `#-`) around its slots
+/// and options.
 pub(super) struct Class<'a> {
     /// The form.
     pub(super) list: &'a Node,
@@ -52,7 +53,7 @@ pub(super) fn slot_name(slot: &Node) -> Option<&Node> {
     if slot.is_list() { slot.children.first() } else { Some(slot).filter(|slot| slot.is_plain()) }
 }
 
-/// Code behind a form, in its case.
+/// The edit that inserts code after a form, in the letter case of the top-level form.
 pub(super) fn behind(site: &Site, list: &Node, code: &str) -> Edit {
     let newline = site.newline;
     let code = if code.contains(['|', '\\']) { code.to_owned() } else { site.cased(code) };
@@ -60,7 +61,7 @@ pub(super) fn behind(site: &Site, list: &Node, code: &str) -> Edit {
     let end = site.form.span_of(list.end(), list.end()).end;
     let line_end = text.line_to_char(text.char_to_line(end)) + text.line(text.char_to_line(end)).len_chars();
     let rest = text.slice(end..line_end).to_string();
-    // A comment behind it is about it.
+    // A comment behind the form on its last line belongs to the form.
     let at = match rest.trim_start().starts_with(';') {
         true => end + rest.trim_end().chars().count(),
         false => end,

@@ -52,8 +52,8 @@ fn print_object(site: &Site, class: &Class) -> Option<Planned> {
     Some(Planned::new("define-print-object", Group::Rewrite, title, Ok(vec![behind(site, class.list, &code)])))
 }
 
-/// `(defun make-point (&rest initargs &key x y &allow-other-keys) ...)`: what is not given gets its
-/// initial value as `make-instance` has it.
+/// `(defun make-point (&rest initargs &key x y &allow-other-keys) ...)`: only the given keywords
+/// are passed to `make-instance`, so that the other slots get their initial values.
 fn constructor(site: &Site, class: &Class) -> Option<Planned> {
     if class.structure.is_some() {
         return None;

@@ -87,13 +87,13 @@ impl Conditional<'_> {
         self.site.edit(condition.start(), condition.end(), by)
     }
 
-    /// The edits that write the statements of a `progn` without it.
+    /// The edits that replace a `progn` by its statements; none if the node is no `progn`.
     fn spliced(&self, node: &Node) -> Vec<Edit> {
         let all = node.elements();
         if !(node.is_list() && self.site.form.operator(node).as_deref() == Some("progn") && all.len() > 1) {
             return Vec::new();
         }
-        // If the reader skips all of them, the form around has nothing.
+        // If the reader skips all statements, nothing is left in their place.
         if all[1..].iter().all(|one| one.guarded) {
             return Vec::new();
         }
@@ -135,7 +135,7 @@ impl Conditional<'_> {
         Ok(edits)
     }
 
-    /// `(when c a b)` as `(if c (progn a b))`, and the same of `unless` with the opposite.
+    /// `(when c a b)` as `(if c (progn a b))`; `unless` with the opposite condition.
     fn body_to_if(&self, negate: bool) -> Option<Vec<Edit>> {
         let mut edits = vec![self.head("if")];
         if negate {

@@ -6,7 +6,7 @@ use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::BindingKind;
 
-/// Functions of the standard whose value depends on their arguments alone.
+/// Standard functions without side effects whose value depends on the arguments alone.
 const PURE: [&str; 46] = [
     "+",
     "-",
@@ -55,7 +55,8 @@ const PURE: [&str; 46] = [
     "ash",
     "identity",
 ];
-/// Functions of the standard that change nothing, and see what others change.
+/// Standard functions without side effects whose value may depend on mutable state, or is a new
+/// object each time.
 const READING: [&str; 52] = [
     "car",
     "cdr",
@@ -110,7 +111,7 @@ const READING: [&str; 52] = [
     "boundp",
     "fboundp",
 ];
-/// Functions of the standard that have a value for any arguments.
+/// Standard functions that signal no error whatever their arguments are.
 const TOTAL: [&str; 17] = [
     "not",
     "null",
@@ -149,7 +150,8 @@ const MODIFYING: [&str; 16] = [
     "ensuref",
     "zapf",
 ];
-/// Operators that assign to each argument from this one on that is a variable, in steps.
+/// Operators that assign to their arguments, with the index of the first assigned argument and the
+/// step to the next one; 9 where there is no next one.
 const ASSIGNING: [(&str, usize, usize); 15] = [
     ("setq", 1, 2),
     ("setf", 1, 2),
@@ -167,12 +169,12 @@ const ASSIGNING: [(&str, usize, usize); 15] = [
     ("ctypecase", 1, 9),
     ("check-type", 1, 9),
 ];
-/// Forms whose variables change from one turn to the next.
+/// Iteration forms, whose variables change from one iteration to the next.
 const TURNING: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
 
-/// The names that are assigned in a form, each with the place of the name. Macros of which nothing
-/// is known may assign to the names that are their arguments.
+/// Adds the atoms in a form to which it assigns to `found`. An unknown macro is taken to assign to
+/// each of its arguments that is a symbol.
 pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&'a Node>) {
     if matches!(node.prefix, Prefix::Quote) {
         return;
@@ -198,7 +200,8 @@ pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&
     node.children.iter().for_each(|child| assignments(site, child, found));
 }
 
-/// The number of arguments in which a macro of the user may assign.
+/// The number of leading arguments to which a user's macro may assign; `None` if the operator is
+/// the standard's or a function.
 fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
     if crate::ide::hyperspec::page_of_symbol(operator).is_some() {
         return None;
@@ -210,7 +213,8 @@ fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
     }
 }
 
-/// The variables in which a place keeps its value: `x` of `x`, `(getf x :a)`, `(values x y)`.
+/// Adds the variables to which an assignment to a place assigns: `x` of `x` and `(getf x :a)`, `x`
+/// and `y` of `(values x y)`.
 fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
     if place.kind == Kind::Atom && place.prefix == Prefix::None {
         found.push(place);
@@ -231,8 +235,8 @@ fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
     }
 }
 
-/// The bindings, by their indices, that are assigned anywhere in the top-level form, or change by
-/// themselves.
+/// The indices of the bindings that are assigned anywhere in the top-level form, or that an
+/// iteration form changes.
 pub(super) fn changing(site: &Site) -> HashSet<usize> {
     let mut found = Vec::new();
     site.form.nodes.iter().for_each(|node| assignments(site, node, &mut found));
@@ -242,15 +246,15 @@ pub(super) fn changing(site: &Site) -> HashSet<usize> {
     assigned.chain(turning).collect()
 }
 
-/// Returns true if the form is a constant, or a local variable or a computation with them whose
-/// value never changes.
+/// Returns true if the form is a constant, a local variable that is never assigned, or a call of a
+/// [`PURE`] function with such arguments.
 pub(super) fn is_stable(site: &Site, node: &Node, changing: &HashSet<usize>) -> bool {
     if node.guarded || site.form.written(node).starts_with("#.") {
         return false;
     }
     match node.prefix {
         Prefix::Quote => return true,
-        // A global function may be defined anew.
+        // A global function may be redefined.
         Prefix::Function => return site.scopes.resolve(node.span.start).is_some(),
         Prefix::None => {}
         _ => return false,
@@ -275,7 +279,7 @@ pub(super) fn is_stable(site: &Site, node: &Node, changing: &HashSet<usize>) -> 
     }
 }
 
-/// Returns true if evaluating the form changes nothing.
+/// Returns true if evaluating the form is known to have no side effects.
 pub(super) fn is_harmless(site: &Site, node: &Node) -> bool {
     if node.guarded || matches!(node.prefix, Prefix::Backquote | Prefix::Comma | Prefix::Other) {
         return false;
@@ -294,7 +298,7 @@ pub(super) fn is_harmless(site: &Site, node: &Node) -> bool {
     }
 }
 
-/// Returns true if evaluating a stable form cannot signal an error.
+/// Returns true if evaluating a stable form ([`is_stable`]) cannot signal an error.
 pub(super) fn is_total(site: &Site, node: &Node) -> bool {
     match node.kind {
         _ if matches!(node.prefix, Prefix::Quote | Prefix::Function) => true,
@@ -306,8 +310,8 @@ pub(super) fn is_total(site: &Site, node: &Node) -> bool {
     }
 }
 
-/// Returns true if each evaluation of the form gives the same object: a number, character or
-/// symbol, or what a variable has.
+/// Returns true if all evaluations of a stable form give `eql` objects: a number, character or
+/// symbol, or the value of a variable.
 pub(super) fn has_no_identity(site: &Site, node: &Node) -> bool {
     match (node.prefix, node.kind) {
         (Prefix::Quote, kind) => kind == Kind::Atom,

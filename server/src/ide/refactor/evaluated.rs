@@ -9,7 +9,7 @@ use crate::text::datum::{Node, Prefix};
 /// Defining operators whose bodies run at compile time.
 pub(super) const EXPANDER_DEFINERS: [&str; 4] =
     ["defmacro", "define-compiler-macro", "deftype", "define-setf-expander"];
-/// Operators that are defined only within the form around them, such as a method's body.
+/// Operators that have a meaning only in a certain form around them, such as a method's body.
 pub(super) const CONTEXT_DEPENDENT: [&str; 6] =
     ["call-next-method", "next-method-p", "loop-finish", "call-method", "make-method", "once-only"];
 

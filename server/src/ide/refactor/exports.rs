@@ -10,7 +10,7 @@ use crate::text::forms::package_at;
 use crate::text::names;
 use crate::text::tree::{Kind, Tree};
 
-/// Definitions whose names packages export.
+/// Operators whose definitions have a name that a package can export.
 const EXPORTED: [&str; 12] = [
     "defun",
     "defmacro",
@@ -56,7 +56,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     Some(Planned::new("do-not-export", Group::Rewrite, title, result))
 }
 
-/// Returns true if a text has a name with the prefix of a package and one colon.
+/// Returns true if a text mentions `package:name`, with one colon.
 fn has_external(document: &Document, package: &str, name: &str) -> bool {
     let text = document.text().to_string();
     let tree = Tree::of(&text, document.scan());
@@ -66,7 +66,8 @@ fn has_external(document: &Document, package: &str, name: &str) -> bool {
     })
 }
 
-/// The definition of a package in this text, or in another open one with its index.
+/// The definition of a package: in this text (`None`), or in another open one (its index in
+/// [`Site::others`]).
 pub(super) fn package_definition(site: &Site, package: &str) -> Option<(Option<usize>, Definition)> {
     if let Some(here) = Definition::find(site.document, package) {
         return Some((None, here));

@@ -93,7 +93,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
     let parameters = names.join(" ");
     let newline = site.newline;
     let (start, end) = selected.bytes;
-    // A comment at the end would take the parenthesis with it.
+    // A comment at the end would comment out the closing parenthesis.
     let closing = if end > last.end() { newline } else { "" };
     let code = format!("{}{closing}", site.between(start, end));
     let defun = site.cased("defun");
@@ -104,7 +104,8 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
     Ok(vec![definition, site.edit(start, end, call)])
 }
 
-/// Refuses what means something else in another function.
+/// Refuses code that has another meaning in a function of its own: operators of
+/// [`CONTEXT_DEPENDENT`], and exits to a block around it.
 pub(super) fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
     if node.prefix == Prefix::Quote {
         return Ok(());
@@ -133,14 +134,15 @@ pub(super) fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), Stri
     node.children.iter().try_for_each(|child| stays(site, child, in_block))
 }
 
-/// The operator of a form whose code may run when the text is compiled, or has macros of its own.
+/// The operator of a form whose code may run at compile time or load time, or that has local
+/// macros.
 pub(super) fn other_meaning(site: &Site, node: &Node) -> Option<String> {
     let operator = site.form.operator(node)?;
     matches!(operator.as_str(), "eval-when" | "macrolet" | "symbol-macrolet" | "load-time-value").then_some(operator)
 }
 
-/// Refuses a variable that is assigned while the selected code or what it leaves behind still uses
-/// it: a parameter would have the value of the beginning.
+/// Refuses a variable that may be assigned between the call of the new function and a use in it,
+/// because the use or the assignment is in a closure: the parameter keeps the value at the call.
 fn keeps_its_value(site: &Site, index: usize, selected: &Selected, span: Span) -> Result<(), String> {
     let bound = &site.scopes.bindings[index];
     let name = site.form.part(bound.span);
@@ -200,7 +202,7 @@ fn operator_around(site: &Site, node: &Node, name: &Node) -> Option<String> {
     node.children.iter().find_map(|child| operator_around(site, child, name))
 }
 
-/// An unused name for the function, made of the name of the definition around it: `f-part`.
+/// An unused name for the function, derived from the name of the definition around it: `f-part`.
 fn function_name(site: &Site) -> String {
     let defined = site.form.nodes.first().and_then(|node| node.children.get(1));
     let base = match defined.filter(|name| name.kind == Kind::Atom).and_then(|name| site.form.name(name)) {
@@ -229,7 +231,11 @@ fn unused_among(site: &Site, base: &str, is_unused: impl Fn(&str) -> bool) -> St
     site.cased(&unused.unwrap_or_else(|| base.to_owned()))
 }
 
-/// The start of the line of the top-level form, or of the comments right above it.
+/// The place for a definition before the top-level form: the start of its line, or of the comments
+/// right above it.
+///
+/// # Errors
+/// The form does not begin its line, or is guarded (`#+`, `#-`).
 pub(super) fn before_definition(site: &Site) -> Result<usize, String> {
     let text = site.document.text();
     let start = site.form.span.start;

@@ -9,7 +9,8 @@ use crate::text::datum::{Kind, Node, Prefix};
 pub(super) fn plan(site: &Site) -> Option<Planned> {
     let selected = site.selected()?;
     let [node] = selected.nodes else { return None };
-    // With a cursor only a list is meant; a whole definition has no place for a variable.
+    // Without a selection only a list is extracted. A whole top-level form is in no body that could
+    // bind the variable.
     if selected.parents.is_empty() || node.kind != Kind::List && !site.has_selection() {
         return None;
     }

@@ -1,5 +1,5 @@
-//! The text after a refactoring: its edits applied, what they touch indented, and every comment
-//! still there.
+//! The text after a refactoring: its edits are applied, the touched lines indented, and a result
+//! that lost a comment is refused.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,8 @@ pub(super) struct Finished {
 /// Applies edits.
 ///
 /// # Errors
-/// The reason why the result is not what is wanted.
+/// The reason why the result cannot be used: overlapping edits, unbalanced parentheses, a lost
+/// comment.
 pub(super) fn finish(site: &Site, edits: &[Edit], bodies: &Bodies) -> Result<Vec<Finished>, String> {
     let mut by_text: Vec<(Option<usize>, Vec<&Edit>)> = Vec::new();
     for edit in edits {
@@ -83,7 +84,7 @@ fn finish_one(
         return Err("its parentheses would not balance".into());
     }
     keeps_comments(&before, &tree)?;
-    // The lines behind the first of each part; the first begins where it began.
+    // Indents all lines of each part but the first, whose indentation does not change.
     let mut changes = Vec::new();
     for part in &parts {
         let line = |byte: usize| new[..byte].bytes().filter(|byte| *byte == b'\n').count();
@@ -118,7 +119,7 @@ fn finish_one(
     Ok(Finished { other, text: new, changes })
 }
 
-/// A change without what its ends have in common with the old text.
+/// A change without the common prefix and suffix of its old and new text.
 fn shortened(document: &Document, span: Span, by: &str) -> Change {
     let old: Vec<char> = document.text().slice(span.start..span.end).chars().collect();
     let new: Vec<char> = by.chars().collect();
@@ -136,7 +137,8 @@ fn broken(tree: &Tree) -> usize {
     tree.ids().skip(1).filter(|id| !tree.node(*id).whole || tree.node(*id).kind == Kind::Stray).count()
 }
 
-/// Refuses a text without one of the comments, the first of those that it lacks.
+/// Refuses a new text in which a comment of the old one is missing. The error names the first
+/// such comment.
 fn keeps_comments(before: &Tree, after: &Tree) -> Result<(), String> {
     fn comments<'a>(tree: &'a Tree) -> impl Iterator<Item = &'a str> {
         tree.ids().skip(1).filter(|id| tree.is_comment(*id)).map(|id| tree.text_of(id).trim_end())

@@ -8,7 +8,7 @@ use crate::text::definitions::key;
 use crate::text::forms::package_at;
 use crate::text::names;
 
-/// Packages whose names the texts need not define.
+/// Used packages that need no definition in the texts.
 const STANDARD: [&str; 2] = ["CL", "COMMON-LISP"];
 
 pub(super) fn plan(site: &Site) -> Option<Planned> {
@@ -42,7 +42,8 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     Some(Planned::new("define-generic", Group::Rewrite, title, result()))
 }
 
-/// Refuses a name that may be another package's, whose generic function would be defined again.
+/// Refuses a name whose symbol may belong to another package: the new definition could redefine
+/// that package's generic function.
 fn check_nowhere_else(site: &Site, bare: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let here = package_at(site.document, site.form.span.start).ok_or("no in-package form is before it")?;
@@ -59,7 +60,8 @@ fn check_nowhere_else(site: &Site, bare: &str) -> Result<(), String> {
     }
 }
 
-/// The lambda list of the generic function, with which all methods that agree with this one agree.
+/// The lambda list of the generic function: that of the method without specializers, defaults and
+/// keyword names, so that methods with other keywords are congruent too (CLHS 7.6.4).
 fn lambda_list(site: &Site, list: &Node) -> Result<String, String> {
     let mut parameters: Vec<&str> = Vec::new();
     let mut section = String::new();

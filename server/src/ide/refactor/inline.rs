@@ -77,7 +77,7 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
             keeps_names(site, value, &uses)?;
             check_evaluated_next(site, list, binding, value, one)?;
         }
-        // A form that has a value once has the same value later.
+        // If the first use signals no error, the others have the same value and signal none.
         [first, ..] if stable => {
             keeps_names(site, value, &uses)?;
             check_evaluated_next(site, list, binding, value, first)?;
@@ -96,13 +96,14 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     }
     let is_use = |form: &Node| sites.iter().any(|chain| chain.last().is_some_and(|used| std::ptr::eq(*used, form)));
     let stands = |form: &Node| form.kind == Kind::List || is_use(form) && value.kind == Kind::List;
-    // Among statements an atom is a tag, or the first string the documentation.
+    // An atom among the statements around it could become a tag, or a string the docstring.
     let statements = body.iter().all(stands);
     edits.extend(without_binding(site, &chain, list, bindings, binding, statements)?);
     Ok(edits)
 }
 
-/// Returns true if a form means something else when it is a top-level form.
+/// Returns true if a form may have another meaning as a top-level form, where the compiler treats
+/// it specially.
 fn defines_at_top(site: &Site, form: &Node) -> bool {
     const PLAIN: [&str; 5] = ["defun", "defvar", "defparameter", "defmethod", "defgeneric"];
     let operator = site.form.operator(form).unwrap_or_default();
@@ -116,7 +117,7 @@ pub(super) fn is_declaration(site: &Site, form: &Node) -> bool {
     form.is_list() && site.form.operator(form).as_deref() == Some("declare")
 }
 
-/// Refuses when a name in the value would mean something else where it is used.
+/// Refuses a value in which a name would refer to another binding at a use of the variable.
 fn keeps_names(site: &Site, value: &Node, uses: &[Span]) -> Result<(), String> {
     fn atoms<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
         if node.kind == Kind::Atom {
@@ -145,7 +146,8 @@ fn keeps_names(site: &Site, value: &Node, uses: &[Span]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses unless the only use is evaluated once, right behind the bindings.
+/// Refuses unless the use `used` is evaluated exactly once, right after the bindings, and only
+/// forms that may be swapped with the value come between.
 fn check_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, used: &[&Node]) -> Result<(), String> {
     let changing = changing(site);
     let late = || Err("its value may have an effect or change, and is used later or not always".to_owned());
@@ -166,7 +168,7 @@ fn check_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, 
                 true
             }
             Place::Body if step.list.is_list() => {
-                // The first statement of a form that only groups.
+                // The first statement of a `progn`, or of a `let` without bindings.
                 let groups = matches!(site.form.operator(step.list).as_deref(), Some("progn" | "let" | "let*"));
                 let first = if site.form.operator(step.list).as_deref() == Some("progn") { 1 } else { 2 };
                 let empty = first == 1 || step.list.elements()[1].children.is_empty();
@@ -186,8 +188,8 @@ fn check_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, 
     Ok(())
 }
 
-/// The edits that take a binding away, and the form around it when nothing else is bound there.
-/// `statements`: all that is in its body can stand among other statements.
+/// The edits that remove a binding, and the form `list` around it if it was the only one.
+/// `statements`: the forms of the body may stand among other statements without a `progn`.
 pub(super) fn without_binding(
     site: &Site,
     chain: &[&Node],

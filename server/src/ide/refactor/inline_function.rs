@@ -1,5 +1,5 @@
-//! Inlining a function: its body takes the place of a call, or of all calls of a local function,
-//! which then goes.
+//! Inlining a function: its body replaces one call, or all calls of a local function, whose
+//! definition is then removed.
 
 use super::effects::changing;
 use super::evaluated::{CONTEXT_DEPENDENT, EXPANDER_DEFINERS};
@@ -49,13 +49,16 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     Some(Planned::new("inline-call", Group::Inline, title, result))
 }
 
-/// A function that can be written out.
+/// A function that can be inlined: required parameters only, and no declarations.
 struct Function<'a> {
     parameters: Vec<&'a Node>,
     body: &'a [Node],
 }
 
 /// The parts of a function; `from`: the index of its lambda list.
+///
+/// # Errors
+/// The reason why it cannot be inlined.
 fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Function<'a>, String> {
     let elements = definition.elements();
     let list = elements.get(from).filter(|list| list.is_list()).ok_or("its lambda list is not known")?;
@@ -83,7 +86,7 @@ fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Funct
     Ok(Function { parameters: list.elements().iter().collect(), body })
 }
 
-/// Refuses what means something else outside of the function.
+/// Refuses a body that has another meaning outside of the function.
 fn check_can_move(site: &Site, function: &Function, name: &str) -> Result<(), String> {
     fn leaves(form: &Form, node: &Node, name: &str) -> bool {
         let block = || node.children.get(1).and_then(|block| form.name(block));
@@ -109,7 +112,7 @@ fn check_can_move(site: &Site, function: &Function, name: &str) -> Result<(), St
     Ok(())
 }
 
-/// The first call of a macro of which nothing is known.
+/// The operator of the first call of an unknown macro.
 fn unknown_macro(site: &Site, node: &Node) -> Option<String> {
     if node.prefix == Prefix::Quote {
         return None;
@@ -123,7 +126,7 @@ fn unknown_macro(site: &Site, node: &Node) -> Option<String> {
     node.children.iter().find_map(|child| unknown_macro(site, child))
 }
 
-/// All symbols of a form that are no data.
+/// Adds the unquoted atoms of a form to `found`.
 fn symbols<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
     if node.prefix == Prefix::Quote {
         return;
@@ -134,7 +137,7 @@ fn symbols<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
     node.children.iter().for_each(|child| symbols(child, found));
 }
 
-/// The places of the bindings of a name that are seen at a place.
+/// The spans of the bindings of a name that are visible at an offset, sorted.
 fn seen(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
     let mut found: Vec<Span> =
         scopes.visible(at).into_iter().filter(|one| one.name == name).map(|one| one.span).collect();
@@ -233,7 +236,8 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
     Ok(vec![site.edit(call.start(), call.end(), written(site, &own, &function, arguments))])
 }
 
-/// Refuses unless a call is code that runs where it is.
+/// Refuses a call that is not known to be evaluated, or that is in code of the compiler, such as a
+/// macro's body.
 fn check_evaluated(site: &Site, parents: &[&Node], call: &Node) -> Result<(), String> {
     if let Some(operator) = parents
         .iter()
@@ -300,7 +304,9 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     Ok(edits)
 }
 
-/// Returns a place that may use the local name unseen, in words.
+/// Returns the operator or symbol that hides a use of the local name from the scopes ([`Hidden`]).
+///
+/// [`Hidden`]: super::mentions::Hidden
 fn hidden_use(site: &Site, list: &Node, name: &str, index: usize) -> Option<String> {
     let unknown =
         |operator: &str| site.macros.operator(operator) == Operator::Unknown && !CONTEXT_DEPENDENT.contains(&operator);

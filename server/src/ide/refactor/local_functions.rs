@@ -1,5 +1,5 @@
-//! Functions that get a name or a wider place: a `lambda` becomes a local function, a local
-//! function a definition.
+//! Functions that get a name or a wider scope: a `lambda` becomes a local function, a local
+//! function a global definition.
 
 use super::effects::changing;
 use super::extract_function::{before_definition, check_no_assignment, other_meaning, stays, unused_name};
@@ -145,7 +145,10 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     Ok(edits)
 }
 
-/// The variables around a local function that it uses, which become parameters.
+/// The indices of the bindings around a local function that it uses, which become parameters.
+///
+/// # Errors
+/// The reason why a name that it uses cannot become a parameter.
 fn free_variables(site: &Site, definition: &Node) -> Result<Vec<usize>, String> {
     let changing = changing(site);
     let mut free = Vec::new();

@@ -1,11 +1,11 @@
-//! Places that have a name and that the scopes do not account for: in the definitions of local
-//! macros, in what a macro of the user may make code of, and with a package prefix.
+//! Hidden mentions of a name, which the scopes do not resolve: in the definitions of local macros,
+//! in arguments of unknown macros, and with a package prefix.
 
 use super::names::has_other_prefix;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 
-/// Forms whose definitions become code elsewhere.
+/// Operators whose local definitions expand into code at other places.
 const LOCAL_MACROS: [&str; 3] = ["macrolet", "symbol-macrolet", "compiler-let"];
 
 /// A search for the hidden mentions of a name.
@@ -14,9 +14,9 @@ pub(in crate::ide) struct Hidden<'a> {
     pub(in crate::ide) form: &'a Form,
     /// The name, without package.
     pub(in crate::ide) name: &'a str,
-    /// The places that are accounted for, in order.
+    /// The spans of the mentions that the scopes resolve, sorted.
     pub(in crate::ide) known: &'a [Span],
-    /// Tells of an operator that it may be a macro of which nothing is known.
+    /// Returns true if an operator may be an unknown macro.
     pub(in crate::ide) unknown: &'a dyn Fn(&str) -> bool,
 }
 

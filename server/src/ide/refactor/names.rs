@@ -1,5 +1,5 @@
-//! Global names: which are special variables, which are taken, and which names of the standard mean
-//! something else where a form is read.
+//! Global names: which are special variables, which are in use, and whether the standard's names in
+//! a form are the standard's symbols.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// Operators that change how later text is read.
+/// Operators and variables that change how later text is read.
 const READERS: [&str; 7] = [
     "in-readtable",
     "readtable-case",
@@ -29,13 +29,13 @@ pub(super) struct Names {
     variables: HashSet<String>,
     /// Names that are operators in some package.
     operators: HashSet<String>,
-    /// Names whose places have an expansion of their own.
+    /// Names with a setf expander.
     expanders: HashSet<String>,
     /// Names that the form declares special.
     declared: HashSet<String>,
     /// The local nicknames of packages where the form is read.
     pub(super) nicknames: Vec<String>,
-    /// The reason why the form cannot be understood by the standard's names.
+    /// The reason why the form cannot be understood by the standard's syntax and names.
     pub(super) unlike: Option<String>,
 }
 
@@ -84,12 +84,12 @@ impl Names {
         self.variables.contains(name) || is_standard_variable(name)
     }
 
-    /// Returns true if a place of this name may not evaluate its arguments.
+    /// Returns true if a name has a setf expander: a place of it may not evaluate its arguments.
     pub(super) fn is_expander(&self, name: &str) -> bool {
         self.expanders.contains(name)
     }
 
-    /// Returns true if a function may not get this name.
+    /// Returns true if an operator or a standard symbol has this name: no new function may get it.
     pub(super) fn is_operator(&self, name: &str) -> bool {
         self.operators.contains(name) || page_of_symbol(name).is_some()
     }
@@ -115,7 +115,8 @@ fn special_declarations(form: &Form, nodes: &[Node], found: &mut HashSet<String>
     }
 }
 
-/// The reason why a form is not read as the standard's names tell.
+/// The reason why a form cannot be understood by the standard's syntax and names: labels, a changed
+/// readtable, or a symbol of another package with a standard name.
 fn unlike(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Option<String> {
     let mut written = Vec::new();
     atoms(form, &form.nodes, &mut written);
@@ -179,13 +180,13 @@ fn has_labels(form: &Form, node: &Node) -> bool {
     labelled || node.children.iter().any(|child| has_labels(form, child))
 }
 
-/// The forms before that change the readtable.
+/// The operator or variable by which a form up to this one changes how text is read.
 fn changed_reader(document: &Document, form: &Form) -> Option<&'static str> {
     first_reader(document, form.span.start).map(|(_, reader)| reader)
 }
 
-/// The start of the first form, up to a place, that changes how later text is read, and by which
-/// operator.
+/// The start of the first form up to `until` that mentions one of [`READERS`], which change how
+/// later text is read, and the one that it mentions.
 pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<(usize, &'static str)> {
     let before = document.scan().forms().iter().take_while(|top| top.span.start <= until);
     for top in before {
@@ -209,13 +210,13 @@ pub(in crate::ide) fn defines_variable(index: &Snapshot, name: &str) -> bool {
     index.mentioning(name).flat_map(|file| &file.definitions).any(|one| one.key == name && is_variable_kind(one.kind()))
 }
 
-/// Returns true for the kinds of definitions, as [`crate::text::definitions::kind_of`] has them, of
-/// variables, constants and symbol macros.
+/// Returns true if a kind of [`crate::text::definitions::kind_of`] is that of variables, constants
+/// or symbol macros.
 pub(in crate::ide) fn is_variable_kind(kind: &str) -> bool {
     matches!(kind, "variable" | "constant" | "symbol macro" | "define-constant")
 }
 
-/// Returns true if a name is written as those of special variables and constants are.
+/// Returns true if a name is written like that of a special variable or constant: `*x*`, `+x+`.
 pub(in crate::ide) fn is_marked(name: &str) -> bool {
     ['*', '+'].iter().any(|mark| name.len() > 2 && name.starts_with(*mark) && name.ends_with(*mark))
 }
@@ -227,8 +228,8 @@ pub(in crate::ide) fn is_declared_special(form: &Form, name: &str) -> bool {
     found.contains(name)
 }
 
-/// The first of these data, or of the operators of those that are lists, that looks like a name of
-/// the standard and is another symbol.
+/// The first name of these nodes, or operator of those that are lists, that looks like a standard
+/// name but is another symbol in `package`.
 pub(in crate::ide) fn first_other<'a>(
     packages: &Packages,
     form: &'a Form,
@@ -241,7 +242,8 @@ pub(in crate::ide) fn first_other<'a>(
     other_names(packages, &written, package)
 }
 
-/// The reason why a form is not read as it is written, by what the text says before it.
+/// Returns true if a form may not be read as it is written: the readtable was changed before it, or
+/// it has labels.
 pub(in crate::ide) fn read_otherwise(document: &Document, form: &Form) -> bool {
     changed_reader(document, form).is_some() || is_tied(form)
 }

@@ -1,5 +1,5 @@
-//! The evaluation of a form by the forms around it: by the standard's operators, and by what is
-//! known of macros.
+//! How the forms around a form evaluate it, as far as the standard's operators and the known macros
+//! tell.
 
 use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};
@@ -8,13 +8,13 @@ use crate::text::scopes::BindingKind;
 /// The place of a form in the form around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Evaluated once, behind the arguments before it.
+    /// Evaluated once, after the arguments before it.
     Argument,
     /// Evaluated once, before all else.
     First,
     /// A statement of a body.
     Body,
-    /// Evaluated at times, or at its own time.
+    /// Evaluated conditionally, repeatedly or at another time.
     Branch,
     /// The place of an assignment.
     Assigned,
@@ -22,7 +22,7 @@ pub(super) enum Place {
     Serial,
 }
 
-/// A form around another.
+/// One step down from a form to a form that it evaluates.
 pub(super) struct Step<'a> {
     /// The form around.
     pub(super) list: &'a Node,
@@ -31,7 +31,7 @@ pub(super) struct Step<'a> {
     /// For a serial binding, the binding; else `child`.
     pub(super) holder: &'a Node,
     pub(super) place: Place,
-    /// The forms that are evaluated before it there.
+    /// The forms within `list` that are evaluated before `child`.
     pub(super) before: Vec<&'a Node>,
 }
 
@@ -79,12 +79,13 @@ pub(super) fn takes_all_values(site: &Site, step: &Step) -> bool {
     all || !matches!(step.place, Place::Argument | Place::First | Place::Serial)
 }
 
-/// The number of lists that a step goes down, the place it comes to, and what is evaluated before.
+/// The number of levels that a step goes down, the place it comes to, and the forms that are
+/// evaluated before. `None`: it is not known how the form is evaluated.
 fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a Node>)> {
     use Place::{Argument, Assigned, Body, Branch, First, Serial};
     let (list, child) = (path[0], path[1]);
     let index = index_of(list, child)?;
-    // The place of what is deeper in the child.
+    // The index of the next node of the path in the node at a level.
     let deeper = |level: usize| index_of(path.get(level)?, path.get(level + 1)?);
     let children = |from: usize| list.children.get(from..index).unwrap_or_default().iter().collect::<Vec<&Node>>();
     let only = |place| Some((1, place, Vec::new()));
@@ -122,7 +123,7 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
         "dolist" | "dotimes" if index == 1 => (deeper(1)? == 1).then_some((2, First, Vec::new())),
         "dolist" | "dotimes" => body(2),
         "do-symbols" | "do-external-symbols" | "do-all-symbols" => body(2),
-        // The first value of a variable, and its steps; the end test, and the results.
+        // The initial values and step forms of the variables.
         "do" | "do*" if index == 1 => {
             let at = deeper(1)?;
             let values = child.children[..at].iter().filter_map(|binding| binding.children.get(1)).collect();
@@ -155,7 +156,7 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
         "setq" if index == 2 => only(First),
         // The arguments of a place are evaluated.
         "setf" if index == 2 => Some((1, Argument, list.children[1].children.iter().skip(1).collect())),
-        // A place that is made of another place, which is read and then assigned to.
+        // A place within the place, such as `x` of `(getf x :a)`, is read and assigned.
         _ if is_nested_place(site, path, index, &operator) => None,
         "setq" | "setf" if index % 2 == 0 => only(Branch),
         "setf" if index == 1 => only(Assigned),
@@ -214,7 +215,7 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
     }
 }
 
-/// Returns true if what is deeper in the place of an assignment may be a place itself.
+/// Returns true if an argument of the assigned place may be a place itself.
 fn is_nested_place(site: &Site, path: &[&Node], index: usize, operator: &str) -> bool {
     let assigned = match operator {
         "setf" | "psetf" => index % 2 == 1,
@@ -233,7 +234,7 @@ fn is_nested_place(site: &Site, path: &[&Node], index: usize, operator: &str) ->
     assigned && path.len() > 2 && !accessor(&path[1])
 }
 
-/// The standard's places whose arguments are all evaluated as those of a function.
+/// The standard's accessors whose arguments are all evaluated like those of a function.
 const SIMPLE_PLACES: [&str; 38] = [
     "car",
     "cdr",
@@ -275,7 +276,7 @@ const SIMPLE_PLACES: [&str; 38] = [
     "compiler-macro-function",
 ];
 
-/// The standard's macros and special operators whose arguments are not told about above.
+/// The standard's macros and special operators whose remaining arguments [`step`] does not know.
 const STANDARD_MACROS: [&str; 54] = [
     "quote",
     "function",

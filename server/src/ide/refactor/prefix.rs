@@ -32,7 +32,7 @@ struct Occurrence {
     package: Option<String>,
 }
 
-/// The symbols of that name in the parts of a text that are read in a package.
+/// The symbols of a name in the parts of a text that are read in a package.
 fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence> {
     let text = document.text().to_string();
     let tree = Tree::of(&text, document.scan());
@@ -59,7 +59,8 @@ fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence
     found
 }
 
-/// Returns true for a part of the expression behind `#+` or `#-`, which is read as keywords.
+/// Returns true if a node is within a feature expression (`#+`, `#-`), which is read in the KEYWORD
+/// package.
 fn in_feature(tree: &Tree, id: NodeId) -> bool {
     let (mut child, mut parent) = (id, tree.node(id).parent);
     while parent != ROOT {

@@ -1,5 +1,5 @@
-//! The proof that the result of a refactoring compiles as the text did: in a copy of the image,
-//! before the editor gets it.
+//! The proof that the result of a refactoring compiles without new findings, in a copy of the
+//! image, before the client gets the edits.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::text::document::Document;
 
 /// The part of a session that compiles texts in a copy of the image.
 pub trait Compiler: Send + Sync {
-    /// The findings of an open text as it is, when they are known.
+    /// The findings of an open text in its current version, if they are known.
     fn findings(&self, uri: &str, text: &Document) -> impl Future<Output = Option<Vec<Diagnostic>>> + Send;
 
     /// Compiles a text.
@@ -59,7 +59,7 @@ pub(super) async fn prove(
     }
 }
 
-/// The findings of a check that came to its end.
+/// The findings of a completed check; else the reason why it was stopped.
 fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
     match report.end {
         CheckEnd::Complete => Ok(report.diagnostics),
@@ -67,7 +67,8 @@ fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
     }
 }
 
-/// The first finding of the compiler that is there more often than before.
+/// The message of the first finding, of at least the severity of a style warning, that occurs more
+/// often than before.
 fn first_new(before: &[Diagnostic], after: &[Diagnostic]) -> Option<String> {
     let counts = |one: &&Diagnostic| one.severity <= Severity::StyleWarning;
     let mut known: HashMap<(&str, &str), usize> = HashMap::new();

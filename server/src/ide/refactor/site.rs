@@ -24,7 +24,7 @@ pub(super) struct Edit {
 /// Knowledge of operators that the standard does not have.
 #[derive(Debug, Default)]
 pub(super) struct Macros {
-    /// The number of arguments before the body, by the names of macros.
+    /// By the name of a macro, the number of arguments before its body; `None` if it is not known.
     macros: Known,
     /// Names that are known to be functions.
     functions: std::collections::HashSet<String>,
@@ -35,9 +35,9 @@ pub(super) struct Macros {
 pub(super) enum Operator {
     /// All are evaluated.
     Function,
-    /// The forms behind so many are a body.
+    /// The arguments after this many are a body.
     Body(usize),
-    /// The meaning is not known.
+    /// The evaluation of the arguments is not known.
     Unknown,
 }
 
@@ -50,7 +50,8 @@ impl Macros {
         self.functions.insert(name.to_owned());
     }
 
-    /// A name that nothing is known of is a function's, unless it is named as macros are.
+    /// How an operator treats its arguments. An unknown name is taken for a function's, unless it
+    /// is named like a macro: `with-`, `do-`, a definer.
     pub(super) fn operator(&self, name: &str) -> Operator {
         match self.macros.get(name) {
             Some(Some(body)) => Operator::Body(*body),
@@ -77,7 +78,8 @@ pub(super) struct Site<'a> {
     pub(super) names: &'a Names,
     /// Other open documents, by URI.
     pub(super) others: &'a [(String, Document)],
-    /// Files that no editor has open, and that define the function called at the selection.
+    /// The texts of files that no editor has open and that define the function called at the
+    /// selection.
     pub(super) closed: &'a [Document],
     /// The workspace's texts.
     pub(super) index: &'a Snapshot,
@@ -110,13 +112,13 @@ pub(super) fn trimmed(document: &Document, selection: Span) -> Span {
 }
 
 impl<'a> Site<'a> {
-    /// A place of the document in bytes of the form's text.
+    /// The byte in the form's text of an offset of the document, in characters.
     fn byte(&self, offset: usize) -> usize {
         let chars = offset.saturating_sub(self.form.span.start);
         self.form.source.char_indices().nth(chars).map_or(self.form.source.len(), |(byte, _)| byte)
     }
 
-    /// True if something is selected, and not only the cursor is somewhere.
+    /// Returns true if the selection is not empty, and thus no mere cursor.
     pub(super) fn has_selection(&self) -> bool {
         self.selection.start < self.selection.end
     }
@@ -126,7 +128,8 @@ impl<'a> Site<'a> {
         self.form.around(self.selection)
     }
 
-    /// The elements that are selected whole; with a cursor, the innermost list around it.
+    /// The selected elements; without a selection, the innermost list around the cursor. `None` if
+    /// an element is selected in part.
     pub(super) fn selected(&self) -> Option<Selected<'a>> {
         let mut chain = self.chain();
         if !self.has_selection() {
@@ -150,7 +153,8 @@ impl<'a> Site<'a> {
         (from <= to && !cut).then(|| Selected { parents: chain, nodes: &all[from..=to], bytes: (start, end) })
     }
 
-    /// The innermost list around the cursor with one of these operators, and the lists around it.
+    /// The innermost list around the cursor with one of these operators, last, and the nodes around
+    /// it. `None` also if one of them, or an element of the list, is guarded (`#+`, `#-`).
     pub(super) fn nearest(&self, operators: &[&str]) -> Option<Vec<&'a Node>> {
         let mut chain = self.chain();
         let is = |node: &&Node| {
@@ -167,8 +171,8 @@ impl<'a> Site<'a> {
         Edit { span: self.form.span_of(start, end), text: text.into(), cluster: 0, other: None }
     }
 
-    /// A name that no symbol of the form has: `wanted`, or with a number if that is in use. With
-    /// `variable`, a name that is used as an operator only counts as unused.
+    /// An unused name: `wanted`, with a number if the form, its bindings or the global names have
+    /// it. With `variable`, uses as an operator do not count.
     pub(super) fn fresh(&self, wanted: &str, variable: bool) -> String {
         fn has(form: &Form, list: &[Node], name: &str, variable: bool) -> bool {
             list.iter().enumerate().any(|(index, node)| {
@@ -184,14 +188,14 @@ impl<'a> Site<'a> {
         self.cased(&name)
     }
 
-    /// Edits that have all of a list indented.
+    /// The edits with empty ones at both ends of a list, so that all of it is indented.
     pub(super) fn all_of(&self, list: &Node, mut edits: Vec<Edit>) -> Vec<Edit> {
         edits.insert(0, self.edit(list.start(), list.start(), ""));
         edits.push(self.edit(list.end(), list.end(), ""));
         edits
     }
 
-    /// A word in the case of the form's operator.
+    /// A word in upper case if the form's operator is, else as it is.
     pub(super) fn cased(&self, word: &str) -> String {
         let head = self.form.nodes.first().and_then(|node| node.children.first());
         let written = head.map(|head| self.form.text(head)).unwrap_or_default();
@@ -204,7 +208,7 @@ impl<'a> Site<'a> {
         self.form.source.get(start..end).unwrap_or_default()
     }
 
-    /// Returns the kind of the local binding that a name is of.
+    /// Returns the kind of the local binding that a name refers to.
     pub(super) fn local_kind(&self, name: &Node) -> Option<BindingKind> {
         self.scopes.resolve(name.span.start).map(|index| self.scopes.bindings[index].kind)
     }

@@ -1,4 +1,5 @@
-//! A structure made a class: `defstruct` to `defclass`, with the functions that the structure had.
+//! Conversion of a structure to a class: `defstruct` to `defclass`, and definitions of the
+//! functions that `defstruct` made.
 
 use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
 use super::site::{Edit, Site};
@@ -58,7 +59,8 @@ fn slots<'a>(site: &Site<'a>, class: &Class<'a>, structure: &Structure<'a>) -> R
     }
 }
 
-/// Refuses a structure that a class cannot stand for.
+/// Refuses a structure that a class cannot replace: it includes another or is included in one, has
+/// other options, or is written as `#S(...)` in an open text.
 fn refuse_what_differs(site: &Site, class: &Class, structure: &Structure) -> Result<(), String> {
     for (option, arguments) in structure.named_options(site.form) {
         match option.as_str() {
@@ -155,7 +157,8 @@ fn slot_edits(site: &Site, slot: &Slot, prefix: &str) -> Vec<Edit> {
     edits
 }
 
-/// The functions that the structure had and that are used or asked for, as code.
+/// The definitions of functions that `defstruct` made: the constructors, the printer, and the
+/// predicate and copier if the workspace mentions them.
 fn functions(
     site: &Site,
     class: &Class,
@@ -219,7 +222,7 @@ fn functions(
     Ok(code)
 }
 
-/// A constructor with a lambda list of its own (CLHS 3.4.6).
+/// A constructor with a lambda list of its own (BOA lambda list, CLHS 3.4.6).
 fn positional_constructor(
     site: &Site,
     class: &Class,

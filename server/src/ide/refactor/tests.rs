@@ -52,7 +52,7 @@ fn place(files: &[(&str, &str)]) -> (Cursor<FakeImage>, Span) {
 }
 
 /// The title of a refactoring and the changed texts; or the title and `refused: ` with the reason;
-/// or `not offered: ` with the refactorings that are offered. For a compiler without findings.
+/// or `not offered: ` with the refactorings that are offered. The compiler has no findings.
 fn refactored(files: &[(&str, &str)], id: &str) -> String {
     refactored_with(files, id, &FakeCompiler(Some(&[])))
 }

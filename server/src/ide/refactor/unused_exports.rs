@@ -36,7 +36,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         _ if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
         Some(why) => Err(why.to_owned()),
         None if edits.is_empty() => return None,
-        // A package whose names nobody in the workspace uses is there for others.
+        // If the workspace uses none of the exports, they are meant for users outside of it.
         None if kept == 0 => return None,
         None => Ok(edits),
     };

@@ -1,4 +1,4 @@
-//! The imports of a package definition that no text of the package has, removed.
+//! The imports of a package definition that no text of the package mentions, removed.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub(super) const FILES: usize = 200;
 
 /// The names that a package definition imports; none if the form is no such definition.
 pub(super) fn imported(form: &Form, index: &Snapshot) -> Vec<String> {
-    // Any form with the cursor is looked at: the packages are for definitions alone.
+    // The packages, which are costly, are computed for package definitions only.
     let Some(name) = form.nodes.first().and_then(|list| name_of(form, list)) else { return Vec::new() };
     index.packages().get(&name).map(|package| package.imports.keys().cloned().collect()).unwrap_or_default()
 }
@@ -57,7 +57,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     Some(Planned::new("clean-imports", Group::Rewrite, "Remove the imports that nothing uses", result))
 }
 
-/// Adds the names that a text has in a package, or with its prefix, to the used ones.
+/// Adds the names that a text mentions in the package, with its prefix, or as a string to `used`.
 fn used_in(document: &Document, package: &PackageText, packages: &Packages, used: &mut HashSet<String>) {
     let text = document.text().to_string();
     let tree = Tree::of(&text, document.scan());
@@ -89,7 +89,7 @@ fn used_in(document: &Document, package: &PackageText, packages: &Packages, used
     }
 }
 
-/// Returns true for a form that defines a package of the texts.
+/// Returns true if a form defines a package that `packages` has.
 fn defines_package(document: &Document, top: &TopForm, packages: &Packages) -> bool {
     let start: String = document.text().slice(top.span.start..top.span.end).chars().take(40).collect();
     start.to_ascii_lowercase().contains("package") && {
@@ -121,7 +121,7 @@ fn removed(site: &Site, list: &Node, package: &PackageText, packages: &Packages,
         let unused =
             |node: &&Node| designated(site.form, node).is_some_and(|name| !used.contains(&name) && !passed_on(&name));
         let gone: Vec<&Node> = names.iter().filter(unused).collect();
-        // The clause alone has the other file loaded in systems whose files are packages.
+        // In a package-inferred system, an empty clause still makes the other file a dependency.
         if gone.len() == names.len() && !package.name.contains('/') {
             edits.push(site.edit(behind, option.end(), ""));
             continue;

@@ -38,7 +38,7 @@ impl Kind {
         (Kind::Mentions, "mentions"),
     ];
 
-    /// The word for it, as the image has it.
+    /// The image's word for the kind.
     pub fn word(self) -> &'static str {
         Kind::CHOICES.iter().find(|(kind, _)| *kind == self).map_or("defines", |(_, word)| word)
     }
@@ -58,9 +58,9 @@ pub struct Use {
     pub span: Span,
     /// The kind of the reference.
     pub kind: Kind,
-    /// The name is that of a function or macro there.
+    /// True if the name is that of a function or macro there.
     pub called: bool,
-    /// The reader skips it.
+    /// True if the reader skips the place.
     pub skipped: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn named(form: &Form, key: &str, special: bool) -> Vec<Use> {
     found
 }
 
-/// The functions and macros that a form calls, those of its own left out.
+/// The functions and macros that a form calls, except its local ones.
 pub fn calls(form: &Form) -> Vec<Use> {
     let mut found = Vec::new();
     each(
@@ -90,7 +90,7 @@ pub fn calls(form: &Form) -> Vec<Use> {
     found
 }
 
-/// Returns true if the name is in the form; looks at no scopes.
+/// Returns true if the name is in the form, be it global or local.
 fn holds(form: &Form, nodes: &[Node], key: &str) -> bool {
     nodes.iter().any(|node| match node.kind {
         Shape::Atom => form.name(node).is_some_and(|name| name == key),
@@ -115,11 +115,11 @@ enum Reading {
     Template,
     /// Quoted data.
     Data,
-    /// The spans that the reader skips under all features.
+    /// Code that the reader skips whatever the features are.
     Skipped,
 }
 
-/// Returns true for `#+nil`, `#+(or)` and `#-(and)`, by which people take code out.
+/// Returns true for a form behind `#+nil`, `#+(or)` or `#-(and)`, which disable code.
 fn is_skipped(written: &str) -> bool {
     let mut rest = written.split_whitespace();
     let guard: String = rest.by_ref().take(2).collect::<String>().to_lowercase();

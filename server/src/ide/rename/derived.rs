@@ -1,4 +1,5 @@
-//! Names that are made of another: a structure's functions, and what macros commonly make.
+//! Names that are derived from another: a structure's functions, and names that macros commonly
+//! make.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,7 @@ use super::target::Target;
 use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::names;
 
-/// The names that follow from the renaming of `target`.
+/// The further symbols that get a new name when `target` does.
 pub(super) fn targets(
     index: &Snapshot,
     packages: &Packages<'_>,
@@ -31,7 +32,7 @@ pub(super) fn targets(
     let definitions: Vec<&Indexed> = index.files.iter().flat_map(|file| &file.definitions).collect();
     for one in definitions.iter().copied().filter(defined) {
         if one.operator == "defstruct" {
-            // Those that an option names keep their names.
+            // Functions that a structure's option names keep their names.
             let named = one.naming.as_ref().map(|naming| naming.named.as_slice()).unwrap_or_default();
             let by_default = |name: &String| {
                 one.functions.iter().any(|(_, function)| function == name)
@@ -47,7 +48,7 @@ pub(super) fn targets(
     if target.kinds.contains("slot") {
         found.extend(structures.accessors(target));
     }
-    // Names that a macro of a library may make of the name.
+    // Names that a library's macro may derive from the name.
     let own = definitions.iter().copied().filter(defined).any(|one| one.kind() == one.operator);
     if own {
         let why = format!("A macro may make this name of {old}.");

@@ -1,4 +1,4 @@
-//! The files in which a renaming changes something: open ones as they are, others from the disk.
+//! The files that a renaming changes: of open ones the text in the editor, of others that on disk.
 
 use super::{Change, FileChanges, Refusal};
 use crate::ide::context::{Backend, Cursor};
@@ -6,13 +6,14 @@ use crate::ide::index::{FileEntry, Snapshot};
 use crate::text::document::Document;
 use crate::text::stop;
 
-/// The maximum number of changes.
+/// The maximum number of changes of a renaming.
 const MOST: usize = 20_000;
 
 /// The changes that `find` makes of the files that may mention one of these names.
 ///
 /// # Errors
-/// A file cannot be read or written, or `find` refuses.
+/// A file cannot be read or written, `find` refuses, the computation took too long, or there are
+/// more than [`MOST`] changes.
 pub(super) async fn changed_files<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -65,7 +66,7 @@ async fn path_of<B>(cursor: &Cursor<B>) -> std::path::PathBuf {
     tokio::fs::canonicalize(&path).await.unwrap_or(path)
 }
 
-/// Refuses a file that may not be changed.
+/// Refuses a file that is outside of the workspace or read-only.
 pub(in crate::ide) async fn writable(index: &Snapshot, file: &FileEntry) -> Result<(), Refusal> {
     if let Some(root) = &index.root
         && !file.path.starts_with(root)

@@ -1,7 +1,7 @@
 //! Renaming of global names: a symbol of a package of the workspace, in all its files, loaded or
-//! not. What else is named after it by the standard (a structure's functions) is renamed with it;
-//! what a macro may have named after it, and quoted mentions, are changes that a person must
-//! decide.
+//! not. Names that the standard derives from it (a structure's functions) are renamed with it.
+//! Names that a macro may derive from it, and quoted mentions, are unsure changes, which a person
+//! must decide.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,7 @@ pub async fn rename<B: Backend>(
     if structures.is_named(&home, &symbol.name) {
         kinds.insert("function".into());
     }
-    // The image knows what comes from packages that the workspace only uses.
+    // Only the image knows the symbols of packages that the workspace uses but does not define.
     let known = cursor.context.symbol(&named.written, Some(&here), &[SymbolPart::Facts]).await.unwrap_or_default();
     let image_home = known.facts.as_ref().and_then(|facts| facts.package.clone());
     if let Some(owner) = image_home.filter(|owner| *owner != home && packages.get(owner).is_none()) {
@@ -91,7 +91,7 @@ pub async fn rename<B: Backend>(
     Ok(Renaming { old: named.name.clone(), new: new.to_owned(), kind, files })
 }
 
-/// The package in which the name at the cursor is read; within a package's definition that package.
+/// The current package at the cursor; within a package definition, the package that it defines.
 fn package_of<B>(cursor: &Cursor<B>) -> String
 where
     B: Backend,
@@ -132,14 +132,14 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
     kinds
 }
 
-/// The symbol that a definition's name as written is or has: `f` in `(setf f)`.
+/// The symbol of a definition's name as written: `f` for `f` and `(setf f)`.
 fn defined_symbol(written: &str) -> Option<names::Symbol> {
     let inner = written.trim_start_matches('(').trim_end_matches(')');
     names::symbol(inner.split_whitespace().next_back()?)
 }
 
-/// Refuses a new name that is taken: in the symbol's home package, where it is defined, inherited
-/// or a symbol of COMMON-LISP, or in a package that uses the home package.
+/// Refuses a new name that is in use: defined, inherited or a symbol of COMMON-LISP in the symbol's
+/// home package, another symbol in a package that sees the old one, or defined in the image.
 async fn refuse_taken_name<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,

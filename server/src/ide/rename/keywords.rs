@@ -9,7 +9,7 @@ use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::names;
 
 impl Mentions<'_> {
-    /// Adds the changes of the keywords in a list; `unsure`: why it may be no call.
+    /// Adds the changes of the keywords in a list; `unsure`: the reason why it may be no call.
     pub(super) fn in_constructor(&self, found: &mut Found<'_>, list: &Node, unsure: Option<&str>) {
         let Some(head) = list.children.first().filter(|_| !self.keywords.is_empty()) else { return };
         let literal = is_structure(found.form, list);
@@ -32,7 +32,7 @@ impl Mentions<'_> {
             return;
         };
         let arguments = list.children.get(from + keyword.positional..).unwrap_or_default();
-        // Behind a list that is spliced in, any place may be a keyword's.
+        // After an unquoted or guarded argument, the positions of keywords are not known.
         let mut spliced = false;
         for (at, argument) in arguments.iter().enumerate() {
             spliced |= argument.prefix == Prefix::Comma || argument.guarded;
@@ -49,7 +49,7 @@ impl Mentions<'_> {
         }
     }
 
-    /// Returns true if a name is that of the keyword's constructor or structure.
+    /// Returns true if a name denotes the keyword's constructor, or its structure in `#S`.
     fn calls(&self, found: &Found<'_>, name: &Node, keyword: &Keyword) -> bool {
         let Some(symbol) = names::symbol(found.form.text(name)) else { return false };
         symbol.name == keyword.constructor

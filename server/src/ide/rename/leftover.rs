@@ -1,5 +1,5 @@
-//! Definitions of the image that no text has any more, such as those of a name that was renamed:
-//! they do not forbid the name.
+//! Definitions that the image still has but no text, such as those of a renamed name. They do not
+//! prevent another definition from getting the name.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::image::api::symbols::SymbolPart;
 use crate::text::names;
 
 /// Returns true if all definitions that the image has of a name came from files of the workspace,
-/// and no code of these mentions it now.
+/// and no code of the workspace mentions it now.
 pub(super) async fn is_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -30,7 +30,7 @@ pub(super) async fn is_left_over<B: Backend>(
             return false;
         }
     }
-    // A macro of the user's may make the name of another one that it is given.
+    // A user's macro may derive the name from another one, which it gets as an argument.
     let lower = symbol.name.to_lowercase();
     let makes = |one: &Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
     if index.files.iter().flat_map(|file| &file.definitions).any(makes) {
@@ -39,9 +39,9 @@ pub(super) async fn is_left_over<B: Backend>(
     !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
 }
 
-/// Returns true if what the image has under the name of a package is left over: the package came
-/// from a file of the workspace, or has another name too, by which a file defines it. No file
-/// defines one of that name.
+/// Returns true if the image's package `name` is left over. The caller has made sure that no file
+/// defines a package of that name. `real` is the package's name in the image: if `name` is only a
+/// nickname of it, a file must define `real`; else files of the workspace must have defined it.
 pub(super) async fn is_package_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -71,7 +71,7 @@ async fn is_of_workspace(index: &Snapshot, file: &Path) -> bool {
     index.files.iter().any(|one| one.path == file || one.path == real)
 }
 
-/// Returns true if code of the workspace has the name, or a text cannot be read.
+/// Returns true if code of the workspace mentions the symbol, or a text cannot be read.
 async fn is_mentioned<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -81,7 +81,7 @@ async fn is_mentioned<B: Backend>(
 ) -> bool {
     let mut kinds: HashSet<String> =
         ["function", "method", "macro", "class", "type", "slot"].iter().map(|kind| (*kind).to_owned()).collect();
-    // A local variable of a function's name is another thing.
+    // Without earmuffs, a variable of that name is taken for a local one.
     if name.starts_with(['*', '+']) {
         kinds.insert("variable".into());
     }
@@ -106,7 +106,7 @@ async fn is_mentioned<B: Backend>(
     false
 }
 
-/// The file that makes a function of the name for a structure or a slot, with the line.
+/// The file and line of the structure or class definition that makes a function of the name.
 pub(super) fn made_in(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> Option<(String, u32)> {
     let lower = name.to_lowercase();
     let symbol = names::Symbol { package: None, name: name.to_owned() };

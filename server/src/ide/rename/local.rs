@@ -1,5 +1,5 @@
-//! Renaming of local names. The text proposes the occurrences, and the image, which expands the
-//! form before and after, proves that nothing else has changed its meaning.
+//! Renaming of local names. The text gives possible sets of occurrences. The image, which expands
+//! the form before and after the change, proves for which set nothing else changes its meaning.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,9 +17,10 @@ use crate::text::datum::{Form, Kind, Node, Prefix, symbol_name};
 use crate::text::definitions;
 use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
 
-/// The maximum number of texts that are compared with the form.
+/// The maximum number of sets of occurrences that are compared.
 const VARIANTS: usize = 12;
-/// Operators of the standard that are named as macros with bodies are, by everybody.
+/// Well-known operators that are named like a user's macros (`with-`, `do-`, `def`), but whose
+/// expansions are not needed.
 const STANDARD: [&str; 43] = [
     "with-open-file",
     "with-open-stream",
@@ -72,7 +73,7 @@ type Spans = Vec<Span>;
 /// Renames the local name at the cursor; `None` if the name there is not local.
 ///
 /// # Errors
-/// It is local, and is not renamed for this reason.
+/// The reason why a local name is not renamed.
 pub async fn rename<B: Backend>(
     cursor: &Cursor<B>,
     named: &Named,
@@ -97,7 +98,7 @@ pub async fn rename<B: Backend>(
         }
         let known = scopes.occurrences(index);
         let hidden = Hidden { form: &form, name: &binding.name, known: &known, unknown: &|_: &str| false };
-        // Only the image can tell of these.
+        // Only an expansion in the image can tell what these mean.
         unknown = form.nodes.iter().find_map(|node| hidden.first(node)).map(|by| {
             Refusal(format!("{} is not renamed: {by} may mean it too, and the text does not tell.", named.name))
         });
@@ -136,7 +137,7 @@ pub async fn rename<B: Backend>(
     let compared = expander.compare(comparison).await;
     let found = match &compared {
         Ok(compared) if compared.why_not().is_none() => {
-            // Those of no other binding come first.
+            // The sets without occurrences of other bindings come first.
             let pick = |data| {
                 let fits =
                     |index: &usize| compared.variants.get(*index).is_some_and(|one| one.same && one.data == data);
@@ -258,8 +259,8 @@ fn sites(form: &Form, key: &str) -> Vec<(Span, bool)> {
     found
 }
 
-/// Sets of occurrences that the forms around the cursor may bind, the innermost first: with and
-/// without those that the text knows to be of other bindings.
+/// The sets of occurrences that each list around the cursor may bind, innermost first: without the
+/// occurrences that the scopes resolve to other bindings, and with them.
 fn guesses(form: &Form, scopes: &Scopes, bound: Option<usize>, sites: &[(Span, bool)], offset: usize) -> Vec<Spans> {
     let mut found = Vec::new();
     let own = bound.map(|index| scopes.bindings[index].span);
@@ -281,8 +282,8 @@ fn guesses(form: &Form, scopes: &Scopes, bound: Option<usize>, sites: &[(Span, b
     found
 }
 
-/// The places of a binding, and those that nothing accounts for, as in the definition of a local
-/// macro.
+/// The occurrences of a binding, and those that the scopes do not resolve, as in the definition of
+/// a local macro.
 fn hidden_too(scopes: &Scopes, own: Option<&Spans>, sites: &[(Span, bool)]) -> Option<Spans> {
     let own = own?;
     let mut all: Spans = own.clone();
@@ -292,8 +293,9 @@ fn hidden_too(scopes: &Scopes, own: Option<&Spans>, sites: &[(Span, bool)]) -> O
     Some(all)
 }
 
-/// Sets of occurrences for macros that bind like `let`, `(my-let (x value) ...)`: those of the
-/// macro's binding without its value if the cursor is at one, else the text's `own` without them.
+/// Sets of occurrences for macros that bind like `let`: `(my-let (x value) ...)`. If the cursor is
+/// at an occurrence of the macro's binding, those within the call but not in the value; else those
+/// of `own` without these.
 fn bound_by_macros(
     form: &Form,
     around: &[String],
@@ -350,8 +352,9 @@ fn binder(form: &Form, binding: &Binding) -> Option<Span> {
     form.path(binding.span.start).into_iter().rev().find(holds).map(|node| node.span)
 }
 
-/// The operators that may be macros which the text does not know, of lists that have the name: of
-/// those in the form that binds it, if that is known. What is around that form has the whole of it.
+/// The operators of lists with the name that may be macros which the text does not know. `within`:
+/// the form that binds the name, if it is known; lists around that form contain all of it, and
+/// cannot separate its occurrences.
 async fn doubtful<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within: Option<Span>) -> Vec<String> {
     fn visit(form: &Form, node: &Node, key: &str, within: Option<Span>, found: &mut Vec<String>) -> bool {
         if node.kind == Kind::Atom {
@@ -390,8 +393,8 @@ async fn doubtful<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within
     found
 }
 
-/// Returns true if one of the macros in `around` may bind the name at the cursor, which nothing
-/// binds that the text knows: it stands where such macros have bindings, or is read as a variable.
+/// Returns true if one of the macros in `around` may bind the name at the cursor, which has no
+/// binding in the scopes: the name stands where such macros have bindings, or as a variable.
 fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String], offset: usize) -> bool {
     fn reads(form: &Form, scopes: &Scopes, node: &Node, key: &str, depth: usize) -> bool {
         let is_it = node.kind == Kind::Atom && form.name(node).is_some_and(|name| name == key);
@@ -406,7 +409,7 @@ fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String], offset: 
     path.iter().enumerate().any(|(at, list)| {
         let Some(operator) = form.operator(list).filter(|operator| around.contains(operator)) else { return false };
         let Some(inside) = path.get(at + 1) else { return false };
-        // `(define-thing name (x) ...)` has the defined name first.
+        // The first argument of `(define-thing name (x) ...)` is the defined name.
         if operator.starts_with("def") {
             let named = list.children.get(1).is_some_and(|name| name.span == inside.span);
             return !named && count(form, list, key) > 1 && reads(form, scopes, list, key, 0);
@@ -467,7 +470,11 @@ fn changed(form: &Form, changes: &[Change]) -> String {
     text
 }
 
-/// Compares the meanings of all names of the form before and after, as the text tells them.
+/// Checks that each other name of the form resolves to the same binding before and after the
+/// changes, by the scopes of the text.
+///
+/// # Errors
+/// The reason, which names the first one that does not.
 pub(super) fn keeps_meanings(form: &Form, scopes: &Scopes, changes: &[Change]) -> Result<(), String> {
     let text = changed(form, changes);
     let document = crate::text::document::Document::new(&text, 0);

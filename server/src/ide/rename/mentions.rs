@@ -16,7 +16,8 @@ use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
 use crate::text::tree::{Kind as TreeKind, Tree};
 use crate::text::{Span, names};
 
-/// Returns true if a quoted name is within a type that an operator takes: `(typep x '(or a b))`.
+/// Returns true if a quoted name is part of a type specifier in an operator's argument:
+/// `(typep x '(or a b))`.
 fn of_type(around: &Around) -> bool {
     const MADE_OF: [&str; 10] =
         ["or", "and", "not", "cons", "array", "simple-array", "vector", "function", "values", "eql"];
@@ -25,7 +26,7 @@ fn of_type(around: &Around) -> bool {
     outer.next().is_some_and(|operator| OF_CLASSES.contains(&operator.as_str()))
 }
 
-/// Operators whose first quoted argument names a class or a type.
+/// Operators with a quoted argument that names a class or a type.
 const OF_CLASSES: [&str; 12] = [
     "make-instance",
     "find-class",
@@ -50,12 +51,12 @@ pub(super) struct Mentions<'a> {
     pub(super) targets: &'a [Target],
     /// The keywords that are named after a slot.
     pub(super) keywords: &'a [Keyword],
-    /// The old name where it was renamed.
+    /// The old name as written at the cursor.
     pub(super) typed: &'a str,
     pub(super) options: Options,
 }
 
-/// The place of a node.
+/// The context of a node.
 #[derive(Debug, Clone, Default)]
 struct Around {
     /// The operators of the lists around, outermost first.
@@ -63,9 +64,9 @@ struct Around {
     quoted: bool,
     /// True if it is quoted code that a macro returns.
     expansion: bool,
-    /// True if it is quoted in the expansion of a type.
+    /// True if it is in a quoted type specifier that `deftype` returns.
     of_type: bool,
-    /// True if it heads its list.
+    /// True if it is, or may be, the first element of its list.
     head: bool,
 }
 
@@ -73,9 +74,9 @@ pub(super) struct Found<'a> {
     pub(super) form: &'a Form,
     pub(super) scopes: Scopes,
     places: Places,
-    /// The names of definitions.
+    /// The spans of the names of definitions.
     defined: &'a HashSet<Span>,
-    /// The packages that may be in force, the likeliest first: never empty.
+    /// The possible current packages, the likeliest first; never empty.
     pub(super) here: Vec<String>,
     pub(super) changes: Vec<Change>,
 }
@@ -144,7 +145,7 @@ impl Mentions<'_> {
                     node,
                     (quoted && !expansion && !is_structure(found.form, node)).then_some(QUOTED),
                 );
-                // Behind guarded data any reader may have another head.
+                // After a guarded element, the first element depends on the reader's features.
                 let mut may_head = node.kind == Kind::List;
                 for child in &node.children {
                     inner.head = may_head;
@@ -155,7 +156,7 @@ impl Mentions<'_> {
         }
     }
 
-    /// The target that an atom is, and the reason why that is unsure.
+    /// The target that an atom denotes, and the reason why that is unsure, if it is.
     fn target(&self, found: &Found<'_>, node: &Node) -> Option<(&Target, Option<String>)> {
         let written = found.form.text(node);
         let symbol = names::symbol(written).filter(|_| !written.starts_with('#'))?;
@@ -242,8 +243,8 @@ impl Mentions<'_> {
         found.changes.push(plain(unsure.map(str::to_owned)));
     }
 
-    /// The pair `(var slot)` of `with-slots` around a slot that becomes `var`, and the variable as
-    /// written: the variable alone means the same.
+    /// For a slot in a pair `(var slot)` of `with-slots` whose new name is `var`, the span of the
+    /// pair and the variable as written, which can replace the pair.
     fn slot_pair(&self, found: &Found<'_>, node: &Node, target: &Target) -> Option<(Span, String)> {
         if !target.is(&["slot"]) {
             return None;
@@ -287,7 +288,7 @@ impl Mentions<'_> {
         }
     }
 
-    /// A new name in the style of a designator: `"X"`, `:x`, `#:x` or `x`.
+    /// A new name in the style of the string designator `written`: `"X"`, `:x`, `#:x` or `x`.
     fn designator(&self, written: &str, new: &str) -> String {
         if written.starts_with('"') {
             let name = names::symbol(new).map_or_else(|| new.to_uppercase(), |symbol| symbol.name);
@@ -299,7 +300,7 @@ impl Mentions<'_> {
         }
     }
 
-    /// Words in strings and comments.
+    /// Adds the changes of words in strings and comments, all of them unsure.
     pub(super) fn in_prose(&self, document: &Document, all: &mut Vec<Change>) {
         let string = document.text().to_string();
         let tree = Tree::of(&string, document.scan());

@@ -1,6 +1,6 @@
 //! Renaming of packages, nicknames and local nicknames in all files of a workspace, loaded or not:
 //! package definitions, `in-package`, prefixes, and arguments of standard functions that take a
-//! package. Other strings and symbols of the name are offered to a person as unsure changes.
+//! package. Other strings and symbols with the name are unsure changes, which a person decides.
 
 mod designators;
 
@@ -20,9 +20,9 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::{names, stop};
 
-/// Packages of every Lisp, whose names are taken.
+/// The names of packages that every Common Lisp has, which no other package may get.
 const STANDARD: [&str; 5] = ["COMMON-LISP", "CL", "KEYWORD", "COMMON-LISP-USER", "CL-USER"];
-/// The package in force where a text names none.
+/// The current package where a text has no `in-package` form.
 const USER: &str = "COMMON-LISP-USER";
 
 /// The renaming of a package's name.
@@ -33,7 +33,7 @@ struct Renamed<'a> {
     typed: &'a str,
     /// The new name, as typed.
     new: &'a str,
-    /// The package that a local nickname belongs to.
+    /// For a local nickname, the package whose definition has it.
     owner: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! The roles that names have by the standard's own forms: a type at the head of a clause, a
-//! function or variable that is quoted for an operator which takes it, code in a macro's result.
+//! The roles that standard operators give to names: a type at the head of a clause, a quoted
+//! function or variable as an argument, code in a macro's result.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ const CALLERS: &str = " funcall apply mapcar mapc mapcan mapcon maplist mapl som
 remove-if remove-if-not delete-if delete-if-not find-if find-if-not position-if position-if-not count-if count-if-not \
 member-if member-if-not assoc-if assoc-if-not rassoc-if rassoc-if-not maphash fboundp fdefinition symbol-function \
 fmakunbound compile macro-function compiler-macro-function ensure-generic-function ";
-/// Operators whose second argument is one.
+/// Operators whose second argument, when quoted, is the name of a function.
 const SECOND_CALLERS: &str = " sort stable-sort map map-into substitute-if nsubstitute-if ";
 /// Operators whose first argument, when quoted, is the name of a variable.
 const OF_VARIABLES: &str = " boundp symbol-value set makunbound ";
@@ -34,9 +34,9 @@ const OF_TYPES: &str = " concatenate map merge make-sequence make-instances-obso
 #[derive(Debug, Default)]
 pub(super) struct Places {
     roles: HashMap<Span, Role>,
-    /// Quoted and backquoted data that macros return as code.
+    /// The spans of quoted and backquoted data that macros return as code.
     expansions: HashSet<Span>,
-    /// The same of types.
+    /// The spans of those that `deftype` returns as a type specifier.
     types: HashSet<Span>,
     /// The scopes in the code that macros return.
     pub(super) scopes: Scopes,
@@ -61,7 +61,7 @@ impl Places {
         self.expansions.contains(&node.span)
     }
 
-    /// Returns true if a quoted datum is the expansion of a type.
+    /// Returns true if a quoted datum is a type specifier that `deftype` returns.
     pub(super) fn is_type(&self, node: &Node) -> bool {
         self.types.contains(&node.span)
     }
@@ -119,7 +119,7 @@ impl Places {
         }
     }
 
-    /// The quoted arguments of a function of the standard.
+    /// Records the roles of quoted arguments in a call of a standard function.
     fn call(&mut self, form: &Form, operator: &str, all: &[Node]) {
         let is = |list: &str| list.contains(&format!(" {operator} "));
         let quoted = |at: usize| all.get(at).filter(|one| one.kind == Kind::Atom && one.prefix == Prefix::Quote);
@@ -152,7 +152,7 @@ impl Places {
         }
     }
 
-    /// The data that a body returns.
+    /// Records the quoted data that a body returns as code, or with `types` as type specifiers.
     fn result(&mut self, form: &Form, body: &[Node], types: bool) {
         let Some(last) = body.last() else { return };
         stop::point();
@@ -189,7 +189,7 @@ impl Places {
     }
 }
 
-/// Returns true if a list is a structure: `#S(name ...)`.
+/// Returns true if a list is a structure literal: `#S(name ...)`.
 pub(super) fn is_structure(form: &Form, node: &Node) -> bool {
     let written = form.prefixes(node).trim_end();
     node.kind == Kind::List && node.prefix == Prefix::Other && (written.ends_with("#S") || written.ends_with("#s"))

@@ -7,7 +7,7 @@ use crate::text::scanner::{Scanner, TokenKind};
 /// The new name, if it is one symbol without a package.
 ///
 /// # Errors
-/// It is none.
+/// The reason why it is not.
 pub fn checked(new: &str) -> Result<&str, Refusal> {
     let new = new.trim();
     let mut tokens = Scanner::new(new);
@@ -24,7 +24,7 @@ pub fn checked(new: &str) -> Result<&str, Refusal> {
     }
 }
 
-/// Returns true if an escape is not closed.
+/// Returns true if a `|` is not closed, or a `\` is at the end.
 fn unclosed(written: &str) -> bool {
     let (mut in_bars, mut chars) = (false, written.chars());
     while let Some(char) = chars.next() {
@@ -39,7 +39,7 @@ fn unclosed(written: &str) -> bool {
 
 /// The text that replaces `written`, an occurrence of the old name with or without a package
 /// prefix. An occurrence in upper case stays in upper case, unless the old name is itself written
-/// so (`typed`: the old name where it was renamed). Bars that a name does not need stay.
+/// so (`typed`: the old name as written at the cursor). Bars that a name does not need stay.
 pub fn respelled(written: &str, typed: &str, new: &str) -> String {
     let (prefix, name) = written.split_at(names::prefix_length(written));
     let needless = |bare: &str| {
@@ -61,12 +61,12 @@ fn is_upper(name: &str) -> bool {
     !name.contains(['|', '\\']) && name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase)
 }
 
-/// The keyword with the name of a variable as written.
+/// The keyword with the name of a variable, without its package.
 pub fn keyword(written: &str) -> String {
     format!(":{}", &written[names::prefix_length(written)..])
 }
 
-/// Returns true if two names as written are the same for the reader, without their packages.
+/// Returns true if two names as written have the same symbol name. Their packages are ignored.
 pub fn same(one: &str, other: &str) -> bool {
     let name = |written: &str| names::symbol(written.trim_start_matches(':')).map(|symbol| symbol.name);
     name(one).is_some() && name(one) == name(other)

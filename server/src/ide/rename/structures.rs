@@ -1,5 +1,5 @@
-//! Names that follow from those of a structure and its slots: accessors, also those of structures
-//! that include it, and the keywords of constructors.
+//! Names that are derived from those of a structure and its slots: accessors, also those of
+//! structures that include it, and the keywords of constructors.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::text::names;
 pub(super) struct Keyword {
     /// The home package of the constructor, or of the structure in `#S`.
     pub home: String,
-    /// The name of that, as the reader has it.
+    /// The symbol name of the constructor or structure.
     pub constructor: String,
     /// The number of arguments before the keywords.
     pub positional: usize,
@@ -21,7 +21,7 @@ pub(super) struct Keyword {
     pub name: String,
     /// The new name, as typed.
     pub new: String,
-    /// True if it is one in `#S`.
+    /// True for a keyword in `#S`.
     pub literal: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Structures<'a> {
     all: Vec<(&'a Indexed, &'a StructureNaming)>,
 }
 
-/// The maximum number of structures that include each other.
+/// The maximum number of structures in a chain of `:include`.
 const DEEPEST: usize = 32;
 
 impl<'a> Structures<'a> {
@@ -41,7 +41,8 @@ impl<'a> Structures<'a> {
         Structures { packages, all }
     }
 
-    /// The home package and the name of a symbol as written in the package of a definition.
+    /// The home package and name of the symbol that `written` denotes in the package of a
+    /// definition.
     fn symbol(&self, one: &Indexed, written: &str) -> Option<(String, String)> {
         let symbol = names::symbol(written)?;
         let here = one.package.as_deref().unwrap_or("COMMON-LISP-USER");
@@ -52,12 +53,13 @@ impl<'a> Structures<'a> {
         Some((self.packages.home(&package, &symbol.name), symbol.name))
     }
 
-    /// The home package of a name that the definition makes, which is read nowhere.
+    /// The home package of a name that the definition makes without writing it.
     fn home(&self, one: &Indexed, name: &str) -> String {
         self.packages.home(one.package.as_deref().unwrap_or("COMMON-LISP-USER"), name)
     }
 
-    /// The slots of a structure, also those that it includes.
+    /// The home packages and names of a structure's slots, with those of the structures that it
+    /// includes.
     fn slots(&self, one: &Indexed) -> HashSet<(String, String)> {
         let (mut found, mut at) = (HashSet::new(), Some(one));
         for _ in 0..DEEPEST {
@@ -76,8 +78,8 @@ impl<'a> Structures<'a> {
         self.slots(one).contains(&(target.home.clone(), target.name.clone()))
     }
 
-    /// The accessors of a slot, which get new names. One that is the slot's own symbol is not
-    /// among them.
+    /// The accessors of a slot, with their new names; without one that is the slot's own symbol
+    /// (an empty `:conc-name`).
     pub(super) fn accessors(&self, target: &Target) -> Vec<Target> {
         let having = self.all.iter().filter(|(one, _)| self.has_slot(one, target));
         let new = read(&target.new);
@@ -140,12 +142,13 @@ fn function(home: String, name: String, new: &str) -> Target {
     Target { home, name, new: written(new), kinds: HashSet::from(["function".to_owned()]), guess: None }
 }
 
-/// The name that a symbol as written has for the reader.
+/// The symbol name that the reader makes of a name as written.
 fn read(written: &str) -> String {
     names::symbol(written).map_or_else(|| written.to_uppercase(), |symbol| symbol.name)
 }
 
-/// A name as it is written.
+/// A symbol name as it is written: in lower case if the reader then gives the same name, else
+/// between bars.
 fn written(name: &str) -> String {
     let lower = name.to_lowercase();
     if names::symbol(&lower).is_some_and(|symbol| symbol.name == name) && !lower.contains(char::is_whitespace) {

@@ -10,7 +10,7 @@ use super::*;
 use crate::ide::fake::{FakeImage, cursor, run};
 use crate::image::api::expand::Variant;
 
-/// An expander that finds the variants with these indices the same; `None`: there is no image.
+/// An expander that returns these comparisons for the first variants; `None`: there is no image.
 struct Says(Option<Vec<Variant>>);
 
 impl Expander for Says {
@@ -135,7 +135,7 @@ fn a_name_that_would_be_captured_is_refused() {
 #[test]
 fn the_image_decides_when_it_can() {
     let text = "(defun f (l) (with-each ((x‸ l) (y l)) (print x)))";
-    // The text knows of no binding here.
+    // The scopes have no binding here.
     assert_eq!(
         renamed(text, "new", &Says(Some(vec![same(false)]))),
         "local name: (defun f (l) (with-each ((new l) (y l)) (print new)))\n"
@@ -146,7 +146,7 @@ fn the_image_decides_when_it_can() {
     assert_eq!(renamed(text, "new", &Says(Some(vec![same(true)]))), "parameter: (defun f (?new) (logged ?new))\n");
 }
 
-/// An expander that finds the forms the same that are in this text.
+/// An expander that finds a variant the same if this text contains it.
 struct Knows(&'static str);
 
 impl Expander for Knows {
@@ -176,7 +176,7 @@ fn no_other_binding_is_renamed_along() {
         let renaming = run(rename(&cursor, "new", &knows, Options::default())).unwrap();
         assert_eq!(applied(&renaming), format!("{macros}{expected}\n"), "{text}");
     }
-    // The image tells of a local macro.
+    // The image decides what a local macro means.
     let text = "(defun f (x‸) (macrolet ((mm () '(list x))) (mm)))";
     let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
     let knows = Knows("(defun f (new) (macrolet ((mm () '(list new))) (mm)))");
@@ -197,14 +197,14 @@ fn without_an_image_a_macro_of_the_user_is_a_reason() {
             refused: x stands in with-thing, whose expansion is needed to rename it, and the image could not expand the form: There is no image.
         "#]],
     );
-    // A form around the one that binds the name has the whole of it.
+    // A macro around the form that binds the name contains all occurrences.
     check(
         "(deftest some-test (let ((x‸ 1)) (g x)))",
         expect![[r#"
             local variable: (deftest some-test (let ((new 1)) (g new)))
         "#]],
     );
-    // A slot has that name too.
+    // A slot has the same name.
     let slot = "(defmacro my-let ((v e) &body b) `(let ((,v ,e)) ,@b))\n(defclass pt () ((x)))\n";
     for form in [
         "(defun f (x) (my-let (x‸ (1+ x)) (list x)))",
@@ -429,7 +429,7 @@ fn a_local_name_is_not_renamed_where_its_meaning_would_change() {
     refused("(let ((x‸ 1)) x)", "pi", "pi is a special variable or a constant");
     refused("(let ((x‸ 1)) x)", "*print-base*", "*print-base* is a special variable");
     refused("(let ((x‸ 1)) x)\n(defvar y 1)", "y", "y is a special variable or a constant");
-    // Others may mean it too.
+    // Hidden mentions may mean it too.
     refused("(let ((x‸ 1)) (macrolet ((m () 'x)) (list x (m))))", "new", "macrolet may mean it too");
     refused("(let ((x‸ 1)) (foo:let ((x 2)) x) x)", "new", "let may mean it too");
     refused("(let ((x‸ 1)) (g x app::x))", "new", "app::x may mean it too");

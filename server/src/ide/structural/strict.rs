@@ -1,5 +1,5 @@
-//! Deletion that leaves every list, string and comment whole, and what divides lists, joins them
-//! and turns them inside out.
+//! Deletion that leaves every list, string and comment whole, and the commands split, join and
+//! convolute.
 
 use std::ops::Range;
 
@@ -70,11 +70,11 @@ impl Editor<'_> {
         if plain(&range) {
             return Self::deletion(range, String::new());
         }
-        // Between the delimiters of something empty both go.
+        // In an empty list or string, both delimiters are deleted.
         if let Some(around) = self.empty_around() {
             return Self::deletion(around, String::new());
         }
-        // The name of a character goes as a whole.
+        // The name of a character is deleted as a whole.
         let around = |at: usize| self.tree.path(at, false).pop().map(|id| self.tree.node(id));
         let atom = [range.start, range.end].into_iter().filter_map(around).find(|node| node.kind == Kind::Atom);
         let pair = atom.map(|node| node.start..node.end).filter(plain);
@@ -86,7 +86,7 @@ impl Editor<'_> {
         }
     }
 
-    /// In a string, the backslash and the character behind it that a deleted character is one of.
+    /// In a string, the backslash and the character behind it, if one of them is the deleted one.
     fn escape(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let text = self.tree.text;
         let inside = self.tree.path(range.start, false).pop()?;
@@ -165,7 +165,7 @@ impl Editor<'_> {
         Self::deletion(region, by)
     }
 
-    /// Deletes to the end of the line, to the end of the list, or of a form that goes on below.
+    /// Deletes to the end of the line, or of a form that goes on below, within the list.
     pub(super) fn kill_line(&self) -> Step {
         let (text, at) = (self.tree.text, self.at());
         let rest = text[at..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
@@ -198,7 +198,7 @@ impl Editor<'_> {
         if sound { Self::deletion(range, String::new()) } else { None }
     }
 
-    /// Makes two lists, or strings, of the one around the cursor.
+    /// Splits the list or string around the cursor in two.
     pub(super) fn split(&self) -> Step {
         let (text, at) = (self.tree.text, self.at());
         let inside = *self.tree.path(at, false).last()?;
@@ -223,7 +223,7 @@ impl Editor<'_> {
         }
     }
 
-    /// Makes one list, or string, of the two beside the cursor.
+    /// Joins the two lists or strings beside the cursor.
     pub(super) fn join(&self) -> Step {
         let text = self.tree.text;
         let elements = self.elements(self.container());
@@ -247,7 +247,7 @@ impl Editor<'_> {
         Some((edits, SelectionAfter::At(at..at)))
     }
 
-    /// Puts the list around the list around into it: `(a (b ‸c))` becomes `(b (a c))`.
+    /// Swaps the two lists around the cursor: `(a (b ‸c))` becomes `(b (a c))`.
     pub(super) fn convolute(&self) -> Step {
         let list = self.list()?;
         let outer: NodeId = self.outer(list);

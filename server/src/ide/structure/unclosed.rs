@@ -2,8 +2,8 @@
 //! parentheses.
 //!
 //! A line inside a list is indented beyond the list's `(`. The first line not indented so shows
-//! the lists that should have been closed before it. If the indentation does not explain all
-//! missing parentheses, the lists that are open at the end are taken.
+//! the lists that should have been closed before it. If the indentation contradicts the
+//! parentheses, the lists that are open at the end are reported.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ struct Missing {
     /// The innermost of them.
     innermost: Open,
     count: usize,
-    /// The byte behind the last token before.
+    /// The byte at which `)` is missing: behind the last token before.
     at: usize,
 }
 
@@ -113,7 +113,7 @@ fn by_indentation(broken: &Broken<'_>, total: usize) -> Option<Vec<Missing>> {
     Some(found)
 }
 
-/// All that is missing is missing at the end.
+/// One place for all missing parentheses: the end of the form.
 fn at_the_end(broken: &Broken<'_>) -> Vec<Missing> {
     let mut open: Vec<Open> = Vec::new();
     let mut last_end = 0;

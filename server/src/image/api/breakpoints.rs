@@ -1,5 +1,5 @@
-//! Breakpoints: the operations `debug-breakpoints`, `debug-function-breakpoints` and
-//! `debug-breakpoint-locations`.
+//! Breakpoints: the operations `debug-breakpoints`, `debug-function-breakpoints`, `debug-break-on`
+//! and `debug-breakpoint-locations`.
 
 use std::path::PathBuf;
 
@@ -83,9 +83,9 @@ operation!(
 operation!(
     /// `debug-break-on`.
     DebugBreakOn {
-        /// The client that asks for stops.
+        /// The client whose types of conditions are set.
         owner: String,
-        /// All of its types of conditions.
+        /// All types of conditions at which evaluations stop when one is signalled, for this owner.
         types: Vec<String>,
     },
     "debug-break-on",

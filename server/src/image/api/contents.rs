@@ -1,5 +1,5 @@
 //! The exports of packages, the meanings of names, the home packages of symbols
-//! (lisp/src/ops/names.lisp).
+//! (lisp/src/ops/names.lisp); the files of systems.
 
 use std::path::PathBuf;
 

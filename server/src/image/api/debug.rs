@@ -27,11 +27,11 @@ pub struct Stop {
     pub started_by: Option<String>,
     /// The thread's name.
     pub thread: String,
-    /// 1, or more for a stop that came of a request to another one.
+    /// The nesting depth: 1, or more for a stop that a request to another stop caused.
     pub level: u32,
     /// The stop around this one on the same stack.
     pub parent: Option<u64>,
-    /// `error`, `break`, `pause`, `breakpoint` or `step`.
+    /// `error`, `break`, `pause`, `breakpoint`, `step` or `signal`.
     pub reason: String,
     /// `waiting` or `busy`.
     pub state: String,
@@ -39,12 +39,13 @@ pub struct Stop {
     pub condition: Option<Condition>,
     /// The restarts, innermost first.
     pub restarts: Vec<Restart>,
-    /// The locks of the runtime that others wait for meanwhile.
+    /// The locks of the Lisp runtime that the stopped thread holds, and for which others wait
+    /// meanwhile.
     pub holds: Vec<String>,
     /// The probe that the program is at, with reason `breakpoint` or `step`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Moment>,
-    /// The number of frames that can be looked at.
+    /// The number of frames that `debug-frames` gives.
     pub frames: usize,
     /// True if the stack has more frames than that.
     pub more_frames: bool,
@@ -432,8 +433,8 @@ pub enum DoneStatus {
 }
 
 impl Done {
-    /// Says how code that was run at a `whose`, `stop` or `failure`, ended without values or an
-    /// error of its own.
+    /// Describes how code ended without values or an error of its own. `whose`: where it was run,
+    /// `stop` or `failure`.
     pub fn trouble(&self, whose: &str) -> String {
         match self.status {
             DoneStatus::Timeout => format!("The code took too long and was ended. The {whose} is as it was."),

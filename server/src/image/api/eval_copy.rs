@@ -30,7 +30,7 @@ pub struct EvalInCopyParams {
     pub memory: u64,
 }
 
-/// The work `try-evaluation`: an evaluation that tells what it would have changed.
+/// The work `try-evaluation`: an evaluation that reports what it would have changed.
 #[derive(Debug, Clone, Serialize)]
 pub struct TryEvaluationParams {
     /// See [`EvalInCopyParams::session`].

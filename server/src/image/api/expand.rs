@@ -41,9 +41,9 @@ pub struct PlainAnswer {
 /// bindings (`lisp/src/expand/compare.lisp`). Runs in a copy, because it runs the user's macros.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CompareExpansions {
-    /// The session whose settings count.
+    /// The session whose settings apply.
     pub session: String,
-    /// The form as it is.
+    /// The form before the change.
     pub code: String,
     /// The package in which the forms are read.
     pub package: Option<String>,
@@ -51,7 +51,7 @@ pub struct CompareExpansions {
     pub old: String,
     /// The name that takes its place.
     pub new: String,
-    /// The form as it might be.
+    /// The texts of the form after the change that are compared with `code`.
     pub variants: Vec<String>,
     /// Seconds after which the copy leaves the code.
     pub timeout: f64,
@@ -65,10 +65,10 @@ impl Operation for CompareExpansions {
 /// The answer to `compare-expansions`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Compared {
-    /// The reason why the form as it is could not be expanded.
+    /// The reason why `code` could not be expanded.
     #[serde(default)]
     pub failure: Option<String>,
-    /// For each variant.
+    /// The comparison of each variant.
     #[serde(default)]
     pub variants: Vec<Variant>,
     /// The reason why nothing was compared.
@@ -77,7 +77,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The reason why there is no comparison.
+    /// Returns the reason why there is no comparison.
     pub fn why_not(&self) -> Option<&str> {
         self.error.as_ref().map(|error| error.message.as_str()).or(self.failure.as_deref())
     }

@@ -28,7 +28,7 @@ pub struct IndexedPackage {
     pub name: String,
     /// A text that changes with the package.
     pub digest: String,
-    /// True for a package of SBCL itself, of which only exported symbols are told.
+    /// True for a package of SBCL itself, of which only exported symbols are listed.
     #[serde(default)]
     pub system: bool,
     /// The nicknames.

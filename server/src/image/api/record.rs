@@ -75,7 +75,7 @@ impl Operation for AwaitCall {
 /// The answer to `await-call`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AwaitedCall {
-    /// The number by which `record-call` gets it.
+    /// The number of the recorded call, for `record-call`.
     pub call: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct RecordCallParams {
     pub session: String,
     /// The number of the call.
     pub call: u64,
-    /// The seconds that the call had.
+    /// The `timeout` of the `await-call`, in seconds.
     pub timeout: f64,
     /// Seconds of processor time that the copy may take in all, questions included.
     pub deadline: f64,
@@ -113,7 +113,7 @@ impl RecordingQuestion for RecordingQuery {
 /// A question of a person or an agent to a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecordingQuery {
-    /// The question: `tree`, `values`, `history`, `when`, `error` or `event`.
+    /// The question: `tree`, `values`, `history`, `when`, `error`, `event` or `origin`.
     pub query: &'static str,
     /// The text of an expression, for `values`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ pub struct RecordingQuery {
     /// The function that is meant; `None`: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// The number of an event, for `event`.
+    /// The number of an event, for `event` and `origin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
     /// The index of the first row.

@@ -203,7 +203,7 @@ pub struct ReloadOutcome {
 
 macro_rules! operation {
     ($($name:literal $params:ty),*) => {
-        /// The names of these operations.
+        /// The names of the operations of this file whose answer is [`ReloadOutcome`].
         pub const OPERATIONS: &[&str] = &[$($name),*];
         $(
         impl Operation for $params {

@@ -9,13 +9,13 @@ use crate::model::recording::{
     RecordedCalls, RecordedMoment, RecordedPlaces, RecordedText, RecordedValue, RecordedValues,
 };
 
-/// Values and frames of an answer at most.
+/// The maximum number of values or frames in an answer.
 const PAGE: u64 = 200;
 
 /// A breakpoint in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecordingPoint {
-    /// The number of its owner.
+    /// The number that its owner gives it.
     pub id: u64,
     /// The file.
     pub file: PathBuf,
@@ -63,7 +63,7 @@ question!(
     ReplayBegin {} RecordedMoment, |_| Query::Begin);
 
 question!(
-    /// The moment that a step comes to, or running to a breakpoint.
+    /// The moment at which a step, or running to a breakpoint, ends.
     ReplayStep {
         /// The event.
         event: u64,

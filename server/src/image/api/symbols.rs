@@ -87,7 +87,8 @@ pub struct Symbol {
     pub strict: bool,
     /// The parts of the answer.
     pub want: Vec<SymbolPart>,
-    /// The most methods of a generic function among the definitions, the user's first; `None`: all.
+    /// The maximum number of methods of a generic function among the definitions, the user's first;
+    /// `None`: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub methods: Option<usize>,
 }

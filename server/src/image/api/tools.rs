@@ -1,5 +1,5 @@
-//! Queries of an editor about a name: `describe`, `disassemble`, `trace`, `untrace`,
-//! `reference-count`.
+//! Operations of an editor about a name: `describe`, `disassemble`, `trace`, `untrace`,
+//! `reference-count`; and `traced-calls`.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ operation!(
 /// `traced-calls`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TracedCalls {
-    /// Only calls of a number beyond this one.
+    /// Only calls with a greater number than this are returned.
     pub after: u64,
     /// The number of calls at most, 1 to 1,000.
     pub count: u64,

@@ -1,4 +1,5 @@
-//! `removable` and `undefine`: what of a name can be removed from the image, and removing it.
+//! `removable` and `undefine`: the definitions of a name that can be removed from the image, and
+//! their removal.
 
 use serde::{Deserialize, Serialize};
 

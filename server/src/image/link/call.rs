@@ -35,8 +35,8 @@ impl Call {
         self.id
     }
 
-    /// Waits for the answer. May be dropped and called again until it resolved once; after that it
-    /// is [`CallError::Gone`].
+    /// Waits for the answer. The future may be dropped and the method called again until it has
+    /// resolved once; after that it returns [`CallError::Gone`].
     pub(crate) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
         if self.answered {
             return Err(CallError::Gone);
@@ -72,8 +72,9 @@ impl Drop for Call {
 }
 
 /// Returns true if a request for `op` is to be interrupted when nobody waits for its answer: it may
-/// run the user's code or wait. Not the orders to a stop, which the image limits and which count
-/// whoever has left; nor the work of a copy, which ends with the copy.
+/// run the user's code or wait. False for requests that leave or make a stop, whose time the image
+/// limits and which take effect even if the client has left, and for the work of a copy, which ends
+/// with the copy.
 fn ends_with_its_asker(op: &str) -> bool {
     !matches!(
         op,

@@ -21,7 +21,7 @@ use crate::text::position::to_offset;
 #[derive(Debug, Serialize, Deserialize)]
 struct Chosen {
     uri: Url,
-    /// The version of the document for which it was offered.
+    /// The version of the document for which the action was offered.
     version: i32,
     /// The selection, in characters of the text.
     start: usize,
@@ -29,7 +29,8 @@ struct Chosen {
     id: String,
 }
 
-/// The place of a request, and the selection.
+/// The cursor at the start of a range, and the range as a selection; `None` for a document that
+/// cannot be read.
 async fn cursor(connection: &Connection, uri: &Url, range: Range) -> Option<(Cursor<Session>, Span)> {
     let encoding = connection.negotiated().encoding;
     let context = connection.session.context(connection.client).await;
@@ -59,7 +60,7 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
             Some(reason) if negotiated.disabled_actions => {
                 action.disabled = Some(CodeActionDisabled { reason: crate::shown::line(&reason) });
             }
-            // The reason is told when it is chosen.
+            // A refused action shows its reason when it is resolved.
             _ if negotiated.resolves_edits => {
                 let Span { start, end } = selection;
                 let version = cursor.document.version();
@@ -67,7 +68,8 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
                 action.data = serde_json::to_value(chosen).ok();
             }
             Some(_) => continue,
-            // Nobody asks again: the edit comes at once, and is not compiled for a menu.
+            // The client does not resolve edits, so the edit is sent at once. Nothing is compiled
+            // for a menu.
             None => match refactor::carry_out(&cursor, selection, id, &Uncompiled).await {
                 Ok(done) => action.edit = Some(rename::edit_of(connection, done.files)),
                 Err(_) => continue,
@@ -78,7 +80,7 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
     actions
 }
 
-/// An action with its edit. Where there is none, a message says why, and nothing is edited.
+/// Adds the edit to an action. If no edit can be made, a message shows the reason.
 pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> CodeAction {
     let chosen = action.data.clone().and_then(|data| serde_json::from_value::<Chosen>(data).ok());
     let Some(Chosen { uri, version, start, end, id }) = chosen else { return action };
@@ -111,7 +113,7 @@ fn sentence(reason: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
-/// A compiler that is not asked.
+/// A [`Compiler`] that compiles nothing, so that the result of a refactoring is not checked.
 struct Uncompiled;
 
 impl Compiler for Uncompiled {

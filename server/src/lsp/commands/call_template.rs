@@ -12,7 +12,7 @@ use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::from_proto;
 use crate::text::position::to_offset;
 
-/// Answers the template of a call.
+/// Returns the template of a call.
 pub(super) struct CallTemplate;
 
 /// The argument of `consort.callTemplate`.

@@ -1,5 +1,5 @@
-//! `consort.inspect` and the other commands of the inspector. A value is named by a reference, as
-//! the answer of an evaluation and each part give it.
+//! `consort.inspect` and the other commands of the inspector. A value is identified by its
+//! reference, a number in the answer of an evaluation and in each part of a value.
 
 use lsp_types::ProgressToken;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::session::debug::{Done, Inspect as Parts, InspectCompare, InspectEval,
 
 /// The number of parts or rows of an answer, unless the client says otherwise.
 const PAGE: usize = 100;
-/// The most of them.
+/// The maximum number of parts or rows of an answer.
 const MOST: usize = 1000;
 
 /// A page of the parts of a value.
@@ -94,7 +94,7 @@ impl Command for Compare {
     }
 }
 
-/// Code evaluated on a value.
+/// Evaluates code on a value.
 pub(super) struct Evaluate;
 
 /// The argument of `consort.inspectEval`.
@@ -116,7 +116,7 @@ impl Command for Evaluate {
     }
 }
 
-/// A part that gets another value.
+/// Sets a part of a value.
 pub(super) struct Set;
 
 /// The argument of `consort.inspectSet`.

@@ -112,7 +112,7 @@ impl Place {
         found.ok_or_else(|| Error::invalid_params("There is no form at this place. Put the cursor into a macro call."))
     }
 
-    /// The request about the top-level form, whose text is as it was printed.
+    /// The request about the top-level form. The text may be an expansion as it was printed.
     fn request(&self, how: ExpandExtent, timeout: Option<f64>) -> ExpandRequest {
         ExpandRequest {
             text: self.document.text().slice(self.at.form.start..self.at.form.end).to_string(),

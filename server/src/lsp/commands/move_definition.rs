@@ -15,7 +15,7 @@ use crate::lsp::{from_proto, to_proto};
 use crate::session::Session;
 use crate::text::position::to_offset;
 
-/// Answers to which files the definition at a position can be moved.
+/// Returns the files to which the definition at a position can be moved.
 pub(super) struct Destinations;
 
 /// The position of a definition.

@@ -23,7 +23,7 @@ use crate::text::position::line_column;
 /// Compiles and loads the forms that use a definition.
 pub(super) struct RecompileCallers;
 
-/// A name, or a position: there the definition around it, else the name.
+/// A name, or a position, which stands for the definition around it or else for the name there.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Argument {

@@ -68,7 +68,7 @@ impl Command for Log {
     }
 }
 
-/// Receives the user's position.
+/// Stores the user's position.
 pub(super) struct Context;
 
 /// The argument of `consort.editorContext`.

@@ -102,7 +102,7 @@ async fn next_call(connection: &Connection, next: NextCall, token: Option<Progre
     Ok(json!({"text": text, "recording": facts}))
 }
 
-/// Asks a recording.
+/// Queries a recording.
 pub(super) struct RecordingQuery;
 
 /// The argument of `consort.recordingQuery`.

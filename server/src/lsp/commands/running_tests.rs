@@ -13,7 +13,7 @@ use crate::lsp::to_proto;
 use crate::session::Level;
 use crate::text::forms::toplevel_form;
 
-/// The default deadline, in seconds: a user can interrupt the run.
+/// The default deadline, in seconds: a day, since a user can interrupt the run.
 const DEADLINE: f64 = 86_400.0;
 
 /// Runs tests.

@@ -1,5 +1,5 @@
-//! `consort.removable`, `consort.undefine`: what of a name can be removed from the image, and
-//! removing it.
+//! `consort.removable`, `consort.undefine`: the definitions of a name that can be removed from the
+//! image, and their removal.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::text::datum::Form;
 use crate::text::definitions;
 use crate::text::forms::symbol_at;
 
-/// Answers what can be removed of the name at a position.
+/// Returns the definitions of the name at a position that can be removed.
 pub(super) struct Removable;
 
 /// The position of a name.
@@ -45,7 +45,7 @@ impl Command for Removable {
     }
 }
 
-/// The method whose name is at a place.
+/// The method whose name has the span `name`; `None` if it is no method's.
 fn method_at(at: &PositionArgument, name: Span) -> Option<WrittenMethod> {
     let form = Form::at(&at.document, at.offset)?;
     let within = |one: &definitions::Defined| one.name.start <= name.start && name.end <= one.name.end;
@@ -54,7 +54,7 @@ fn method_at(at: &PositionArgument, name: Span) -> Option<WrittenMethod> {
     Some(WrittenMethod { setf, qualifiers: one.qualifiers, specializers: one.specializers })
 }
 
-/// Removes parts of a symbol.
+/// Removes definitions of a name.
 pub(super) struct Undefine;
 
 /// The argument of `consort.undefine`.

@@ -1,5 +1,5 @@
-//! The breakpoints of an agent that the person's settings permit: of those that were kept, and of
-//! those that it has, each time that an editor's settings come.
+//! The breakpoints of an agent that the person's settings permit: checked when kept breakpoints are
+//! taken over, and each time that an editor's settings arrive.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ impl Rules {
         self.points >= Setting::Copy || (self.conditions >= Setting::Copy && condition.is_some())
     }
 
-    /// Tells the agent of breakpoints that are refused.
+    /// The notice for the agent about refused breakpoints; `None` if there are none.
     fn told(&self, refused: &[String]) -> Option<String> {
         let (class, found) = if self.points >= Setting::Copy {
             (Class::ModifyRunningCode, self.points)
@@ -123,7 +123,8 @@ impl OwnStops {
         }
     }
 
-    /// Has the breakpoints withdrawn that the settings refuse, now and whenever settings come.
+    /// Starts a task that withdraws the breakpoints that the settings refuse, now and whenever
+    /// settings arrive.
     pub(super) fn watch(self: &Arc<Self>, session: &Session, client: ClientId) {
         let (watching, over) = oneshot::channel();
         let settings = session.settings_received();
@@ -132,7 +133,7 @@ impl OwnStops {
     }
 }
 
-/// Withdraws what the settings refuse until `over` ends.
+/// Withdraws the breakpoints that the settings refuse, until `over` resolves.
 async fn follow(
     own: Weak<OwnStops>,
     (session, client): (Session, ClientId),

@@ -1,4 +1,4 @@
-//! Tests of the breakpoints that an agent has again at the next host or connection.
+//! Tests of the breakpoints that an agent gets back at the next host or connection.
 
 #![allow(clippy::unwrap_used)]
 
@@ -52,7 +52,7 @@ impl Host {
         self.own.take_over(&self.session, self.client).await
     }
 
-    /// Polls what waits for the editors, with time for all that is not for them.
+    /// Checks that `taking_over`, which waits for the editors, stays pending while all else runs.
     async fn waits(&self, mut taking_over: Pin<&mut impl Future<Output = Option<String>>>) {
         for _ in 0..20 {
             let polled = poll_fn(|context| Poll::Ready(taking_over.as_mut().poll(context))).await;

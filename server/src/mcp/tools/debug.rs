@@ -154,7 +154,7 @@ With an error's `failure`: all tried in a copy, unasked.";
         let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
         let code = action.code().map(str::to_owned);
         if call.own.waits_in(number) {
-            // The agent's own evaluation: only code that it adds is anything new.
+            // The agent's own evaluation needs approval only for the code that is added to it.
             return Ok(code.map(|code| (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })));
         }
         // An abort runs nothing that the evaluation would not run when it fails.
@@ -202,7 +202,7 @@ With an error's `failure`: all tried in a copy, unasked.";
     }
 }
 
-/// Fails where there is no image, which is not started for this.
+/// Fails if no image runs; none is started for this.
 fn require_running(session: &Session) -> Result<(), Failure> {
     match session.image_state() {
         ImageState::Ready { .. } => Ok(()),

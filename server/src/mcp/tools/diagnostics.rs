@@ -150,7 +150,7 @@ async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathB
     looked.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// The files that `named`, files and directories, mean. Blocks.
+/// The files that are in `named` or in the directories there. Blocks.
 fn resolved(workspace: &Path, named: Vec<PathBuf>, open: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     let open: Vec<PathBuf> = open.into_iter().map(real).collect();
     let mut wanted = Vec::new();

@@ -121,7 +121,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The action.
+/// The changes that a call makes.
 struct Planned {
     old: String,
     new: String,
@@ -173,7 +173,7 @@ fn lines(file: &FileChanges) -> String {
     out
 }
 
-/// The place that the arguments name.
+/// The offset of the name that the arguments mean, in characters.
 fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
     let key = definitions::key(&input.symbol);
     let missing = || {
@@ -205,7 +205,7 @@ fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
     within.find(|span| symbol_at(document, span.start).is_some()).map(|span| span.end).ok_or_else(missing)
 }
 
-/// Computes what changes, within the time of a request that only reads: nothing is changed before.
+/// Computes the changes, within the time limit of a request that only reads.
 async fn plan(call: &Call, input: &Input) -> Result<Planned, Failure> {
     requests::reading(planned(call, input)).await?
 }
@@ -307,7 +307,7 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     Ok(Reply::new(text, facts, false))
 }
 
-/// The old name's place in the image, for an agent; nothing if there is no image.
+/// A sentence for the agent about the old name in the image; empty if no image runs.
 fn in_image(state: &ImageState, files: usize) -> &'static str {
     match (state, files) {
         (ImageState::Ready { .. }, 1) => " The image has the old name until it is loaded.",

@@ -1,5 +1,5 @@
-//! The chains of the documents: edits go to them, and their answers to the clients, until a whole
-//! check of the same text has its say.
+//! The chains of the documents: edits go to them, and their answers to the clients, until the
+//! findings of a whole check of the same text replace these.
 
 use std::time::Instant;
 
@@ -36,7 +36,8 @@ impl Actor {
     }
 
     /// Handles the findings of a whole check of a document's current text: they are compared with
-    /// the chain's, and another chain is made where one is worth it.
+    /// the chain's, and a new chain is made if
+    /// [`Chains::wants`](crate::session::chains::Chains::wants) one.
     pub(super) fn chain_judged(&mut self, key: &Key, findings: &[Diagnostic], complete: bool) {
         let wanted = self.config(key.0).check.chain;
         let editor = self.clients.get(&key.0).is_some_and(|client| client.info.frontend == Frontend::Lsp);

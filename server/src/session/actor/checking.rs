@@ -115,7 +115,7 @@ impl Actor {
             Some(Ok(report)) => {
                 done = true;
                 open.took = since.elapsed();
-                // A chain tells of the compiler's findings alone.
+                // A chain reports the compiler's findings alone.
                 let mut compiled = report.diagnostics.clone();
                 compiled.retain(|one| !lint::is_finding(one));
                 judgement = Some((compiled, report.end == CheckEnd::Complete));
@@ -149,7 +149,7 @@ impl Actor {
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
         request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
-        // A form of an agent's is compiled, and no more.
+        // A single form, which an agent has compiled, is not checked by the lint rules.
         let rules = if request.mode == CheckMode::File { wanted_rules(&config) } else { lint::Wanted::default() };
         let rules = self.rules(rules);
         self.jobs.start_stoppable(Job::new(client, Kind::Other, what), reply, async move {
@@ -174,7 +174,7 @@ impl Actor {
         });
     }
 
-    /// The rules that are wanted, with the texts that they look into if there are any.
+    /// Returns the wanted lint rules, with the texts that they need; without rules, no texts.
     fn rules(&self, wanted: lint::Wanted) -> Rules {
         if wanted.is_empty() {
             return Rules::default();
@@ -184,8 +184,8 @@ impl Actor {
         Rules { wanted, index: self.index.clone(), workspace: self.workspace.clone(), open }
     }
 
-    /// The seconds that a check or an expansion may take. An agent holds no copy for longer than
-    /// its work in one.
+    /// Returns the deadline of a check or an expansion, in seconds. For an agent, the limit of its
+    /// work in copies applies.
     fn deadline(&self, client: ClientId, wanted: Option<f64>) -> f64 {
         let config = self.config(client);
         let wanted = wanted.unwrap_or(config.check.deadline.as_secs_f64());
@@ -199,7 +199,7 @@ impl Actor {
         let deadline = self.deadline(client, request.timeout);
         let params = ExpandParams {
             deadline,
-            // A copy that an agent asked for by name is confined whatever the settings say of
+            // A copy that an agent asked for by name is confined regardless of the setting for
             // checks.
             confine: check.confine || request.confined,
             memory: check.memory,
@@ -235,7 +235,7 @@ impl Actor {
         );
     }
 
-    /// The parameters of an evaluation in a copy, with the words for the list of jobs.
+    /// Returns the description of an evaluation in a copy for the list of jobs, and its parameters.
     fn in_copy(&self, id: ClientId, request: EvalRequest, verb: &str) -> Option<(String, EvalInCopyParams)> {
         let client = self.clients.get(&id)?;
         let timeout = request.timeout.unwrap_or(client.config.eval_timeout.as_secs_f64());
@@ -290,7 +290,7 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
     .await
 }
 
-/// The rules beside the compiler, and the workspace's texts, which they look into.
+/// The lint rules of a check, and the workspace's texts, which they need.
 #[derive(Debug, Default)]
 struct Rules {
     wanted: lint::Wanted,
@@ -303,12 +303,12 @@ fn wanted_rules(config: &Config) -> lint::Wanted {
     lint::Wanted { names: config.lint_rules.clone(), own: config.lint_own.clone() }
 }
 
-/// The report with the findings of the rules beside the compiler.
+/// Returns the report with the findings of the lint rules added.
 async fn with_rules(document: Document, path: Option<PathBuf>, mut report: CheckReport, rules: Rules) -> CheckReport {
     if rules.wanted.is_empty() {
         return report;
     }
-    // As the index has it.
+    // The index has paths with links resolved.
     let path = match path {
         Some(path) => Some(tokio::fs::canonicalize(&path).await.unwrap_or(path)),
         None => None,
@@ -321,12 +321,13 @@ async fn with_rules(document: Document, path: Option<PathBuf>, mut report: Check
     .await
 }
 
-/// The forms that a complete check comes to; none where the structure's diagnostics are sufficient.
+/// Returns the forms that a complete check reaches; none where a part of the text is withheld,
+/// since the structure's diagnostics are sufficient.
 fn expected(document: &Document, withheld: &[crate::text::Span]) -> Expected {
     if withheld.is_empty() { Expected::of(document) } else { Expected::default() }
 }
 
-/// The parameters of a check in the image; reads directories for the `.asd` files.
+/// Returns the parameters of a check. Reads directories for the `.asd` files.
 fn check_params(
     config: &Config,
     request: CheckRequest,

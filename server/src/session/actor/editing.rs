@@ -11,8 +11,8 @@ use crate::session::{Feedback, Level};
 use crate::text::document::{Document, Edit, EditError};
 use crate::text::position::{Position, PositionEncoding, to_position};
 
-/// The time for which an answer of a chain may come before the rest of the findings is published
-/// without those of the edited form.
+/// The time to wait for a chain's answer before the remaining findings are published without those
+/// of the edited form.
 const HELD: Duration = Duration::from_millis(40);
 
 impl Actor {

@@ -13,7 +13,8 @@ use crate::session::{Feedback, Level};
 pub(super) const BUSY: Duration = Duration::from_millis(500);
 /// The delay after a failure for another reason: a full disk, no more processes.
 const HINDERED: Duration = Duration::from_secs(2);
-/// The duration of such failures before they are reported. Most end sooner.
+/// The time for which checks must have failed before the failure is reported. Most failures end
+/// sooner.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The key of the note in the status.
 const NOTE: &str = "checks";
@@ -46,7 +47,7 @@ impl Actor {
         }
     }
 
-    /// The document waits for the next image, and so does who asked for its diagnostics.
+    /// Leaves the document, and the callers that wait for its diagnostics, to the next image.
     fn not_checked(&mut self, key: &Key) {
         if let Some(open) = self.documents.get_mut(key) {
             open.check_lost();

@@ -53,8 +53,8 @@ impl Actor {
         client.starts_threads |= params.threads;
         let evaluation = Evaluation { params, memory, placed, output: request.output, how, reply };
         if client.stopped {
-            // Code that is evaluated while a program waits, such as the mended function, waits for
-            // nothing.
+            // While the client's program waits in a stop, its further evaluations, such as that of
+            // the corrected function, begin at once.
             return self.begin_evaluation(id, Kind::WorldChange, evaluation);
         }
         client.waiting.push_back(evaluation);
@@ -239,13 +239,14 @@ impl Actor {
     }
 }
 
-/// The session of what a client evaluates while its own session waits in a stop.
+/// Returns the name of the session in which a client evaluates while its own session waits in a
+/// stop.
 pub(in crate::session) fn beside(session: &str) -> String {
     format!("{session}-beside")
 }
 
-/// Extends the error for a missing package of code in a document, which the person has not named:
-/// the message says how to create it.
+/// Replaces the error for a missing package of code in a document, which the document names and not
+/// the caller: the message says how to create the package.
 fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
     match (error, package) {
         (ImageError::Refused { kind, .. }, Some(package)) if kind == ErrorKind::PACKAGE_NOT_FOUND => {

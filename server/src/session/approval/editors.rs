@@ -35,7 +35,7 @@ impl ApprovalState {
 
     fn notify(&self, editor: ClientId, feedback: Feedback) {
         if let Some(sender) = self.editors.get(&editor) {
-            // An editor that has gone leaves soon.
+            // An editor that has gone is removed soon.
             let _ = sender.send(feedback);
         }
     }
@@ -71,7 +71,7 @@ impl ApprovalState {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_)) | Err(_) => (Answer::Late, "nobody".into()),
             };
-            // The question is withdrawn with this future, unless somebody has decided.
+            // A future that is dropped before this point withdraws the question.
             taken.store(true, Ordering::Relaxed);
             match answer {
                 Answer::Cannot => Verdict::ThroughAgent(question(request)),

@@ -22,7 +22,7 @@ const TRIED: usize = 400;
 /// The limit of a name in characters.
 const NAME: usize = 80;
 
-/// The question, as worded in the contract (hot-reload: "User Prompt").
+/// Returns the question, as worded in the contract (hot-reload: "User Prompt").
 pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
     let subject = &request.subject;
     let mut text =
@@ -63,8 +63,8 @@ fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// The complete code, for an editor that can show it. Invisible characters are spelled out, and
-/// comments above contain the rest of the message.
+/// The complete code, for an editor that can show it. Invisible characters are spelled out; comment
+/// lines above the code contain further parts of the message.
 pub fn complete_code(request: &ApprovalRequest) -> Option<String> {
     let subject = &request.subject;
     let code = subject.code.as_deref().or(subject.changes.as_deref())?;

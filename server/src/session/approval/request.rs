@@ -54,8 +54,8 @@ pub struct ApprovalRequest {
     pub subject: Subject,
     /// All arguments.
     pub arguments: Value,
-    /// True if the agent's connection ends some day, so that a permission "for this session" can
-    /// end.
+    /// True if the agent has a connection of its own, with which a permission "for this session"
+    /// ends.
     lasting: bool,
     /// The digest of tool, class and arguments.
     pub(super) digest: String,

@@ -1,5 +1,5 @@
-//! The task of one chain: made, sent the newest edit, listened to, and ended with whoever asked for
-//! it.
+//! The task of one chain, which makes it, sends it the newest edit, passes its answers on, and ends
+//! it when the channel of edits is closed.
 
 use std::future::Future;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) async fn follow(
 ) {
     let made = tokio::select! {
         made = making => made,
-        // No edit is sent before the chain stands.
+        // No edit is sent before the chain is ready.
         None = orders.recv() => return,
     };
     let mut chain = match made {

@@ -1,4 +1,4 @@
-//! One pass over the workspace: the files that are not open and whose findings do not count any
+//! One pass over the workspace: the files that are not open and whose findings are not valid any
 //! more are checked, several at once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -43,7 +43,7 @@ pub struct Step {
 pub struct Pass {
     /// The files that are not open, with their findings.
     pub files: Vec<Arc<FoundInFile>>,
-    /// The time of the next pass, if one is due whatever happens.
+    /// The time of the next pass, if one is due even without a further change.
     pub again: Option<Instant>,
     /// There are more files than are checked.
     pub cut: bool,
@@ -186,7 +186,7 @@ impl Session {
         self.inner.workspace_checks.all()
     }
 
-    /// The workspace's texts, and those that are open and not saved, by real path.
+    /// Returns the workspace's texts, and the unsaved open texts by path, links resolved.
     async fn workspace_now(&self) -> (Snapshot, HashMap<PathBuf, String>) {
         let documents = self.compared_documents().await;
         let open = documents.clone().into_iter().map(|one| OpenText {
@@ -203,8 +203,8 @@ impl Session {
         (snapshot, texts.await.unwrap_or_default())
     }
 
-    /// The files that are to be checked, or may be. `changed`: those that the image has loaded with
-    /// another text.
+    /// Returns the files whose findings are outdated, for certain or perhaps. `changed`: the files
+    /// that the image has loaded with another text.
     async fn wanted(
         &self,
         closed: Vec<Arc<FileEntry>>,
@@ -233,14 +233,16 @@ impl Session {
         .await
     }
 
-    /// When files are checked of which it is not known that they are concerned, if there are any.
+    /// Returns the time at which files that are only perhaps outdated are checked, if there are
+    /// any.
     fn next_pass(&self, closed: &[Arc<FileEntry>], rest: &Rest, world: World) -> Option<Instant> {
         let kept = self.inner.workspace_checks.kept();
         let outdated = |file: &Arc<FileEntry>| kept.get(&file.path).is_some_and(|kept| kept.world.any != world.any);
         rest.until.filter(|_| closed.iter().any(outdated))
     }
 
-    /// Checks a file as it is in the file. `None`: it cannot be read, or its check gave no result.
+    /// Checks a file as it is on disk. `None`: the file cannot be read, or its check gave no
+    /// result.
     async fn checked_alone(&self, client: ClientId, path: &Path) -> Result<Option<Checked>, ImageError> {
         let Ok(bytes) = bounded_file::read_aside(path.to_owned(), SOURCE_LIMIT).await else { return Ok(None) };
         let text = decode(bytes);
@@ -259,8 +261,8 @@ impl Session {
         }
     }
 
-    /// Checks files of a system together, by real path. What could not be checked is not among
-    /// them.
+    /// Checks files of a system together. Returns the results by path, links resolved, without the
+    /// files that could not be checked.
     async fn checked_together(
         &self,
         client: ClientId,
@@ -275,7 +277,7 @@ impl Session {
                 let files = tokio::task::spawn_blocking(|| {
                     report.files.into_iter().map(|(path, report)| (real(path), report)).collect::<Vec<_>>()
                 });
-                // Fails only when the host leaves.
+                // Fails only when the host ends.
                 let files = files.await.unwrap_or_default();
                 Ok(files
                     .into_iter()
@@ -294,13 +296,13 @@ impl Session {
     }
 }
 
-/// The path with links resolved, if it exists. Blocks.
+/// Returns the path with links resolved, unchanged if it does not exist. Blocks on disk access.
 fn real(path: PathBuf) -> PathBuf {
     path.canonicalize().unwrap_or(path)
 }
 
-/// The names that changed files define otherwise than the image has loaded them, by file, with the
-/// digests of the files. Reads files.
+/// Returns, for each changed file, its digest and the names whose definitions differ from those
+/// that the image has loaded. Reads files.
 fn names_changed_in(
     changed: Vec<PathBuf>,
     snapshot: &Snapshot,
@@ -320,7 +322,7 @@ fn names_changed_in(
     files.collect()
 }
 
-/// The names of the definitions in which two texts differ; all of the second without a first.
+/// Returns the names of the definitions in which two texts differ; all of `now` without `loaded`.
 fn differing(loaded: Option<&str>, now: &str) -> HashSet<String> {
     let of = |text: &str| -> HashSet<(String, String, u64)> {
         made::definitions(text).into_iter().map(|one| (one.kind, one.name, one.digest)).collect()
@@ -329,7 +331,8 @@ fn differing(loaded: Option<&str>, now: &str) -> HashSet<String> {
     before.symmetric_difference(&now).map(|(_, name, _)| name.clone()).collect()
 }
 
-/// The digest of the changed files that a file uses, or is; 0: none.
+/// Returns the digest of the changed files that a file uses, itself included if it changed; 0:
+/// there are none.
 fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u64, HashSet<String>)>) -> u64 {
     let mut used: Vec<(&PathBuf, u64)> = changed
         .iter()
@@ -343,9 +346,9 @@ fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u6
     digest_of(&used).max(1)
 }
 
-/// The digest of the files of systems that are not loaded: those that are kept, those that were
-/// checked alone just now (`fresh`), the system definitions, and what is open and saved beside
-/// them.
+/// Returns the digest of the files of systems that are not loaded: those with kept findings, those
+/// that were checked alone just now (`fresh`), and, in the directories of their system definitions,
+/// these definitions and the open files without unsaved text.
 fn group(
     kept: &BTreeMap<PathBuf, Kept>,
     fresh: &BTreeMap<PathBuf, u64>,

@@ -14,9 +14,9 @@ pub struct Hint<'a> {
     pub kind: &'a str,
     /// The name, for comparing: see [`key`].
     pub key: String,
-    /// For a method, for comparison.
+    /// The specializers of a method, for comparison.
     pub specializers: Vec<String>,
-    /// For a method.
+    /// The qualifiers of a method.
     pub qualifiers: Vec<String>,
     /// A character of the top-level form, or of the white space before it.
     pub offset: Option<usize>,
@@ -35,8 +35,9 @@ pub struct Place {
     pub name: Span,
 }
 
-/// Returns the location of a definition that the image reports. If the text has changed, the name
-/// decides; at worst it is the first form. `None`: the text has no form.
+/// Returns the location of a definition that the image reports. If the text has changed since, the
+/// name decides; if nothing has the name, the reported form counts, or else the first one. `None`:
+/// the text has no form.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let forms = document.scan().forms();
     // SBCL's offset may be the start of the read: behind the previous form, and before a form

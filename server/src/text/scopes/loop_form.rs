@@ -1,5 +1,5 @@
-//! `loop`: `for`, `as`, `with`, `using` and `into` bind. A word is one by its place: a variable
-//! may be called `count`.
+//! `loop`: `for`, `as`, `with`, `using` and `into` bind. A `loop` keyword is recognised by its
+//! place: a variable may be called `count`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{BindingKind, Walk};
 
 /// Words that an expression follows, which is evaluated before the variable is bound.
 const OUTER: &str = " in on across from upfrom downfrom to upto downto below above by of ";
-/// Words with an expression.
+/// Words that an expression follows.
 const WITH_EXPRESSION: &str = " while until always never thereis return when if unless ";
 /// Words that collect the values of an expression.
 const COLLECTING: &str = " collect collecting append appending nconc nconcing sum summing count counting \
@@ -95,9 +95,9 @@ impl<'a> Clauses<'a> {
     }
 
     fn read(&mut self) {
-        // The word of the variables before `and`.
+        // True behind `with`, false behind `for` or `as`: `and` continues with the same kind.
         let mut binding: Option<bool> = None;
-        // The value of the condition can be named `it` in the clause behind these.
+        // True behind a condition, whose value the next clause can name `it`.
         let mut conditional = false;
         while self.node().is_some() {
             let Some(word) = self.word() else {
@@ -122,7 +122,7 @@ impl<'a> Clauses<'a> {
                     continue;
                 }
                 "repeat" => {
-                    // It counts in a variable of its own.
+                    // `repeat` counts in a variable of its own.
                     let group = self.last() + 1;
                     self.code(Some(group));
                     self.ends.push(self.rest.get(self.at - 1).map_or(0, |last| last.span.end));
@@ -226,7 +226,8 @@ fn variables(walk: &mut Walk<'_>, name: &Node, scopes: &[Span], inner: &Arc<[Spa
 }
 
 impl Walk<'_> {
-    /// `into` names the same variable more than once.
+    /// Binds a variable that `into` names; where the same `loop` has bound it already, the name is
+    /// a use of it.
     fn bind_once(&mut self, name: &Node, whole: Span, scopes: Vec<Span>, inner: &Arc<[Span]>) {
         let known = self.form.name(name).is_some_and(|written| !self.into.insert((written, whole)));
         if known {

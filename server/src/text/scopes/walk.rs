@@ -109,7 +109,7 @@ impl Walk<'_> {
         self.scopes.bindings.push(Binding { name, span: node.span, kind, by, scopes, shared, parameters, shorthand });
     }
 
-    /// Binds a name whose place also means something else.
+    /// Binds a name that also means something else where it is written.
     pub(super) fn bind_shorthand(
         &mut self,
         node: &Node,
@@ -306,7 +306,7 @@ impl Walk<'_> {
                 }
                 self.body(rest.get(1..).unwrap_or_default());
             }
-            // Their first list is evaluated.
+            // The first list of each of these is evaluated.
             "with-compilation-unit"
             | "with-mutex"
             | "with-recursive-lock"

@@ -51,7 +51,7 @@ impl<'a> Builder<'a> {
             let whole = token.cut == Cut::None;
             match token.kind {
                 TokenKind::LineComment => {
-                    // CRLF: the line break is both.
+                    // With CRLF, the carriage return belongs to the line break.
                     to -= usize::from(text[from..to].ends_with('\r'));
                     self.leaf(Kind::LineComment, from, to, whole);
                 }

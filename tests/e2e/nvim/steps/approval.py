@@ -71,7 +71,7 @@ def what_a_person_types_answers_nothing(person):
     see.press("Enter", "q", "Escape")
     see.see("asks, until", "\\a answers")
     assert answer.empty(), person.agent.result(answer)
-    # `:only` closes windows, and gives no answer.
+    # `:only` closes the window of the question, and gives no answer.
     see.command("only")
     see.see("asks, until", "\\a answers")
     see.keep("agent-asks-while-typing")

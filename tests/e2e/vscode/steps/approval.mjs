@@ -1,5 +1,5 @@
-// An agent asks to change running code: the person sees the code, allows or denies, uses what is
-// new, and takes it back.
+// An agent asks to change running code: the person sees the code, allows or denies it, uses the new
+// definition, and undoes it.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { Agent } from '../agent.mjs'
@@ -18,11 +18,11 @@ export default async function ({ workbench, page, place, step, loaded }) {
       const replace = (value) => agent.call('code_replace_function', { function: 'cl-user::pace', new_code: `(defun pace ()\n  "From the agent."\n  ${value})`, package: 'CL-USER' })
       const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
       /**
-       * An answer by the link with these words. The notification counts down, and is drawn anew
+       * Answers by the link with these words. The notification counts down, and is redrawn
        * meanwhile.
        */
       const answer = (words) => workbench.clicked(`the answer ${words}`, notice.locator('a', { hasText: words }), async () => (await notice.count()) === 0)
-      // In an object: what is awaited here is the question, not its answer.
+      // In an object, so that awaiting it waits for the question and not for its answer.
       const begin = async (value) => {
         const answered = replace(value)
         await notice.waitFor()
@@ -30,9 +30,9 @@ export default async function ({ workbench, page, place, step, loaded }) {
         return { answered }
       }
       const first = await begin(':fast')
-      // All that can be answered is in the picture.
+      // All answers are visible.
       for (const words of [/^Allow$/, /^Allow for this session$/, /^Deny$/]) await notice.locator('a', { hasText: words }).waitFor()
-      // Beside it stands what it would replace.
+      // The definition that would be replaced is beside the new one.
       await workbench.until('the definition of now', async () => /\(defun pace \(\) :slow\)/.test(await workbench.text('before')))
       await page.locator('.monaco-diff-editor').first().waitFor()
       await page.mouse.move(640, 795)
@@ -41,14 +41,14 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await answer(/^Allow$/)
       assert.notEqual((await first.answered).isError, true)
       await pace(':FAST')
-      // What was allowed is said, with the way back.
+      // A notification reports the change, with an undo button.
       await workbench.ran('the undo', () => workbench.press('CL-USER::PACE replaced', 'Undo'))
       await pace(':SLOW')
       const second = await begin(':faster')
       await answer(/^Allow$/)
       assert.notEqual((await second.answered).isError, true)
       await pace(':FASTER')
-      // Into the file, where the old definition stands; it can be undone.
+      // Written into the file in place of the old definition, which can be undone.
       await workbench.press('CL-USER::PACE replaced', 'Write to file')
       await workbench.until('the definition in the file', async () => /\(defun pace \(\)\s+"From the agent\."\s+:faster\)/.test(await workbench.text('scratch.lisp')))
       await workbench.file('scratch.lisp')
@@ -85,7 +85,7 @@ export default async function ({ workbench, page, place, step, loaded }) {
       })
       const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
       const answered = agent.call('code_replace_function', { function: 'cl-user::pace', new_code: '(defun pace () :other)', package: 'CL-USER' })
-      // Of a step that fails before the answer.
+      // A step may fail before the answer, and then nobody handles the rejection.
       answered.catch(() => undefined)
       await notice.waitFor()
       await page.locator('.monaco-diff-editor').first().waitFor()

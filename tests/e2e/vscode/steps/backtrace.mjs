@@ -1,5 +1,5 @@
-// An error's backtrace is followed to the lines that it came through: from the hover, from the
-// whole result, and from the REPL.
+// An error's backtrace leads to the source of its calls: from the hover, from the whole result, and
+// from the REPL.
 import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step }) {
@@ -39,7 +39,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.command('Consort: Open the Last Result')
     await workbench.until('the result', async () => (await workbench.text('result')).includes('Backtrace'))
     const frame = workbench.shown('result').locator('.detected-link', { hasText: 'SPLIT-BILLS' }).first()
-    // The line is drawn anew while its links come, and when the key goes down: so the place is
+    // The line is redrawn while its links come, and when the key goes down, so the position is
     // clicked, and not the element.
     await workbench.until('the source', async () => {
       const { x, y, height } = await frame.boundingBox(once)

@@ -8,7 +8,7 @@ import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, place, step }) {
   const program = join(process.env.HOME, '.cargo/bin/consort')
-  /** Run with a shell script in the place of the program `consort`. */
+  /** Runs with a shell script in place of the program `consort`. */
   const instead = async (script, run) => {
     renameSync(program, `${program}.away`)
     try {
@@ -71,7 +71,7 @@ export default async function ({ workbench, page, place, step }) {
         await workbench.shows('scratch.lisp', '…')
         assert.equal(await page.locator('.notification-toast').count(), 0)
       } finally {
-        // The program waits for it.
+        // The program waits for this file.
         writeFileSync(go, '')
       }
       await workbench.shows('scratch.lisp', 'WAITED-FOR')
@@ -84,14 +84,14 @@ export default async function ({ workbench, page, place, step }) {
     await workbench.scratch('(+ 1 2)')
     try {
       await instead(`PATH=/nonexistent exec '${process.env.CONSORT_BIN}' "$@"`, async () => {
-        // The connection is begun again by itself.
+        // The connection is opened again by itself.
         end('telegraph')
         const missing = 'SBCL, the Lisp that Consort needs, is not installed.'
         await workbench.status().filter({ hasText: 'SBCL is not installed' }).waitFor()
         await workbench.told(missing)
         assert.equal(await page.locator('.notification-list-item', { hasText: 'not on the PATH' }).count(), 0)
         await workbench.picture('21-no-sbcl-dark')
-        // The same words and buttons for a key that needs it.
+        // The same message and buttons come for a key that needs Lisp.
         await page.keyboard.press('Escape')
         await workbench.probe.execute('notifications.clearAll')
         await workbench.until('no notification', async () => (await workbench.notice(missing).count()) === 0)

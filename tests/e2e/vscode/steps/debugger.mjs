@@ -16,7 +16,10 @@ export default async function ({ workbench, page, step }) {
     await page.keyboard.press(key)
   }
 
-  /** The text of the debug console, which the first session of a window opens and no later one. */
+  /**
+   * The text of the debug console, which opens with the first session of a window and not with
+   * later ones.
+   */
   const console = async () => {
     if (!(await page.locator('.repl').isVisible())) await workbench.probe.execute('workbench.panel.repl.view.focus')
     return page.locator('.repl .monaco-list-rows').innerText(once)
@@ -69,7 +72,7 @@ export default async function ({ workbench, page, step }) {
     const input = workbench.quickInput().locator('input').first()
     await workbench.press('SIMPLE-ERROR: No value.', '0: USE-OTHER')
     await input.waitFor()
-    // Half a form is not taken.
+    // An incomplete form is not accepted.
     await input.fill('(* 6 ')
     await input.press('Enter')
     await workbench.quickInput().filter({ hasText: 'A form is not complete.' }).waitFor()

@@ -1,10 +1,10 @@
-// Evaluating what stands in a file, and the values at the ends of its lines; the package in the
-// status bar.
+// Evaluation of code in a file, and the values at the ends of its lines; the package in the status
+// bar.
 import assert from 'node:assert/strict'
 import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step, loaded }) {
-  /** The file's definition, from which the other forms live. */
+  /** Evaluates the file's definition, which the other forms need. */
   const square = async () => {
     await workbench.file('scratch.lisp')
     await workbench.evaluate('scratch.lisp', '(* x x))', 'SQUARE')

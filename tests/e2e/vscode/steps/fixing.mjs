@@ -1,4 +1,4 @@
-// Mistakes are marked, and mended by their quick fixes.
+// Mistakes are marked, and corrected by their quick fixes.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -56,7 +56,7 @@ export default async function ({ workbench, page, place, step }) {
       await fixes.first().waitFor({ state: 'hidden' })
     }
     await workbench.theme(true)
-    // What is offered is drawn anew when another check has ended.
+    // The offered fixes are redrawn when another check has ended.
     await workbench.until('the declaration', async () => {
       const there = async () => /\(declare \(ignore name\)\)/i.test(await workbench.text('mistakes.lisp'))
       if (await there()) return true

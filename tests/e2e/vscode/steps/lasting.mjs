@@ -5,7 +5,7 @@ import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step, status, loaded }) {
   await step('the side bar: a system is loaded, and who is connected', async () => {
-    // By its icon; when the view is there already, that hides it.
+    // Opened by its icon, which hides the view if it is open already.
     const systems = page.locator('.pane-body .monaco-list-row', { hasText: /^telegraph\s*(telegraph\.asd|loaded)/ }).first()
     await workbench.until('the systems', async () => {
       if (await systems.isVisible()) return true

@@ -31,7 +31,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.shot('4-repl-input')
     await workbench.line('y')
     await says('the answer', /^T\nCL-USER>$/m)
-    // End of file says whose it is.
+    // An end of file names its reason.
     await workbench.line('(read-line)')
     await workbench.knows('the reading', ({ consort }) => consort.busy)
     await workbench.until('the end of file', async () => {

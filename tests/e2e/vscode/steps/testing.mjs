@@ -8,7 +8,7 @@ import { once } from '../workbench.mjs'
 export default async function ({ workbench, page, place, step }) {
   const failure = () => workbench.editor('shop-tests.lisp').locator('.test-error-content-widget', { hasText: '180 != 190' })
   const row = () => page.locator('.test-explorer .monaco-list-row', { hasText: /many-copies/i }).first()
-  /** The tests are run by the command; afterwards the file has the focus. */
+  /** Runs the tests by the command; afterwards the file has the focus. */
   const run = async () => {
     await workbench.file('shop-tests.lisp')
     await workbench.ran('the tests', async () => {
@@ -21,8 +21,8 @@ export default async function ({ workbench, page, place, step }) {
     await workbench.file('shop-tests.lisp')
   }
   /**
-   * The system's row is opened by its arrow: a click on the row itself also opens the file that it
-   * is of.
+   * Opens the system's row by its arrow: a click on the row itself also opens the file of the
+   * system.
    */
   const expand = () => workbench.until('the test to be listed', async () => {
     if (await row().isVisible()) return true
@@ -39,7 +39,7 @@ export default async function ({ workbench, page, place, step }) {
       assert.ok(Math.abs(said.y - line.y) < 8, `the failure is not in the test's line: ${said.y}, ${line.y}`)
       return true
     })
-    // Tests are counted, and not the systems that they are of.
+    // The count is of tests, and not of their systems.
     await page.locator('.result-summary', { hasText: '1/2' }).first().waitFor()
     await workbench.both('12-tests')
   }, 'runTests')

@@ -21,7 +21,7 @@ export default async function ({ workbench, page, step, loaded }) {
     await row(/^telegraph\s*loaded/).waitFor()
     await open('Packages')
     await open('Threads')
-    // Room for what is looked at.
+    // Makes room for the rows.
     await close('Image')
     await close('Log')
     // A click closes what is open: only while it is not.

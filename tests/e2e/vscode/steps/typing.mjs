@@ -5,7 +5,7 @@ import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step }) {
   const scratch = () => workbench.text('scratch.lisp')
-  /** An empty file, with the cursor in it. */
+  /** Shows an empty file, with the cursor in it. */
   const empty = async () => {
     await workbench.scratch(';')
     await page.keyboard.press('Backspace')
@@ -17,11 +17,11 @@ export default async function ({ workbench, page, step }) {
 
   await step('what is typed stands where Lisp has it, at the first keystroke', async () => {
     await empty()
-    // As fast as keys can come: no answer of the server is waited for between them.
+    // As fast as keys can come, without waiting for answers of the server.
     await page.keyboard.type('(defun shout (word)\n(when word\n(let ((loud (string-upcase word))\n(soft 1))')
     const lines = ['(defun shout (word)', '  (when word', '    (let ((loud (string-upcase word))', '          (soft 1))']
     await workbench.until('the lines as wanted', async () => (await scratch()).startsWith(lines.join('\n')))
-    // Where a line alone does not say it, a moment later.
+    // Where the line alone does not determine the indentation, it comes a moment later.
     await page.keyboard.press('Enter')
     await workbench.until('the indentation of the body', async () => /^ {6}(?! )/.test((await workbench.state()).active?.line))
     await page.keyboard.type('(list loud\nsoft')
@@ -37,7 +37,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.cursor('scratch.lisp', '(loop')
     await keys('Alt+Enter')
     await workbench.shows('scratch.lisp', ' s · Ctrl+Alt+L I stops')
-    // One that waits for its turn, and is cancelled, keeps its value and says so.
+    // An evaluation that waits in the queue, and is cancelled, keeps the earlier value and says so.
     await workbench.cursor('scratch.lisp', /^\(square/)
     await keys('Alt+Enter')
     await workbench.until('the form to wait', async () => (await workbench.inline('scratch.lisp')).filter((one) => one.startsWith('…')).length === 2)

@@ -117,7 +117,7 @@ impl BridgeState {
         }
     }
 
-    /// Returns a request that a host answers when it has the messages before.
+    /// Returns a request whose answer says that the host has received all messages before it.
     pub(super) fn after_documents(&mut self) -> Value {
         let id = Value::from(format!("{}reopened", self.prefix()));
         self.reopened = Some(id.clone());

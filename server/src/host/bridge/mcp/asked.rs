@@ -16,7 +16,7 @@ use crate::host::bridge::pending::Peek;
 pub(super) struct Asked(HashMap<String, (u64, Value)>);
 
 impl Asked {
-    /// The line for the client that stands for a line of the host on a connection. `None`: the line
+    /// Returns the line to send to the client in place of a line of the host. `None`: the line
     /// itself.
     pub(super) fn down(&mut self, number: u64, line: &[u8]) -> Option<Vec<u8>> {
         let peek = Peek::of(line)?;
@@ -37,8 +37,8 @@ impl Asked {
         })
     }
 
-    /// The line for the host on a connection that stands for the client's answer. `None`: nobody
-    /// waits for it there.
+    /// Returns the line to send to the host in place of the client's answer. `None`: the connection
+    /// `number` waits for no such answer.
     pub(super) fn up(&mut self, number: u64, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
         let id = id.as_str()?;
         self.0.get(id).filter(|(asked, _)| *asked == number)?;
@@ -46,8 +46,8 @@ impl Asked {
         changed(line, |message| message["id"] = own)
     }
 
-    /// Takes the requests of a connection that ended, and returns the notifications that take them
-    /// back at the client.
+    /// Removes the requests of a connection that has ended, and returns the notifications that
+    /// cancel them at the client.
     pub(super) fn withdraw(&mut self, number: u64, why: &str) -> Vec<Vec<u8>> {
         let of_it: Vec<String> = self.0.extract_if(|_, (asked, _)| *asked == number).map(|(known, _)| known).collect();
         let notification = |id| {
@@ -58,7 +58,7 @@ impl Asked {
     }
 }
 
-/// The id that the client knows.
+/// Returns the id by which the client knows a request of the host.
 fn known(number: u64, id: &Value) -> String {
     format!("{number}-{id}")
 }

@@ -1,4 +1,4 @@
-//! Rules of the settings.
+//! The user's rules in the settings.
 
 use super::*;
 use crate::text::pattern::{Pattern, Template};

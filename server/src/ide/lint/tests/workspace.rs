@@ -1,4 +1,4 @@
-//! Rules that look into the other texts.
+//! Rules that need the other texts of the workspace.
 
 use super::*;
 
@@ -103,7 +103,7 @@ fn names_of_packages_that_nothing_uses_are_told() {
             "5 lint-unused-export #:nothing",
         ]
     );
-    // A package of which the workspace uses nothing is there for others.
+    // The exports of a package that the workspace does not use are for users outside of it.
     assert_eq!(among(&files[..2], &wanted(&["unused-export"])).len(), 0);
     // A text without `in-package` may be any package's.
     let loose = [files[0], files[1], files[2], files[3], ("/no/l.lisp", "(unused) (one) (nothing)")];

@@ -99,7 +99,7 @@ fn a_value_is_bound_before_its_statement() {
             refused: all of its values may be used there, of which a variable has the first
         "#]],
         ),
-        // Forms that are no values of their own.
+        // Forms that a variable cannot replace.
         (
             "(defun f (x)\n  «(g x)»)",
             expect![[r#"

@@ -227,7 +227,7 @@ fn conditionals_keep_values_and_what_the_reader_skips() {
     assert_results(
         "if-to-cond",
         &[
-            // The clause (x) would have the value of x.
+            // A clause `(x)` without forms would return the value of x.
             ("(‸if x (progn #+nil (g)) 2)", "(cond (x (progn #+nil (g)))"),
             ("(‸if x (progn #+nil (g) (h)) 2)", "#+nil (g) (h))"),
         ],

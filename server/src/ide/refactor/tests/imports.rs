@@ -52,7 +52,7 @@ fn an_import_that_may_be_used_stays() {
         let found = refactored(&[("p.lisp", one), ("a.lisp", other)], "clean-imports");
         assert!(found.starts_with("not offered"), "{other}: {found}");
     }
-    // In a system whose files are packages, the clause is what loads the other file.
+    // In a package-inferred system, the clause makes the other file a dependency.
     check(
         "(‸defpackage :app/a\n  (:import-from :lib #:f))",
         "clean-imports",

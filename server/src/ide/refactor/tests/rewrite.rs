@@ -1,4 +1,4 @@
-//! Conditionals and bindings written as others.
+//! Conditionals and bindings rewritten with another operator.
 
 use expect_test::expect;
 

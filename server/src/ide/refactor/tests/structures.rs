@@ -1,4 +1,4 @@
-//! Structures that are made classes.
+//! Structures that are converted to classes.
 
 use expect_test::expect;
 

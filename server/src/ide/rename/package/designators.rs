@@ -11,20 +11,20 @@ use crate::text::tree::{Kind as TreeKind, Tree};
 pub(super) enum Role {
     /// Before the colons of a symbol.
     Prefix,
-    /// A package is meant.
+    /// The name of a package, where only a package can be meant.
     Package,
-    /// A nickname that only the package knows which is defined.
+    /// A local nickname in a package definition.
     Local,
-    /// A keyword, an uninterned symbol or a string elsewhere.
+    /// A keyword, an uninterned symbol or a string elsewhere, which may be data.
     Data,
 }
 
-/// A name that a package may have.
+/// An occurrence of a name that may be a package's.
 #[derive(Debug, Clone)]
 pub(super) struct Mention {
     /// The name alone, without `:`, `#:` and quotation marks.
     pub(super) span: Span,
-    /// The name with them.
+    /// The name with these.
     pub(super) whole: Span,
     /// The name as written.
     pub(super) written: String,
@@ -33,7 +33,7 @@ pub(super) struct Mention {
     pub(super) role: Role,
     /// True for a string.
     pub(super) string: bool,
-    /// The package whose definition it stands in.
+    /// The package in whose definition the name occurs.
     pub(super) within: Option<String>,
 }
 
@@ -43,7 +43,7 @@ const DEFINERS: [&str; 2] = ["defpackage", "define-package"];
 const PACKAGES: [&str; 7] = [":use", ":mix", ":reexport", ":use-reexport", ":mix-reexport", ":recycle", ":nicknames"];
 /// Options in which the first name is a package's.
 const FROM: [&str; 2] = [":import-from", ":shadowing-import-from"];
-/// Functions that take a package, with the places of such arguments.
+/// Functions that take a package, with the positions of such arguments, from 1.
 const TAKERS: [(&str, &[usize]); 31] = [
     ("add-package-local-nickname", &[2, 3]),
     ("delete-package", &[1]),
@@ -80,7 +80,7 @@ const TAKERS: [(&str, &[usize]); 31] = [
 /// Macros with a package in their first list: `(do-symbols (symbol package) ...)`.
 const LOOPS: [&str; 2] = ["do-symbols", "do-external-symbols"];
 
-/// All mentions of packages in a form, and the names elsewhere that could be some.
+/// All mentions of packages in a form, and the other names ([`Role::Data`]) that may be packages'.
 pub(super) fn all(form: &Form) -> Vec<Mention> {
     let mut found = Vec::new();
     for node in &form.nodes {
@@ -149,7 +149,7 @@ fn atom(form: &Form, node: &Node, around: &[(&Node, usize)]) -> Option<Mention> 
     }
     let meant = names::symbol(name)?.name;
     let role = role(form, around)?;
-    // A bare symbol is a variable, unless nothing is evaluated there.
+    // An unquoted symbol is a variable, except where names are not evaluated.
     let bare = cut == 0;
     let evaluated = !matches!(node.prefix, Prefix::Quote) && !is_read(form, around);
     if bare && (role == Role::Data || evaluated || node.prefix == Prefix::Comma) {
@@ -178,7 +178,7 @@ fn string(form: &Form, node: &Node, around: &[(&Node, usize)]) -> Option<Mention
     Some(Mention { span, whole: node.span, written, meant, role, string: true, within: within(form, around) })
 }
 
-/// The definition of a package around a place, with the lists within it.
+/// The part of `around` from a package definition on; `None` if the place is in none.
 fn definition<'a, 'b>(form: &Form, around: &'b [(&'a Node, usize)]) -> Option<&'b [(&'a Node, usize)]> {
     let is =
         |(list, _): &(&Node, usize)| form.operator(list).is_some_and(|operator| DEFINERS.contains(&operator.as_str()));
@@ -191,7 +191,7 @@ fn within(form: &Form, around: &[(&Node, usize)]) -> Option<String> {
     list.children.get(1).and_then(|name| crate::ide::index::designated(form, name))
 }
 
-/// Returns true where symbols are names, and not evaluated.
+/// Returns true where symbols are unevaluated names: in `in-package` and package definitions.
 fn is_read(form: &Form, around: &[(&Node, usize)]) -> bool {
     let in_package = around.last().is_some_and(|(list, _)| form.operator(list).as_deref() == Some("in-package"));
     in_package || definition(form, around).is_some()
@@ -207,7 +207,7 @@ fn iterates(form: &Form, list: &Node, index: usize) -> bool {
         && matches!(word(2).as_deref(), Some("symbol" | "present-symbol" | "external-symbol"))
 }
 
-/// The meaning of a designator at a place; `None` if it is none of a package.
+/// The meaning of a string designator at a place; `None` if it cannot designate a package.
 fn role(form: &Form, around: &[(&Node, usize)]) -> Option<Role> {
     let Some((list, index)) = around.last().copied() else { return Some(Role::Data) };
     let operator = form.operator(list).unwrap_or_default();
@@ -234,7 +234,7 @@ fn role(form: &Form, around: &[(&Node, usize)]) -> Option<Role> {
     if loops && index == 1 {
         return Some(Role::Package);
     }
-    // Names of systems, which are often those of packages too.
+    // In a system definition, names are systems', which often equal those of packages.
     let in_system = around.iter().any(|(list, _)| form.operator(list).as_deref() == Some("defsystem"));
     (!in_system).then_some(Role::Data)
 }

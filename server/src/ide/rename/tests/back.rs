@@ -1,4 +1,4 @@
-//! The way back: a name that gets its old name again.
+//! Renaming back: a renamed name gets its old name again.
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn a_name_that_only_the_image_has_left_is_free() {
         "(defun helper (x) \"As HELPER.\" x)\n(print '(helper (?helper 1)))\n"
     );
     let refused = "refused: helper is already defined in the image as function, compiler macro.\n";
-    // From elsewhere, and still called.
+    // Defined in another file, and still called.
     assert_eq!(renamed("other.lisp", "(defun hlp‸ (x) x)"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) (helper x))"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) x)\n(use-it #'helper)"), refused);

@@ -1,4 +1,4 @@
-//! Mentions in forms that the image's reader skips.
+//! Mentions in forms that the image's reader skips (`#+`, `#-`).
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Names that are certain by their place, and those that a person must decide.
+//! Mentions that are sure by their position, and unsure ones, which a person must decide.
 
 use expect_test::expect;
 

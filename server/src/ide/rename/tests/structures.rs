@@ -1,4 +1,4 @@
-//! Slots of structures, and what is named after them.
+//! Slots of structures, and the names derived from them.
 
 use expect_test::expect;
 
