@@ -31,7 +31,8 @@
   (field clipped "text"))
 
 (defmacro with-terse-printing (() &body body)
-  "Printing as seen from CL-USER, on one line where possible, whatever the user has set."
+  "Runs BODY with printing as seen from CL-USER, on one line where possible, whatever the user has
+  set."
   `(with-standard-io-syntax
      (let ((*package* (user-package))
            (*print-readably* nil)
@@ -65,7 +66,7 @@
     (text-of (print-safely (type-of condition) 1000 #'prin1))))
 
 (defun warning-type (warning)
-  "The type of WARNING, likewise; of those that are SBCL's own only whether they are of style."
+  "The type of WARNING as seen from CL-USER; of SBCL's own types only WARNING or STYLE-WARNING."
   (let* ((name (class-name (class-of warning)))
          (package (symbol-package name)))
     (if (or (eq name 'simple-warning)

@@ -1,7 +1,8 @@
 ;;;; The confinement of a copy, which may only compile. It gives up its capabilities; Landlock keeps
-;;;; it from writing files but below one directory, from reading what is none of its business, from
-;;;; executing, from TCP and from signals; a seccomp filter allows the system calls that compiling
-;;;; takes, and no other. None of it can be taken back. What is refused fails with EPERM or EACCES.
+;;;; it from writing files but below one directory, from reading files other than those that it
+;;;; needs, from executing, from TCP and from signals; a seccomp filter allows the system calls that
+;;;; compiling takes, and no other. None of it can be taken back. A refused call fails with EPERM or
+;;;; EACCES.
 
 (in-package :consort)
 
@@ -13,9 +14,9 @@
 (defun confine (directory readable &optional (confine-calls #'confine-calls) own-network)
   "Confines this process for good to writing below DIRECTORY, NIL for nowhere, and to reading
   READABLE (`readable-names`), and without secrets in its environment. CONFINE-CALLS installs the
-  filter of system calls. OWN-NETWORK: whether it has namespaces of its own already. The version of
-  Landlock in force, 0 for none; and whether what the kernel has to confine with is in force. If
-  not, why."
+  filter of system calls. OWN-NETWORK: whether it has namespaces of its own already. Returns the
+  version of Landlock in force, 0 for none; true if all that the kernel has to confine with is in
+  force; and, if not, why."
   (if (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)
                      (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0)))
       (multiple-value-bind (landlock failure) (progn (forget-secrets) (confine-files directory readable own-network))

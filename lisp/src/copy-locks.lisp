@@ -13,7 +13,7 @@
   "The locks that a fork waits for: those of the runtime, 500 to 900 of them, whatever this version of SBCL calls them.")
 
 (defun add-runtime-locks (locks)
-  "Has a fork wait for LOCKS too, those of them that are any."
+  "Has a fork also wait for those of LOCKS that are mutexes."
   (setf *runtime-locks* (coerce (union (remove-if-not (lambda (value) (typep value 'sb-thread:mutex)) locks)
                                        (coerce *runtime-locks* 'list))
                                 'simple-vector)))
@@ -66,9 +66,9 @@
 
 (declaim (inline held-by-another-p))
 (defun held-by-another-p (lock self)
-  "Returns true if a thread other than SELF holds LOCK, and not one that waits in a stop. What a
-  stopped thread holds it held while it called user code, which may find what the lock guards as it
-  is."
+  "Returns true if a thread other than SELF holds LOCK, and not one that waits in a stop. A stopped
+  thread held its locks while it called user code, so other user code may find what they guard in
+  that state."
   (and (lock-held-p lock)
        (let ((owner (sb-thread:mutex-owner lock)))
          (not (or (eq owner self) (and owner (thread-waiting-p owner)))))))
@@ -88,8 +88,8 @@
     (or (remove-if #'own-lock-p held) held)))
 
 (defun free-locks-of-stopped ()
-  "In a copy: free the runtime's locks that threads held which waited in a stop, and which the copy
-  does not have."
+  "In a copy: frees the runtime's locks that were held by threads which waited in a stop, and which
+  the copy does not have."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
@@ -103,7 +103,7 @@
 (define-global *tell-leaving* nil "In a copy: a function of a field's name and words that tells the host why the copy leaves; NIL when it cannot be told.")
 
 (defun holder-gone-p (lock)
-  "In a copy: whether LOCK is held by a thread that the copy does not have."
+  "Returns true if LOCK is held by a thread that this process, a copy, does not have."
   (let ((owner (sb-thread:mutex-owner lock)))
     (cond ((typep owner 'sb-thread:thread) nil)
           (owner t)
@@ -117,8 +117,8 @@
   (leave +locked-out+))
 
 (defun leave-when-locked-out (wait lock timeout &rest more)
-  "WAIT, SBCL's own function, with its arguments, but for a copy that would wait for ever. MORE ends
-  in whether there is a deadline."
+  "Calls WAIT, SBCL's own function, with its arguments, except in a copy that would wait for ever,
+  which leaves. The last of MORE is true if there is a deadline."
   (declare (function wait) (dynamic-extent more))
   (when (and *in-copy* (null timeout) (not (first (last more))) (holder-gone-p lock))
     (leave-locked-out lock))

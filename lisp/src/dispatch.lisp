@@ -36,7 +36,8 @@
   (where :thread :type (member :dispatcher :query :thread :interruptible) :read-only t)
   (function nil :type function :read-only t))
 
-(define-global *operations* (make-hash-table :test #'equal) "By name. Filled when the image is built.")
+(define-global *operations* (make-hash-table :test #'equal) "The operations by name. Filled when the
+  image is built.")
 
 (defmacro define-operation (name where (id params) &body body)
   "Defines the operation NAME. ID is that of the request, PARAMS its object. BODY returns the
@@ -96,7 +97,8 @@
   (flet ((result () (funcall (operation-function operation) id params)))
     (if (eq (operation-where operation) :interruptible) (call-interruptible #'result) (result))))
 
-(defvar *asks* nil "In the dispatcher: whom the request that is dispatched may ask for input, an object, or NIL.")
+(defvar *asks* nil "In the dispatcher: the field `input` of the request, which says whom it may ask
+  for input, or NIL.")
 
 (defun start-answering (id operation params)
   "Starts a thread that answers a request. From now on the request can be interrupted."
@@ -199,7 +201,8 @@
 (define-global *work-directory* nil "The host's own directory, removed with it; NIL when it named none.")
 
 (defun take-work-directory ()
-  "Returns the value of CONSORT_WORK. Programs that the image runs are not told."
+  "Returns the value of CONSORT_WORK, and removes it from the environment of programs that the image
+  runs."
   (let ((text (sb-ext:posix-getenv "CONSORT_WORK")))
     (sb-posix:unsetenv "CONSORT_WORK")
     (and text (plusp (length text)) (string-right-trim "/" text))))

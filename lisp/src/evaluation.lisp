@@ -7,15 +7,14 @@
   :ENDED; it is :RUNNING exactly while the catch tag, the evaluation itself, is in force and
   interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is
   how much of the heap was in use in that last case. INTERRUPTION is what was last sent to THREAD to
-  stop it. DEBUG: it stops where it would fail
-  (debug/stops.lisp); STOP is the innermost such stop, ABORT the restart that ends it all. DEADLINE
-  is the timer of its time. STEPPER is the step that it is in (debug/steps.lisp). ASKS is whom it
-  asks for input, as the request has it, or NIL; QUESTION is the line that it waits for
-  (input.lisp). FREEZE is how an error of it is frozen, as the request has it, or NIL; FROZEN the
-  JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads that its code starts stop as
-  it does; FREEZE-THREADS is how an error that ends such a thread is frozen, or NIL. STARTER is, in
-  the evaluation of such a thread, the name of the session whose code started it all
-  (debug/threads.lisp)."
+  stop it. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop,
+  ABORT the restart that ends it all. DEADLINE is the timer of its time. STEPPER is the step that it
+  is in (debug/steps.lisp). ASKS is whom it asks for input, as the request has it, or NIL; QUESTION
+  is the line that it waits for (input.lisp). FREEZE is how an error of it is frozen, as the request
+  has it, or NIL; FROZEN the JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads
+  that its code starts stop as it does; FREEZE-THREADS is how an error that ends such a thread is
+  frozen, or NIL. STARTER is, in the evaluation of such a thread, the name of the session whose code
+  started it all (debug/threads.lisp)."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   (thread nil)
@@ -146,9 +145,9 @@
   (eq (evaluation-debug evaluation) t))
 
 (defun evaluation-debugger (condition hook)
-  "Instead of the debugger: stop if the evaluation is to, else freeze the failure if it is to,
-  report CONDITION and leave the evaluation; or, in a thread that programs started, freeze and
-  report it and end the thread."
+  "Called instead of the debugger. Stops if the evaluation is to; else freezes the failure if it is
+  to, reports CONDITION and leaves the evaluation; or, in a thread that programs started, freezes
+  and reports it and ends the thread."
   (declare (ignore hook))
   (let* ((evaluation *evaluation*)
          (thread (or (not (in-user-code-p)) (evaluation-starter evaluation)))
@@ -169,7 +168,8 @@
     (throw evaluation :error)))
 
 (defun report-thread-error (condition frozen)
-  "Tell of CONDITION, which ends this thread. FROZEN is the JSON of its frozen failure, or NIL."
+  "Tells the host of CONDITION, which ends this thread. FROZEN is the JSON of its frozen failure, or
+  NIL."
   (handler-case
       (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed")
                                  "frozen" (or-null frozen)
@@ -257,14 +257,14 @@
         (schedule *deadlines* seconds (lambda () (stop-evaluation evaluation :timeout)))))
 
 (defun warn-of-restored (evaluation control names)
-  "Has EVALUATION tell that what NAMES are of was taken back."
+  "Adds a warning to EVALUATION that changes of NAMES were taken back, if there are any."
   (when names
     (incf (evaluation-warnings-count evaluation))
     (push (object "type" "WARNING" "message" (with-terse-printing () (let ((*print-length* 20)) (format nil control names))))
           (evaluation-warnings evaluation))))
 
 (defun take-back-redefinitions (evaluation)
-  "Gives what every session uses and EVALUATION redefined its definitions back, with warnings."
+  "Restores the definitions that every session uses and EVALUATION changed, with warnings."
   (warn-of-restored evaluation "The redefinition of ~{~A~^, ~} was taken back: every session of the image uses the standard's operators and classes. ~
                                 Shadow the symbol in a package of your own instead."
                     (append (restore-classes) (restore-operators)))
@@ -280,7 +280,8 @@
 (declaim (ftype function foreign-system-warnings))
 
 (defun warn-of-foreign-systems (evaluation)
-  "Has EVALUATION tell of loaded systems that are not the workspace's, if there may be new ones."
+  "Adds warnings to EVALUATION about loaded systems that are not the workspace's, if there may be
+  new ones."
   (unless (eql (car *asdf-actions*) (shiftf *asdf-actions-seen* (car *asdf-actions*)))
     (dolist (message (foreign-system-warnings))
       (incf (evaluation-warnings-count evaluation))
@@ -301,17 +302,17 @@
   (stop-passing-on (evaluation-stderr evaluation)))
 
 (defun call-with-user-settings (package function)
-  "Calls FUNCTION with *USER-SETTINGS* in force, and PACKAGE current, which they do not keep, unless
-  that is NIL."
+  "Calls FUNCTION with *USER-SETTINGS* in force and, unless it is NIL, PACKAGE as the current
+  package, which the settings do not keep."
   (call-with-settings *user-settings*
                       (if package
                           (lambda () (let ((*package* package)) (funcall function)))
                           function)))
 
 (defun call-evaluating (function evaluation &key stream timeout package)
-  "Calls FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. How it ended: :OK,
-  :ERROR, :STOPPED, or :ABORTED by the ABORT restart; and, when it returned, its value. Nothing
-  else comes out of it, but the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
+  "Calls FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. Returns how it ended,
+  :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT restart, and, when it returned, its value. No
+  other exit passes this call, except the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
   (begin evaluation stream timeout)
   (let ((*evaluation* evaluation)
         (value nil))
@@ -414,14 +415,14 @@
     (declare (type (unsigned-byte 62) size usage))
     (or (> (* 4 usage) (* 3 size))
         (and (> (* 3 usage) size)
-             ;; Until then as much again is allocated, which needs room, is itself copied, and a
-             ;; third time for what is wasted.
+             ;; Until the next collection BYTES-CONSED-BETWEEN-GCS are allocated: room for these,
+             ;; for their copies, and as much a third time for what is wasted.
              (> (+ (movable-bytes) (* 3 (sb-ext:bytes-consed-between-gcs))) (- size usage))))))
 
 (defun guard-heap ()
-  "After each collection, in the thread that collected: stop what runs when little heap is left.
-  Conses next to nothing, and takes no lock under which anything is allocated while interrupts may
-  come."
+  "Called after each collection, in the thread that collected: stops evaluations when little heap is
+  left. Conses next to nothing, and takes no lock under which anything is allocated while interrupts
+  may come."
   (world-changed)
   (handler-case
       (when (and *running* (not *in-copy*) (heap-nearly-full-p))
@@ -436,8 +437,8 @@
     (serious-condition (condition) (complain "Looking after the heap failed" condition))))
 
 (defun make-room-again (evaluation)
-  "EVALUATION was stopped by GUARD-HEAP: collect what it left, for which there is room just now, and
-  tell the host."
+  "Called when GUARD-HEAP has stopped EVALUATION. Collects the garbage that it left, for which there
+  is room just now, and tells the host."
   (sb-ext:gc :gen 2)
   (send-event "heap" "usage" (evaluation-usage evaluation) "size" (sb-ext:dynamic-space-size) "stopped" (list (evaluation-id evaluation))))
 

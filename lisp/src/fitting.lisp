@@ -39,7 +39,7 @@
         (t value)))
 
 (defun fitting-line (value octets)
-  "JSON-LINE of VALUE, which is cut as often as it has more than OCTETS."
+  "JSON-LINE of VALUE, which is cut shorter and shorter while the line has more than OCTETS."
   (loop for limit = 50000 then (ash limit -1)
         for fitting = value then (cut-json value limit)
         do (multiple-value-bind (line end) (json-line fitting)

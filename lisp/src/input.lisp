@@ -19,7 +19,8 @@
   (sb-thread:signal-semaphore (question-wake question)))
 
 (defun answer-question (id text why)
-  "Gives TEXT, or end of file and WHY, as the answer to the question ID; whether it is asked."
+  "Gives TEXT, or end of file and WHY, as the answer to the question ID. Returns true if it is
+  asked."
   (let ((question (loop for evaluation in *running*
                         for question = (evaluation-question evaluation)
                         when (and question (= (question-id question) id)) return question)))
@@ -38,8 +39,8 @@
            (sb-thread:wait-on-semaphore (question-wake question))))
 
 (defun ask-for-line (evaluation)
-  "Asks the person who started EVALUATION for a line, in its thread. The answered question. The time
-  that they take is none of the evaluation's."
+  "Asks the person who started EVALUATION for a line, in its thread. Returns the answered question.
+  The time that the person takes does not count as the evaluation's."
   (let ((question (make-question (sb-ext:atomic-incf (car *last-question*))))
         (target (evaluation-asks evaluation))
         (left nil))
@@ -78,8 +79,9 @@
    (line :initform "" :accessor asked-line :type string)
    (at :initform 0 :accessor asked-at :type index)
    (why :initform nil :accessor asked-why :documentation "The cause of the end of file that was met last."))
-  (:documentation "*STANDARD-INPUT* and the bidirectional streams of an evaluation. What is written is its standard output. LINE from AT on is what was typed
-and not read. Only the evaluation's own thread asks; to others it is at its end."))
+  (:documentation "*STANDARD-INPUT* and the bidirectional streams of an evaluation. Output to it
+  goes to the evaluation's standard output. LINE from AT on was typed and is not read yet. Only the
+  evaluation's own thread asks; for others the stream is at its end."))
 
 (defmethod print-object ((stream asked-input) output)
   (format output "#<standard input~@[: ~A~]>" (asked-why stream)))

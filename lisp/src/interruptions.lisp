@@ -8,7 +8,8 @@
 (defconstant +foreign-pause+ 0.002d0 "Seconds until an interruption that came in foreign code is sent again.")
 (defconstant +foreign-time+ 2 "Seconds for which that is done while foreign code computes; then the code is left all the same.")
 (defconstant +wait-tries+ 4
-  "How often, one after the other, that is done while foreign code waits for the system, and may do so for ever.")
+  "How many times in succession that is done while foreign code waits in a system call, which may
+  last for ever.")
 
 (defstruct (interruption (:constructor make-interruption (thread function)))
   "THREAD is to call FUNCTION. STATE is :SENT until it has come, :LATE when it has not come in time,
@@ -39,9 +40,9 @@
     (sb-thread:interrupt-thread-error () nil)))
 
 (defun receive-interruption (interruption)
-  "In the thread of INTERRUPTION: do what it is for, or have it sent again. As a rule its sender does
-  that, and not this thread, which may be preempted for the one that it wakes: the next interruption
-  would come before this one has returned, and SBCL bears eight at once."
+  "Called in the thread of INTERRUPTION: calls its function, or has it sent again. As a rule the
+  timers' thread does that, and not this thread, which may be preempted for the one that it wakes:
+  the next interruption would come before this one has returned, and SBCL allows eight at once."
   (let ((place (interrupted-place)))
     (cond ((or (eq place :lisp)
                (>= (interruption-age interruption) +foreign-time+)

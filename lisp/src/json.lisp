@@ -1,9 +1,9 @@
 ;;;; JSON: a reader over UTF-8 octets and a writer to them. Nothing is interned, depth is limited,
 ;;;; and bad input is a JSON-ERROR.
 ;;;;
-;;;; object -> (:object "key" value ...)    array -> simple vector (written: also a list)    true,
-;;;; false, null -> :true :false :null string -> string                       integer -> integer
-;;;; other numbers -> double-float
+;;;; object -> (:object "key" value ...)    array -> simple vector (written: also a list)
+;;;; true, false, null -> :true :false :null
+;;;; string -> string    integer -> integer    other numbers -> double-float
 
 (in-package :consort)
 

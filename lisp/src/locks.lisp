@@ -20,7 +20,7 @@
                         :test (lambda (object)
                                 (and (typep object 'sb-thread:mutex)
                                      (member (sb-thread:mutex-name object) '("package names" "Package Table Lock") :test #'equal)))))
-  "The lock that listing all packages takes.")
+  "The locks that listing all packages may take.")
 
 (defconstant +look-patience+ 2 "Seconds that a look-up waits for a lock of the runtime.")
 

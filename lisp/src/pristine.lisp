@@ -1,6 +1,6 @@
 ;;;; The standard's operators, classes and methods as they were built. The work of every session
 ;;;; and every check goes through them, so a redefinition is taken back: in the image when the
-;;;; evaluation ends that made it, in a copy where it begins.
+;;;; evaluation that made it ends, in a copy when the copy begins.
 
 (in-package :consort)
 
@@ -32,7 +32,8 @@
           collect entry))
 
 (defun restore-operators ()
-  "Gives the standard's operators their definitions back; the symbols of those that had others."
+  "Gives the standard's operators their definitions back. Returns the symbols of those that had
+  others."
   (let ((redefined (redefined-operators)))
     (when redefined
       (sb-ext:without-package-locks
@@ -87,8 +88,8 @@
               (push function found))))))))
 
 (defun note-methods ()
-  "Has the methods that the system's generic functions have now be those of the build. To be called
-  before user code runs."
+  "Takes the present methods of the system's generic functions for those of the build. Must be
+  called before user code runs."
   (setf *print-methods* (copy-list (sb-mop:generic-function-methods #'print-object)))
   (unless *system-functions*
     (setf *system-functions* (remove-duplicates (mapcan #'exported-generic-functions (list "COMMON-LISP" "SB-MOP" "SB-GRAY"))))
@@ -148,8 +149,8 @@
     (append words (mapcar #'method-words lost))))
 
 (defun restore-shared-methods ()
-  "Removes the methods that the work of every session goes through, of those that are new. Returns
-  them in words."
+  "Removes those new methods through which the work of every session would go. Returns them in
+  words."
   (let ((changed (loop for old = *changed-functions*
                        when (or (null old) (eq old (sb-ext:compare-and-swap (symbol-value '*changed-functions*) old '())))
                          return old)))

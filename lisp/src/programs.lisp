@@ -8,13 +8,15 @@
 (defconstant +programs-end+ 0.5 "Seconds that programs have to end after SIGTERM.")
 
 (defun prepare-for-programs ()
-  "Takes what CONSORT_KEEP_PROGRAMS says. Programs that the image runs are not told."
+  "Reads CONSORT_KEEP_PROGRAMS, and removes it from the environment of programs that the image
+  runs."
   (setf *keep-programs* (equal (sb-ext:posix-getenv "CONSORT_KEEP_PROGRAMS") "yes")
         *own-pid* (sb-posix:getpid))
   (sb-posix:unsetenv "CONSORT_KEEP_PROGRAMS"))
 
 (defun signal-programs (programs signal)
-  "Sends SIGNAL to the process groups that PROGRAMS, process ids, lead. True if one is there."
+  "Sends SIGNAL to the process groups that PROGRAMS, process ids, lead. Returns true if one is
+  there."
   (let ((there nil))
     (dolist (pid programs there)
       (handler-case (progn (sb-posix:kill (- pid) signal) (setf there t))
@@ -24,7 +26,7 @@
   "Ends the programs that were started here, unless they are to stay. Takes no lock, which the
   user's code might hold."
   (unless (or *keep-programs* (not (eql *own-pid* (sb-posix:getpid))) (not (internal-p 'active-processes)))
-    ;; A process in the list has not been waited for, so its number is its own.
+    ;; A process in the list has not been waited for, so its id is not another's.
     (let ((programs (mapcar #'sb-ext:process-pid (copy-list active-processes))))
       (when (signal-programs programs sb-posix:sigterm)
         (loop repeat 50

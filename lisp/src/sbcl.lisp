@@ -74,8 +74,8 @@ KIND is one of
   (and (get name 'internal) t))
 
 (defmacro with-internals (bindings &body body)
-  "Binds internal variables, ((NAME VALUE) ...), around BODY. Those that this SBCL lacks are passed
-  over."
+  "Binds internal variables, ((NAME VALUE) ...), around BODY. Those that this SBCL lacks are left
+  out."
   `(progv (remove nil (list ,@(loop for (name) in bindings collect `(get ',name 'internal))))
        (loop for symbol in (list ,@(loop for (name) in bindings collect `(get ',name 'internal)))
              for value in (list ,@(mapcar #'second bindings))
@@ -164,7 +164,7 @@ KIND is one of
   (sb-alien:alien-funcall (sb-alien:extern-alien "_exit" (function sb-alien:void sb-alien:int)) code)
   (loop))
 
-;;; Refusing to exit. What is refused is refused in every thread: the image is shared.
+;;; Refusing to exit, in every thread: the image is shared.
 
 (define-internal encapsulate :function "refusing (sb-ext:exit)" ("SB-INT" "ENCAPSULATE"))
 (define-internal os-exit :symbol "refusing (sb-ext:exit)" ("SB-EXT" "OS-EXIT") ("SB-SYS" "OS-EXIT") ("SB-IMPL" "OS-EXIT"))
@@ -252,8 +252,8 @@ KIND is one of
 (define-internal sbcl-directory :function "preferring SBCL's own contribs" ("SB-INT" "SBCL-HOMEDIR-PATHNAME"))
 
 (defun contrib-p (name)
-  "Returns true if this SBCL comes with a system NAME of its own, which none of that name in a
-  workspace takes the place of."
+  "Returns true if this SBCL comes with a system NAME of its own, which no system of that name in a
+  workspace may replace."
   (and (internal-p 'sbcl-directory)
        (eql 0 (search "sb-" name))
        (let ((directory (sbcl-directory)))

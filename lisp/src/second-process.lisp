@@ -15,8 +15,8 @@
     (if (plusp tasks) tasks (count-if #'sb-thread:thread-alive-p (sb-thread:list-all-threads)))))
 
 (defun end-threads-but (keep seconds)
-  "Ends every thread but those of KEEP, which this one is of, and the runtime's own. Whether only as
-  many are left, within SECONDS."
+  "Ends every thread but those of KEEP, which must contain this one; the runtime's finalizer thread
+  too. Returns true if only as many as KEEP are left within SECONDS."
   (let ((until (+ (get-internal-real-time) (round (* seconds internal-time-units-per-second)))))
     (when (and (internal-p 'stop-finalizer-thread) (typep finalizer-thread 'sb-thread:thread))
       (stop-finalizer-thread)

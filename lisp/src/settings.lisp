@@ -50,8 +50,9 @@
 
 ;;; Values
 
-(define-global *own-readtable* (copy-readtable nil) "The one that our own threads read with.")
-(define-global *own-dispatch* (copy-pprint-dispatch nil) "The one that our own threads print with.")
+(define-global *own-readtable* (copy-readtable nil) "The readtable of our own threads.")
+(define-global *own-dispatch* (copy-pprint-dispatch nil) "The pprint dispatch table of our own
+  threads.")
 
 (define-global *own-values*
     (loop for symbol in *settings*
@@ -65,18 +66,18 @@
   "The values of our own threads, in the order of *SETTINGS*.")
 
 (defmacro with-own-settings (() &body body)
-  "BODY with the values that our own threads have."
+  "Runs BODY with the values that our own threads have."
   `(progv *settings* *own-values* ,@body))
 
 (defstruct (settings (:constructor make-settings (values &optional (seen 0))))
-  "VALUES, in the order of *SETTINGS*. SEEN counts those of the image's published features that were
-  added to these."
+  "VALUES, in the order of *SETTINGS*. SEEN is the number of the image's published features that
+  were already added to them."
   (values '() :type list)
   (seen 0 :type fixnum))
 
 (define-global *image-settings* (make-settings *own-values*)
-  "The values of the image: those at its start and what its init files set. What is loaded changes
-  its readtable in place.")
+  "The values of the image: those at its start and those that its init files set. Loaded code
+  changes its readtable in place.")
 
 (define-global *published-features* '() "Features that were added by what was loaded, the newest first.")
 (define-global *features-lock* (sb-thread:make-mutex :name "consort features") "Held while a feature is published.")
@@ -98,7 +99,7 @@
 
 (defun take-image-settings ()
   "Has the image's settings be the global values, with a readtable and a dispatch table of their
-  own. Our own threads stay as built, but for where relative names start."
+  own. Our own threads keep the values of the build, except *DEFAULT-PATHNAME-DEFAULTS*."
   (setf *image-settings*
         (make-settings (loop for symbol in *settings*
                              collect (case symbol
@@ -128,7 +129,8 @@
   (if (boundp symbol) (symbol-value symbol) (setting *image-settings* symbol)))
 
 (defun refresh-settings (settings)
-  "Has SETTINGS know of what was loaded, and be of a package that is there."
+  "Adds the features that were published since to SETTINGS, and replaces a deleted package in them
+  by CL-USER."
   (let ((new (- (length *published-features*) (settings-seen settings))))
     (when (plusp new)
       (let ((features (setting settings '*features*)))
@@ -153,7 +155,7 @@
   (package-name (live-package (setting settings '*package*))))
 
 (defun call-with-copied-settings (function)
-  "Calls FUNCTION, in a copy of the image, with what a check begins with."
+  "Calls FUNCTION, in a copy of the image, with the settings that a check begins with."
   (progv *settings* (settings-values (copy-of-settings)) (funcall function)))
 
 (defun keep-in-image (settings)
@@ -170,11 +172,12 @@
                      (t value))))
   (setf *image-settings* settings))
 
-;;; Features. What code sets stays in its session; but what a file that was loaded adds tells what
-;;; there is now, in every session and check.
+;;; Features. Those that code sets stay in its session; but those that a loaded file adds tell what
+;;; is there now, in every session and check.
 
 (defun publish-features (before)
-  "Has everybody know of the features that are there now and were not BEFORE, a list."
+  "Publishes the features that are there now and were not in BEFORE, a list, to the image, all
+  sessions, and threads of the user's."
   (unless (eq *features* before)
     (let ((new (set-difference *features* before)))
       (when new
@@ -186,7 +189,7 @@
                     (sb-ext:symbol-global-value '*features*) (adjoin feature (global-value '*features*))))))))))
 
 (defun publish-what-is-loaded ()
-  "From now on, the features that a file adds that is loaded, or a system, are published."
+  "From now on, the features that a loaded file or system adds are published."
   (dolist (name '(load asdf:operate))
     (encapsulate name 'consort-features
                  (lambda (function &rest arguments &aux (before *features*))

@@ -2,8 +2,9 @@
 
 (in-package :consort)
 
-(defconstant +walked-frames+ 300 "Frames of a stack that are looked at: one that overflowed is deep.")
-(defconstant +frame-arguments+ 10 "Arguments of a frame that are sent.")
+(defconstant +walked-frames+ 300 "The maximum number of frames of a stack that are looked at: one
+  that overflowed is deep.")
+(defconstant +frame-arguments+ 10 "The maximum number of arguments of a frame that are sent.")
 (defconstant +frame-argument-limit+ 200 "Characters kept of one argument.")
 
 (defstruct (stack-frame (:constructor make-stack-frame (call &optional file line)))
@@ -71,7 +72,7 @@
     (serious-condition () '())))
 
 (defun current-frame-names ()
-  "As CURRENT-FRAMES, without arguments and places, and with little stack and memory."
+  "The frames of CURRENT-FRAMES, without arguments and places. Takes little stack and memory."
   (flet ((relevant (names) (mapcar #'make-stack-frame (first-frames (relevant-frames (nreverse names))))))
     (handler-case
         (let ((names '()) (count 0))

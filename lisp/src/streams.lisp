@@ -7,7 +7,7 @@
 (defconstant +chunk+ 4096 "Streamed output is sent when this many characters wait, or after a moment.")
 
 (defclass consort-stream (sb-gray:fundamental-character-stream) ()
-  (:documentation "What user code may try to close in vain: others write to it too."))
+  (:documentation "A stream that user code cannot close, because others write to it too."))
 
 (defmethod close ((stream consort-stream) &key abort)
   (declare (ignore abort))
@@ -25,9 +25,10 @@
    (on-excess :initform nil :initarg :on-excess :accessor capture-on-excess :type (or null function))
    (sink :initform nil :initarg :sink :accessor capture-sink :type (or null function))
    (waiting :initform nil :accessor capture-waiting :type (or null string)))
-  (:documentation "Keeps the first and the last half of LIMIT characters of what is written to it; TOTAL counts all. Any thread may write.
-ON-EXCESS is called, once, by the writer who first passes twenty times the limit. SINK is called with pieces of text, in order, up to
-the limit, by whoever writes, or by a timer (PASS-ON)."))
+  (:documentation "Keeps the first and the last half of LIMIT characters of what is written to it;
+  TOTAL counts all. Any thread may write. ON-EXCESS is called, once, by the writer who first passes
+  twenty times the limit. SINK is called with pieces of text, in order, up to the limit, by whoever
+  writes, or by a timer (PASS-ON)."))
 
 (defun instance-of (class &rest initargs)
   "Returns a new instance of the class named CLASS, made without a constructor that is compiled for
@@ -48,7 +49,8 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
   (ash (the index (capture-limit capture)) -1))
 
 (defun keep-head (capture string start end total)
-  "Keeps what of STRING from START to END falls into the head; where the rest starts."
+  "Keeps the part of STRING from START to END that falls into the head. Returns where the rest
+  starts."
   (declare (type index start end total) (type string string))
   (let* ((room (max 0 (- (head-limit capture) total)))
          (middle (min end (+ start room)))
@@ -183,19 +185,19 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
 ;;; Streaming: whoever writes a lot sends it; a timer sends the rest.
 
 (defun pass-on-waiting (capture)
-  "Sends what waits. The lock is held, so pieces keep their order."
+  "Sends the text that waits. The lock is held, so pieces keep their order."
   (let ((text (shiftf (capture-waiting capture) nil))
         (sink (capture-sink capture)))
     (when (and text sink)
       (funcall sink text))))
 
 (defun pass-on (capture)
-  "Sends what waits to be streamed."
+  "Sends the text that waits to be streamed."
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)))
 
 (defun stop-passing-on (capture)
-  "Sends what waits, and nothing from then on."
+  "Sends the text that waits, and nothing from then on."
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)
     (setf (capture-sink capture) nil)))
@@ -216,7 +218,8 @@ the limit, by whoever writes, or by a timer (PASS-ON)."))
 ;;; No input, and output that nobody reads
 
 (defclass nobody (consort-stream sb-gray:fundamental-character-input-stream sb-gray:fundamental-character-output-stream) ()
-  (:documentation "The other side of *QUERY-IO*, *DEBUG-IO* and *STANDARD-INPUT*: end of file at once, and what is written is dropped."))
+  (:documentation "The stream behind *QUERY-IO*, *DEBUG-IO* and *STANDARD-INPUT* where nobody is
+  asked: it is at end of file at once, and drops what is written."))
 
 (defmethod print-object ((stream nobody) output)
   (write-string "#<no input: nobody is asked for it here>" output))

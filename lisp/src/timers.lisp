@@ -1,5 +1,5 @@
-;;;; Timers: one thread a queue waits for the earliest of many moments. Adding and cancelling one
-;;;; wakes nobody as a rule.
+;;;; Timers: one thread for each queue waits for the earliest of many moments. Adding or cancelling
+;;;; a timer wakes no thread as a rule.
 
 (in-package :consort)
 
@@ -30,7 +30,7 @@
       (start-thread-soon (timer-queue-name queue) #'run-timers queue))))
 
 (defun schedule (queue seconds function)
-  "Has FUNCTION called in SECONDS, by the thread of QUEUE; a timer for CANCEL."
+  "Has FUNCTION called in SECONDS, by the thread of QUEUE. Returns a timer for CANCEL."
   (let* ((timer (make-timer (+ (get-internal-real-time) (ceiling (* seconds internal-time-units-per-second))) function))
          (at (timer-at timer))
          (earlier nil))

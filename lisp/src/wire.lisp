@@ -44,7 +44,7 @@
 (defvar *own-thread* nil "Bound to true in the threads that Consort started, and not in those that user code started.")
 
 (defun start-thread (name function &rest arguments)
-  "A thread of ours, with settings of its own."
+  "Starts a thread of ours, with our own settings. Returns it."
   (sb-thread:make-thread (lambda (&aux (*own-thread* t))
                            (restore-stack-guards)
                            (unwind-protect (with-own-settings () (apply function arguments))
@@ -59,7 +59,7 @@
 (define-global *starts-wanted* (sb-thread:make-semaphore :name "consort starts") "Counts what is in *STARTS*.")
 
 (defun start-all ()
-  "The starter's work."
+  "The work of the starter, a thread: calls the functions in *STARTS*, the oldest first."
   (loop
     (sb-thread:wait-on-semaphore *starts-wanted*)
     (funcall (with-lock (*starts-lock*)
@@ -73,7 +73,7 @@
        (not (and (internal-p 'make-thread-lock) (lock-held-p make-thread-lock)))))
 
 (defun start-thread-soon (name function &rest arguments)
-  "As START-THREAD, and never waiting: true."
+  "START-THREAD, without ever waiting. Returns true."
   (if (can-start-thread-p)
       (apply #'start-thread name function arguments)
       (progn
@@ -91,7 +91,7 @@
         (error () nil))))
 
 ;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read:
-;;; what it says is then said by another thread.
+;;; its frames are then sent by another thread.
 
 (define-global *outbox* '() "Frames, as (octets . end), newest first, that wait for the poster.")
 (define-global *outbox-lock* (sb-thread:make-mutex :name "consort outbox")

@@ -23,7 +23,8 @@
   (on-cancel nil :type function :read-only t)
   (on-death nil :type function :read-only t))
 
-(define-global *sessions* (make-hash-table :test #'equal) "By name. Only the dispatcher touches it.")
+(define-global *sessions* (make-hash-table :test #'equal) "The sessions by name. Only the dispatcher
+  uses it.")
 
 (defun find-session (name)
   "The session of that NAME, made now if need be."
@@ -61,8 +62,8 @@
   (funcall (job-function job)))
 
 (defun leave-session (session)
-  "SESSION's thread ends: closed, or by what the user's code did to it. Then the job is answered,
-  and another thread goes on."
+  "Called when SESSION's thread ends: the session was closed, or user code ended the thread. Answers
+  the job that it was doing, and starts another thread unless the session was closed."
   (let ((job (shiftf (session-current session) nil)))
     (when job
       (funcall (job-on-death job))))
@@ -73,7 +74,7 @@
   (evaluation-id (job-evaluation job)))
 
 (defun withdraw-jobs (session &optional (id nil id-p))
-  "Takes the jobs that wait in SESSION out, or only job ID; a list of them."
+  "Takes out the jobs that wait in SESSION, or only job ID. Returns a list of them."
   (with-lock ((session-lock session))
     (let ((withdrawn (if id-p
                          (remove id (session-jobs session) :key #'job-id :test-not #'equal)
@@ -117,9 +118,9 @@
       (setf *starting* (remove evaluation *starting* :test #'eq)))))
 
 (defun evaluate-alone (id work &key keep)
-  "Calls WORK, which runs user code, for request ID in this thread, as if in a new REPL; how it
-  ended, and the JSON of EvalOutcome. What it does to the readtable is done to the image's, which
-  later sessions and checks begin with. KEEP: so is what it sets."
+  "Calls WORK, which runs user code, for request ID in this thread, as if in a new REPL. Returns how
+  it ended, and the JSON of EvalOutcome. Changes of the readtable are made in the image's, which
+  later sessions and checks begin with. KEEP: they also begin with the variables that WORK sets."
   (let ((evaluation (or *own-evaluation* (make-evaluation id nil)))
         (*user-settings* (copy-of-settings :tables nil)))
     (let ((how (call-evaluating work evaluation)))
@@ -146,14 +147,14 @@
     value))
 
 ;;; Work that runs no user code and is soon done. Making a thread takes longer than most of it does,
-;;; so a few wait for more of it.
+;;; so a few threads wait for more.
 
 (defstruct (helper (:constructor make-helper (work)))
   "WORK is what its thread is to call, NIL when it waits for some."
   (work nil)
   (wake (sb-thread:make-semaphore :name "consort helper") :type sb-thread:semaphore :read-only t))
 
-(defconstant +idle-helpers+ 2 "Threads that wait for work.")
+(defconstant +idle-helpers+ 2 "The maximum number of threads that wait for work.")
 (define-global *idle-helpers* '() "The helpers that wait, the last to be done first.")
 (define-global *helpers-lock* (sb-thread:make-mutex :name "consort helpers")
   "Held while a helper comes to wait or is given work.")
@@ -170,7 +171,7 @@
         (start-thread-soon "consort helper" #'run-helper (make-helper work)))))
 
 (defun wait-for-work (helper)
-  "Returns true if HELPER is one of those that wait, and then has work; NIL when enough of them do."
+  "Waits for work for HELPER, and returns true; returns NIL at once when enough helpers wait."
   (when (with-lock (*helpers-lock*)
           (when (< (length *idle-helpers*) +idle-helpers+)
             (push helper *idle-helpers*)))

@@ -1,6 +1,7 @@
-;;;; Calls between files that are checked together. The compiler measures a call by the definition
-;;;; that there is when it comes to it, which for a function of a later file is the old one. Calls
-;;;; of functions whose lambda lists changed are measured again when all files are loaded.
+;;;; Calls between files that are checked together. The compiler checks a call against the
+;;;; definition that is in force when it compiles the call; for a function of a later file that is
+;;;; the old one. Calls of functions whose lambda lists changed are checked again when all files are
+;;;; loaded.
 
 (in-package :consort)
 

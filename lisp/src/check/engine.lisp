@@ -35,7 +35,7 @@
                                          (list "package" (ignore-errors (string (package-error-package condition)))))))))
 
 (defun compile-one (check function form info)
-  "Lets the compiler have FORM, the next of the file that INFO describes."
+  "Has FUNCTION, the compiler's, process FORM, the next of the file that INFO describes."
   (let* ((file (source-info-file info))
          (forms (file-info-forms file))
          (index (fill-pointer forms))
@@ -60,7 +60,7 @@
       (error () nil))))
 
 (defun begin-form (check start)
-  "The next form of CHECK begins to be read at START."
+  "Resets the state of CHECK for the next form, which is read from START on."
   (setf (check-form check) nil
         (check-duplicate-told check) nil
         (check-failures check) '()
@@ -70,8 +70,8 @@
         (check-form-end check) (min (length (check-text check)) (1+ start))))
 
 (defun compile-next (check reading start function info)
-  "Reads the form that begins behind START and calls FUNCTION, the compiler's, with it; what
-  READ-ONE says of it."
+  "Reads the form that begins at or behind START and calls FUNCTION, the compiler's, with it.
+  Returns the second value of READ-ONE."
   (let* ((text (check-text check)) (begin (skip-comments text start)))
     (flet ((tell-at (end)
              (when (< begin (length text))
@@ -120,7 +120,7 @@
 (defvar *checks* '() "The CHECKs of this compilation unit, newest first.")
 
 (defun tell-undefined ()
-  "At the end of a compilation unit: report what nothing in it defined."
+  "Reports, at the end of a compilation unit, the names that nothing in it defined."
   (when *checks*
     (dolist (check (reverse *checks*))
       (let ((*check* check))
@@ -128,11 +128,12 @@
         (mapc (lambda (finding) (found check finding)) (take-unknown-keywords check))))
     (forget-undefined-warnings)))
 
-(sb-ext:defglobal *checking* nil "Whether this process is a copy that checks: then the hooks below are in force.")
+(sb-ext:defglobal *checking* nil "True if this process is a copy that checks: then the hooks below
+  are in force.")
 
 (defmacro hook (name (original &rest lambda-list) &body body)
   "Has BODY called instead of the function NAME, with that as ORIGINAL, in a copy that checks.
-  Installed when the image is built: it takes the system tens of milliseconds. In the image itself
+  Installed when the image is built, because that takes tens of milliseconds. In the image itself
   NAME does what it always did."
   `(encapsulate ,name 'consort-check
                 (lambda (,original &rest arguments)
@@ -142,8 +143,8 @@
                       (apply ,original arguments)))))
 
 (defun plain-definition-p (form)
-  "Returns true if nothing of the user's in FORM runs as it is loaded: there is nothing to say of
-  that, and it may be put off."
+  "Returns true if no code of the user's in FORM runs when it is loaded, so that the compiler may
+  put its load-time code off."
   (and (consp form)
        (member (first form) '(in-package defpackage declaim defun defmacro defmethod defgeneric defclass deftype define-condition))))
 
@@ -172,8 +173,8 @@
       (error () nil)))
   (apply original more))
 
-;; The compiler puts off what is to run at load time, to do several forms at once: what it then has
-;; to say would be said of a later form.
+;; The compiler puts load-time code off, to compile that of several forms at once: its messages
+;; would then be reported for a later form.
 (hook compile-toplevel-lambdas-name (original lambdas force)
   (funcall original lambdas (or force (and *check* (not (plain-definition-p (check-form *check*)))))))
 
@@ -216,8 +217,8 @@
   (error 'sb-posix:syscall-error :errno sb-posix:eperm :name 'sb-posix:fork))
 
 (defun discard-fasls (directory)
-  "When nothing may be opened for writing any more: has what is compiled below DIRECTORY go
-  nowhere. To be called while /dev/null can still be opened."
+  "Has the files that Lisp opens for output below DIRECTORY written to /dev/null from now on. Must
+  be called while /dev/null can still be opened."
   (let ((prefix (sb-ext:native-namestring directory))
         (descriptor (sb-posix:open "/dev/null" sb-posix:o-wronly)))
     (encapsulate 'open 'consort
@@ -235,12 +236,12 @@
       (find-restart 'muffle-warning condition)))
 
 (defvar *ask-handlers* nil "True if the code that has the file compiled may have handlers: what
-  these muffle is not told.")
+  these muffle is not reported.")
 (defvar *shown-to-handlers* nil "True if a condition is shown to those handlers: then ours let it
   pass.")
 
 (defun observe-unless-muffled (check condition)
-  "Reports CONDITION, a warning or note, unless who has the file compiled muffles it."
+  "Reports CONDITION, a warning or note, unless the code that has the file compiled muffles it."
   (when *ask-handlers*
     (let ((*shown-to-handlers* t)) (signal condition)))
   (observe check condition))
@@ -262,8 +263,8 @@
      (with-compilation-unit (:override t) ,@body)))
 
 (defun lose-package (check designator)
-  "An IN-PACKAGE names a package that does not exist: what follows is read in an empty one of that
-  name, and names in it mean nothing."
+  "Handles an IN-PACKAGE of a package that does not exist: what follows is read in an empty one of
+  that name, and names in it mean nothing."
   (setf (check-lost-package check) t
         (check-unknown-packages check) t)
   (handler-case (push (setf *package* (make-package (string designator) :use '(:common-lisp))) (check-placeholders check))
@@ -276,7 +277,7 @@
              (error () nil))))
 
 (defun tell-held-back (check code message)
-  "Tells, instead of the held findings of CHECK, why nothing can be said of names."
+  "Reports, instead of the held findings of CHECK, why nothing can be said of names."
   (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))
     (funcall (check-emit check)
              (make-finding :start (car place) :end (cdr place) :severity :information :code code :message message :toplevel place))))
@@ -287,8 +288,8 @@
                    (setf (check-system-facts check) (multiple-value-list (system-of-file (check-path check) (check-asd-files check)))))))
 
 (defun settle-names (check)
-  "Tells the held findings; or, when names are unknown because the file's system is not loaded, that
-  alone."
+  "Reports the held findings, or, when names are unknown because the file's system is not loaded or
+  not for this Lisp, only that."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
       (forget-placeholders check)

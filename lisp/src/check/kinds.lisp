@@ -1,9 +1,10 @@
 ;;;; The kind of finding that a condition is: the stable codes of docs/diagnostics.md.
 ;;;;
-;;;; By its type where SBCL has one for it; else by the format control that SBCL's own code signals
-;;;; it with, which no name or text of the user's is part of. A user's macro may say the same words:
-;;;; its controls are not of the core, and it is not mistaken for the compiler. Only of SBCL's own
-;;;; conditions that have neither, the words are looked at that they print.
+;;;; The kind is told by the condition's type where SBCL has one for it; else by the format control
+;;;; with which SBCL's own code signals it, which contains no name or text of the user's. A user's
+;;;; macro may use the same words: its format controls are not of the core, so it is not mistaken
+;;;; for the compiler. The printed text is looked at only for SBCL's own conditions that have
+;;;; neither.
 
 (in-package :consort)
 
@@ -79,8 +80,8 @@
                        return code))))))
 
 (defun macro-failure-p (condition)
-  "Returns true if CONDITION is the compiler's word for an error in a macro's function: its
-  arguments are where, and the error."
+  "Returns true if CONDITION is the compiler's message about an error in a macro's function. Its
+  arguments are the place and the error."
   (let ((control (control-text condition)) (arguments (condition-arguments condition)))
     (and control
          (or (search "during macroexpansion" control)
@@ -89,7 +90,7 @@
          t)))
 
 (defun condition-errno (condition)
-  "The system's number for the failure that CONDITION is of, where it has one; 0 otherwise."
+  "The errno of the failure that CONDITION reports; 0 where it has none."
   (let ((of-socket (let ((package (find-package "SB-BSD-SOCKETS"))) (and package (find-symbol "SOCKET-ERROR-ERRNO" package)))))
     (cond ((typep condition 'sb-posix:syscall-error) (sb-posix:syscall-errno condition))
           ((and of-socket (fboundp of-socket)) (or (ignore-errors (funcall of-socket condition)) 0))

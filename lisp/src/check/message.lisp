@@ -53,7 +53,7 @@
                       (setf i (+ open 2)))))))
 
 (defun drop-noise (text)
-  "TEXT without what SBCL says to those who sit at its terminal."
+  "TEXT without SBCL's advice to users of its terminal and its descriptions of streams."
   (macrolet ((place (words &optional (start 0)) `(find-words (load-time-value (as-text ,words)) text ,start)))
     (let ((advice (place " Use *BREAK-ON-SIGNALS* to intercept.")))
       (when advice

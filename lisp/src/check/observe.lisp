@@ -117,8 +117,8 @@ If it must, load the file's system first.)" message))))
       (when first (list (list (car first) (cdr first) "First defined here."))))))
 
 (defun told-twice-p (check code)
-  "Returns true if it was told already that the form defines what was defined before; now it has
-  been."
+  "Returns true if CODE is that of a duplicate definition, and one was already reported for the
+  current form; notes that it is reported."
   (when (member code '("duplicate-definition" "redefinition") :test #'string=)
     (shiftf (check-duplicate-told check) t)))
 

@@ -59,8 +59,8 @@
 (defvar *system-check* nil "The SYSTEM-CHECK whose plan is made or performed, in a copy.")
 
 (defclass check-plan (asdf/plan:sequential-plan) ()
-  (:documentation "All actions of loading a system that is checked. Of each other system it has those
-  that these depend on, without what is below them."))
+  (:documentation "All actions of loading a system that is checked, and those of other systems on
+  which these depend directly."))
 
 (defmethod asdf/plan:record-dependency ((plan check-plan) (operation asdf:operation) (component asdf:component))
   (unless (part-p *system-check* component)
@@ -110,7 +110,8 @@
             do (remhash action visited))))
 
 (defun check-by-plan (state name)
-  "Performs the plan of loading the system NAME with each Lisp file checked; the CHECKs in order."
+  "Performs the plan of loading the system NAME with each Lisp file checked. Returns the CHECKs in
+  order."
   (keep-loaded-systems (system-check-part-p state))
   (let ((*system-check* state)
         (uiop:*warnings-file-type* nil) ; a check makes no such files
@@ -198,7 +199,7 @@
   (and path (probe-file path) (file-write-date path)))
 
 (defun tell-action-problem (state operation component condition)
-  "Tells that OPERATION on COMPONENT failed with CONDITION."
+  "Reports that OPERATION on COMPONENT failed with CONDITION."
   (let* ((refused (and condition (confinement-errno condition)))
          (words (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
                         (words-of-failure condition))))
@@ -229,8 +230,8 @@
     (perform-without-programs state operation component)))
 
 (defun perform-without-programs (state operation component)
-  "Performs OPERATION on COMPONENT; whether that succeeded. Why it did not is an outcome: (:FAILED
-  words)."
+  "Performs OPERATION on COMPONENT. Returns true if that succeeded; otherwise the outcome of
+  COMPONENT is (:FAILED words)."
   (call-silently (lambda ()
                    (let ((*run-no-programs* t))
                      (asdf:perform-with-restarts operation component))
@@ -241,7 +242,7 @@
 
 (defun compile-generated (state operation component)
   "Loads what there is of COMPONENT, whose text is generated, or compiles what was made here; or
-  tells that there is nothing. What there is to load then, as CHECK-LISP-COMPONENT returns it."
+  reports that there is nothing. Returns what there is to load, as CHECK-LISP-COMPONENT does."
   (flet ((failure () (gethash component (system-check-outcomes state))))
     (cond ((persons-fasl component)
            (unless (load-generated component) (tell-not-generated state component nil))
@@ -260,12 +261,12 @@
                        "system-not-loaded"))
 
 (defun check-lisp-component (state operation component)
-  "Checks the file of COMPONENT. What there is to load of it: :NOTHING-TO-LOAD, :BY-ASDF, or a fasl
-  that is not where ASDF looks for it."
+  "Checks the file of COMPONENT. Returns what there is to load of it: :NOTHING-TO-LOAD, :BY-ASDF, or
+  a fasl that is not where ASDF looks for it."
   (let* ((path (asdf:component-pathname component))
          (check (funcall (system-check-make-check state) path)))
     (if (null check)
-        :nothing-to-load                ; which was told
+        :nothing-to-load                ; which was reported
         (multiple-value-bind (fasl compiled why)
             (run-check-as-compiled component check :operation operation
                                                    :scratch (uiop:pathname-parent-directory-pathname (check-scratch check)))

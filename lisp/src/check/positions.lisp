@@ -1,9 +1,9 @@
 ;;;; Exact places: from an object the compiler names, by its identity, to where the reader read it.
 ;;;;
 ;;;; The reader tells the start, the end and the object of everything it reads, innermost first,
-;;;; whatever readtable is in force. Only when a condition asks is an index made of that, of the
-;;;; top-level form it is in: for each cons of a list as it was read, the span of its car; for each
-;;;; list, the span of the whole.
+;;;; whatever readtable is in force. An index of the current top-level form is made of that only
+;;;; when a condition needs it: for each cons of a list as it was read, the span of its car; for
+;;;; each list, the span of the whole.
 
 (in-package :consort)
 
@@ -30,7 +30,8 @@
                  (t (incf missed)))))
 
 (defun index-subforms (subforms)
-  "An INDEX of SUBFORMS, a vector of start, end, object, ... as the reader told them."
+  "A FORM-INDEX of SUBFORMS, a vector of start, end, object, ... innermost first, as the reader
+  reports them."
   (let ((index (make-form-index)) (stack '()))
     (loop for i from 0 below (length subforms) by 3
           for start of-type fixnum = (aref subforms i)

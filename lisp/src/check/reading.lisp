@@ -1,5 +1,5 @@
-;;;; Reading the text form by form. What cannot be read is told where it is, skipped, and reading
-;;;; goes on behind it.
+;;;; Reading the text form by form. A form that cannot be read is reported at its place and skipped,
+;;;; and reading goes on behind it.
 
 (in-package :consort)
 
@@ -109,14 +109,15 @@
                      (form-seconds condition))))
   (:documentation "One form took most of the time that the copy has. No ERROR: code that ignores errors does not ignore it."))
 
-(define-global *check-end* nil "When the copy should be done, in internal time: some time before the host ends it. NIL: whenever it likes.")
+(define-global *check-end* nil "When the copy should be done, in internal real time: some time
+  before the host ends it. NIL: no limit.")
 
 (defun set-check-end (seconds)
   "Has forms left in time, in a copy that the host ends after SECONDS."
   (setf *check-end* (+ (get-internal-real-time) (round (* 9/10 seconds internal-time-units-per-second)))))
 
 (defun call-in-time (function)
-  "Calls FUNCTION; FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
+  "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
   (if *check-end*
       (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
              (seconds (max 1/10 (* 3/4 left))))
@@ -124,9 +125,9 @@
       (funcall function)))
 
 (defun call-guarded (function on-failure &optional (where (constantly nil)))
-  "Calls FUNCTION; when it would end any other way than by returning (an unhandled condition, a
-  throw, ABORT) call ON-FAILURE with the condition or NIL, and what WHERE returned where the
-  condition was met, and returns NIL."
+  "Calls FUNCTION and returns its values. If it ends in any other way than by returning (an
+  unhandled condition, a throw, ABORT), calls ON-FAILURE with the condition or NIL, and with what
+  WHERE returned where the condition was signalled, and returns NIL."
   (let ((failure nil) (place nil) (done nil) (values nil))
     (block guarded
       (unwind-protect

@@ -33,7 +33,7 @@
     +report-descriptor+))
 
 (defun flush-report (report)
-  "Sends what waits. A host that is gone needs no copy."
+  "Sends the lines that wait. Ends this process when the host is gone."
   (unless (write-octets (report-descriptor report) (report-octets report) 0 (report-fill report))
     (leave 0))
   (setf (report-fill report) 0))
@@ -57,7 +57,7 @@
   (vector start end))
 
 (defun finding-json (finding)
-  "FINDING as a Diagnostic of server/src/ide/diagnostic.rs."
+  "FINDING as a Diagnostic of server/src/model/diagnostic.rs."
   (let ((toplevel (finding-toplevel finding)))
     (object "span" (span-json (finding-start finding) (finding-end finding))
             "severity" (string-downcase (finding-severity finding))

@@ -18,7 +18,7 @@
   (file nil))                           ; a path, when a system is checked
 
 (defstruct (undefined-use (:constructor make-undefined-use (name kind finding tentative form-start)))
-  "A use of a name that was undefined when the compiler came by; it counts only if the name is
+  "A use of a name that was undefined when the compiler met it; it counts only if the name is
   undefined at the end. TENTATIVE: to be dropped when all uses in the top-level form at FORM-START
   are found."
   name kind finding tentative form-start)
@@ -55,7 +55,8 @@
   (marked (make-hash-table :test 'equal)) ; (start end code ...) of what was found
   (used (make-hash-table :test 'equal)) ; places that a repeated name already got
   ;; Over the whole text.
-  ;; (kind name) -> (start . end) of the name's first definition.
+  ;; (operator name) and (namespace name) -> the offset of the first such definition; see
+  ;; stale.lisp.
   (definitions (make-hash-table :test 'equal))
   (unseen-names (make-hash-table :test 'equal)) ; names that withheld or unreadable forms define
   (undefined '())                       ; undefined-use, newest first
@@ -70,7 +71,7 @@
   (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
   (placeholders '())                    ; packages made in place of unknown ones
-  (duplicate-told nil)                  ; it was told that the current form defines something twice
+  (duplicate-told nil)                  ; a duplicate definition was reported for the current form
   (failures '())                        ; lists of the current form that could not be compiled
   (unknown-packages nil)                ; some package of the text does not exist
   (first-span nil)                      ; where the first form is

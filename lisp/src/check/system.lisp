@@ -49,8 +49,8 @@
             why)))
 
 (defun find-definition (name asd-files)
-  "The file that defines the system NAME, what it defines, and why there is none: the one of
-  ASD-FILES, or the one that ASDF finds."
+  "Three values: the file that defines the system NAME, of ASD-FILES or as ASDF finds it; the names
+  of the systems that it defines; and, in words, why there is none."
   (let* ((primary (asdf:primary-system-name name))
          (likely (find primary asd-files :key #'pathname-name :test #'equal))
          (why nil))
@@ -89,9 +89,9 @@
 
 (defun may-define-p (asd path)
   "Returns true if a system that the file ASD defines may have the file PATH: the file is below the
-  definition, and its text has the name. To load a definition takes ten times as long as to read
-  it, and a workspace may have hundreds. What computes its components, or looks elsewhere, may have
-  any."
+  definition, and its text has the name. To load a definition takes ten times as long as to read it,
+  and a workspace may have hundreds. A definition that computes its components, or refers to other
+  directories, may have any file."
   (let ((text (handler-case (string-downcase (read-source-file asd)) (error () nil))))
     (and text
          (or (search "package-inferred" text)
@@ -104,7 +104,7 @@
                         (member (mismatch directory file :test #'equal) (list nil (length directory))))))))))
 
 (defun component-for-this-lisp-p (component)
-  "Returns true if neither COMPONENT nor what it is in is for other features than there are."
+  "Returns true if the :IF-FEATURE of COMPONENT, and those of what it is in, hold here."
   (loop for part = component then (asdf:component-parent part)
         while part
         always (or (null (asdf/component:component-if-feature part))
@@ -157,7 +157,7 @@
 
 (defun place-fasl (fasl operation component scratch)
   "Puts FASL, which may be NIL, where ASDF looks for what OPERATION makes of COMPONENT, if that is
-  below the directory SCRATCH. Its path there, or FASL."
+  below the directory SCRATCH. Returns its path there, or FASL."
   (let ((expected (first (ignore-errors (asdf:output-files operation component)))))
     (cond ((and fasl expected scratch (uiop:subpathp expected scratch) (probe-file fasl))
            (ensure-directories-exist expected)
@@ -167,9 +167,9 @@
 
 (defun run-check-as-compiled (component check &key (operation (asdf:make-operation 'asdf:compile-op)) scratch)
   "Runs CHECK where ASDF has COMPONENT compiled by OPERATION: within its :AROUND-COMPILE and the
-  system's own methods on PERFORM, which may leave it alone. The fasl, or NIL, whether it was
-  compiled, and in words why PERFORM failed, when that is not for what the check found. The fasl is
-  where ASDF looks for it, when that is below SCRATCH."
+  system's own methods on PERFORM, which may not compile it. Three values: the fasl or NIL, whether
+  the file was compiled, and, in words, why PERFORM failed, unless the check has reported that. The
+  fasl is where ASDF looks for it, when that is below SCRATCH."
   (let ((fasl nil) (compiled nil) (why nil))
     (flet ((compile-it ()
              (let ((made (run-check check)))
@@ -181,7 +181,7 @@
                              (*ask-handlers* (own-method-p 'asdf:compile-op component)))
                          (asdf:perform-with-restarts operation component)))
                      (lambda (condition)
-                       ;; Without a fasl the check has told why there is none.
+                       ;; Without a fasl the check has reported why there is none.
                        (when (or fasl (not compiled))
                          (setf why (if condition (say condition) "it was left"))))))
     (values fasl compiled why)))
@@ -230,8 +230,8 @@
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
-  "Loads COMPONENT by the system's own method. Where ASDF looks for its fasl there is then FASL, if
-  there is one."
+  "Loads COMPONENT by the system's own method, after FASL, if there is one, was copied to where ASDF
+  looks for it."
   (let ((expected (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
     (when (and fasl expected (probe-file fasl))
       (ensure-directories-exist expected)
@@ -257,8 +257,8 @@
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
 (defun load-dependency (system)
-  "Loads SYSTEM, which the system that is checked depends on, unless it is loaded. What is loaded is
-  not compiled again, and what the person has fasls of is not either."
+  "Loads SYSTEM, which the system that is checked depends on, unless it is loaded. Loaded systems
+  are not compiled again, nor are files of which the person has fasls."
   (unless (asdf:component-loaded-p system)
     (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
       (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system :goal-operation 'asdf:load-op)))
@@ -282,7 +282,7 @@
          (and fasl (probe-file fasl)))))))
 
 (defun load-generated (component)
-  "Loads the person's fasl of COMPONENT, whose text is generated; whether that succeeded."
+  "Loads the person's fasl of COMPONENT, whose text is generated. Returns true if that succeeded."
   (call-silently (lambda () (load (persons-fasl component)) t)
                  (constantly nil)))
 
@@ -309,7 +309,7 @@
   path and words when something goes wrong around the files, AT-DEFINITION with the definition's
   path once it is known, STEP with words before what takes long. WANTED, of a component: the system
   is loaded in this image, and only components for which it is true are checked and loaded again.
-  The CHECKs."
+  Returns the CHECKs."
   (when asd (funcall at-definition asd))
   (multiple-value-bind (found names why) (if asd
                                              (multiple-value-bind (names why) (load-definition asd) (values asd names why))

@@ -1,4 +1,4 @@
-;;;; Names that nothing defines: every use, told at the end of the text, when it is known that
+;;;; Names that nothing defines: every use, reported at the end of the text, when it is known that
 ;;;; nothing in it defined them.
 
 (in-package :consort)
@@ -93,8 +93,8 @@
                (sb-mop:generic-function-methods function)))))
 
 (defun take-unknown-keywords (check)
-  "The findings for the keywords that their generic functions still do not take, in the order of the
-  text; forget them."
+  "Takes out the uses of keywords. Returns the findings for those that their generic functions still
+  do not take, in the order of the text."
   (sort (loop for (name keyword finding) in (reverse (shiftf (check-keyword-uses check) '()))
               when (handler-case (and (unknown-keyword-p name keyword) (not (method-takes-keyword-p name keyword)))
                      (error () nil))
@@ -108,8 +108,8 @@
          (some (lambda (check) (gethash (symbol-name symbol) (check-unseen-names check))) checks))))
 
 (defun take-undefined (check checks)
-  "The findings of CHECK for the names that are still undefined, in the order of the text; forget
-  them. CHECKS: those of the compilation unit."
+  "Takes out the uses of undefined names. Returns the findings of CHECK for those that are still
+  undefined, in the order of the text. CHECKS: those of the compilation unit."
   (let ((uses (reverse (check-undefined check))))
     (setf (check-undefined check) '())
     (sort (loop for use in uses

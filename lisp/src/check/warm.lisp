@@ -18,7 +18,7 @@
 
 (define-operation "world" :dispatcher (id params)
   (let ((package (param params "package" 'string :default nil)))
-    ;; A copy cannot refuse: who asks in vain has the image asked, which does.
+    ;; A copy cannot refuse; after a null, the host asks the image, which does.
     (object "world" (if (or (null package) (package-called package))
                         (world-json (car *world*))
                         :null))))
@@ -37,7 +37,7 @@
     (handler-case (warming-macro table (format nil \"~A~%\" (hash-table-count place)))
       (error (condition) (princ-to-string condition)))))
 " 'text)
-  "A text that has most of the compiler touched; its names are ours.")
+  "A text whose check runs most of the compiler; its names are of CONSORT.")
 
 (defun warm-copy (scratch)
   "Checks a text of ours, so that the pages that every check changes are copied already. Never
@@ -87,8 +87,8 @@
             while (advise-memory (+ start done) +room-step+ +madv-populate-write+)))))
 
 (defun await-text (params report)
-  "Waits, warm, for the text: the params with what the host then says. A host that wants
-  nothing closes the socket."
+  "Waits, warm, for the text. Returns PARAMS, preceded by the fields of the host's message. Leaves
+  when the host closes the socket instead."
   (let* ((descriptor (report-descriptor report))
          (reader (make-line-reader descriptor)))
     (flet ((asked-p () (wait-until-fd-usable descriptor :input 0 nil)))

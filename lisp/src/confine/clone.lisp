@@ -60,15 +60,15 @@
 (defconstant +key-octets+ 8)
 
 (defun read-key (descriptor key)
-  "Reads a key from DESCRIPTOR to the address KEY; whether it came."
+  "Reads a key from DESCRIPTOR to the address KEY. Returns true if it came."
   (= +key-octets+ (call-c "read" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun write-key (descriptor key)
   (= +key-octets+ (call-c "write" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun confine-calls-of-chain (landlock pipe)
-  "Installs the filter, with a key of its own, and puts the key into PIPE, the end of a pipe that is
-  written. True when both were done."
+  "Installs the filter, with a key of its own, and writes the key to PIPE, the write end of a pipe.
+  Returns true when both were done."
   (and (seccomp-p)
        (let ((program (filter-program (sb-posix:getpid) landlock (chain-rulings))))
          (with-octets (key (0))
@@ -79,8 +79,8 @@
              (setf (sap-word (int-sap key) 0) 0))))))
 
 (defun fork-with-key (pipe-to-read pipe-to-write)
-  "Forks, with the key from the pipe, which it is put back into: the process id, 0 in the new
-  process, -1 when the system refused."
+  "Forks with the key, which is read from the pipe and written back to it. Returns the process id, 0
+  in the new process, -1 when the system refused."
   (with-octets (key (0))
     (without-interrupts
       (let ((pid (if (read-key pipe-to-read key)
@@ -94,7 +94,7 @@
         pid))))
 
 (defun forbid-fork ()
-  "Has this process, and all that is left to it, make no process any more, with whatever key. True
+  "Has the system refuse to make a process for this one from now on, whatever the key. Returns true
   when that is in force."
   (install-filter (list (load-word 0) (jump-equal (number-here *clone*) 0 1) (answer +eperm+) (answer +allow+))))
 

@@ -85,8 +85,9 @@
         (answer +allow+)))
 
 (defun rulings (pid landlock more)
-  "An alist from numbers of calls to what is done with them, for the copy PID, by number; LANDLOCK:
-  whether Landlock guards the files; MORE: rulings of other calls, or that come before these."
+  "An alist from numbers of calls to the instructions that decide on them, for the copy PID, sorted
+  by number. LANDLOCK: whether Landlock guards the files. MORE: rulings of other calls, or ones that
+  replace these."
   (flet ((open-flags (argument) (if landlock (only-known-access argument) (only-reading argument))))
     (let ((rulings (append
                     (loop for call in (append *allowed-calls* (when landlock *calls-that-change-files*))
@@ -123,7 +124,7 @@
     (nreverse segments)))
 
 (defun search-tree (segments)
-  "Instructions that find the number, which is loaded, in SEGMENTS and do what is said there."
+  "Instructions that find the loaded number of a call in SEGMENTS and run the instructions there."
   (if (null (rest segments))
       (cdr (first segments))
       (let* ((half (floor (length segments) 2))

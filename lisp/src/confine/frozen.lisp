@@ -1,6 +1,6 @@
 ;;;; The filter of a frozen failure (debug/frozen.lisp), which runs no code of the user's: a copy's
-;;;; filter that also allows fork, signals to the processes it makes, and further filters. What it
-;;;; forks narrows this to the filter of any other copy before code of the user's runs.
+;;;; filter that also allows fork, signals to the processes it makes, and further filters. A process
+;;;; that it forks narrows this to the filter of any other copy before code of the user's runs.
 
 (in-package :consort)
 

@@ -1,5 +1,5 @@
-;;;; Landlock (linux/landlock.h): what is refused of files by where they are. It cannot be taken
-;;;; back. The numbers of its calls are the same on every machine.
+;;;; Landlock (linux/landlock.h): access to files is restricted by where they are, for good. The
+;;;; numbers of its calls are the same on every machine.
 
 (in-package :consort)
 
@@ -50,11 +50,10 @@
           (sb-posix:close descriptor)))))
 
 (defun confine-files (directory readable &optional own-network)
-  "Gives up writing but below DIRECTORY, NIL for nowhere, reading but beneath READABLE, names of
-  which a directory's ends with a slash, executing, TCP unless the network is its own, and signals
-  to others. The version of
-  Landlock that does it, 0 where there is none; NIL, and the system's message, where there is one
-  and it failed."
+  "Gives up writing but below DIRECTORY, NIL for nowhere; reading but beneath READABLE, names of
+  which a directory's ends with a slash; executing; TCP unless the network is its own; and signals
+  to others. Returns the version of Landlock that does it, 0 where there is none; NIL, and the
+  system's message, where there is one and it failed."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0

@@ -8,7 +8,7 @@
 
 (defun drop-capabilities ()
   "Gives up every capability, which root has, for good: no program is started that could give one
-  back. Whether that was done."
+  back. Returns true if that was done."
   (let ((number (number-here '(capset 126 91))))
     ;; struct __user_cap_header_struct (version 3, this process), and twice 3 words of 32 bits.
     (with-octets (header (#x20080522))
@@ -27,7 +27,7 @@
 (defun enter-user-namespace (&optional (others 0))
   "Moves into a user namespace of its own, from which the memory and the environment of processes
   outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise; and into
-  the namespaces whose flags OTHERS are. Whether the system lets it."
+  the namespaces whose flags OTHERS are. Returns true if the system allows it."
   (let ((user (sb-posix:geteuid)) (group (sb-posix:getegid)))
     (when (zerop (system-call (number-here '(unshare 272 97)) (logior +clone-newuser+ others)))
       ;; The numbers of user and group stay. Without the mapping it works too, and looks like
@@ -50,7 +50,7 @@
   '("TOKEN" "TOKENS" "SECRET" "SECRETS" "PASSWORD" "PASSWORDS" "PASSWD" "PASSPHRASE" "PASSCODE" "PASS" "PW" "PWD" "APIKEY" "ACCESSKEY" "SECRETKEY"
     "PRIVATEKEY" "AUTHKEY" "SIGNINGKEY" "MASTERKEY" "ENCRYPTIONKEY" "DEPLOYKEY" "APPKEY" "CREDENTIAL" "CREDENTIALS"
     "CONNECTIONSTRING" "CONNECTIONSTRINGS" "AUTHORIZATION" "SESSIONID" "SESSID")
-  "The same, also where a word of its name only ends with it.")
+  "A variable is a secret when a word of its name ends with one of these.")
 
 (defparameter *secret-variables*
   '("MASTER_SEED" "WALLET_SEED" "DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"

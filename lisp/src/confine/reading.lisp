@@ -1,7 +1,7 @@
 ;;;; The files that a copy may read: the workspace and those that the person's settings name (both
 ;;;; come from the host), the file under check and its system, Lisp, what is installed, and the
-;;;; directories in which ASDF, Quicklisp, ocicl, qlot and Roswell keep sources. Never what keeps a
-;;;; person's secrets, also where that is in one of these.
+;;;; directories in which ASDF, Quicklisp, ocicl, qlot and Roswell keep sources. Files that keep a
+;;;; person's secrets are never among them, also where they are in one of these.
 
 (in-package :consort)
 
@@ -29,7 +29,7 @@
     ".config/keybase/" ".local/share/TelegramDesktop/" ".config/Element/" ".local/share/pass/" ".local/share/password-store/" ".config/Yubico/" ".config/age/"
     ".minisign/" ".step/" ".terraformrc" ".config/nix/netrc" ".jira.d/" ".config/jgit/" ".local/share/zsh/" ".config/fish/fish_history" ".sbcl_history"
     ".local/share/evolution/" ".local/share/gnupg/" ".local/state/bash/" ".local/state/zsh/")
-  "Below a home directory.")
+  "Files and directories below a home directory that are never read: they keep secrets.")
 
 (defparameter *lisp-dot-files* '(".sbclrc" ".swank.lisp" ".slynk.lisp" ".clinit.cl" ".eclrc" ".stumpwmrc" ".stumpwm.d/")
   "Hidden files and directories of a home directory that are Lisp. Others of a home directory are
@@ -206,7 +206,7 @@
 
 (defun directories-of-text (params)
   "Returns the directories of the file, or the files and the definitions of systems, that PARAMS
-  name. Of a home directory, or one above it, only the files."
+  name. For a home directory, or one above it, only the files in it."
   (let ((homes (home-directories))
         (names (append (list (field params "path") (field params "asd"))
                        (coerce (field params "asd_files" #()) 'list)

@@ -15,7 +15,7 @@
     ,number ,@arguments))
 
 (defmacro with-octets ((address words &optional (size (* 8 (length words)))) &body body)
-  "BODY with ADDRESS the address of SIZE octets that hold WORDS, each of 64 bits."
+  "Runs BODY with ADDRESS the address of SIZE octets that hold WORDS, each of 64 bits."
   (let ((memory (gensym "MEMORY")) (sap (gensym "SAP")))
     `(let* ((,memory (make-array (max 1 (ceiling ,size 8)) :element-type '(unsigned-byte 64) :initial-element 0)))
        (with-pinned-objects (,memory)
@@ -38,8 +38,8 @@
     (write 1 64) (pwrite64 18 68) (writev 20 66) (pwritev 296 70) (pwritev2 328 287)
     (close 3 57) (close_range 436 436) (lseek 8 62) (dup 32 23) (dup2 33 nil) (dup3 292 24)
     (ftruncate 77 46) (fsync 74 82) (fdatasync 75 83) (fadvise64 221 223)
-    ;; Of 64 KiB each. They are allowed so that an attempt to run a program reports that it cannot
-    ;; fork.
+    ;; Pipes, of 64 KiB each. They are allowed so that an attempt to run a program reports that it
+    ;; cannot fork.
     (pipe 22 nil) (pipe2 293 59)
     (poll 7 nil) (ppoll 271 73) (select 23 nil) (pselect6 270 72)
     ;; files by name
@@ -82,11 +82,13 @@
   ;; F_DUPFD F_GETFD F_SETFD F_GETFL F_GETLK F_DUPFD_CLOEXEC F_GETPIPE_SZ. F_SETFL is filtered by
   ;; its flags.
   '(0 1 2 3 5 1030 1032)
-  "Without locks, leases, and receivers of signals for a descriptor.")
+  "The allowed commands of fcntl: none for locks, leases, and receivers of signals of a
+  descriptor.")
 
 (defparameter *ioctl-commands*
   '(#x5401 #x5413 #x541B #x5421 #x5450 #x5451) ; TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
-  "Without owners of signals, attributes of files, terminals and devices.")
+  "The allowed commands of ioctl: none that sets owners of signals, or changes files, terminals or
+  devices.")
 
 (defparameter *advices*
   ;; NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP
@@ -97,6 +99,6 @@
 (defparameter *prctl-commands*
   ;; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS
   '(2 3 15 16 21 23 39)
-  "Without PR_SET_PDEATHSIG, above all: a copy ends with its image.")
+  "The allowed commands of prctl; above all without PR_SET_PDEATHSIG: a copy ends with its image.")
 
 ) ; #+linux

@@ -23,7 +23,7 @@
   that much for each socket, since the system shows it in no process's memory.")
 
 (defun raise-loopback ()
-  "Has the loopback interface of this network namespace work. Whether the system did it."
+  "Brings up the loopback interface of this network namespace. Returns true if the system did it."
   (let ((socket (system-call (number-here '(socket 41 198)) +af-inet+ 2 0)))
     (and (>= socket 0)
          (unwind-protect
@@ -65,7 +65,7 @@
 (defparameter *calls-of-sockets*
   '((bind 49 200) (listen 50 201) (accept 43 202) (accept4 288 242) (connect 42 203) (getsockname 51 204) (getpeername 52 205)
     (sendto 44 206) (recvfrom 45 207) (shutdown 48 210))
-  "The same. Without those that pass descriptors.")
+  "Calls of sockets that are allowed likewise, without those that pass descriptors.")
 
 (defparameter *thread-flags* '(#x3d0f00 #x7d0f00)
   "The flags of clone with which glibc and musl make threads.")
@@ -77,7 +77,7 @@
     (6 1 3 4 5 6 9 12 18)
     (41 26)                             ; IPV6: V6ONLY
     (0 1 2))                            ; IP: TOS TTL
-  "What may be set, for each level. Without the sizes of buffers.")
+  "The options that may be set, after each level. Without the sizes of buffers.")
 
 ;;; TYPE ERROR SNDBUF RCVBUF ACCEPTCONN PROTOCOL DOMAIN
 (defparameter *more-readable-options* '((1 3 4 7 8 30 38 39)))

@@ -1,15 +1,16 @@
 ;;;; An attempt: a process that a frozen failure forks for one request. It has the stack of the
-;;;; failure as a stop of its own, and serves the request as the image would serve it at a stop: it
-;;;; is looked at, code runs in a frame, or a restart leaves it and the evaluation goes on here. Its
-;;;; answer goes to the frozen failure through a pipe; then it leaves.
+;;;; failure as a stop of its own, and serves the request as the image would serve it at a stop:
+;;;; the stack is looked at, code runs in a frame, or a restart leaves the stop and the evaluation
+;;;; goes on in this process. The answer goes to the frozen failure through a pipe; then the process
+;;;; ends.
 
 (in-package :consort)
 
 (defconstant +attempted-stop+ 0 "The number of the stop in an attempt.")
 
 (defconstant +attempted-request+ :attempt
-  "The id of the request in an attempt: one that no request of the image has, such as that of the
-  evaluation which failed.")
+  "The id of the request in an attempt. It differs from the ids of all requests of the image, such
+  as that of the evaluation which failed.")
 
 (defparameter *attempted-operations*
   '("debug-stops" "debug-frames" "debug-locals" "debug-eval" "debug-restart" "debug-return" "debug-restart-frame" "debug-continue")
@@ -22,7 +23,7 @@
   (params nil :read-only t)
   (seconds 5 :type real :read-only t)
   (report nil :read-only t)
-  (written '() :type list))             ; CHARACTERS-WRITTEN before
+  (written '() :type list))             ; CHARACTERS-WRITTEN at its start
 
 (defun attempt-of-request (request descriptor)
   "The attempt that REQUEST, JSON, asks for; its answer goes to DESCRIPTOR."
@@ -35,8 +36,8 @@
   (leave 0))
 
 (defun take-frame-of-attempt (attempt evaluation frame)
-  "Has FRAME, which the image would have sent, answer ATTEMPT if it does: it is the answer to the
-  request, or that of EVALUATION, which went on."
+  "Answers ATTEMPT with FRAME, which the image would have sent to the host, if it is the answer to
+  the attempt's request, or that of EVALUATION, which went on. Other frames are dropped."
   (let ((id (field frame "id")) (result (field frame "result")))
     (cond ((equal (field frame "event") "input")
            (answer-question (field frame "question") nil "nobody is asked in an attempt at a frozen failure"))
@@ -56,8 +57,8 @@
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
 (defun answer-of-thread (evaluation how values)
-  "Answers this process's attempt with the end of a thread that a program started, which EVALUATION
-  is of: HOW as in CALL-EVALUATING, and the JSON of its VALUES."
+  "Answers this process's attempt with the outcome of a thread that a program started. EVALUATION is
+  the thread's, HOW is as in CALL-EVALUATING, and VALUES are JSON."
   (let ((package (package-name *package*)))
     (with-own-settings ()
       (send-result (evaluation-id evaluation)
@@ -80,16 +81,16 @@
                    "stdout" output))))
 
 (defun capture-output-of-thread (evaluation)
-  "Has what a thread writes that a program started, which EVALUATION is of, be captured. In the
-  image it is nobody's."
+  "Captures the output of this thread, whose EVALUATION this is, if a program started it. In the
+  image such output belongs to no client."
   (unless (evaluation-stdout evaluation)
     (setf (evaluation-stdout evaluation) (make-capture)
           (evaluation-stderr evaluation) (make-capture)
           *running* (list evaluation))))
 
 (defun set-alarm-of-attempt (attempt evaluation)
-  "Has ATTEMPT end after its time: code in a frame with the answer `timeout`, EVALUATION, which
-  went on, as at its deadline, anything else without an answer."
+  "Has ATTEMPT end after its time: code that runs in a frame is answered with `timeout`; EVALUATION,
+  if it went on, ends as at its deadline; otherwise the process ends without an answer."
   (sb-ext:schedule-timer
    (sb-ext:make-timer (lambda ()
                         (cond (*current-work* (throw *current-work* "timeout"))
@@ -100,8 +101,8 @@
    (attempt-seconds attempt)))
 
 (defun serve-attempt (attempt condition frames more)
-  "Serves ATTEMPT at the stop that CONDITION would have been, with FRAMES, and MORE when the stack
-  has more. Never returns: what leaves the stop unwinds this."
+  "Serves ATTEMPT at a stop for CONDITION, with FRAMES; MORE is true if the stack has more frames.
+  Never returns: leaving the stop unwinds through this call."
   (let* ((evaluation *evaluation*)
          (operation (gethash (attempt-operation attempt) *operations*))
          (stop (make-stop +attempted-stop+ sb-thread:*current-thread* evaluation nil
@@ -116,7 +117,7 @@
           *instead-of-link* (lambda (frame) (with-own-settings () (take-frame-of-attempt attempt evaluation frame))))
     (setf (attempt-written attempt) (characters-written evaluation))
     (set-alarm-of-attempt attempt evaluation)
-    ;; Refusals are not for the handlers of the program.
+    ;; Handlers of the program must not see refusals.
     (let ((*evaluation* nil))
       (with-own-settings ()
         (unless (member (attempt-operation attempt) *attempted-operations* :test #'string=)

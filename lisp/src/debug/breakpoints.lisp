@@ -4,9 +4,9 @@
 (in-package :consort)
 
 (defstruct (breakpoint (:constructor make-breakpoint (owner id file unit site wants test log hit)))
-  "A breakpoint ID of OWNER in FILE. WANTS is what was asked for beside the place. TEST, of a
-  condition, and LOG are functions of the variables of SITE or NIL, HIT a function of the number of
-  HITS."
+  "The breakpoint ID of OWNER in FILE. WANTS lists the texts of its condition, its log message and
+  its hit count. TEST, the condition, and LOG are functions of the variables of SITE, HIT is a
+  function of the number of HITS; each may be NIL."
   (owner "" :type string :read-only t) (id 0 :type integer :read-only t) (file "" :type string :read-only t)
   (unit nil :read-only t) (site nil :read-only t) (wants nil :read-only t)
   (test nil :read-only t) (log nil :read-only t) (hit nil :read-only t)
@@ -15,8 +15,8 @@
 (define-global *breakpoints* '() "The breakpoints that are in force. The list is replaced under *PROBES-LOCK*.")
 (define-global *unverified* '() "(OWNER . FILE) of those whose breakpoints are not all in force. Replaced under *PROBES-LOCK*.")
 
-(defvar *setting-breakpoints* nil "True if this thread puts breakpoints in force, which the host is
-  not told of.")
+(defvar *setting-breakpoints* nil "True while this thread sets breakpoints: no `breakpoints-changed`
+  is sent then.")
 
 ;;; The request for a breakpoint
 
@@ -41,7 +41,7 @@
           (setf at (+ 1 open (file-position in))))))))
 
 (defun read-delimited-form (in)
-  "The form that IN has before a closing brace, which is passed."
+  "Reads one form from IN, and the closing brace behind it."
   (let ((*readtable* (copy-readtable)))
     (set-macro-character #\} (get-macro-character #\)))
     (prog1 (read in)
@@ -91,7 +91,7 @@
          (lambda-list (find-if #'listp (cddr form)))
          (place (gethash lambda-list (unit-places unit))))
     (cond (place (cdr place))
-          (t 0)))) ; (): no place, and no default forms
+          (t 0)))) ; the list is (), which has no place and no default forms
 
 (defun site-on-line (unit start end)
   "The site of UNIT that a breakpoint means on the line from START to END of its text: the outermost
@@ -163,7 +163,7 @@
                          (and hit (hit-function hit))))))
 
 (defun flag-breakpoints (unit)
-  "Has the flags of UNIT and the lists of its sites be of the breakpoints in force."
+  "Sets the break flags of UNIT, and the breakpoints of its sites, by the breakpoints in force."
   (loop for site across (unit-sites unit)
         for number from 0
         for flags = (unit-flags unit)
@@ -180,8 +180,9 @@
   (or *stops* *stepping* (some #'evaluation-debug *running*)))
 
 (defun settle-units ()
-  "Flags what has breakpoints and takes out what has none. What an evaluation that could stop may
-  still run stays known. *PROBES-LOCK* is held."
+  "Sets the flags of all units by their breakpoints and, unless an evaluation steps, takes out the
+  units that have none. While an evaluation that could stop may still run the code of such a unit,
+  it stays in *UNITS*. *PROBES-LOCK* is held."
   (mapc #'flag-breakpoints *units*)
   (dolist (unit *units*)
     (unless (or (unit-used-p unit) *stepping*) (take-out unit)))
@@ -236,10 +237,11 @@
                             (list (unset message) nil t)))))))))
 
 (defun call-setting-breakpoints (owner file locate key words points timeout)
-  "Has exactly POINTS be the breakpoints of OWNER in FILE; the JSON of each. LOCATE gives the unit
-  and the site of one, KEY what its definition is known by before it is read, WORDS describes that.
-  A definition that takes longer than TIMEOUT seconds is left as it is; after the first such one,
-  the others have as long together, and each half a second."
+  "Makes POINTS the breakpoints of OWNER in FILE, in place of all earlier ones. Returns a vector of
+  the JSON of each. LOCATE returns the unit and the site of a point, KEY an object that identifies
+  its definition before that is read, and WORDS a description of the definition. A definition that
+  takes longer than TIMEOUT seconds is left as it is. After the first such definition, all others
+  together have TIMEOUT seconds, but each at least half a second."
   (let ((*setting-breakpoints* t) (until nil) (keys (map 'list key points)))
     (sb-thread:with-mutex (*probes-lock*)
       (keep-late-definitions owner file keys)
@@ -263,7 +265,7 @@
           answers)))))
 
 (defun set-breakpoints (owner file text points timeout)
-  "Has exactly POINTS in TEXT be the breakpoints of OWNER in FILE."
+  "Makes POINTS in TEXT the breakpoints of OWNER in FILE, in place of all earlier ones."
   (let ((pieces (and (plusp (length points)) (toplevel-pieces text))))
     (flet ((piece-of (point)
              (let* ((line (field point "line")) (start (and (typep line '(integer 1)) (point-offset text line 1))))
@@ -327,7 +329,7 @@
   (unit-of-loaded (or (and (symbolp name) (macro-function name)) (fdefinition name))))
 
 (defun set-function-breakpoints (owner points timeout)
-  "Has exactly POINTS be the breakpoints of OWNER at functions."
+  "Makes POINTS the breakpoints of OWNER at functions, in place of all earlier ones."
   (call-setting-breakpoints owner ""
                             (lambda (point)
                               (let ((unit (unit-of-function (function-named (param point "name" 'string)))))
@@ -339,8 +341,8 @@
 ;;; Definitions that were made anew
 
 (defun note-changed-definitions ()
-  "After user code ran: tell whose breakpoints are not in force any more, or may come in force now,
-  so that they are set again."
+  "Called after user code ran. Tells the host whose breakpoints are no longer in force, or may be
+  put in force now, so that it sets them again."
   (unless (or *setting-breakpoints* *in-copy* (not (or *breakpoints* *unverified* *units*)))
     (let ((changed *unverified*))
       (dolist (breakpoint *breakpoints*)

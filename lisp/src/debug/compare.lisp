@@ -2,14 +2,14 @@
 
 (in-package :consort)
 
-(defconstant +differences-limit+ 100 "Differences that are told.")
-(defconstant +compared-limit+ 20000 "Pairs of values that are compared.")
-(defconstant +compared-parts+ 1000 "Parts of one value that are compared.")
+(defconstant +differences-limit+ 100 "The maximum number of differences in an answer.")
+(defconstant +compared-limit+ 20000 "The maximum number of pairs of values that are compared.")
+(defconstant +compared-parts+ 1000 "The maximum number of parts of one value that are compared.")
 
 (defstruct (comparison (:constructor make-comparison ()))
   "The DIFFERENCES found, newest first, each (PATH ONE OTHER): labels from the innermost outwards,
-  and (VALUE) or a string that says why there is none. LEFT: pairs that may still be looked at.
-  SEEN: the pairs that were. PARTIAL: not all of the values was compared."
+  and (VALUE) or a string that says why there is none. LEFT: how many more pairs may be compared.
+  SEEN: the pairs that were. PARTIAL: the values were not compared as a whole."
   (differences '() :type list)
   (left +compared-limit+ :type fixnum)
   (seen (make-hash-table :test #'eq) :type hash-table :read-only t)
@@ -21,7 +21,7 @@
       (setf (comparison-partial comparison) t)))
 
 (defun seen-p (comparison one other)
-  "Whether ONE and OTHER were compared before; notes that they are."
+  "Returns true if ONE and OTHER were compared before; otherwise notes the pair."
   (let ((seen (comparison-seen comparison)))
     (or (member other (gethash one seen) :test #'eq)
         (progn (push other (gethash one seen)) nil))))

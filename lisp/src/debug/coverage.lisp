@@ -28,7 +28,7 @@
 
 (defun cover-definitions (text package)
   "Puts probes into the definitions of TEXT, which was evaluated in PACKAGE, so that they note which
-  of their forms run. A list of (UNIT . TEXT)."
+  of their forms run. Returns a list of (UNIT . TEXT)."
   (when (can-probe-p)
     (let* ((text (coerce text 'text))
            (pieces (handler-case (toplevel-pieces text) (error () '()))))

@@ -8,13 +8,15 @@
 
 (in-package :consort)
 
-(defconstant +events-kept+ 100000 "Events that are kept, the newest.")
-(defconstant +octets-kept+ (* 64 1024 1024) "About the octets of all that is kept.")
+(defconstant +events-kept+ 100000 "The maximum number of events that are kept, the newest.")
+(defconstant +octets-kept+ (* 64 1024 1024) "The approximate maximum of octets that all kept events
+  take.")
 (defconstant +event-octets+ 48 "Octets of an event without its values.")
-(defconstant +recorded-depth+ 1000 "How deep recorded calls nest. A call within that many is not recorded.")
+(defconstant +recorded-depth+ 1000 "The maximum depth of recorded calls. Deeper ones are not
+  recorded.")
 
-(defconstant +nowhere+ (- (ash 1 40)) "The place, in an event, of an activation that came to no
-  probe yet.")
+(defconstant +nowhere+ (- (ash 1 40)) "The place, in an event, of an activation that has not come to
+  a probe yet.")
 
 (defstruct (activation (:constructor make-activation
                            (number unit parent depth arguments begin
@@ -31,13 +33,14 @@
   (outcome :open :type (member :open :returned :left)) (results '() :type list))
 
 (defstruct (event-log (:constructor make-event-log (&optional (size +events-kept+) (octets-limit +octets-kept+))))
-  "EVENTS is a ring of four objects an event: what it is, its ACTIVATION, what was kept of its
-  value, and of the variables. COUNT is the number of all events, FIRST that of the oldest kept.
-  COUNTED is *KEPT-OCTETS* as it was at the last event; what was kept since then counts for the
-  next. OUTSIDE is true from when an error came to handlers that are not the program's until it goes
-  on. SIGNALLED is the condition that was signalled last, while the program runs, and SIGNALLED-AT
-  its event. FAILED is the event of the error that nothing handled. FAILURES are those of the checks
-  of a test, whose values are printed as in PACKAGE. CLOSED: nothing more is recorded."
+  "EVENTS is a ring buffer of four objects for each event: its kind and probe (CONS-WHAT), its
+  ACTIVATION, and what was kept of its value and of the variables. COUNT is the number of all
+  events, FIRST that of the oldest kept. COUNTED is *KEPT-OCTETS* as it was at the last event; what
+  was kept since then counts for the next. OUTSIDE is true from when an error came to handlers that
+  are not the program's until the program goes on. SIGNALLED is the condition that was signalled
+  last, while the program runs, and SIGNALLED-AT its event. FAILED is the event of the error that
+  nothing handled. FAILURES are those of the checks of a test, whose values are printed as in
+  PACKAGE. CLOSED: nothing more is recorded."
   (size 0 :type index :read-only t) (octets-limit 0 :type index :read-only t)
   (events (make-array (* 4 size) :initial-element 0) :type simple-vector :read-only t)
   (octets (make-array size :element-type '(unsigned-byte 32) :initial-element 0) :type (simple-array (unsigned-byte 32) (*)) :read-only t)
@@ -57,7 +60,7 @@
     (and log (not (event-log-closed log)) log)))
 
 (defun call-unrecorded (function)
-  "Calls FUNCTION, which does what is none of the program's, such as a request to a stop."
+  "Calls FUNCTION unrecorded: its work, such as a request to a stop, is not the program's."
   (let ((*event-log* nil))
     (funcall (the function function))))
 
@@ -103,7 +106,7 @@
 
 (declaim (notinline record-before record-value record-values))
 (defun record-before (number &rest values)
-  "A recorded definition comes to the probe NUMBER, where the variables have VALUES."
+  "Notes that a recorded definition came to the probe NUMBER, where the variables have VALUES."
   (declare (dynamic-extent values))
   (let* ((log (open-log)) (activation (and log (event-log-current log))))
     (when activation
@@ -122,7 +125,7 @@
         (record-event log :value number activation kept variables)))))
 
 (defun record-value (number value &rest values)
-  "The form of the probe NUMBER has VALUE."
+  "Records that the form of the probe NUMBER had VALUE; the variables have VALUES."
   (declare (dynamic-extent values))
   (let ((log (open-log)))
     (when log (note-value log number (keep value) values)))
@@ -138,14 +141,15 @@
       (make-several (loop for result in results repeat +kept-parts+ collect (keep result)))))
 
 (defun record-values (number results &rest values)
-  "The form of the probe NUMBER has the values RESULTS."
+  "Records that the form of the probe NUMBER had the values RESULTS; the variables have VALUES."
   (declare (dynamic-extent values))
   (let ((log (open-log)))
     (when log (note-value log number (keep-results results) values)))
   nil)
 
 (defun recording-call-p ()
-  "Returns true if a call is recorded here; counts one that is not for its depth."
+  "Returns true if a call that is made here is to be recorded. Counts the calls that are not because
+  of their depth."
   (let* ((log (open-log)) (current (and log (event-log-current log))))
     (cond ((null current) nil)
           ((< (activation-depth current) +recorded-depth+) t)
@@ -171,7 +175,7 @@
           (event-log-current log) (activation-parent activation))))
 
 (defun record-call (unit arguments function)
-  "Calls FUNCTION, which does the work of UNIT's with ARGUMENTS, and records it."
+  "Calls FUNCTION, which runs the code of UNIT with ARGUMENTS, and records the call."
   (declare (type function function))
   (let* ((log *event-log*) (activation (begin-activation log unit arguments)) (outcome :left) (results '()))
     (unwind-protect
@@ -185,8 +189,8 @@
 (defvar *signals-noted* t "True if conditions that are signalled here are the program's.")
 
 (defun note-signalled (condition)
-  "Records that CONDITION is signalled. Always false, as the type of *BREAK-ON-SIGNALS* that it is
-  part of."
+  "Records that CONDITION is signalled. Returns NIL always, so that nothing breaks: the type in
+  *BREAK-ON-SIGNALS* calls it."
   (let* ((log (open-log)) (activation (and log (event-log-current log))))
     (when (and activation *signals-noted* (not (event-log-outside log)) (or (null *evaluation*) (in-user-code-p))
                (not (typep condition 'sb-ext:compiler-note)))
@@ -204,12 +208,12 @@
   (unwind-protect (let* ((*event-log* log)
                          (*break-on-signals* '(satisfies note-signalled))
                          (debugger sb-ext:*invoke-debugger-hook*)
-                         ;; The function signals, and handles, errors of its own.
+                         ;; The debugger's function signals, and handles, errors of its own.
                          (sb-ext:*invoke-debugger-hook*
                            (lambda (condition hook)
                              (let ((*signals-noted* nil)) (funcall debugger condition hook)))))
                     (handler-bind ((serious-condition (lambda (condition) (note-unhandled log condition))))
-                      ;; A program that returns went on after what nothing handled.
+                      ;; The program returned, so it went on after the error that nothing handled.
                       (multiple-value-prog1 (record-call nil '() function)
                         (setf (event-log-failed log) nil))))
     (setf (event-log-signalled log) nil)))
@@ -238,7 +242,7 @@
                   (svref events (+ at 1)) (svref events (+ at 2)) (svref events (+ at 3))))))
 
 (defmacro do-events ((event log &key from-end) &body body)
-  "BODY for each EVENT that is kept, in their order, or backwards."
+  "Runs BODY for each EVENT that LOG keeps, oldest first or, if FROM-END, newest first."
   (let ((number (gensym "NUMBER")) (of (gensym "LOG")))
     `(let ((,of ,log))
        (loop for ,number ,@(if from-end

@@ -8,8 +8,8 @@
 (sb-posix:stat "/")
 
 (defun file-text (file)
-  "The first +SOURCE-LIMIT+ characters of FILE, a pathname; NIL when it is no file, but a pipe on
-  which to wait. Errors are those of the file system."
+  "The first +SOURCE-LIMIT+ characters of FILE, a pathname; NIL when it is no regular file, such as
+  a pipe, on which a read may wait. Signals the errors of the file system."
   (unless (= (logand sb-posix:s-ifmt (sb-posix:stat-mode (sb-posix:stat (sb-ext:native-namestring file)))) sb-posix:s-ifreg)
     (return-from file-text nil))
   (with-open-file (stream file :external-format '(:utf-8 :replacement #\?))
@@ -20,13 +20,13 @@
 (define-global *file-texts* '() "(FILE WRITTEN TEXT READ) of the files that were read last, newest first.")
 
 (defun text-of-file (file written)
-  "The text of FILE, if it was last written at WRITTEN, in seconds of Unix; NIL when it was not, or
-  cannot be read."
+  "The text of FILE, if it was last written at WRITTEN, a Unix time in seconds, or WRITTEN is NIL;
+  NIL otherwise, and when the file cannot be read."
   (let ((now (ignore-errors (- (file-write-date (sb-ext:parse-native-namestring file)) +unix-epoch+))))
     (when (and now (or (null written) (eql now written)))
       (let ((known (find file *file-texts* :key #'first :test #'string=)))
-        ;; Times of files are whole seconds: a text that was read within its second may be another
-        ;; now.
+        ;; Times of files are whole seconds: a file that was read in the second of its last write
+        ;; may have changed since.
         (if (and known (eql (second known) now) (> (fourth known) (1+ now)))
             (third known)
             (let ((text (ignore-errors (file-text (sb-ext:parse-native-namestring file)))))

@@ -2,7 +2,7 @@
 
 (in-package :consort)
 
-(defconstant +stopped-frames+ 1000 "Frames of a stop that can be looked at.")
+(defconstant +stopped-frames+ 1000 "The maximum number of frames of a stop that can be looked at.")
 
 (defun user-frames ()
   "Returns the user's frames of this thread, from the failure to the start of the evaluation,
@@ -42,7 +42,7 @@
         (t name)))
 
 (defun toplevel-frame-p (frame name)
-  "Returns true if FRAME, called NAME, is of what the evaluator made of a form."
+  "Returns true if FRAME, called NAME, is of the function that the evaluator made of a form."
   (and (consp name) (eq (first name) 'lambda) (consp (rest name)) (null (second name))
        (let ((caller (frame-below frame)))
          (and caller (evaluator-frame-p (list (frame-name caller)))))))

@@ -11,18 +11,18 @@
 
 (defconstant +greeting-time+ 5 "Seconds that a frozen failure may take until it has connected.")
 
-(defconstant +thread-pause+ 1 "Seconds after the frozen failure of a thread in which another thread's error leaves none.")
+(defconstant +thread-pause+ 1 "Seconds after an error of a thread was frozen in which no other is.")
 
 (define-global *frozen* '()
   "The frozen failures that there are, newest first: conses of the process and what failed, :EVALUATION,
   :THREAD or :TEST.")
 (define-global *frozen-lock* (sb-thread:make-mutex :name "consort frozen failures")
-  "Held while *FROZEN* changes, a process of it is ended, or its number is given back.")
+  "Held while *FROZEN* changes, or one of its processes is killed or reaped.")
 (define-global *last-frozen-thread* (list 0)
   "A cons of when a thread's error was last frozen, in units of GET-INTERNAL-REAL-TIME.")
 
 (defun freeze-param (params)
-  "How errors of what PARAMS ask for are frozen, or NIL."
+  "Returns the object `freeze` of PARAMS, which says how errors are frozen, or NIL."
   (let ((freeze (param params "freeze" '(satisfies object-p) :default nil)))
     (when freeze
       (param freeze "socket" 'string)
@@ -33,7 +33,7 @@
 
 (defun may-freeze-p (condition)
   "Returns true if this thread may be copied with its stack: not where the collector is off, nor
-  with a full stack or heap, nor where what is tried could read all of the person's files."
+  with a full stack or heap, nor where an attempt could read all of the person's files."
   (and (not *in-copy*)
        (can-stop-p)
        (not (typep condition 'storage-condition))
@@ -60,15 +60,15 @@
   (end-frozen (1- keep)))
 
 (defun reap-frozen (pid)
-  "Waits for the frozen failure PID to end, and gives its number back."
+  "Waits for the frozen failure PID to end, and reaps it."
   (await-end pid)
   (with-lock (*frozen-lock*)
     (setf *frozen* (remove pid *frozen* :key #'car))
     (wait-for-copy pid)))
 
 (defun fork-frozen ()
-  "Forks the process of a frozen failure: its number, 0 in it, NIL when the image could not be
-  copied."
+  "Forks the process of a frozen failure. Returns its process id, 0 in the new process, and NIL when
+  the image could not be copied."
   (let ((*break-on-signals* nil))
     (handler-case (fork-image +freeze-patience+
                               (lambda (call)
@@ -79,8 +79,8 @@
       ((or copy-busy cannot-copy) () nil))))
 
 (defun freeze-failure (evaluation condition freeze &optional (kind :evaluation))
-  "Leaves a frozen failure of EVALUATION behind, which fails with CONDITION here, if that can be
-  done at once: its JSON, or NIL. FREEZE is as in FREEZE-PARAM; KIND as in *FROZEN*."
+  "Makes a frozen failure of EVALUATION, which fails with CONDITION here, if that can be done at
+  once. Returns its JSON, or NIL. FREEZE is as in FREEZE-PARAM; KIND as in *FROZEN*."
   (when (may-freeze-p condition)
     (let ((began (now-ms)))
       (make-room-for kind (field freeze "keep"))
@@ -104,8 +104,8 @@
          (eql last (sb-ext:compare-and-swap (car *last-frozen-thread*) last now)))))
 
 (defun freeze-thread (evaluation condition)
-  "Leaves a frozen failure behind of this thread, which CONDITION ends: its JSON, or NIL. EVALUATION
-  is the thread's, if a program started it."
+  "Makes a frozen failure of this thread, which CONDITION ends, if a program started it. Returns its
+  JSON, or NIL. EVALUATION is the thread's."
   (let ((freeze (evaluation-freeze-threads evaluation)))
     (and freeze
          (evaluation-starter evaluation)
@@ -129,7 +129,8 @@
 (defconstant +frozen-run+ (* 256 1024 1024) "Octets that a frozen failure allocates before it collects, which would copy what it shares.")
 
 (defconstant +life-grace+ 25 "Seconds beyond its time in which a frozen failure finishes the attempt that it is at.")
-(define-global *life-timer* nil "The system's number for the timer that ends this process, once there is one.")
+(define-global *life-timer* nil "The id of the POSIX timer that ends this process, once there is
+  one.")
 
 (defun limit-life (seconds)
   "Has the system end this process in SECONDS, wherever it stands then: a copy that needs a lock of
@@ -150,7 +151,8 @@
   seconds)
 
 (defstruct (frozen (:constructor make-frozen (condition params report reader until)))
-  "CONDITION failed. FRAMES is what USER-STACK gives, once READY: confined, or WHY it cannot be."
+  "The state of a frozen failure by CONDITION. READY is true once the process is confined, or WHY
+  says why it cannot be; FRAMES is the USER-STACK from then on."
   (condition nil :read-only t)
   (params nil :read-only t)
   (report nil :read-only t)
@@ -162,8 +164,8 @@
   (why nil))
 
 (defun be-frozen (evaluation condition params)
-  "Serves the host as the frozen failure of EVALUATION. Never returns here; what an attempt does may
-  unwind this, in its own process."
+  "Serves the host as the frozen failure of EVALUATION. Never returns; in the process of an attempt,
+  the program that goes on may unwind through this call."
   (free-lost-locks evaluation)
   (multiple-value-bind (attempt frozen)
       (handler-case
@@ -173,15 +175,15 @@
     (serve-attempt attempt condition (first (frozen-frames frozen)) (second (frozen-frames frozen)))))
 
 (defun free-lost-locks (evaluation)
-  "Frees those of our locks, younger than *RUNTIME-LOCKS*, that a thread may have held which is not
-  here."
+  "Frees those of our locks that are not among *RUNTIME-LOCKS* and that a thread holds which this
+  process does not have."
   (dolist (lock (list* *references-lock* *frozen-lock*
                        (mapcar #'capture-lock (remove nil (list (evaluation-stdout evaluation) (evaluation-stderr evaluation))))))
     (when (and (lock-held-p lock) (not (eq (sb-thread:mutex-owner lock) sb-thread:*current-thread*)))
       (free-lock lock))))
 
 (defun greet-host (condition params)
-  "Connects to the host. The FROZEN of this process."
+  "Connects to the host. Returns the FROZEN of this process."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (limit-life (+ (field params "seconds") +life-grace+))
@@ -198,7 +200,8 @@
     (or (next-message reader) (leave 0))))
 
 (defun next-attempt (frozen)
-  "Serves requests, each in a process of its own. Returns in that: the attempt, and FROZEN."
+  "Serves requests, each in a process of its own. Returns only in such a process: the attempt, and
+  FROZEN."
   (loop
     (let ((request (next-request frozen)))
       (when (field request "op")        ; not a `stop` that came late
@@ -236,8 +239,8 @@
     (setf (frozen-frames frozen) (user-stack))))
 
 (defun confine-attempt (attempt frozen parent)
-  "In the process of ATTEMPT, forked by PARENT, the process of FROZEN: end with that, give the
-  host's socket up, and narrow what it may do to what any copy may."
+  "Prepares the process of ATTEMPT, forked by PARENT, the process of FROZEN: it ends with PARENT,
+  has no connection to the host, and may do only what any copy may."
   (die-with-parent parent)
   (close-report)
   (limit-copy (attempt-seconds attempt))

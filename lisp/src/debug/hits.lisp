@@ -22,7 +22,8 @@
         t))))
 
 (defun breakpoints-hit (site values may-stop)
-  "The breakpoints of SITE at which a thread with VALUES stops, if it MAY-STOP. Those that log do."
+  "The breakpoints of SITE at which a thread with VALUES stops, if it MAY-STOP. Those with a log
+  message send it instead."
   (let ((hit '()))
     (dolist (breakpoint (site-breakpoints site) (nreverse hit))
       (when (and (or may-stop (breakpoint-log breakpoint))
@@ -43,9 +44,9 @@
         (stop-here evaluation)))))
 
 (defun come-to-probe (unit number after value values frame)
-  "Handles the arrival of this thread, whose function has the frame pointer FRAME, before or AFTER a
-  form and is not to pass idly. Only evaluations that stop at errors stop here, and code for a stop
-  where an error of it would be one."
+  "Handles the arrival of this thread, whose function has the frame pointer FRAME, at the probe
+  NUMBER of UNIT, which is not idle, before its form or AFTER it. Only evaluations that stop at
+  errors stop here; code that runs for a stop does if its errors are stops of their own."
   (note-covered unit number)
   (unless (or *in-copy* *at-probe*)
     (let* ((evaluation *evaluation*)

@@ -165,8 +165,8 @@
            (same-kept-p object kept 0))))
 
 (defun keep-all (values old)
-  "VALUES as they are kept, a list that shares with OLD, what was kept before, all that is the
-  same. Both lists are shared from their ends."
+  "Returns the list of what is kept of VALUES. Elements and tails that are the same as in OLD, the
+  list that was kept before, are shared with it; the lists are matched from their ends."
   (labels ((keep-rest (values count old old-count)
              (declare (type fixnum count old-count))
              (cond ((null values) '())
@@ -186,7 +186,7 @@
 ;;; Showing
 
 (defun revived (kept package)
-  "KEPT as an object that prints as what it was, where PACKAGE is current."
+  "Returns an object that prints as the original of KEPT did, with PACKAGE current."
   (typecase kept
     (omitted (make-placeholder "..."))
     (picture

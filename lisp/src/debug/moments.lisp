@@ -16,7 +16,7 @@
                 collect (list name t value))))
 
 (defun function-of-variables (forms site)
-  "The function of the values of SITE's variables that FORMS are the body of."
+  "Compiles a function with the body FORMS whose parameters are SITE's variables."
   (let ((names (site-variables site)))
     (handler-bind ((warning #'muffle-warning)
                    (sb-ext:compiler-note #'muffle-warning))

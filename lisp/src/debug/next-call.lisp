@@ -1,11 +1,11 @@
 ;;;; The next call of a function, whoever makes it, is recorded once where it is made: in the image
 ;;;; itself, in the thread of its caller.
 ;;;;
-;;;; Functions are not replaced: callers get them through an encapsulation, as those that are
-;;;; traced, which calls the recorded one in the thread that is recorded and the plain one
-;;;; everywhere else. A method has its recorded code beside the plain one. All of it is put in place
-;;;; and taken out by the thread that waits for the call, so the caller compiles nothing and waits
-;;;; for no lock.
+;;;; Functions are not replaced: as with traced functions, callers get them through an
+;;;; encapsulation, which calls the recorded function in the thread that is recorded and the plain
+;;;; one everywhere else. A method has its recorded code beside the plain code. The thread that
+;;;; waits for the call puts all of it in place and takes it out, so the caller compiles nothing and
+;;;; waits for no lock.
 
 (in-package :consort)
 
@@ -45,8 +45,8 @@
            (progn (setf (awaited-state awaited) :waiting) nil))))
 
 (defun call-noting-signals (function)
-  "Calls FUNCTION so that the conditions which it signals are noted. What the program has for
-  *BREAK-ON-SIGNALS* stays in force, and a value that it gives it stays."
+  "Calls FUNCTION so that the conditions which it signals are noted. The program's value of
+  *BREAK-ON-SIGNALS* stays in force, and one that FUNCTION assigns is kept."
   (let* ((own *break-on-signals*)
          (ours (if own `(or (satisfies note-signalled) ,own) '(satisfies note-signalled)))
          (after ours))
@@ -94,7 +94,7 @@
                            (t (apply plain arguments))))))))
 
 (defun place-method (awaited unit)
-  "Puts UNIT's method with recorded code beside its plain one in the place of the plain method."
+  "Replaces the plain method of UNIT by one that has the recorded code beside the plain code."
   (push unit (awaited-placed awaited))
   (compile-recorded unit))
 
@@ -130,7 +130,7 @@
      (let ((current (current-definition unit)))
        (when (and current (not (eq current (unit-old unit)))
                   (or (eq current (unit-new unit))
-                      ;; The method was put in place, and its thread was ended before the note.
+                      ;; The thread that put the method in place was ended before it noted that.
                       (find unit (function-constants (fast-method-function (sb-mop:method-function current))))))
          (install-definition unit (unit-old unit)))))))
 
@@ -150,7 +150,7 @@
         (setf (awaited-placed awaited) (set-difference (awaited-placed awaited) methods))))))
 
 (defun end-awaited (why)
-  "Waits for no call any more, because of WHY. *PROBES-LOCK* is held."
+  "Ends the wait for a call, for the reason WHY. *PROBES-LOCK* is held."
   (let ((awaited *awaited*))
     (when awaited
       (take-out-awaited awaited)

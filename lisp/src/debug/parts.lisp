@@ -3,7 +3,7 @@
 
 (in-package :consort)
 
-(defconstant +list-count-limit+ 1000000 "Conses of a list that are counted.")
+(defconstant +list-count-limit+ 1000000 "The maximum number of conses of a list that are counted.")
 
 (defun list-facts (list)
   "Returns the number of conses of LIST, each counted once, and whether it ends as a list does:
@@ -29,7 +29,7 @@
 
 (defun stored-slot (object slot)
   "The value of SLOT of OBJECT as it is stored, and whether it is bound; second value :UNKNOWN where
-  it is stored by means of its own."
+  neither the instance nor the class stores it."
   (let* ((name (sb-mop:slot-definition-name slot))
          (location (and (typep object 'standard-object) (sb-mop:slot-definition-location slot)))
          (value (cond ((typep object '(or condition structure-object))
@@ -117,8 +117,8 @@
   (loop for part in (nthcdr start parts) repeat (- end start) collect part))
 
 (defun parts-of (object start end)
-  "The kind of OBJECT, how many parts it has, those from START below END, and words about it or
-  NIL."
+  "Returns the kind of OBJECT, the number of its parts, those from START below END, and a note about
+  the object or NIL."
   (when (obsolete-p object)
     (return-from parts-of (values "obsolete instance" 0 '() "Its class was redefined, and it is not updated before its program uses it.")))
   (typecase object

@@ -4,8 +4,8 @@
 (in-package :consort)
 
 (defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start origin)))
-  "A form was read from TEXT, of the evaluation ID, at START. ORIGIN: the text is a file's, and
-  began there."
+  "The TEXT of the evaluation ID from which a form was read at START. ORIGIN is the place in a file
+  where the text begins, or NIL."
   id (text "" :type simple-string) (start 0 :type index) origin)
 
 (defun evaluated-file (known)
@@ -37,12 +37,12 @@
                         (list "position" (coerce (append (evaluated-position known start) (evaluated-position known end)) 'vector)))
                    (span-fields (+ offset start) (+ offset end))))))
 
-(defconstant +placed-conses+ 50000 "Lists of one form whose places are kept.")
+(defconstant +placed-conses+ 50000 "The maximum number of lists of one form whose places are kept.")
 (defconstant +recent-texts+ 100 "Forms from files that were evaluated for debugging and are remembered, the newest.")
 
 (define-global *evaluated-lists* (make-hash-table :test #'eq :weakness :key :synchronized t)
   "(EVALUATED-TEXT . PATH) of each list in a form that was evaluated for debugging, as long as code
-  made of it lives; PATH as the positions outwards.")
+  made of it lives. PATH is the list of positions in the lists around it, innermost first.")
 (define-global *recent-texts* '() "EVALUATED-TEXT of forms that came from files, newest first.")
 
 (defun note-evaluated-form (form evaluation text start origin)
@@ -76,8 +76,8 @@
         (push form lists)))))
 
 (defun path-span (known path)
-  "The span of the list at PATH, positions outwards, in the text of KNOWN; NIL when the text is not
-  what its form was read from."
+  "The span of the list at PATH, as in *EVALUATED-LISTS*, in the text of KNOWN, and its shape; NIL
+  when the text is not what its form was read from."
   (handler-case
       (let* ((input (make-shape-input (evaluated-text known) (evaluated-start known) (length (evaluated-text known))))
              (shape (read-shape input 0)))

@@ -3,7 +3,7 @@
 
 (in-package :consort)
 
-(defconstant +printed-parts+ 100 "Parts that INSPECT prints.")
+(defconstant +printed-parts+ 100 "The maximum number of parts that INSPECT prints.")
 
 (defun part-line (part)
   "The line of PART, as of PARTS-OF."

@@ -2,8 +2,8 @@
 ;;;;
 ;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps the subforms that are
 ;;;; evaluated in PROBE again, so the compiler itself walks: every macro is expanded in its own
-;;;; lexical environment. A form has a probe if the reader made its cons: what a macro leaves of its
-;;;; arguments keeps its exact place, what it invents has none.
+;;;; lexical environment. A form has a probe if the reader made its cons: arguments that a macro
+;;;; keeps in its expansion have their exact place, forms that it makes have none.
 ;;;;
 ;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments,
 ;;;; so they are always there, nothing is closed over, and the policy is the program's. In tail
@@ -13,7 +13,8 @@
 
 (deftype flags () '(simple-array (unsigned-byte 8) (*)))
 
-(defconstant +probes-limit+ 4000 "Probes of one definition; further forms have none.")
+(defconstant +probes-limit+ 4000 "The maximum number of probes of one definition; further forms have
+  none.")
 (defconstant +break-flag+ 1 "Set for a probe that has a breakpoint.")
 (defconstant +step-flag+ 2 "Set for every probe while an evaluation steps.")
 
@@ -63,7 +64,7 @@
 
 (defun site-number (form variables)
   "The number of the probe of FORM. A form that is expanded twice, by CLOS or by a macro that uses
-  an argument twice, has one if its variables are the same."
+  an argument twice, has one probe if its variables are the same."
   (let ((sites (unit-sites *unit*)))
     (or (position-if (lambda (site) (and (eq (site-form site) form) (equal (site-variables site) variables))) sites :from-end t)
         (destructuring-bind (start . end) (gethash form (unit-places *unit*))
@@ -77,8 +78,8 @@
        (< (length (unit-sites *unit*)) +probes-limit+)))
 
 (defmacro probe (form tail &environment environment)
-  "FORM with probes. TAIL: it is in tail position, or all of its values count (:ALL), so there is
-  none after it."
+  "FORM with probes. TAIL is true if FORM is in tail position, :ALL if all of its values count; a
+  plain probe, which passes one value on, is not put after it then."
   (let ((inside (with-probes-inside form environment tail)))
     (note-same-place form inside)
     (if (not (probed-p form))
@@ -188,8 +189,9 @@
     (t (or (not (consp operator)) (not (eq (first operator) 'lambda)) (function-parts-p (rest operator))))))
 
 (defun with-probes-inside (form environment tail)
-  "FORM with what it evaluates in PROBE, one level. Special operators that are not known here, and
-  what is no form, are left as they are: what the compiler says of it is the same."
+  "FORM with the subforms that it evaluates in PROBE, one level deep. Forms of special operators
+  that are not known here, and malformed forms, are left as they are, so that the compiler's
+  messages about them stay the same."
   (if (not (and (consp form) (proper-list-p form) (well-formed-p (first form) (rest form))))
       form
       (destructuring-bind (operator &rest arguments) form

@@ -1,13 +1,14 @@
 ;;;; Recorded definitions: those that a recorded form calls, given probes that record. In a copy of
 ;;;; the image they take the place of the plain ones; in the image, see next-call.lisp.
 ;;;;
-;;;; A recorded function is called through one that records the call, so calls in its tail position
-;;;; are such calls no more; where calls nest deeper than +RECORDED-DEPTH+ the plain function is
-;;;; called. In local functions tail calls stay tail calls, and have no value of their own.
+;;;; A recorded function is called through one that records the call, so its tail calls are no
+;;;; longer tail calls; where calls nest deeper than +RECORDED-DEPTH+ the plain function is called.
+;;;; In local functions tail calls stay tail calls, and no value is recorded for them.
 
 (in-package :consort)
 
-(defconstant +recorded-definitions+ 60 "Definitions that are recorded where none are named.")
+(defconstant +recorded-definitions+ 60 "The maximum number of definitions recorded where none are
+  named.")
 
 ;;; Code
 
@@ -136,7 +137,7 @@
 
 (defun evaluate-recorded (text file line column)
   "Reads and evaluates the forms of TEXT, which begins at LINE and COLUMN of FILE, and records them.
-  The values of the last one."
+  Returns the values of the last one."
   (let ((at 0) (values '()) (text (coerce text 'simple-string)))
     (loop
       (let ((start (skip-blanks text at)))
@@ -187,10 +188,10 @@
     (error () nil)))
 
 (defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t) (anywhere '()) (install #'compile-recording))
-  "Has the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, as far
-  as their texts are below DIRECTORIES or they are named in ANYWHERE, and within LIMIT and UNTIL, a
-  time of NOW-MS. INSTALL puts a unit in place. Their units, and the number of names that were not
-  looked at."
+  "Has the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, if
+  their texts are below DIRECTORIES or they are named in ANYWHERE. Ends at LIMIT definitions, or at
+  UNTIL, a time of NOW-MS. INSTALL puts a unit in place. Returns the units, and the number of names
+  that were not looked at."
   (let ((units '()) (seen (make-hash-table :test #'equal)) (queue (copy-list names)))
     (dolist (name queue) (setf (gethash name seen) t))
     (loop while (and queue (< (length units) limit) (or (null until) (< (now-ms) until)))

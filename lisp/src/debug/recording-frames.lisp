@@ -157,8 +157,8 @@
   (paged (mapcar (lambda (entry) (lambda () (entry-json entry package))) entries) params))
 
 (defun query-parts (log params)
-  "The values of `scope` of a frame at an event, or the parts of one: `path` has its number in the
-  scope, and then that of a part in each."
+  "The values of `scope` of a frame at an event, or the parts of one: `path` is the number of the
+  value in the scope, followed by the number of a part at each further level."
   (let ((path (coerce (param params "path" 'vector :default #()) 'list)))
     (multiple-value-bind (entries package)
         (entries-of-scope log (wanted-event log params) (param params "frame" '(integer 0)) (param params "scope" 'string))

@@ -3,7 +3,7 @@
 
 (in-package :consort)
 
-(defconstant +recording-rows+ 200 "Rows of an answer at most.")
+(defconstant +recording-rows+ 200 "The maximum number of rows of an answer.")
 (defconstant +recorded-form-text+ 80 "Characters that are shown of a form.")
 (defconstant +condition-seconds+ 5 "Seconds that the condition of a question may take in all.")
 
@@ -80,8 +80,8 @@
                       (event-number event) (place-fields (or unit (activation-unit activation)) site)))))))
 
 (defun site-of-signal (event)
-  "The unit and the innermost site that was not at its end when EVENT, a signal, came; NIL where
-  that is not known."
+  "The unit and the innermost site whose form was still being evaluated at EVENT, a signal; NIL
+  where that is not known."
   (let ((at (event-site-number event)))
     (cond ((= at +nowhere+) (values nil nil))
           ((minusp at) (multiple-value-bind (unit site) (site-of-number (- -1 at))
@@ -112,7 +112,7 @@
     (paged (mapcar (lambda (call) (lambda () (call-row call (- (activation-depth call) base)))) calls) params)))
 
 (defun wanted-unit-p (unit function)
-  "Returns true if UNIT is of FUNCTION, a name as a person writes it, or that is NIL."
+  "Returns true if UNIT is of FUNCTION, a name as a person writes it, or FUNCTION is NIL."
   (or (null function)
       (and (not (eq (unit-kind unit) :form))
            (let ((name (unit-name unit))) (name-matches-p (if (consp name) (second name) name) function)))))
@@ -218,14 +218,15 @@
     (if unit (unit-package unit) (user-package))))
 
 (defun read-condition-form (text variables package)
-  "As READ-OVER-VARIABLES, and the form must have a variable."
+  "READ-OVER-VARIABLES for a condition, which must have a variable."
   (multiple-value-bind (form used) (read-over-variables "condition" text variables package)
     (unless used (refuse-question "The condition ~A has no variable of the recorded definitions" text))
     (values form used)))
 
 (defun read-over-variables (what text variables package)
-  "The form that TEXT, read in PACKAGE, is, and those of VARIABLES that it has. A name is that of a
-  variable, whatever package it is of, if there is one of the name. Refusals call the form WHAT."
+  "Returns the one form of TEXT, read in PACKAGE, and those of VARIABLES that it has. A symbol
+  stands for the variable of its name, whatever package that is of, if there is one; standard
+  symbols and keywords do not. Refusals call the form WHAT."
   (let* ((forms (handler-case (forms-of-text text package)
                   (error (condition) (refuse-question "The ~A cannot be read: ~A" what condition)))))
     (unless (= (length forms) 1) (refuse-question "The ~A must be one form, ~S has ~D" what text (length forms)))

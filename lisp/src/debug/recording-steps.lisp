@@ -21,8 +21,8 @@
     (and event (shown-event-p event) event)))
 
 (defun query-begin (log params)
-  "The event that a person looks at first: of the error that nothing handled, of the value that a
-  check of a test found wrong where that first appears, else the first."
+  "The event that a person looks at first: that of the error that nothing handled; else the one at
+  which the value that a check of a test found wrong first appears; else the first event."
   (declare (ignore params))
   (let* ((failed (failed-event log)) (wrong (and (null failed) (wrong-origin log))))
     (event-told log (or failed wrong (first-shown log))
@@ -64,9 +64,10 @@
 ;;; Breakpoints
 
 (defstruct (recorded-point (:conc-name recorded-point-) (:constructor make-recorded-point (id unit site places)))
-  "The breakpoint ID, at SITE of UNIT or at the beginning of its calls. PLACES: by the span of each
-  site that counts, that of the outermost on the line. PASSES: by activation, what the call is in
-  the midst of there: (OUTERMOST . FIRST), the spans of the form and of what had a value first."
+  "The breakpoint ID, at SITE of UNIT or at the beginning of its calls. PLACES maps the span of each
+  site of the breakpoint's line to that of the outermost of them around it. PASSES maps an
+  activation to the form that its call evaluates there now: (OUTERMOST . FIRST), the spans of the
+  outermost form and of the one that had a value first."
   (id 0 :read-only t) (unit nil :read-only t) (site nil :read-only t) (places nil :read-only t)
   (passes (make-hash-table :test #'eq) :read-only t))
 
@@ -134,8 +135,9 @@
   (<= (car outer) (car span) (cdr span) (cdr outer)))
 
 (defun comes-to-p (point event unit site)
-  "Returns true if the program comes to POINT by EVENT, at SITE of UNIT: the first form of the line
-  has its value, or again the one that was the first. Each event must be given, in their order."
+  "Returns true if the program comes to POINT with EVENT, at SITE of UNIT: it is the first form of
+  the line to have a value, or the form that was the first has one again. Must be called with every
+  event, in their order."
   (let ((activation (event-activation event)))
     (cond ((null (recorded-point-site point))
            (and (eq (event-kind event) :call) (eq (activation-unit activation) (recorded-point-unit point))))
@@ -177,7 +179,7 @@
             (t (values (first-shown log) "begin" '()))))))
 
 (defun query-step (log params)
-  "The event where a step from an event, or running to a breakpoint, comes to, with the reason why."
+  "The event at which a step from an event, or a run to a breakpoint, ends, with the reason."
   (let* ((event (wanted-event log params)) (how (param params "how" 'string)) (reason "step") (ids '())
          (to (cond ((string= how "next") (event-after log event (outer-calls-p event)))
                    ((string= how "back") (event-before log event (outer-calls-p event)))

@@ -3,16 +3,16 @@
 
 (in-package :consort)
 
-(defconstant +references-limit+ 5000 "References that there may be; the oldest are forgotten.")
+(defconstant +references-limit+ 5000 "The maximum number of references; the oldest are forgotten.")
 
 (defstruct (reference (:constructor make-reference (number weak strong stop)))
   "WEAK points to the value. STRONG is a list of it for what belongs to STOP, whose stack may hold
   it: it is forgotten when that is left."
   (number 0 :type fixnum) weak (strong '() :type list) stop)
 
-(define-global *references* (make-hash-table) "By number.")
+(define-global *references* (make-hash-table) "The REFERENCE of each number.")
 (define-global *last-reference* 0 "The number that was given last.")
-(define-global *references-lock* (sb-thread:make-mutex :name "consort references") "Around both.")
+(define-global *references-lock* (sb-thread:make-mutex :name "consort references") "Guards both.")
 
 (defun inspectable-p (object)
   "Returns true if there is anything to see in OBJECT."

@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defun set-frame-variable (frame name value)
-  "Has the variable called NAME, as VARIABLE-JSON has it, of FRAME be VALUE."
+  "Sets the variable of FRAME called NAME, as in VARIABLE-JSON, to VALUE."
   (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
     (cond ((null found) (refuse-setting "There is no variable ~A in this frame" name))
           ((rest found) (refuse-setting "There are several variables ~A in this frame" name))
@@ -11,7 +11,7 @@
           (t (funcall (cdr (first found)) value)))))
 
 (defun set-part (object number value)
-  "Has the part NUMBER of OBJECT, as PARTS-OF counts them, be VALUE."
+  "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE."
   (when (obsolete-p object) (refuse-setting "The instance is of a class that was redefined: it is not set before its program uses it"))
   (typecase object
     (cons (multiple-value-bind (count ending) (list-facts object)

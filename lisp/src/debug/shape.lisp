@@ -1,6 +1,6 @@
 ;;;; The shape of a form in a text: its lists and where they are. Nothing is interned, no reader
-;;;; macro of the user's and no #. runs, so any file may be read so at any time. Only what a form's
-;;;; subforms are counted by is told apart; other objects are their own text.
+;;;; macro of the user's and no #. runs, so any file may be read so at any time. Only the syntax
+;;;; that the numbering of subforms depends on is told apart; any other object is read as its text.
 
 (in-package :consort)
 
@@ -8,7 +8,7 @@
 (defconstant +shape-length+ 200000 "Characters of a form that may be read.")
 
 (define-condition no-shape (error) ()
-  (:documentation "The text is not what this reader knows."))
+  (:documentation "The text has syntax that this reader does not know."))
 
 (defstruct (shape-input (:conc-name shape-) (:constructor make-shape-input (text at end)))
   "TEXT is read from AT to END. PLACES has (START . END) of each list that was read, by EQ."
@@ -22,7 +22,7 @@
     (and (< at (shape-end input)) (schar (shape-text input) at))))
 
 (defun skip-shape-comment (input)
-  "Passes a #| comment, of which the two first characters are next."
+  "Passes a #| comment, whose first two characters are next."
   (let ((depth 0))
     (loop
       (let ((char (shape-peek input)) (next (shape-peek input 1)))
@@ -147,8 +147,8 @@
               (t (push shape items)))))))
 
 (defun shape-at-path (shape path places)
-  "The part of SHAPE at PATH, or the innermost around it that has a place, and the place; NIL
-  without."
+  "The part of SHAPE at PATH, or the innermost part around it that has a place, and the place, which
+  is NIL if none of them has one."
   (let ((best shape))
     (dolist (step path)
       (unless (and (consp shape) (listp shape)) (return))

@@ -1,5 +1,5 @@
 ;;;; Stops where a condition of a chosen type is signalled, before its handlers see it: what a
-;;;; debugger's exception filters ask for. Evaluations that stop at errors look, and no others.
+;;;; debugger's exception filters ask for. Only evaluations that stop at errors make such stops.
 
 (in-package :consort)
 
@@ -14,7 +14,8 @@
     type))
 
 (defun watch-signals (owner texts)
-  "Has exactly the types of TEXTS be those that OWNER asks for; the JSON of each."
+  "Makes the types of TEXTS those at which OWNER asks for stops, in place of all earlier ones.
+  Returns a vector of the JSON of each."
   (let* ((types '())
          (answers (map 'vector (lambda (text)
                                  (handler-case (progn (push (watched-type text) types)
@@ -33,8 +34,8 @@
                thereis (some (lambda (type) (ignore-errors (typep condition type))) types))))
 
 (defun stop-at-signal-p (condition)
-  "Stops if CONDITION, which is about to be signalled, is asked for. Always false, as the type of
-  *BREAK-ON-SIGNALS* that it is part of."
+  "Stops if CONDITION, which is about to be signalled, is asked for. Returns NIL always, so that
+  nothing breaks: the type in *BREAK-ON-SIGNALS* calls it."
   (let ((evaluation *evaluation*))
     (when (and evaluation (in-user-code-p) (not *in-copy*) (not *at-probe*) (stops-at-errors-p evaluation)
                (or (null *current-work*) (work-nests *current-work*))
@@ -47,8 +48,8 @@
 
 (defun call-watching-signals (function)
   "Calls FUNCTION, which evaluates, so that it stops at the conditions that are asked for. A value
-  that the code gives to *BREAK-ON-SIGNALS* stays, and where it had one before, that is in force
-  alone."
+  that the code gives to *BREAK-ON-SIGNALS* stays; if the variable had a value before, there are no
+  such stops."
   (if (or (null *signals-watched*) *break-on-signals*)
       (funcall (the function function))
       (let* ((ours '(satisfies stop-at-signal-p)) (after ours))

@@ -1,9 +1,9 @@
-;;;; Step into: what a form is about to call is given probes before it is called, where its file is
-;;;; the one that it was loaded from.
+;;;; Step into: the functions that a form is about to call get probes before the call, where their
+;;;; files still have the texts that they were loaded from.
 
 (in-package :consort)
 
-(defconstant +callees-limit+ 10 "Definitions that a step gives probes.")
+(defconstant +callees-limit+ 10 "The maximum number of definitions to which a step gives probes.")
 
 (defun callable-name-p (name)
   "Returns true if NAME is of a function of the program's, and of no macro."
@@ -17,7 +17,7 @@
          (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))))))
 
 (defun names-called-by (form)
-  "The names of the program's functions that FORM calls itself, or gives to what it calls."
+  "The names of the program's functions that FORM calls itself, or passes as arguments (#'NAME)."
   (when (proper-list-p form)
     (let ((place (and (eq (first form) 'setf) (second form))))
       (remove-if-not #'callable-name-p
@@ -52,7 +52,8 @@
     (if (typep function 'generic-function) (sb-mop:generic-function-methods function) (list function))))
 
 (defun probe-callees (moment)
-  "Gives probes to what may be called next after MOMENT. What cannot have them is stepped over."
+  "Gives probes to the functions that may be called next after MOMENT. Those that cannot have any
+  are stepped over."
   (let ((*setting-breakpoints* t))
     (loop for definition in (mapcan (lambda (name) (copy-list (definitions-called name))) (names-called-from moment))
           repeat +callees-limit+

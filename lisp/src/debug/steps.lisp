@@ -36,7 +36,8 @@
         (dolist (unit *units*) (set-step-flags unit nil))))))
 
 (defun begin-step (stop mode)
-  "Has what waits in STOP stop again after a step, once it goes on."
+  "Has the evaluation that waits in STOP stop again after a step, once it goes on. MODE is as in
+  STEPPER."
   (let ((evaluation (stopped-evaluation stop))
         (moment (stopped-moment stop)))
     (setf (evaluation-stepper evaluation)
@@ -46,11 +47,11 @@
       (dolist (unit *units*) (set-step-flags unit t)))))
 
 (defun where-in-unit (stepper unit site after)
-  "Where the probe of UNIT at SITE, before or AFTER the form, is for STEPPER, which was at a probe
-  of UNIT with the same frame: in the :SAME function, in one that CALLED it, or in another, NIL. The
-  compiler merges a local function into the only one that calls it, and both have one frame then.
-  Such a caller is around it, or goes on after the call; one that is called begins with a probe
-  before a form."
+  "Tells in which function the probe of UNIT at SITE, before or AFTER the form, is, as seen from
+  STEPPER, which was at a probe of UNIT with the same frame: :SAME for the function of that probe,
+  :CALLED for one that called it, NIL for another. The compiler merges a local function into the
+  only one that calls it, and both have one frame then. Such a caller is around it, or goes on after
+  the call; one that is called begins with a probe before a form."
   (let ((now (function-around unit site)) (begun (function-around unit (stepper-site stepper))))
     (cond ((equal now begun) :same)
           ((or (null now) (and begun (<= (car now) (car begun)) (<= (cdr begun) (cdr now)))) :called)

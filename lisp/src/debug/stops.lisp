@@ -37,16 +37,17 @@
   (how "unwound" :type string))
 
 (defstruct (stop-work (:conc-name work-) (:constructor make-work (id function)))
-  "FUNCTION, called with the work in the stopped thread, answers request ID by ANSWER-WORK or
-  ANSWER-WORK-ERROR. NESTS: an error in it is a stop of its own. It is itself the tag to throw to
-  that ends it. LEAVES: it was to leave the stop."
+  "The request ID to a stop. FUNCTION, called with this object in the stopped thread, answers by
+  ANSWER-WORK or ANSWER-WORK-ERROR. NESTS: an error in FUNCTION is a stop of its own. This object is
+  the tag of the THROW that ends it. LEAVES: the request was to leave the stop."
   (id nil :read-only t)
   (function nil :type function :read-only t)
   (answered nil)
   (nests nil)
   (leaves nil))
 
-(defconstant +stops-limit+ 8 "Stops of evaluations that there may be, and of threads; an error beyond is reported.")
+(defconstant +stops-limit+ 8 "The maximum number of stops of evaluations, and likewise of threads; a
+  further error is reported.")
 (defconstant +stop-work-time+ 10 "Seconds that code for a stop may run when its request does not say.")
 (define-global *stops* '() "The stops that there are, newest first. The list is replaced under its lock, never changed.")
 (define-global *stops-lock* (sb-thread:make-mutex :name "consort stops") "Held while *STOPS* is replaced.")
@@ -121,8 +122,8 @@
   (answer-work work (object "status" "sent")))
 
 (defun interrupt-work (id)
-  "Ends the request ID that a stop serves, or that waits for one; whether there was such a request.
-  The stop stays."
+  "Ends the request ID that a stop serves, or that waits for one. The stop stays. Returns true if
+  there was such a request."
   (dolist (stop *stops* nil)
     (let ((waiting (with-lock ((stopped-lock stop))
                      (let ((found (find id (stopped-work stop) :key #'work-id :test #'equal)))
@@ -171,8 +172,8 @@
     (when (work-leaves work) (throw stop :again))))
 
 (defun wait-in-stop (stop call)
-  "With interrupts off: wait and serve until something throws to STOP, which gives what it throws,
-  or unwinds further."
+  "With interrupts off: waits and serves requests until something throws to STOP, or unwinds
+  further. Returns the thrown value."
   (flet ((end-if-asked ()
            (let ((evaluation (stopped-evaluation stop)))
              (when (evaluation-reason evaluation)
@@ -190,8 +191,8 @@
           (when work (serve-work stop work call)))))))
 
 (defun hold-deadline (evaluation)
-  "Stops the clock of EVALUATION: what is left of its time in units of GET-INTERNAL-REAL-TIME, or
-  NIL."
+  "Cancels the deadline of EVALUATION. Returns the time that was left, in units of
+  GET-INTERNAL-REAL-TIME, or NIL."
   (let ((timer (evaluation-deadline evaluation)))
     (when timer
       (cancel *deadlines* timer)
@@ -220,8 +221,8 @@
   (< (count (and (evaluation-starter evaluation) t) *stops* :key #'of-thread-p) +stops-limit+))
 
 (defun list-stop (stop)
-  "Puts STOP among those that there are; NIL when there are too many. Several threads may fail at
-  once."
+  "Adds STOP to *STOPS*. Returns NIL when there are too many, which is decided with the lock held:
+  several threads may fail at once."
   (with-lock (*stops-lock*)
     (when (room-for-stop-p (stopped-evaluation stop))
       (push stop *stops*))))
@@ -241,9 +242,9 @@
 (define-global *description-time* 2 "Seconds for which a stop that is to be left waits for a description of a value of it.")
 
 (defun call-describing (stop function)
-  "Calls FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*, and has the stop
-  held. It is stopped a moment after the stop is to be left: it may wait for what the stopped thread
-  has."
+  "Calls FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*, within
+  READING-STACK. That code is stopped *DESCRIPTION-TIME* seconds after the stop is to be left: it
+  may wait for something that the stopped thread holds."
   (unwind-protect
        (progn
          (setf (stopped-describing stop) *own-evaluation*)
@@ -252,7 +253,7 @@
     (setf (stopped-describing stop) nil)))
 
 (defun hurry-description (stop)
-  "Has what CALL-DESCRIBING runs for STOP, if anything, stopped in a moment."
+  "Has what CALL-DESCRIBING runs for STOP, if anything, stopped in *DESCRIPTION-TIME* seconds."
   (setf (stopped-leaving stop) t)
   (let ((evaluation (stopped-describing stop)))
     (when evaluation
@@ -262,7 +263,7 @@
                     (stop-evaluation evaluation :cancel)))))))
 
 (defun forget-stop (stop)
-  "STOP is left: tell, and answer those who still wait for it."
+  "Marks STOP as left, tells the host, and answers the requests that still wait for the stop."
   (hurry-description stop)
   (sb-thread:with-mutex ((stopped-reading stop)) ; whoever reads the stack finishes first
     (with-lock ((stopped-lock stop)) (setf (stopped-state stop) :left)))
@@ -308,8 +309,8 @@
                    (setf (evaluation-stop evaluation) stop)
                    (world-changed)
                    (with-own-settings () (send-frame (list* :object "event" "stopped" (rest (stop-json stop)))))
-                   ;; Within another WITHOUT-INTERRUPTS they would stay off: so it is this one that
-                   ;; has them on again.
+                   ;; WITH-LOCAL-INTERRUPTS must belong to this WITHOUT-INTERRUPTS: within a nested
+                   ;; one, interrupts would stay off.
                    (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
               (forget-stop stop)
               (world-changed)

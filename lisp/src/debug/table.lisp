@@ -3,7 +3,8 @@
 
 (in-package :consort)
 
-(defconstant +table-columns+ 50 "Columns of a table; further ones are left out.")
+(defconstant +table-columns+ 50 "The maximum number of columns of a table; further ones are left
+  out.")
 
 (defun plist-cells (list)
   "The cells of LIST if it is a plist with symbols as names: a list of (LABEL (VALUE))."

@@ -1,12 +1,13 @@
-;;;; Threads that programs start stop as the evaluations do whose code started them, directly
+;;;; Threads that programs start stop like the evaluations whose code started them, directly
 ;;;; or through other threads. Such a thread has an evaluation that no request asked for, as
-;;;; long as it lives; all that stops, steps and pauses finds it in *EVALUATION*. Where it
-;;;; does not stop, an error that ends it leaves a frozen failure (debug/frozen.lisp), if one
-;;;; of that evaluation would.
+;;;; long as it lives; the code of stops, steps and pauses finds it in *EVALUATION*. Where the
+;;;; thread does not stop, an error that ends it leaves a frozen failure (debug/frozen.lisp), if
+;;;; an error of that evaluation would.
 
 (in-package :consort)
 
-(defconstant +first-thread-id+ 1000000000 "Added to a thread's number, it is no number of a request.")
+(defconstant +first-thread-id+ 1000000000 "Added to a thread's number to get an id that no request
+  has.")
 (define-global *last-started-thread* (list 0) "A cons of the number that was given last.")
 (define-global *started-threads* '()
   "The evaluations of such threads that may stop, from before the thread is made. The list is
@@ -46,9 +47,9 @@
         (evaluation-abort evaluation) (find-restart 'abort)))
 
 (defun note-started-thread (evaluation starter)
-  "Has EVALUATION be known as that of a thread that may stop, which STARTER is about to make. Its
-  session may be closed at any time, which then finds it: in the list, or by what it did to
-  STARTER."
+  "Adds EVALUATION, of a thread that may stop and that STARTER is about to make, to
+  *STARTED-THREADS*. The session may be closed at any time: that finds EVALUATION in the list, or
+  has told STARTER to end or not to stop, which is looked at afterwards."
   (when (evaluation-debug evaluation)
     (with-lock (*running-lock*)
       (push evaluation *started-threads*))
@@ -72,8 +73,8 @@
     (with-own-settings () (note-changed-definitions))))
 
 (defun call-in-started-thread (evaluation function)
-  "Calls FUNCTION as what a thread that a program started does, which EVALUATION is of. Returns its
-  values; the thread ends without when the evaluation is left."
+  "Calls FUNCTION, the function of a thread that a program started; EVALUATION is the thread's.
+  Returns its values; when the evaluation is left, the thread ends without values."
   (without-interrupts
     (unwind-protect
          (catch evaluation
@@ -90,8 +91,8 @@
     (sb-thread:abort-thread)))
 
 (defun returned-in-thread (evaluation &rest values)
-  "VALUES, which the function of a thread returned that EVALUATION is of. In an attempt they are its
-  answer."
+  "Returns VALUES, which the function of the thread of EVALUATION returned. In an attempt they are
+  the answer."
   (when *attempt* (answer-of-thread evaluation :ok (values-facts values)))
   (values-list values))
 
@@ -130,8 +131,8 @@
   (encapsulate 'sb-thread:terminate-thread 'consort-stops #'terminate-thread-that-stops))
 
 (defun have-threads-report (session)
-  "From now on, the errors of threads that the code of SESSION started are reported: nobody is there
-  to look. Stops that there are stay."
+  "From now on, threads that the code of SESSION started do not stop at errors, which are reported:
+  no client is there to look. Existing stops stay."
   (dolist (evaluation *started-threads*)
     (when (equal (evaluation-starter evaluation) session)
       (setf (evaluation-debug evaluation) nil))))

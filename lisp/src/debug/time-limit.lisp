@@ -7,9 +7,9 @@
   "Seconds that breakpoints in one definition may take, when the request does not say.")
 
 (defstruct (time-limit (:conc-name limit-) (:constructor make-time-limit (thread)))
-  "THREAD is to leave what it does; the limit is itself the tag to throw to. OVER is true once the
-  time is up or the function is done. WHY says who held the compiler's lock then, NIL for nobody.
-  INTERRUPTION is what was last sent."
+  "A limit on the time of THREAD. This object is the tag of the THROW by which THREAD leaves its
+  work. OVER is true once the time is up or the function is done. WHY says who held the compiler's
+  lock then, NIL for nobody. INTERRUPTION is what was last sent."
   (thread nil :read-only t)
   (over nil)
   (why nil)

@@ -3,7 +3,7 @@
 
 (in-package :consort)
 
-(defconstant +value-methods+ 50 "Methods of a generic function that are told with it.")
+(defconstant +value-methods+ 50 "The maximum number of methods listed for a generic function.")
 
 (defun class-definitions (class)
   "The JSON of the definition of CLASS; empty for one that is from no file, as built-in ones are."

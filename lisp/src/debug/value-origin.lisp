@@ -38,7 +38,7 @@
                       (multiple-value-bind (other-unit other-site) (site-of-number (event-site-number other))
                         (when (or (not (eq unit other-unit)) (equal (site-span other-site) (site-span site))
                                   (not (span-within-p (site-span other-site) unit site)))
-                          (return nil))     ; what was before the form began
+                          (return nil))     ; it came before the form began
                         (when (same-value-p wanted (value-had other)) (return other))))
                      ((and (eq (event-kind other) :return) (eq (activation-parent (event-activation other)) activation))
                       (multiple-value-bind (from-unit from) (calling-site (event-activation other))
@@ -71,8 +71,8 @@
                  thereis (and (member name (rest form) :test #'eq) (same-value-p wanted kept))))))
 
 (defun event-before-variable (log event)
-  "The event at which the variable got its value that EVENT's form, which made none of its own, passes
-  on: in the same call, or, where it is an argument, in the call around it."
+  "The event at which the variable got its value, if EVENT's form only passes on the value of one:
+  in the same call or, where it is an argument, in the call around it."
   (when (passed-on-p event)
     (let* ((activation (event-activation event)) (parent (activation-parent activation)) (wanted (value-had event)))
       (or (event-with-value log activation wanted (event-number event))
@@ -81,8 +81,8 @@
                (event-with-value log parent wanted (activation-begin activation)))))))
 
 (defun origin-chain (log event)
-  "EVENT and those from which its value came, the origin first. Ends of calls and forms alternate as
-  the value went."
+  "EVENT and the events by which its value came to it, values of forms and returns of calls, the
+  origin first."
   (let ((chain (list event)))
     (loop
       (let ((before (ecase (event-kind (first chain))

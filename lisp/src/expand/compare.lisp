@@ -105,7 +105,8 @@
   (unless (and (null old) (null new)) (differ "the expansions are of different shapes")))
 
 (defun compare-declared (old new bindings)
-  "Declarations: each name in them means a binding, or is the same."
+  "Leaves the comparison unless each name in the declarations OLD and NEW means the same binding, or
+  is the same."
   (cond ((and (consp old) (consp new))
          (loop (compare-declared (pop old) (pop new) bindings)
                (unless (and (consp old) (consp new))
@@ -119,7 +120,7 @@
         (t (differ "declarations differ"))))
 
 (defun compare-specifiers (old new bindings)
-  "The specifiers of two DECLAREs, without those of SBCL's own, which show how the code was
+  "Compares the specifiers of two DECLAREs, without those of SBCL's own, which show how the code was
   written."
   (unless (and (proper-list-p old) (proper-list-p new) (= (length old) (length new))) (differ "declarations differ"))
   (loop for one in old for other in new
@@ -162,7 +163,7 @@
       (values parameter nil nil nil)))
 
 (defun compare-lambda-lists (old new bindings specials)
-  "The bindings in force behind two lambda lists."
+  "Compares two lambda lists. Returns the bindings in force behind them."
   (unless (and (proper-list-p old) (proper-list-p new) (= (length old) (length new))) (differ "lambda lists differ"))
   (let ((keys nil) (place nil))
     (loop for one in old for other in new
@@ -182,7 +183,7 @@
     bindings))
 
 (defun compare-definitions (old new bindings &optional (block-name nil block-p) new-block-name)
-  "Two (LAMBDA-LIST . BODY), with the names of the blocks around their bodies, if any."
+  "Compares two (LAMBDA-LIST . BODY), with the names of the blocks around their bodies, if any."
   (let ((inside (compare-lambda-lists (first old) (first new) bindings (append (specials-of (rest old) t) (specials-of (rest new) t)))))
     (compare-body (rest old) (rest new)
                   (if block-p (bind-compared block-name new-block-name :block inside) inside)
@@ -270,8 +271,8 @@
         (t (compare-data old new nil))))
 
 (defun compare-special (old new bindings)
-  "Arguments of an operator that is not known here: data or forms, each that differs is compared as
-  a form."
+  "Compares the arguments, data or forms, of an operator that is not known here: each that differs
+  is compared as a form."
   (unless (= (length old) (length new)) (differ "the expansions are of different shapes"))
   (loop for one in old for other in new
         do (unless (equal one other) (compare-code one other bindings))))

@@ -37,7 +37,7 @@
                              (write-string (if (eq *print-case* :downcase) (string-downcase (symbol-name symbol)) (symbol-name symbol)) stream))
                            0 table)
       table)
-  "The standard's, and homeless symbols without a prefix.")
+  "The standard's pprint dispatch table, in which homeless symbols are printed without a prefix.")
 
 (defun give-up () (throw 'not-plain nil))
 

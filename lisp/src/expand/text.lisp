@@ -18,9 +18,9 @@
   (make-symbol "UNREADABLE"))
 
 (defun read-placing (text start &key printed)
-  "Reads the first form of TEXT from START on. It, where it ends, and the PLACEs of the lists in it.
-  PRINTED: the text is what we printed, so what has no package is the same wherever it has the same
-  name, and #<...> is no error."
+  "Reads the first form of TEXT from START on. Returns the form, where it ends, and the PLACEs of
+  the lists in it. PRINTED: the text was printed by us, so uninterned symbols of one name are the
+  same symbol, and #<...> is no error."
   (let* ((in (make-string-input-stream text start))
          (*readtable* (copy-readtable *readtable*))
          (places '())
@@ -129,8 +129,8 @@
   (and (symbolp object) object (null (symbol-package object))))
 
 (defun with-symbols (tree function)
-  "TREE, which is not circular, with FUNCTION's value in the place of each symbol in it, where
-  MAP-LEAVES finds them; parts in which that is no other are shared."
+  "TREE, which is not circular, with each symbol that MAP-LEAVES finds in it replaced by FUNCTION's
+  value for it; parts that do not change are shared."
   (labels ((change-list (list)
              (let ((copy (list nil)) (same t))
                (flet ((changed (part)

@@ -20,7 +20,7 @@
 (defvar *before-expansion* nil "A function that is called with each form whose macro is about to be expanded, and its environment; it may throw.")
 
 (defun expand-once (form environment)
-  "As MACROEXPAND-1, and counted."
+  "MACROEXPAND-1, with the expansion counted in *EXPANSIONS*."
   (when *before-expansion* (funcall (the function *before-expansion*) form environment))
   (multiple-value-bind (expansion expanded)
       (if *sought*
@@ -31,7 +31,7 @@
     (values expansion expanded)))
 
 (defun note-found (form environment)
-  "Remembers ENVIRONMENT if FORM is sought; leaves the walk when there is none that is wanted more."
+  "Remembers ENVIRONMENT if FORM is sought; leaves the walk when FORM is *MOST-SOUGHT*."
   (when (and (gethash form *sought*) (not (nth-value 1 (gethash form *found*))))
     (setf (gethash form *found*) environment)
     (when (eq form *most-sought*)
@@ -83,8 +83,7 @@
 ;;; Functions
 
 (defun walk-parameter (parameter environment)
-  "PARAMETER of a lambda list, as written, with the form that it is made of when it is missing
-  walked; and the names it binds."
+  "PARAMETER of a lambda list, as written, with its default form walked; and the names it binds."
   (if (and (consp parameter) (proper-list-p parameter))
       (destructuring-bind (name &optional (default nil default-p) (supplied nil supplied-p) &rest more) parameter
         (values `(,name ,@(and default-p (list (walk default environment))) ,@(and supplied-p (list supplied)) ,@more)
@@ -217,7 +216,7 @@
         form)))
 
 (defun walk-setq (form environment)
-  "A SETQ, of which what sets a symbol macro is a SETF."
+  "The SETQ FORM walked; assignments of symbol macros become SETFs."
   (if (evenp (length (rest form)))
       (let ((plain '()) (groups '()))
         (flet ((finish ()

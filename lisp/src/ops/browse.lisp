@@ -49,9 +49,9 @@
 
 ;;; Threads
 
-(define-global *thread-numbers* '() "(NUMBER . THREAD) of threads that were told of and live.")
+(define-global *thread-numbers* '() "(NUMBER . THREAD) of the threads that were listed and live.")
 (define-global *last-thread-number* 0 "The number that was given last.")
-(define-global *thread-numbers-lock* (sb-thread:make-mutex :name "consort thread numbers") "Around both.")
+(define-global *thread-numbers-lock* (sb-thread:make-mutex :name "consort thread numbers") "Guards both.")
 
 (defun number-threads (threads)
   "(NUMBER . THREAD) of THREADS; each keeps its number as long as it lives."
@@ -90,8 +90,8 @@
     (object "name" (if (stringp (sb-thread:thread-name thread)) (sb-thread:thread-name thread) "unnamed"))))
 
 (define-operation "interrupt-thread" :thread (id params)
-  "As Ctrl-C in a terminal: the thread gets the condition INTERACTIVE-INTERRUPT, and ends with a
-  report of where it was unless it handles it. One that waits in a stop ends."
+  "Interrupts a thread as Ctrl-C does in a terminal: it gets the condition INTERACTIVE-INTERRUPT,
+  and ends with a report of where it was unless it handles it. One that waits in a stop ends."
   (stop-thread (param params "number" '(integer 1))
                (lambda () (with-interrupts (error interactive-interrupt)))))
 

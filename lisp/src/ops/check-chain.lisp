@@ -13,7 +13,7 @@
        (plusp (landlock-abi))))
 
 (defun chain-of-params (params check report)
-  "A CHAIN for CHECK, which its hooks are then in."
+  "Makes a CHAIN for CHECK, and sets the hooks of CHECK to it."
   (let* ((wanted (field params "chain"))
          (chain (make-chain :check check :report report
                             :octets (coerce (sb-ext:string-to-octets (check-text check) :external-format :utf-8) 'octets)
@@ -39,7 +39,7 @@
          (check (check-of-params params report (field params "path") (field params "text")))
          (text (check-text check)))
     (put-source check)
-    ;; A large page would be a large page for each of many processes.
+    ;; Each of the many processes would copy a whole large page.
     #+linux (advise-memory (sap-integer (free-pointer)) +free-run+ +madv-nohugepage+)
     (discard-fasls (scratch-directory params))
     (let ((chain (chain-of-params params check report)))

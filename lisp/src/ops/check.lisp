@@ -52,7 +52,8 @@
   (set-check-end (field params "deadline" 10)))
 
 (defun begin-in-copy (params)
-  "Does the first work of a copy: connect, say who it is, and take over the compiler. The REPORT."
+  "Begins the work of a copy: connects to the host, identifies itself, and puts the hooks of checks
+  in force. Returns the REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
     (setf *tell-leaving* (lambda (field words) (send-line report (object field words) :flush t)))
@@ -66,8 +67,8 @@
 (define-global *no-network* nil "In a copy that may have threads: why it has no network of its own, or NIL.")
 
 (defun confine-copy (params report &rest confine-calls)
-  "Gives up for good what a check may not do; CONFINE-CALLS as CONFINE takes it. Whether the text
-  may be checked now: not where it should be confined and cannot be; then also why."
+  "Confines this process for good, if PARAMS ask for it; CONFINE-CALLS as CONFINE takes it. Returns
+  true if the text may be checked now; NIL and why, where the process could not be confined."
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
@@ -119,8 +120,7 @@
   (tell-done report (list check) (check-unloaded-system check)))
 
 (defun withheld-answer (reader)
-  "The spans that the host withholds of the file it was just told of. A host that is gone needs no
-  copy."
+  "The spans that the host withholds of the file it was just told of. Leaves when the host is gone."
   (if reader
       (multiple-value-bind (octets start end) (next-line reader)
         (if (typep octets 'octets)
@@ -197,8 +197,8 @@
                                       :at (if (or silent again) (constantly nil) (place-sender report)))
                    (file-error (condition) (problem path (say condition)) nil))))
              (settle-calls ()
-               "Measure the calls in files that mention functions with other lambda lists than
-               BEFORE again, and tell of the others as they were measured."
+               "Checks the calls again in files that mention functions with other lambda lists than
+               BEFORE, and reports the findings about calls in the other files."
                (let ((words (if incomplete '() (words-of-changed-functions before))))
                  (dolist (entry (reverse calls))
                    (destructuring-bind (path withheld findings) entry
@@ -241,8 +241,8 @@
 
 (defun answer-from-copy (id params runner &optional (wait 'wait-for-copy))
   "Has RUNNER, called with PARAMS, work in a copy of this image. Tells the host the copy's process
-  id, waits for it and reaps it. Returns the answer. With `in_place` this process is a second one, which
-  becomes the copy: no answer."
+  id, waits for it and reaps it. Returns the answer. With `in_place` this process is a second one,
+  which becomes the copy: returns NIL, and no answer is sent."
   (when (eq (field params "in_place") :true)
     (return-from answer-from-copy (become-copy id params runner)))
   ;; The copy is still inside the request that forked it, whose handlers would take every error of

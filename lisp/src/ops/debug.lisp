@@ -284,8 +284,8 @@
                    (unwind-to-frame frame (lambda () (values-list values))))))))
 
 (defun method-called-p (generic name arguments)
-  "Returns true if the method that a frame's NAME, (:METHOD GENERIC QUALIFIER... SPECIALIZERS), is
-  of is what GENERIC calls first for ARGUMENTS."
+  "Returns true if the method of a frame's NAME, (:METHOD GENERIC QUALIFIER... SPECIALIZERS), is the
+  one that GENERIC calls first for ARGUMENTS."
   (let ((first (first (compute-applicable-methods generic arguments))))
     (and first
          (equal (butlast (cddr name)) (method-qualifiers first))
@@ -331,8 +331,8 @@
                  (invoke-restart restart)))))
 
 (define-operation "debug-abort" :dispatcher (id params)
-  "End what stopped as if it did not stop: an evaluation with the report of its error, a request to
-  a stop likewise."
+  "Ends what stopped as if it had not stopped: an evaluation with the report of its error, and
+  likewise a request to a stop."
   (let ((stop (stop-of params)))
     (give-work stop id
                (lambda (work)

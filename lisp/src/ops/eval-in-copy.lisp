@@ -1,6 +1,6 @@
-;;;; `eval-in-copy`: forms evaluated in a confined copy of the image that says to the host what came
-;;;; of it and leaves. Everything that is loaded is at hand, and the REPL variables of the session;
-;;;; nothing of what the forms do is kept.
+;;;; `eval-in-copy`: forms evaluated in a confined copy of the image, which sends the outcome to the
+;;;; host and leaves. The copy has everything that is loaded and the REPL variables of the session;
+;;;; nothing that the forms do is kept.
 
 (in-package :consort)
 
@@ -49,7 +49,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
 (defun profile-as-asked (evaluation params package timeout)
   "The JSON of ProfileOutcome for the code of PARAMS."
   (declare (ignore timeout)) ; the alarm's
-  (setf *profiling* nil)     ; one that runs in the image is none of the copy's
+  (setf *profiling* nil)     ; one that runs in the image does not run here
   (evaluate-profiled evaluation (field params "code") (profile-of-params params) package nil))
 
 (defun test-as-asked (evaluation params package timeout)
@@ -59,8 +59,8 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     (with-field outcome "tests" (mapcar (lambda (test) (tell-refusals test params)) (field outcome "tests" '())))))
 
 (defun tell-refusals (test params)
-  "The JSON of TestOutcome TEST in the copy of PARAMS; failures that a refusal seems to have caused say so. The frameworks
-  keep the conditions to themselves."
+  "The JSON of TestOutcome TEST in the copy of PARAMS; failures that a refusal seems to have caused
+  say so. A refusal is told by the message, because the frameworks do not pass the condition on."
   (flet ((refused-p (failure)
            (some (lambda (words) (search words (field failure "message")))
                  (list (system-message sb-posix:eperm) (system-message sb-posix:eacces) "Could not create new OS thread"))))
@@ -77,9 +77,9 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
                    function))
 
 (defun outcome-in-copy (params settings function)
-  "The JSON of what FUNCTION, called with a new evaluation and the seconds that it has, returns,
-  with the settings that the function SETTINGS makes of the session's name; and the words about
-  what was refused, or NIL."
+  "Calls FUNCTION with a new evaluation and its time in seconds, under the settings that the
+  function SETTINGS returns for the session's name. Returns the JSON that FUNCTION returns, and the
+  words about what was refused, or NIL."
   (let* ((session (field params "session"))
          (evaluation (make-evaluation 0 session))
          (timeout (field params "timeout"))

@@ -32,8 +32,8 @@
   (column 1 :type (integer 1) :read-only t))
 
 (defun line-offset (pathname line)
-  "Returns the number of characters of the file precede LINE, 1-based; NIL when it has not so many
-  lines or cannot be read."
+  "Returns the number of characters of the file that precede LINE, 1-based; NIL when it has not so
+  many lines or cannot be read."
   (ignore-errors
    (with-open-file (in pathname :external-format '(:utf-8 :replacement #\?))
      (loop with offset = 0
@@ -62,9 +62,9 @@
   (shiftf *** ** * (first values)))
 
 (defun evaluate-form (form position origin &optional text)
-  "Evaluates FORM, read from POSITION of the text; the list of its values. REPL variables are kept
-  as a REPL does. TEXT is given when the evaluation stops at errors: then places and variables are
-  kept for those who look."
+  "Evaluates FORM, read from POSITION of the text. Returns the list of its values. REPL variables
+  are set as a REPL does. TEXT is given when the evaluation stops at errors: then places and
+  variables are kept for the debugger."
   (setf - form)
   (let ((values (flet ((work ()
                          (multiple-value-list
@@ -80,8 +80,8 @@
     values))
 
 (defun evaluate-text (text origin)
-  "Reads and evaluates the forms of TEXT one at a time; the list of the last one's values, empty
-  without a form."
+  "Reads and evaluates the forms of TEXT one at a time. Returns the list of the last one's values,
+  empty without a form."
   ;; The stream of WITH-INPUT-FROM-STRING would appear in messages under a name that readers do not
   ;; know.
   (let* ((in (make-string-input-stream text))
@@ -186,8 +186,8 @@
 ;;; The operation
 
 (defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer)
-  "Evaluates TEXT as EVALUATION; the JSON of EvalOutcome. DEADLINE: the TIMEOUT that is told of,
-  where somebody else keeps it. REFER: the values get references."
+  "Evaluates TEXT as EVALUATION. Returns the JSON of EvalOutcome. DEADLINE: the timeout that the
+  outcome names, where the caller enforces it. REFER: the values get references."
   (let ((time nil)
         (values '())
         (references nil))

@@ -35,7 +35,7 @@
 (define-global *identities-given* 0 "How many numbers were given.")
 
 (defun identity-hash (object)
-  "A hash that is OBJECT's as long as it lives, and no other's."
+  "A hash that OBJECT alone has, as long as it lives."
   (typecase object
     (fixnum (ldb (byte 64 0) (* object #x9E3779B97F4A7C15)))
     (character (+ #x1000000 (char-code object)))
@@ -45,10 +45,12 @@
                    (setf (gethash object *identities*) (incf *identities-given*))))))))
 
 (defvar *inside-p* nil
-  "Returns true if what is in hash tables, structures and instances counts: in a copy, where no
-  other thread changes them.")
-(defconstant +objects-looked-into+ 100000 "Objects that are looked into for one variable.")
-(defvar *objects-left* 0 "The number of objects that are still looked into for one variable, where *INSIDE-P*.")
+  "True if the contents of hash tables, structures and instances count: in a copy, where no other
+  thread changes them.")
+(defconstant +objects-looked-into+ 100000 "The maximum number of objects looked into for one
+  variable.")
+(defvar *objects-left* 0 "The number of objects that may still be looked into for one variable,
+  where *INSIDE-P*.")
 (declaim (type fixnum *objects-left*))
 
 (defun values-in-slots-hash (object depth)

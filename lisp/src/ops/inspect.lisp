@@ -2,7 +2,8 @@
 
 (in-package :consort)
 
-(defconstant +page-limit+ 1000 "Parts, frames or stops of one page.")
+(defconstant +page-limit+ 1000 "The maximum number of parts, rows, frames or variables of one
+  page.")
 
 (defun inspected (reference start count)
   "The JSON of COUNT parts from START of the value of REFERENCE; refuses when it is gone."
@@ -52,8 +53,8 @@
                         (lambda (stop) (comparison-json (value-of-reference one) (value-of-reference other) stop)))))
 
 (defun evaluate-on (id object code function)
-  "The JSON of what FUNCTION gives for the first value of CODE, in which * is OBJECT, evaluated for
-  the request ID; of the evaluation, where that failed."
+  "The JSON that FUNCTION returns for the list of the values of CODE, in which * is OBJECT,
+  evaluated for the request ID; that of the evaluation, where that failed."
   (let ((answer nil))
     (multiple-value-bind (how outcome)
         (evaluate-alone id (lambda ()

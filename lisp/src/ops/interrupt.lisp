@@ -8,7 +8,7 @@
         (t (refuse "bad-params" "The reason must be cancel or timeout, not ~S" name))))
 
 (defun withdraw (id)
-  "Answers request ID without running it, if it waits in a session; whether it did."
+  "Answers request ID without running it, if it waits in a session. Returns true if it did."
   (loop for session being the hash-values of *sessions*
         for jobs = (withdraw-jobs session id)
         when jobs

@@ -112,14 +112,15 @@
     (funcall *progress* operation component)))
 
 (defun planned-actions (system)
-  "Returns the number of actions loading SYSTEM takes, when not forced; NIL when ASDF does not say."
+  "Returns the number of actions that loading SYSTEM takes, when not forced; NIL when ASDF does not
+  say."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF"))
         (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (when (and make-plan plan-actions)
       (length (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) (asdf:find-system system)))))))
 
 (defun action-text (operation component)
-  "`compiling cl-ppcre/api`."
+  "The text of an action, such as `compiling cl-ppcre/api`."
   (format nil "~:[loading~;compiling~] ~{~A~^/~}"
           (typep operation 'asdf:compile-op)
           (remove nil (asdf:component-find-path component))))
@@ -144,7 +145,7 @@
        (asdf:load-system system :force force)))))
 
 (defun quickload-function ()
-  "Quicklisp's, when the user has it."
+  "The symbol QL:QUICKLOAD, when the user has Quicklisp; NIL otherwise."
   (let* ((package (find-package "QL"))
          (symbol (and package (find-symbol "QUICKLOAD" package))))
     (and symbol (fboundp symbol) symbol)))

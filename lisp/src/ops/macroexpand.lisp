@@ -1,5 +1,5 @@
-;;;; `macroexpand`: what the macros of a form make of it, found in a confined copy of the image that
-;;;; says so to the host and leaves. Whatever the macros do, they do to the copy.
+;;;; `macroexpand`: the expansion of the macros of a form, made in a confined copy of the image,
+;;;; which sends it to the host and leaves. Side effects of the macros change only the copy.
 
 (in-package :consort)
 
@@ -22,8 +22,9 @@
         (values found environment (find found candidates :key #'place-list :test #'eq))))))
 
 (defun form-meant (form places params)
-  "The form to expand of what was read as FORM with PLACES, its environment and its place. With
-  `within` in PARAMS, a macro call around the offset between these will do too, and nothing else."
+  "The form to expand of what was read as FORM with PLACES, its environment and its place. With the
+  two offsets `within` in PARAMS, only lists between these count, and the macro call around the
+  offset is taken, if there is one."
   (let ((offset (field params "offset" :null)) (within (field params "within" :null)))
     (cond ((not (integerp offset)) (values form nil (find form places :key #'place-list :test #'eq)))
           ((not (vectorp within)) (form-sought form places offset))

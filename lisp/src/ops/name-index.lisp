@@ -4,8 +4,9 @@
 
 (in-package :consort)
 
-(defconstant +most-indexed+ 200000 "Symbols of a package that are told.")
-(defconstant +index-parts+ 40 "Parameters, slots or initialization arguments that are told of one symbol.")
+(defconstant +most-indexed+ 200000 "The maximum number of symbols of a package in an answer.")
+(defconstant +index-parts+ 40 "The maximum number of parameters, slots or initialization arguments
+  of one symbol.")
 
 (defun function-letter (symbol)
   (let ((kind (function-kind symbol)))
@@ -96,7 +97,7 @@
     (error () 0)))
 
 (defun index-of-package (package known)
-  "Returns the index's entry of PACKAGE, whose digest there is KNOWN or NIL."
+  "Returns the index's entry of PACKAGE. KNOWN is the digest that the host has of it, or NIL."
   (let* ((system (own-package-p package))
          ;; A change of SBCL's packages after they were unlocked is missed.
          (digest (if system "system" (digest-of-package package))))

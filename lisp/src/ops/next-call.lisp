@@ -41,7 +41,8 @@
   (clrhash *slots-of-classes*))
 
 (defun make-ready (id awaited names directories wait)
-  "Compiles what AWAITED takes, as an evaluation of request ID, within WAIT seconds."
+  "Compiles the definitions that AWAITED needs, as an evaluation of request ID, within WAIT
+  seconds."
   (let ((refused nil) (late nil) (within (min wait (* 2 +definitions-seconds+))))
     (multiple-value-bind (how outcome)
         (let ((*setting-breakpoints* t))
@@ -62,8 +63,8 @@
                                       "done" 0 "total" :null))))))
 
 (defun make-ready-again (id awaited names directories wait)
-  "MAKE-READY after a definition changed. Where it cannot be recorded now, as in the middle of a load,
-  that is told and it is tried again later."
+  "MAKE-READY after a definition changed. Where that cannot be recorded now, as in the middle of a
+  load, the host is told why, and it is tried again later."
   (handler-case (make-ready id awaited names directories wait)
     (request-error (condition)
       (unless (string= (request-error-kind condition) "not-recordable") (error condition))
@@ -74,7 +75,7 @@
   "Waits until AWAITED is done: :DONE, :ENDED, :CANCELLED, :LATE. AGAIN makes it ready anew. WAIT
   and TIMEOUT: seconds until the call, and for it."
   (let ((late (+ (now-ms) (* 1000 wait))) (since nil) (world (car *world*)))
-    (flet ((let-go-p () ; nobody records any more
+    (flet ((let-go-p () ; true if no call will be recorded any more
              (or (eq (awaited-state awaited) :preparing)
                  (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :ended)))))
       (loop
@@ -111,7 +112,7 @@
          (waiting (make-evaluation id nil)))
     (unless (can-probe-p) (refuse "bad-params" "This SBCL lacks what a recording takes"))
     (let* ((awaited (begin-awaiting name waiting)) (shown (present name (user-package)))
-           ;; The answer, of an error too, is given when all is as it was.
+           ;; The answer, also an error, is given when all definitions are as they were.
            (how (unwind-protect
                      (handler-case
                          (progn

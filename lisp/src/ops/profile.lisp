@@ -9,7 +9,7 @@
         (t (refuse "bad-params" "Invalid profiling mode: ~S. Valid modes: cpu, time, alloc" name))))
 
 (defun evaluate-profiled (evaluation text profile package timeout)
-  "Evaluates TEXT as EVALUATION, with PROFILE taken of it; the JSON of ProfileOutcome."
+  "Evaluates TEXT as EVALUATION, with PROFILE taken of it. Returns the JSON of ProfileOutcome."
   (let ((values '()))
     (begin-profile profile)
     (unwind-protect

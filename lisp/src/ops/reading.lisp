@@ -3,14 +3,14 @@
 
 (in-package :consort)
 
-(define-global *standard-readtable* (copy-readtable nil) "To compare with; nobody reads with it.")
+(define-global *standard-readtable* (copy-readtable nil) "A standard readtable to compare with.")
 
 (defun dispatching-p (char readtable)
   (ignore-errors (get-dispatch-macro-character char #\A readtable) t))
 
 (defun read-alike-p (char readtable)
-  "Returns true if CHAR begins the same macro in READTABLE and in the standard one, or none in both;
-  what is dispatched on after it not looked at."
+  "Returns true if CHAR begins the same macro in READTABLE and in the standard one, or none in both.
+  The sub-characters that CHAR dispatches on are not looked at."
   (multiple-value-bind (function non-terminating) (get-macro-character char readtable)
     (multiple-value-bind (standard-function standard-non-terminating) (get-macro-character char *standard-readtable*)
       (and (eq (not non-terminating) (not standard-non-terminating))

@@ -21,7 +21,7 @@
     (remove-duplicates names :test #'equal :from-end t)))
 
 (defun names-of-package (package)
-  "The names of the functions of PACKAGE, few at most."
+  "The names of the functions of PACKAGE, 200 at most."
   (loop for symbol in (package-own-symbols package)
         when (callable-name-p symbol) collect symbol into names
         when (= (length names) 200) do (return names)
@@ -61,15 +61,15 @@
   (map 'list (lambda (name) (concatenate 'string (string-right-trim "/" name) "/")) (field params "within" #())))
 
 (defun call-recording-test (log case)
-  "Runs the test CASE and records it; its values. What its checks found wrong is noted."
+  "Runs the test CASE and records it. Returns its values. Notes the failures of its checks in LOG."
   (let ((values (call-recording log (lambda () (multiple-value-list (funcall (test-case-run case)))))))
     (setf (event-log-failures log) (coerce (third values) 'list)
           (event-log-package log) (or (home case) (user-package)))
     (values-list values)))
 
 (defun record-as-asked (evaluation params package log timeout)
-  "Runs what PARAMS ask for as EVALUATION, and records it with LOG. The JSON of EvalOutcome, the
-  units that were recorded, and the number of functions that were left out."
+  "Runs what PARAMS ask for as EVALUATION, and records it with LOG. Three values: the JSON of
+  EvalOutcome, the units that were recorded, and the number of functions that were left out."
   (let ((units '()) (left-out 0) (values '())
         (test (param params "test" 'string :default nil))
         (code (field params "code" "")))
@@ -121,7 +121,7 @@
 ;;; In the copy
 
 (defun serve-recording (log report)
-  "Answers the host's questions until it wants no more."
+  "Answers the host's questions until it closes the socket. Does not return."
   (let ((reader (make-line-reader (report-descriptor report))))
     (loop
       (let ((params (or (next-message reader) (leave 0))))

@@ -1,6 +1,7 @@
 ;;;; Hot reload: `compile-string`, `compile-texts`, `replace-function`, `load-fasl`,
 ;;;; `reload-package`, `reload-system`, `undo-reload`. Each compiles first and changes definitions
-;;;; after; when it fails, what it changed is put back. What it changed is told, and can be undone.
+;;;; after; when it fails, its changes are undone. The changes are reported, and can be undone
+;;;; later.
 
 (in-package :consort)
 
@@ -14,8 +15,8 @@
           "column" (or-null (failure-column failure))))
 
 (defun call-reload (id what work)
-  "Calls WORK, which compiles and loads; it returns the names of the files it loaded, if whole
-  files. The JSON of ReloadOutcome. WHAT: a few words."
+  "Calls WORK, which compiles and loads, and returns the names of the files that it loaded as whole
+  files. Returns the JSON of ReloadOutcome. WHAT: a description in a few words."
   (let ((report nil) (failure nil) (notes '()) (recorded nil))
     (flet ((compare (before)
              (let ((after (take-snapshot)))
@@ -109,8 +110,7 @@
           (values (subseq text start end) end)))))
 
 (defun parse-function-name (text package)
-  "The function name that TEXT is, a symbol or (SETF symbol), whose symbol is there; NIL when it is
-  not."
+  "The function name that TEXT is, a symbol or (SETF symbol); NIL when there is no such symbol."
   (let ((text (string-trim " '#" (string-trim '(#\Space #\Newline #\Tab) text))))
     (if (and (plusp (length text)) (char= (char text 0) #\())
         (multiple-value-bind (head end) (split-token text 1)
@@ -119,14 +119,15 @@
         (parse-symbol text package))))
 
 (defun definers-of (function)
-  "Returns the kind of definition that FUNCTION names, and a person's word for it."
+  "Two values: the operators of definitions that may replace that of FUNCTION, and in words what it
+  is."
   (cond ((and (symbolp function) (macro-function function)) (values '(defmacro) "a macro"))
         ((typep (fdefinition function) 'generic-function) (values '(defgeneric defmethod) "a generic function"))
         (t (values '(defun) "a function"))))
 
 (defun check-replaceable (name function code package)
   "Refuses a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one
-  definition of just that kind. What defines it."
+  definition of just that kind. Returns the defining operator."
   (let ((pieces (split-forms code)))
     (unless (and pieces (null (rest pieces)))
       (refuse "wrong-definition" "new_code must be exactly one definition, of ~A; it has ~D forms. code_compile_string takes any number." name (length pieces)))
@@ -198,7 +199,7 @@
          (line (param params "line" '(integer 1) :default 1))
          (home (reload-package-param params))
          (function (parse-function-name name home))
-         ;; A name without a package in the code means what it means where the function is at home.
+         ;; Without a package from the caller, the code is read in the function's home package.
          (package (if (param params "package" 'string :default nil)
                       home
                       (or (and function (symbol-package (if (consp function) (second function) function))) home)))
@@ -226,7 +227,7 @@
                (eql (search "# FASL" head :end2 count) (1+ (or (position #\Newline head :end count) count))))))))
 
 (defun stream-octets (in)
-  "All of the binary file IN, which is at its start again then."
+  "All octets of the binary file stream IN, which is then at its start again."
   (let ((octets (make-array (file-length in) :element-type '(unsigned-byte 8))))
     (read-sequence octets in)
     (file-position in 0)

@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defun run-case (case files &optional run)
-  "Runs CASE; the JSON of TestResult. RUN is as in CALL-FREEZING-TEST."
+  "Runs CASE. Returns the JSON of TestResult. RUN is as in CALL-FREEZING-TEST."
   (let ((output (make-capture :limit 20000))
         (start (now-ms))
         (status "error") (checks 0) (failures '()))
@@ -33,7 +33,7 @@
   (make-test-case system '() (lambda () (asdf:test-system system) (values "passed" 0 '()))))
 
 (defun load-tests (id system asd-files allowed)
-  "Loads SYSTEM and its test systems, of ALLOWED files; their names."
+  "Loads SYSTEM and its test systems, from ALLOWED files only. Returns their names."
   (call-allowing
    allowed
    (lambda ()

@@ -8,7 +8,7 @@
   (package-in-force (param params "package" 'string :default nil)))
 
 (defun demand-package (params)
-  "As PARAM-PACKAGE, but with `strict` a named package that does not exist is an error."
+  "PARAM-PACKAGE, but with `strict` a named package that does not exist is an error."
   (let ((name (param params "package" 'string :default nil)))
     (when (and name (param params "strict" 'boolean :default nil)
                (not (package-called name)))

@@ -87,7 +87,7 @@
   "The frames of THREAD that matter, as the JSON of each; refuses when it does not answer in time."
   (let ((done (sb-thread:make-semaphore)) (frames '()))
     (flet ((look ()
-             ;; Nothing of a program's: all there is.
+             ;; Without frames of a program's functions, the first frames of any kind.
              (setf frames (or (current-calls) (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
              (sb-thread:signal-semaphore done)))
       ;; To read the stack may allocate with malloc, as the thread may be doing.

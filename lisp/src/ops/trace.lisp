@@ -1,16 +1,17 @@
 ;;;; `trace`, `untrace`, `traced-calls`: functions, methods and packages that are traced print where
-;;;; they are called, as TRACE does; the session that asked is told when it was another's call. The
+;;;; they are called, as TRACE does; the session that asked is told of calls by other sessions. The
 ;;;; newest calls are kept with their arguments and values, as a tree to look into.
 
 (in-package :consort)
 
 (define-global *tracers* '() "The traces: (NAME . SESSION). Replaced, never changed.")
 (define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
-(defconstant +traces-a-second+ 200 "Lines of traced calls that are told of others' calls.")
+(defconstant +traces-a-second+ 200 "The maximum number of lines a second about other sessions'
+  calls.")
 
 (defun told-too-much-p ()
-  "Returns true if this second has had its lines; counts this one. A line too many does no harm, so
-  nobody is waited for."
+  "Counts a line, and returns true if it is beyond the limit of this second. A line too many does no
+  harm, so no lock is taken."
   (let ((second (get-universal-time)))
     (unless (eql second (car *traces-told*))
       (setf *traces-told* (cons second 0)))
@@ -29,12 +30,12 @@
 
 (define-global *traced* (make-array +traced-calls+ :initial-element nil) "A ring of calls, by their numbers.")
 (define-global *traced-count* 0 "The number of all calls since the ring was emptied.")
-(define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls") "Around both, and the calls in progress.")
+(define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls") "Guards both, and the calls in progress.")
 (define-global *traced-open* (make-hash-table :test #'eq :weakness :key) "By thread: its traced calls in progress, innermost first.")
 
 (defun begin-traced (depth name arguments)
-  "Keeps the call of NAME that begins in this thread. What is in progress there and not further out
-  was left without TRACE hearing of it."
+  "Keeps the call of NAME that begins in this thread. Calls in progress there that are not further
+  out were left without TRACE being told."
   (with-lock (*traced-lock*)
     (let* ((thread sb-thread:*current-thread*)
            (open (loop for calls = (gethash thread *traced-open*) then (rest calls)

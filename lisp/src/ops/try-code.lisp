@@ -16,7 +16,7 @@
                          (map 'list (lambda (failure) (field failure "message")) (field result "failures")))))))))
 
 (defun no-package-outcome (name)
-  "The JSON of EvalOutcome of a definition in a package that there is not."
+  "The JSON of EvalOutcome of a definition in a package that does not exist."
   (let ((evaluation (make-evaluation 0 nil)))
     (setf (evaluation-error evaluation) (error-facts "PACKAGE-NOT-FOUND" (format nil "Package ~A not found: load its system first." name)))
     (outcome evaluation :error :package "COMMON-LISP-USER")))
@@ -41,8 +41,9 @@
                      (evaluate evaluation code :package package :timing (eq (field params "capture_time") :true) :deadline timeout))))
 
 (defun try-forms (params)
-  "Evaluates the definitions of PARAMS until one fails. Their outcomes, the counted functions, what
-  was refused, and the definitions that note which of their forms run, as of COVER-DEFINITIONS."
+  "Evaluates the definitions of PARAMS until one fails. Four values: their outcomes, the counted
+  functions, what was refused, and the definitions that note which of their forms run, as of
+  COVER-DEFINITIONS."
   (let ((outcomes '()) (counts '()) (refused nil) (covered '()))
     (loop for form across (field params "forms")
           for name = (field form "package")

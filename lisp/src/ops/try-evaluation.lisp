@@ -6,8 +6,8 @@
 
 (defparameter *parts-of-process* '("files" "threads")
   "Parts of the fingerprint that say nothing of a copy, which has neither.")
-(defconstant +refusals-told+ 3 "Refusals of the confinement that are told.")
-(defconstant +refusal-characters+ 300 "Characters of one that are told.")
+(defconstant +refusals-told+ 3 "The maximum number of refusals of the confinement in an answer.")
+(defconstant +refusal-characters+ 300 "The maximum number of characters of a refusal's message.")
 
 (define-part "session" (omit)
   (summing (add)

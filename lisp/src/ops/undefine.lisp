@@ -44,7 +44,7 @@
   (find-if (lambda (info) (and (eq (first info) symbol) (eq (third info) :variable) (eq (fourth info) :kind))) (info-kinds symbol)))
 
 (defun forget-variable (symbol)
-  "Has the compiler know SYMBOL as no variable, constant or symbol macro."
+  "Removes what the compiler knows of SYMBOL as a variable, constant or symbol macro."
   (dolist (info (info-kinds symbol))
     (destructuring-bind (name number category kind value) info
       (declare (ignore value))
@@ -61,8 +61,8 @@
           (t (format nil "~A ~A" (function-word name function) (definition-name-text name))))))
 
 (defun removable-parts (symbol method)
-  "Returns the definitions of SYMBOL that can be removed: lists of a key, words, the work, and why
-  it cannot be put back or NIL."
+  "Returns the definitions of SYMBOL that can be removed: lists of a key, words, a function that
+  removes it, and why it cannot be put back or NIL."
   (let* ((name (definition-name-text symbol)) (setf `(setf ,symbol)) (kind (fifth (variable-kind-info symbol)))
          (class (find-class symbol nil)) (parts '()))
     (flet ((part (key words work &optional lost) (push (list key words work lost) parts)))

@@ -2,8 +2,8 @@
 ;;;;
 ;;;; cpu and time: each profiled thread has a timer of its own (timer_create(2), SIGEV_THREAD_ID),
 ;;;; which counts that thread's processor time, or the clock's, and signals that thread. SB-SPROF's
-;;;; cpu mode has one timer for the process: what another client's code burns is told of this code.
-;;;; Its time mode has a thread that walks all threads, and ends only when that one has woken up;
+;;;; cpu mode has one timer for the process, so other clients' code counts as this code. Its time
+;;;; mode has a thread that walks all threads, and ends only when that one has woken up;
 ;;;; and its stacks lack the callers of assembler routines (GENERIC-+) and of foreign code. The
 ;;;; signal is one that the runtime defers where Lisp must not run. While a timer's signal is
 ;;;; pending, because it is deferred or because the thread waits for a processor, the kernel merges
@@ -140,7 +140,7 @@
 ;;; A run
 
 (defun begin-profile (profile)
-  "Lets PROFILE begin; refused while another one runs."
+  "Makes PROFILE the one that runs; refuses while another one runs."
   (let ((other (with-lock (*profiling-lock*)
                  (prog1 *profiling*
                    (unless *profiling* (setf *profiling* profile))))))

@@ -66,7 +66,7 @@
 
 (defun read-frames (sap frames)
   "Writes the stack of the thread that a signal found in the context at SAP to FRAMES, innermost
-  first, two elements a frame; how many elements."
+  first, two elements a frame. Returns the number of elements."
   (let* ((context (signal-context sap))
          (pc (sap-integer (context-pc context)))
          (stack (logandc2 (context-register context stack-register) 7))

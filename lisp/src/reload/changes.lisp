@@ -103,8 +103,8 @@
           (funcall collect (make-change "method" (method-name function method) :removed method nil)))))))
 
 (defun compare-snapshots (before after)
-  "The changes from one snapshot to a later one; the symbols, and the generic functions, with
-  something that was or is there; and the packages, as (OLD . NEW)."
+  "Four values: the CHANGEs from one snapshot to a later one; a MOVED of each symbol and a REGROUPED
+  of each generic function that differ; and the packages that differ, as (OLD . NEW)."
   (let ((changes '()) (moved '()) (regrouped '()) (repackaged (compare-packages (snapshot-packages before) (snapshot-packages after))) (seen (make-hash-table :test #'eq)))
     (flet ((collect (change) (push change changes)))
       (flet ((look (symbol old new)

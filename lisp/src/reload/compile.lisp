@@ -18,8 +18,8 @@
 ;;; that all of it can be compiled.
 
 (defun split-forms (text)
-  "The pieces of TEXT, a list of (START . END), each one top-level form with what is before it on no
-  line of its own."
+  "The pieces of TEXT, a list of (START . END), each one top-level form with the block comments
+  before it. If the text cannot be read to its end, the last piece is the rest of it."
   (let ((in (make-string-input-stream text)) (pieces '()))
     (handler-case
         (let ((*read-suppress* t))
@@ -49,7 +49,8 @@
 
 ;;; Messages of the compiler
 
-(defvar *complaint* nil "The first thing that the compiler said that makes the compilation fail: a list of condition, line and column.")
+(defvar *complaint* nil "The first message of the compiler that makes the compilation fail: a list
+  of the condition, the file's name, the line and the column.")
 
 (defvar *compiling* nil "True if this thread compiles for a reload.")
 
@@ -76,7 +77,7 @@
     (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
 
 (defun note-compiler-error (condition)
-  "The same for what the compiler itself reports as an error: in a macro, a special form, or
+  "NOTE-COMPLAINT for what the compiler itself reports as an error: in a macro, a special form, or
   reading."
   (when (and *compiling* *compile-file-truename* (null *complaint*))
     (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
@@ -108,8 +109,8 @@
     (call-recording-content pathname (lambda () (call-next-method)))))
 
 (defun settle-reload (condition)
-  "A definition that cannot stand beside the old one takes its place: a structure of another layout,
-  a constant of another value."
+  "Has a definition that cannot stand beside the old one replace it: a structure of another layout,
+  a constant of another value. Invokes CONTINUE for CONDITION, if it is about one."
   (when (or (typep condition 'sb-ext:defconstant-uneql)
             (find "RECKLESSLY-CONTINUE" (compute-restarts condition) :key #'restart-name :test #'string=))
     (let ((restart (find-restart 'continue condition)))
@@ -119,7 +120,8 @@
         (invoke-restart restart)))))
 
 (defun muffle-stale (warning)
-  "Passes over what is said of redefinitions and changed layouts: the report says it."
+  "Muffles WARNING if it is about a redefinition or a changed layout, which the report tells of.
+  Those about packages are kept in *VARIANCES*."
   (when (typep warning package-variance-type)
     (pushnew (format nil "package ~A" (substitute #\Space #\Newline (condition-message warning))) *variances* :test #'string=))
   (when (and (find-restart 'muffle-warning warning)
@@ -130,8 +132,8 @@
     (muffle-warning warning)))
 
 (defun call-compiling (function)
-  "Calls FUNCTION, which compiles and loads. What is said of redefinitions is not passed on: the
-  report says it."
+  "Calls FUNCTION, which compiles and loads. Warnings about redefinitions are muffled: the report
+  tells of these."
   (let ((*complaint* nil) (*compiling* t))
     (handler-bind ((warning #'muffle-stale)
                    (error #'settle-reload)
@@ -208,7 +210,7 @@
 (defconstant +evaluated-source-length+ 200000 "Characters of the longest text of an evaluated or compiled form that is kept.")
 
 (defun compile-piece (text head number directory file package)
-  "Compiles TEXT, which comes after HEAD, a string of blanks, in PACKAGE; the fasl."
+  "Compiles TEXT, which comes after HEAD, a string of blanks, in PACKAGE. Returns the fasl."
   (let ((source (format nil "~A~D.lisp" directory number))
         (*package* package)
         (*complaint* nil))
@@ -231,9 +233,9 @@
       fasl)))
 
 (defun compile-forms-of-text (text directory package file line)
-  "Compiles the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE; a list of
-  fasls with the package of each. Nothing is loaded, but what a form says is to be done at compile
-  time is."
+  "Compiles the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE. Returns a
+  list of (FASL . PACKAGE). Nothing is loaded, but compile-time side effects of the forms take
+  place."
   (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))
     (prog1 (loop for (start . end) in (split-forms text)
                  for piece = (subseq text start end)

@@ -1,5 +1,5 @@
 ;;;; SHA-256 (FIPS 180-4), by which the host says which content of a file may be loaded. SBCL's
-;;;; contribs have MD5 alone, of which two files are made to agree.
+;;;; contribs have only MD5, for which two files of one digest can be made.
 
 (in-package :consort)
 
@@ -22,13 +22,13 @@
     low))
 
 (defun words-of (numbers)
-  "The lowest 32 bits of each."
+  "A vector of the lowest 32 bits of each of NUMBERS."
   (map '(simple-array (unsigned-byte 32) (*)) (lambda (number) (ldb (byte 32 0) number)) numbers))
 
 (define-global *digest-constants* (words-of (mapcar (lambda (prime) (integer-cube-root (ash prime 96))) (first-primes 64)))
-  "The first bits of the fractions of the cube roots of the first primes.")
+  "The first 32 bits of the fractional parts of the cube roots of the first 64 primes.")
 (define-global *digest-start* (words-of (mapcar (lambda (prime) (isqrt (ash prime 64))) (first-primes 8)))
-  "The same of their square roots.")
+  "The first 32 bits of the fractional parts of the square roots of the first 8 primes.")
 
 (declaim (inline rotated))
 (defun rotated (word count)
@@ -36,7 +36,7 @@
   (logior (ash word (- count)) (ldb (byte 32 0) (ash word (- 32 count)))))
 
 (defun digest-block (state schedule octets start)
-  "Works the 64 octets from START into STATE. SCHEDULE is room for 64 words."
+  "Updates STATE by the block of 64 octets from START. SCHEDULE is room for 64 words."
   (declare (type words state schedule) (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 40) start) (optimize speed)
            (sb-ext:muffle-conditions sb-ext:compiler-note))
   (let ((constants *digest-constants*))
@@ -81,9 +81,9 @@
 ;;; Files that may be loaded
 
 (defstruct (allowed (:constructor make-allowed (files within &optional asked)))
-  "The contents that a person was asked about: a table from true names to digests. Files below
-  WITHIN, the workspace, that are not in it are none of them; unless ASKED, the second of Unix time
-  of the question, is given: then they are those to which nothing was done since."
+  "The contents that a person was asked about. FILES maps true names to digests. Other files below
+  WITHIN, the workspace, may not be loaded; but if ASKED, the Unix time of the question in seconds,
+  is given, those may that have not changed since."
   (files nil :type hash-table) (within "" :type string) (asked nil :type (or null integer)))
 
 (defvar *allowed* nil "The content that this thread's load or reload may load; NIL: any.")
@@ -125,14 +125,14 @@
                             name)))))))
 
 (defun call-allowing (allowed function)
-  "Calls FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; NIL: whatever is
-  there."
+  "Calls FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; any file, if that
+  is NIL."
   (let ((*allowed* allowed))
     (check-allowed-systems)
     (funcall function)))
 
 (defun check-allowed-systems ()
-  "The same for all files that define systems, which ASDF reads when it likes."
+  "CHECK-ALLOWED for all allowed files that define systems, which ASDF may read at any time."
   (when *allowed*
     (loop for name being the hash-keys of (allowed-files *allowed*)
           do (when (uiop:string-suffix-p name ".asd") (check-allowed (sb-ext:parse-native-namestring name))))))

@@ -8,6 +8,6 @@
   (push (with-terse-printing () (apply #'format nil control arguments)) *undo-notes*))
 
 (defmacro attempting ((control &rest arguments) &body body)
-  "BODY; when it fails, a note of what could not be put back."
+  "Runs BODY; when it fails, notes what could not be put back."
   `(handler-case (progn ,@body)
      (error (condition) (cannot-undo "~@? (~A)" ,control ,@arguments (condition-message condition)))))

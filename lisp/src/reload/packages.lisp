@@ -63,7 +63,7 @@
     (and status (eq found symbol))))
 
 (defun make-way (symbol package before)
-  "Removes from PACKAGE what has the name of SYMBOL, if that was not there before and means
+  "Uninterns from PACKAGE another symbol of the name of SYMBOL, if it was not there before and means
   nothing."
   (multiple-value-bind (found status) (find-symbol (symbol-name symbol) package)
     (when (and (member status '(:internal :external)) (not (eq found symbol)) (eq (symbol-package found) package)

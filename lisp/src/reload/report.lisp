@@ -2,7 +2,7 @@
 
 (in-package :consort)
 
-(defconstant +names-limit+ 500 "Names in each list of a report.")
+(defconstant +names-limit+ 500 "The maximum number of names in each list of a report.")
 
 (defun definition-name-text (name)
   "NAME with its package, whatever package is current; those of COMMON-LISP without."
@@ -12,7 +12,7 @@
         (error () "#<a name that cannot be printed>")))))
 
 (defun change-text (change)
-  "`function MY-APP::COMPUTE`."
+  "The text of CHANGE, such as `function MY-APP::COMPUTE`."
   (let ((name (change-name change)))
     (format nil "~A ~A" (change-kind change) (if (stringp name) name (definition-name-text name)))))
 
@@ -90,7 +90,7 @@
        (snapshot-generics before)))
     gone))
 
-;;; Callers that the old code lives on in
+;;; Callers in which old code lives on
 
 (defstruct (old-code (:constructor make-old-code ()))
   "Changed definitions that may live on in code, each a table: the names of functions that were
@@ -149,8 +149,8 @@
     stale))
 
 (defun stale-callers (changes moved after)
-  "Functions and methods that were not compiled again though what they inlined, expanded or took the
-  value of was, as strings."
+  "The functions and methods that were not compiled again though a definition that they inlined,
+  expanded or took the value of changed, as strings."
   (let ((old (find-old-code changes moved)) (fresh (make-hash-table :test #'eq)) (stale '()))
     (unless (old-code-empty-p old)
       (dolist (change changes)

@@ -22,8 +22,8 @@
   (class nil))
 
 (defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation &optional report)))
-  "The definition of a class; SLOTS are its direct slot definitions, of a condition what SBCL has of
-  them, of a structure its description as the only one. REPORT is a condition's."
+  "The definition of a class. SLOTS are its direct slot definitions; of a condition, SBCL's records
+  of them; of a structure, a list of its one description. REPORT is a condition's."
   class layout slots supers initargs source documentation report)
 
 (defstruct (generic-record (:constructor make-generic-record (methods lambda-list source initial documentation)))
@@ -79,7 +79,8 @@
                  value
                  (and class (record-class class))))))
 
-(define-global *system-generics* '() "The generic functions of SBCL and of its like, found when they are first needed.")
+(define-global *system-generics* '() "The generic functions of SYSTEM-PACKAGE-P packages, found when
+  they are first needed.")
 
 (defun system-generics ()
   (or *system-generics*

@@ -3,8 +3,7 @@
 (in-package :consort)
 
 (defun package-files (packages snapshot)
-  "The names of the files in which what the symbols of PACKAGES stand for is defined, and the
-  packages themselves."
+  "The names of the files that define PACKAGES, and those that define what their symbols stand for."
   (let ((files (make-hash-table :test #'equal)) (seen (make-hash-table :test #'equal)))
     (flet ((note (pathname)
              (when pathname
@@ -31,7 +30,7 @@
     (loop for file being the hash-keys of files collect file)))
 
 (defun packages-using (package)
-  "PACKAGE, and every package that uses it, or one that does."
+  "PACKAGE, and every package that uses it, directly or indirectly."
   (let ((found '()))
     (labels ((look (package)
                (unless (or (member package found) (system-package-p package))
@@ -48,7 +47,7 @@
         when true collect (cons (namestring true) component)))
 
 (defun dependency-name (dependency)
-  "The name of the system in what DEFSYSTEM says of a dependency: \"name\", (:version \"name\" ...),
+  "The name of the system in a dependency as DEFSYSTEM has it: \"name\", (:version \"name\" ...),
   (:feature ... dependency); NIL for others."
   (cond ((typep dependency '(or string symbol)) (and dependency (string-downcase dependency)))
         ((eq (first dependency) :version) (dependency-name (second dependency)))
@@ -147,8 +146,8 @@
         (call-loading (lambda () (load fasl))))))
 
 (defun reload-files (id pairs)
-  "Compiles and loads the files of PAIRS, as IN-LOAD-ORDER gives them, one after another; progress
-  is told for request ID."
+  "Compiles and loads the files of PAIRS, as IN-LOAD-ORDER gives them, one after another, and sends
+  progress events for request ID."
   (call-with-scratch-directory
    (lambda (directory)
      (loop with total = (length pairs)

@@ -3,12 +3,12 @@
 (in-package :consort)
 
 (defstruct (reload (:constructor make-reload (what moved regrouped repackaged times)))
-  "The changes of one reload, so that it can be taken back. TIMES: what ASDF remembered of when it
-  did what."
+  "The changes of one reload, so that it can be taken back. TIMES: ASDF's records of the times of
+  its operations before, as of OPERATION-TIMES."
   (what "" :type string) moved regrouped repackaged times)
 
 (define-global *reloads* '() "The reloads that can be taken back, the last first.")
-(defconstant +reloads-kept+ 50 "How many can.")
+(defconstant +reloads-kept+ 50 "The maximum number of reloads that can be taken back.")
 
 ;;; The compiler's database
 
@@ -19,7 +19,7 @@
   (not (and class-p (find-if (lambda (pair) (and (eq (first pair) (third info)) (eq (second pair) (fourth info)))) *class-infos*))))
 
 (defun restore-infos (before after class-p)
-  "Has the compiler know of a symbol what it knew: from one mark back to another."
+  "Restores the compiler's entries on a symbol from those of the mark AFTER to those of BEFORE."
   (let ((old (and before (mark-infos before))) (new (and after (mark-infos after))))
     (flet ((counterpart (info list)
              (find-if (lambda (other) (and (eql (second other) (second info)) (equal (first other) (first info)))) list)))
@@ -34,8 +34,8 @@
 ;;; Functions, macros, variables
 
 (defun restore-function (name before after)
-  "Has NAME name the function BEFORE again (NIL: none), if it still names AFTER. One store: a
-  caller never finds nothing."
+  "Has NAME name the function BEFORE again (NIL: none), if it still names AFTER. A single store, so
+  that no caller finds the name unbound in between."
   (let ((now (global-function name)))
     (cond ((eq before after) t)
           ((not (eq now after))
@@ -111,7 +111,7 @@
           (let ((function (sb-mop:slot-definition-initfunction slot)))
             (and function (list :initform (sb-mop:slot-definition-initform slot) :initfunction function)))))
 
-(defvar *own-methods* '() "Methods that came of what was put back.")
+(defvar *own-methods* '() "The accessor methods that restored conditions made.")
 
 (defun note-accessors (class slots)
   "Notes the accessors that a condition's definition made."
@@ -124,8 +124,8 @@
               (push method *own-methods*))))))))
 
 (defun restore-structure (symbol before)
-  "Puts back what SBCL has of a structure, whose layout is as it was: what its slots are initialized
-  with where it is included, where it was defined."
+  "Puts back SBCL's description of a structure whose layout is as it was, which has the initial
+  forms of its slots for structures that include it; its source; and its documentation."
   (setf (layout-description (class-record-layout before)) (first (class-record-slots before)))
   (let ((classoid (find-classoid symbol nil)))
     (when (and classoid (slot-exists-p classoid classoid-source))
@@ -201,7 +201,7 @@
 ;;; All of it
 
 (defun take-back (moved regrouped repackaged times)
-  "Puts back what two snapshots differ in. What could not be, as strings."
+  "Undoes the differences of two snapshots. Returns notes on what could not be undone, as strings."
   (let ((*undo-notes* '()) (*own-methods* '()))
     (without-interrupts
       (handler-bind ((warning #'muffle-warning))

@@ -25,7 +25,7 @@
 (define-internal assumed-key-position :function "checking only what an edit changes" ("SB-C" "APPROXIMATE-KEY-INFO-POSITION"))
 
 (defun chain-internals-p ()
-  "Returns true if this SBCL has all of them."
+  "Returns true if this SBCL has all internals that a chain takes."
   (and (every #'internal-p '(update-symbol-info-name note-name-defined-name eval-compile-toplevel-name symbol-infos call-with-packed-infos
                              inline-expansion package-of-system-p policy-declaration handled-conditions disabled-package-locks method-declaration
                              compiler-type compiler-type-specifier assumed-type-p assumed-type-least assumed-type-most assumed-type-types

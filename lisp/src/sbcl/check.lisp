@@ -84,8 +84,8 @@
 (define-internal clear-info :macro "checking a text that is loaded" ("SB-INT" "CLEAR-INFO"))
 
 (defun forget-function-type (name)
-  "Makes the compiler forget what it took from the definition of the function NAME: it knows of none
-  now. What was proclaimed stays, and calling it goes on as before."
+  "Makes the compiler forget what it took from the definition of the function NAME, as if there were
+  none. Proclamations stay, and the function can be called as before."
   (when (member (info :function :where-from name) '(:defined :defined-method))
     (unless (info :function :source-transform name) ; of a structure
       ;; Without a type, the compiler would look at the function itself.
@@ -124,7 +124,7 @@
   (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))
 
 (defun forget-undefined-warnings ()
-  "Keeps the compiler from telling of them itself."
+  "Forgets the undefined names that the compiler has met, so that it does not report them itself."
   (when (boundp undefined-warnings-name)
     (setf (symbol-value undefined-warnings-name) '())))
 

@@ -103,7 +103,7 @@
   (and (internal-p 'collector-off) (symbol-value collector-off) t))
 
 (defun free-lock (mutex)
-  "In a copy: make MUTEX free, whose owner is a thread that the copy does not have."
+  "In a copy: makes MUTEX free, whose owner is a thread that the copy does not have."
   (dolist (slot (sb-mop:class-slots (class-of mutex)))
     (when (member (symbol-name (sb-mop:slot-definition-name slot)) '("STATE" "%STATE" "%OWNER") :test #'string=)
       (setf (slot-value mutex (sb-mop:slot-definition-name slot)) 0))))
@@ -117,8 +117,8 @@
   (process-optimize '(optimize (debug 2)) (symbol-value policy-name)))
 
 (defun policy-of-both (after during before)
-  "The policy AFTER a form that began with DURING, which stood for BEFORE: what the form changed is
-  changed, DEBUG is else as before."
+  "The policy AFTER a form that began with DURING, which stood for BEFORE. Changes by the form are
+  kept; if it did not change DEBUG, that is as in BEFORE."
   (flet ((debug-of (policy) (second (assoc 'debug (policy-qualities policy)))))
     (if (eql (debug-of after) (debug-of during))
         (process-optimize `(optimize (debug ,(debug-of before))) after)

@@ -61,8 +61,8 @@
        (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))))
 
 (defun set-variable (variable frame value)
-  "Has VARIABLE of FRAME, which is kept, be VALUE; refuses what is not safe. The type that the
-  compiler relies on is kept, as far as it can be told from the value."
+  "Sets VARIABLE of FRAME, whose value is kept, to VALUE; refuses what is not safe. VALUE must be of
+  the type that the compiler relies on, as far as that can be told from the old value."
   (let ((old (debug-variable-value variable frame)))
     (unless (alike-p old value)
       (refuse-setting "~A is of type ~A now, and the compiler may rely on that: it is set to nothing else" (debug-variable-symbol variable)
@@ -80,8 +80,9 @@
 
 (defun frame-variables (frame)
   "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the
-  value, NIL for all without the facts. Second value: whether there are such facts. Only reads the
-  stack, so any thread may call this while the frame's thread does not leave it."
+  value. Second value: true if there is debug information about variables; without it there are
+  none. Only reads the stack, so any thread may call this while the frame's thread does not leave
+  it."
   (handler-case
       (values (loop for variable in (variables-of-frame frame)
                     for kept = (variable-kept-p variable frame)
@@ -91,7 +92,7 @@
 
 (defun settable-variables (frame)
   "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION sets it to its argument; NIL where the
-  compiler did not keep the value. None without the facts. For the frame's own thread."
+  compiler did not keep the value. None without debug information. For the frame's own thread."
   (handler-case
       (loop for variable in (variables-of-frame frame)
             collect (let ((variable variable))

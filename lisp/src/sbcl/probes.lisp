@@ -17,8 +17,8 @@
   (every #'internal-p '(lexenv-variables lambda-variable named-lambda-name current-frame-pointer integer-of-address address-at)))
 
 (defmacro caller-frame-pointer ()
-  "The frame pointer of who called the function that this stands in. The stack grows downwards: a
-  caller's is the greater."
+  "The frame pointer of the caller of the function in which the macro call stands. The stack grows
+  downwards, so a caller's is greater."
   `(integer-of-address (address-at (current-frame-pointer) 0)))
 
 (defun sbcl-package-p (package)
@@ -48,7 +48,8 @@
     constants))
 
 (defun exchange-function (name function)
-  "Has FUNCTION be the global function NAME, and the compiler think of it as before."
+  "Makes FUNCTION the global function NAME. The compiler keeps what it knows of the function's
+  type."
   (let ((type (info :function :type name))
         (origin (info :function :where-from name)))
     (setf (fdefinition name) function)

@@ -16,9 +16,9 @@
 (define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
 
 (defun put-method-in-place (generic-function new old)
-  "Has NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. What is decided by
-  the old list of methods goes on to be called until SBCL's own method of ADD-METHOD, which is to
-  be called next, has it decided anew; by itself that removes OLD first, and a caller in between
+  "Has NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. Callers go on to be
+  dispatched by the old list of methods until SBCL's own method of ADD-METHOD, which is to be called
+  next, computes the dispatch anew. By itself that method removes OLD first, and a caller in between
   finds no method."
   (without-interrupts
     (sb-thread:with-recursive-lock ((generic-function-lock generic-function))

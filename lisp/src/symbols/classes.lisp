@@ -3,7 +3,7 @@
 
 (in-package :consort)
 
-(defconstant +class-parts+ 100 "Entries of each list.")
+(defconstant +class-parts+ 100 "The maximum number of entries of each list.")
 
 (defun first-parts (list)
   (subseq list 0 (min +class-parts+ (length list))))

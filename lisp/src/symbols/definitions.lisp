@@ -65,7 +65,7 @@
     (and place (list (list* :object "kind" kind "name" name (append more place))))))
 
 (defun methods-to-report (function)
-  "The methods of the generic FUNCTION of which people are told: the user's before those of the
+  "The methods of the generic FUNCTION that are listed for people: the user's before those of the
   core, and none for a class of ours."
   (flet ((ours-p (method)
            (some (lambda (specializer)

@@ -60,7 +60,7 @@
 (defconstant +shown-string+ 200 "Characters shown of a string.")
 
 (defstruct (placeholder (:constructor make-placeholder (text)))
-  "Returns the text for an object whose printing may run user code."
+  "Prints as TEXT, in place of an object whose printing may run user code."
   (text "" :type string :read-only t))
 
 (defmethod print-object ((object placeholder) stream)

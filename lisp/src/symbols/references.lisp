@@ -12,8 +12,8 @@
                (member (package-name package) '("COMMON-LISP") :test #'string=)))))
 
 (defun find-elsewhere (text)
-  "The symbols called TEXT, which has no prefix, that mean something in a package of the user's,
-  most of all exported ones; each at home there."
+  "The symbols called TEXT, which has no prefix, that mean something and are at home in a package of
+  the user's; only the exported ones, if there are any."
   (multiple-value-bind (prefix name) (parse-name text)
     (unless prefix
       (let ((found '()))

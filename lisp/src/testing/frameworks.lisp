@@ -220,14 +220,14 @@
     ("parachute" :parachute "PACKAGE-TESTS" parachute-cases)
     ("rove" :rove/core/suite/package "SUITE-TESTS" rove-cases))
   "Names, with a package and one of its functions that is there when the framework is loaded, and
-  what lists its tests.")
+  the function that lists its tests.")
 
 (defun framework-loaded-p (framework)
   (let ((symbol (their-symbol (second framework) (third framework))))
     (and symbol (fboundp symbol))))
 
 (defun loaded-frameworks (name)
-  "Returns those that are loaded; only the one of that NAME, if it is not NIL."
+  "Returns the frameworks that are loaded; only the one called NAME, if that is not NIL."
   (let ((named (if name (remove name *frameworks* :key #'first :test-not #'string-equal) *frameworks*)))
     (when (and name (null named) (not (string-equal name "asdf")))
       (refuse "bad-params" "There is no framework ~A. Known are fiveam, parachute, rove and asdf." name))

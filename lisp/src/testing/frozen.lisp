@@ -7,9 +7,9 @@
 (defconstant +frozen-tests+ 2 "Tests of a run whose errors are frozen: the first ones.")
 
 (defstruct (test-run (:constructor make-test-run (evaluation freeze)))
-  "A run of tests as EVALUATION. FREEZE is as in FREEZE-PARAM; LEFT more tests may be frozen. Of the
-  test that runs now: BASE, the handlers that were there before, and FROZEN, the JSON of its frozen
-  failure."
+  "A run of tests as EVALUATION. FREEZE is as in FREEZE-PARAM; LEFT more tests may be frozen. BASE
+  are the handlers from before the test that runs now, and FROZEN is the JSON of the frozen failure
+  of that test."
   (evaluation nil :read-only t)
   (freeze nil :read-only t)
   (left +frozen-tests+ :type fixnum)
@@ -35,7 +35,7 @@
                                   (and (consp name) (ignore-errors (list-length name)) (find-if #'frameworks-symbol-p name)))))))
 
 (defun freeze-test (condition)
-  "As a handler: freeze the test that runs, which signals CONDITION, an error of its own."
+  "A handler that freezes the failure of the test that runs, if CONDITION is an error of its own."
   (let ((run *test-run*))
     (when (and run
                (null (test-run-frozen run))

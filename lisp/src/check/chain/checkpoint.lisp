@@ -35,7 +35,7 @@
     ;; Findings go to the keeper, and nothing goes to the host.
     (setf (check-emit (chain-check chain)) (constantly nil)
           (check-at (chain-check chain)) (constantly nil))
-    ;; To collect is to change, and so to copy, pages of the others.
+    ;; A collection would write to, and so copy, pages that the processes share.
     (when (room-left-p +free-run+) (defer-collection +free-run+))
     (cond (edit
            (unless (forbid-fork) (leave 70))
@@ -58,8 +58,8 @@
   (begin-work chain))
 
 (defun make-next-checkpoint (chain)
-  "Forks, if the system lets it: the parent stays behind, the child goes on as the runner. True in a
-  process that was forked for work."
+  "Forks, if the system allows that: the parent stays behind as a checkpoint, the child goes on as
+  the runner. Returns true only in a process that the checkpoint forked for work."
   (let ((pipe (new-pipe)) (parent (sb-posix:getpid)) (pid (chain-fork chain)))
     (cond ((null pid) nil)
           ((plusp pid)
@@ -96,10 +96,11 @@
     start))
 
 (defun begin-role (chain start)
-  "Begins the work of a process that was forked for it; where the next form begins to be read."
+  "Begins the work of a process that was forked for it. Returns the offset at which reading the next
+  form begins."
   (ecase (chain-role chain)
     (:mover
-     (reopen *reading* start)           ; the offset in the file is the runner's too
+     (reopen *reading* start)           ; the runner shares the file offset
      (before-form-of-mover chain start))
     (:grandchild (begin-edit chain))))
 
@@ -150,7 +151,7 @@
 
 (defun begin-edit (chain)
   "Puts the new text in place of the old one, and goes on reading where the form that was next
-  began; where it begins now."
+  began. Returns the offset at which reading the next form begins."
   (let* ((edit (chain-edit chain)) (check (chain-check chain)) (reading *reading*)
          (text (check-text check)) (octets (chain-octets chain))
          (start (field edit "start")) (cut (field edit "cut")) (old-end (field edit "old_end"))
@@ -187,8 +188,8 @@
           (t (leave-edit chain)))))
 
 (defun before-form-of-edit (chain start)
-  "Between two forms of an edited text, of which the next begins at START: whether this is far
-  enough is the keeper's to say."
+  "Called between two forms of an edited text, before the one that begins at START. Where the
+  keeper's order ends, asks the keeper whether to go on. Returns START."
   ;; Between two forms, the only request is to stop.
   (when (message-waiting-p (chain-reader chain)) (leave-edit chain))
   (loop for until = (field (chain-edit chain) "until" :null)
@@ -200,7 +201,7 @@
   start)
 
 (defun end-of-edited-text (chain start)
-  "The edited text has no form at or behind START."
+  "Tells the keeper that the edited text has no form at or behind START, and leaves."
   (tell-keeper chain "boundary" start "end" :true)
   (next-message (chain-reader chain))
   (leave-edit chain))

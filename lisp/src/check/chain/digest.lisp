@@ -13,18 +13,17 @@
   (ldb (byte 62 0) (* (logxor digest (ldb (byte 62 0) more)) 1099511628211)))
 
 (defun string-digest (string)
-  "SXHASH of a string looks at all of it."
+  "A digest of STRING: SXHASH looks at all of a string."
   (mix-digest (length string) (sxhash (coerce string 'simple-string))))
 
 (defun symbol-digest (symbol)
-  "By name and package: a symbol of no package counts by its name alone, as names that are made up
-  differ from run to run."
+  "A digest of the name and the package of SYMBOL; of the name alone if it has no package."
   (mix-digest (sxhash (symbol-name symbol))
               (let ((package (symbol-package symbol))) (if package (sxhash (package-name package)) 1))))
 
 (defun printed-digest (object)
-  "A digest of an object without parts that could be compared. With an address in what is printed,
-  it is another in each process, which costs time and no more."
+  "A digest of an object without parts that could be compared, by its printed text. If that has an
+  address, the digest differs between processes, which costs only time."
   (string-digest
    (handler-case (with-standard-io-syntax
                    (let ((*print-readably* nil) (*print-level* 3) (*print-length* 8) (*print-circle* nil) (*package* (find-package :keyword)))
@@ -32,11 +31,11 @@
      (error () (format nil "~36R" (random most-positive-fixnum))))))
 
 (defconstant +digest-limit+ 500000
-  "Conses after which what is left of a form does not count: it may be circular.")
+  "The maximum number of conses of a form that count: it may be circular.")
 
 (defun object-digest (object)
-  "A number for OBJECT, as read or as the compiler has it. EQUAL lists have the same, and names that
-  were made up count by their words."
+  "A number for OBJECT, as read or as the compiler has it. EQUAL lists have the same number;
+  uninterned symbols count by their names."
   (let ((left +digest-limit+))
     (labels ((of (object)
                (typecase object

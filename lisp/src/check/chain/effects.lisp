@@ -6,8 +6,8 @@
 (in-package :consort)
 
 (defstruct (form-recorder (:conc-name recording-))
-  "The record in the making of the form that is being compiled, and what the next one's needs of
-  those before."
+  "The unfinished record of the form that is being compiled, and what its record needs of those
+  before."
   ;; Over all forms up to here.
   ;; Symbol -> (main . assumed) after the last form that changed the symbol.
   (digests (make-hash-table :test 'eq) :read-only t)
@@ -24,7 +24,7 @@
   (keyword-uses '()))
 
 (defun begin-recording (recorder)
-  "From now on what is compiled is of the next form."
+  "Begins the record of the next form."
   (clrhash (recording-touched recorder))
   (setf (recording-mentions recorder) (make-hash-table :test 'eq)
         (recording-walked recorder) (make-hash-table :test 'eq)
@@ -44,16 +44,16 @@
 ;;; Noting
 
 (defun note-finding (recorder finding)
-  "FINDING was made."
+  "Adds FINDING to the record."
   (push finding (recording-findings recorder)))
 
 (defun note-keywords (recorder use)
-  "USE, a list of a generic function, a keyword that no method of it took so far, and the finding
-  that there is if none ever does."
+  "Adds USE to the record: a list of a generic function, a keyword that no method of it takes so
+  far, and the finding that is reported if none ever does."
   (push use (recording-keyword-uses recorder)))
 
 (defun note-touched (symbol)
-  "SYMBOL's entry is about to be replaced."
+  "Keeps SYMBOL's entry, which is about to be replaced, if it is the form's first write of it."
   (let ((recorder *form-recorder*))
     (when recorder
       (let ((touched (recording-touched recorder)))
@@ -82,7 +82,7 @@
                  t)))))
 
 (defun hook-compiler ()
-  "Has the compiler's changes of what it knows noted, in this process."
+  "Has changes of the compiler's knowledge noted from now on, in this process."
   (encapsulate update-symbol-info-name 'consort-chain
                (lambda (original symbol update)
                  (declare (type function original))
@@ -146,15 +146,16 @@
          (info-numbers (lambda (category kind)
                          (or (member category '(:source-location :random-documentation))
                              (member kind '(:documentation :source-location :definition :emitted-full-calls))))))
-  "Numbers of what the compiler keeps that no other form's findings depend on.")
+  "The numbers of the kinds of information on which no other form's findings depend.")
 
 (define-global *assumed-type-infos*
     (and (chain-internals-p) (info-numbers (lambda (category kind) (declare (ignore category)) (eq kind :assumed-type))))
-  "Numbers of what is assumed of undefined functions from their calls.")
+  "The numbers of the information that is assumed of undefined functions from their calls.")
 
 (defun map-infos (function infos symbol)
-  "Calls FUNCTION with the name, the number and the value of what the entry INFOS of SYMBOL has that
-  counts. The name is NIL for SYMBOL itself, else the operator of a list like (setf f)."
+  "Calls FUNCTION with the name, the number and the value of each piece of information in the entry
+  INFOS of SYMBOL, except *IGNORED-INFOS*. The name is NIL for SYMBOL itself, else the operator of a
+  list like (setf f)."
   (unless (member infos '(nil 0))
     (call-with-packed-infos (lambda (name number value)
                            (unless (member number *ignored-infos*)

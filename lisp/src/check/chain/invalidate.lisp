@@ -5,8 +5,9 @@
 
 (defun changes-by-name (old new)
   "Compares the effects of the records OLD with those of NEW, which replace them from the same state
-  on. Returns the keys of names that the compiler now knows otherwise, and of names that it assumes
-  otherwise of. A name that one of them did not touch is as it was before both."
+  on. Returns two lists of keys: of the names of which the compiler now knows something else, and of
+  those of which it assumes something else. A name that one of them did not touch is as it was
+  before both."
   (let ((table (make-hash-table)) (main '()) (assumed '()))
     (flet ((note (records place)
              (dolist (record records)
@@ -30,8 +31,8 @@
     (remove-duplicates (mapcar #'car (set-exclusive-or (methods old) (methods new) :test #'equal)))))
 
 (defun tainted (changed records)
-  "CHANGED, keys, with those to which a form of RECORDS gives something that has no digest, when the
-  form mentions one that is in it already."
+  "Returns the keys CHANGED and, for each form of RECORDS in order that mentions a key of the result
+  so far, the keys to which that form gives a value without a digest."
   (let ((all (make-hash-table)))
     (dolist (key changed) (setf (gethash key all) t))
     (dolist (record records)
@@ -64,8 +65,8 @@
   (set-exclusive-or old new :key #'record-digest))
 
 (defun state-differs-p (old new before)
-  "Returns true if what is not by name is another after NEW than after OLD. BEFORE: the record
-  before both, or NIL."
+  "Returns true if the state that is not kept by name differs between the ends of OLD and NEW.
+  BEFORE: the record before both, or NIL."
   (flet ((after (records) (cond (records (record-global (first (last records))))
                                 (before (record-global before)))))
     (let ((old (after old)) (new (after new)))
@@ -102,7 +103,7 @@
             (need-all))
           (dolist (key changed)
             (dolist (index (gethash key users)) (need index)))
-          ;; Code that was called to read a form is not in it.
+          ;; Code that ran while a form was read is not among what the form mentions.
           (when changed
             (loop for index from sync below count
                   when (record-read-eval (aref base index)) do (need index))))

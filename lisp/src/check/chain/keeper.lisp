@@ -1,6 +1,6 @@
 ;;;; The keeper of a chain: the process that compiled the last form. It has the records of all
-;;;; forms, and answers what an edited text is found to have, with as little compiling as that
-;;;; takes.
+;;;; forms, and answers an edit with the findings of the edited text, for which it has as few forms
+;;;; compiled as possible.
 
 (in-package :consort)
 
@@ -17,7 +17,7 @@
   (users (make-hash-table) :read-only t) ; key -> indexes of the forms that mention it
   ;; (index . the checkpoint that forked it), while there is one.
   (mover nil)
-  (ready nil)                           ; the pipe of which a process waits for work
+  (ready nil)                           ; the pipe on which a process waits for work
   (running nil)                         ; the pipe whose checkpoint waits for a process to end
   (host nil)                            ; a line reader
   (answers nil))                        ; a line reader
@@ -30,7 +30,7 @@
         (setf (gethash words keys) (hash-table-count keys)))))
 
 (defun with-keys (keeper record)
-  "RECORD, whose names are strings, with their keys instead."
+  "Replaces the names in RECORD, which are strings, by their keys. Returns RECORD."
   (flet ((key (words) (key-of keeper words)))
     (setf (record-uses record) (loop for (kind name . more) in (record-uses record) collect (list* kind (key name) more))
           (record-keyword-uses record) (loop for (name . more) in (record-keyword-uses record) collect (cons (key name) more))
@@ -65,7 +65,7 @@
   (tell (pipe-writer pipe) (apply #'object message)))
 
 (defun stop-ready (keeper)
-  "Has no process wait for work."
+  "Ends the process that waits for work, if there is one."
   (when (keeper-ready keeper)
     (tell-pipe (keeper-ready keeper) "stop" :true)
     (setf (keeper-ready keeper) nil))
@@ -84,8 +84,8 @@
   (find-if (lambda (checkpoint) (<= (checkpoint-index checkpoint) index)) (chain-checkpoints (keeper-chain keeper))))
 
 (defun have-ready (keeper index)
-  "Has a process wait for work at the last place at or before the form INDEX. Its pipe, and the
-  index of that place."
+  "Has a process wait for work at the last checkpoint at or before the form INDEX. Returns its pipe,
+  and the index of that checkpoint."
   (let* ((fixed (fixed-checkpoint keeper index)) (mover (keeper-mover keeper))
          (use-mover (and mover (<= (checkpoint-index fixed) (car mover) index)))
          (pipe (if use-mover (pipe-of-mover keeper) (checkpoint-pipe fixed))))
@@ -112,7 +112,7 @@
                       (setf (keeper-running keeper) nil
                             (keeper-mover keeper) (cons index (fixed-checkpoint keeper index)))
                       (return))
-                     ((field message "reaped") ; it did not come to that
+                     ((field message "reaped") ; it ended before that form
                       (setf (keeper-running keeper) nil)
                       (return)))))
     (when (< index (length (keeper-base keeper))) (have-ready keeper index))))
@@ -120,8 +120,7 @@
 ;;; An edited text
 
 (defstruct (edit (:constructor make-edit (cut old-end new-end text withheld-names)))
-  "The difference of TEXT from the base text, where both are white space where they are
-  withheld."
+  "The difference of TEXT from the base text. In both, withheld forms are white space."
   (cut 0 :type fixnum) (old-end 0 :type fixnum) (new-end 0 :type fixnum) text withheld-names
   (first 0) (behind 0))                 ; the forms that were replaced: from FIRST on, up to BEHIND
 
@@ -217,7 +216,7 @@
   (let ((end (+ position (length words)))) (and (<= end (length text)) (string-equal words text :start2 position :end2 end))))
 
 (defun moved-record (record edit)
-  "RECORD, of a form behind EDIT, where it is now; only what its findings need."
+  "RECORD, of a form behind EDIT, with the places that its findings need moved by EDIT."
   (let ((distance (edit-distance edit)) (edge (edit-old-end edit)))
     (if (zerop distance)
         record
@@ -233,7 +232,8 @@
             copy)))))
 
 (defun composed-findings (keeper edit new sync)
-  "The findings of the text of EDIT, of whose forms those up to SYNC have the records NEW instead."
+  "The findings of the text of EDIT, where the records NEW replace those of the forms from the first
+  edited one up to SYNC."
   (let ((base (keeper-base keeper)))
     (settled-findings (keeper-check keeper)
                       (append (coerce (subseq base 0 (edit-first edit)) 'list)
@@ -247,8 +247,8 @@
 (defun host-waiting-p (keeper) (message-waiting-p (keeper-host keeper)))
 
 (defun await-boundary (keeper)
-  "The records that the process sends, up to where it asks how to go on; the position, and whether
-  that is the end of the text."
+  "Three values: the records that the process sends up to where it asks how to go on, that position,
+  and whether it is the end of the text."
   (let ((records '()) (answers (line-reader-fd (keeper-answers keeper))))
     (loop
       ;; The host's next edit makes this one void.
@@ -264,8 +264,8 @@
                (error 'edit-given-up)))))))
 
 (defun await-either (answers host &optional (milliseconds -1))
-  "Waits until there is something to read from ANSWERS, or from HOST: the keyword of who it is. NIL
-  when nothing comes for MILLISECONDS, unless these are negative."
+  "Waits until there is something to read from the file descriptor ANSWERS or HOST. Returns :ANSWERS
+  or :HOST, or NIL when nothing comes for MILLISECONDS, unless these are negative."
   ;; struct pollfd: POLLIN.
   (with-octets (descriptors ((logior answers (ash 1 32)) (logior host (ash 1 32))))
     (loop
@@ -283,7 +283,8 @@
          (sync (edit-behind edit)) (new '()))
     (flet ((until (index) (if (< index count) (+ distance (record-start (aref base index))) :null)))
       (labels ((receive ()
-                 "Take the next records, and find out which form of the base text comes next: SYNC."
+                 "Takes the next records, and sets SYNC to the form of the base text that comes
+                 next."
                  (multiple-value-bind (records boundary end) (await-boundary keeper)
                    (setf new (append new records))
                    (let ((place (and (not end) (position (- boundary distance) base :key #'record-start :start sync))))
@@ -316,7 +317,7 @@
 ;;; Serving the host
 
 (defun send-findings (report number findings final)
-  "Tells the host what is FOUND in the text of its edit NUMBER."
+  "Sends the host FINDINGS, those of the text of its edit NUMBER. FINAL: no others follow."
   (dolist (finding findings) (send-line report (object "diagnostic" (finding-json finding))))
   (send-line report (object "answer" (object "edit" number "final" (bool final))) :flush t))
 
@@ -359,7 +360,7 @@
                    (chain-told (keeper-chain keeper))))
 
 (defun serve-host (keeper report)
-  "Does what the host asks, until it wants no more. Does not return."
+  "Answers the host's messages until it ends the chain. Does not return."
   (loop
     (let* ((message (or (next-message (keeper-host keeper)) (end-chain keeper)))
            (edit (field message "edit")) (cursor (field message "cursor")))
@@ -368,8 +369,8 @@
             (t (end-chain keeper))))))
 
 (defun keep-chain (chain report text withheld)
-  "Answers the host's edits of TEXT, the base text, of which it WITHHELD some, until it wants no
-  more. Does not return."
+  "Answers the host's edits of TEXT, the base text, whose spans WITHHELD are left out, until the
+  host ends the chain. Does not return."
   (let ((keeper (make-keeper chain (chain-check chain) text (withheld-names text withheld))))
     (stop-alarms)
     (setf *check-end* nil

@@ -19,7 +19,7 @@
   "A process that waits before the form INDEX."
   (index 0 :type fixnum :read-only t)
   (pid 0 :type fixnum :read-only t)
-  (pipe nil :type pipe :read-only t))   ; of what it is told
+  (pipe nil :type pipe :read-only t))   ; for messages to it
 
 (defstruct chain
   (role :runner :type (member :runner :checkpoint :grandchild :mover))
@@ -29,7 +29,7 @@
   (octets (make-array 0 :element-type '(unsigned-byte 8)) :type octets) ; the text in UTF-8
   (keys nil)                            ; the pipe in which the key waits
   (answers nil)                         ; the pipe to the keeper
-  (mover-pipe nil)                      ; of what the checkpoint that follows the edits is told
+  (mover-pipe nil)                      ; for messages to the checkpoint that follows the edits
   (spacing 0.015)                       ; seconds of processor time from one checkpoint to the next
   (limit 48)                            ; of checkpoints
   (deadline 10)                         ; seconds that a form of an edit may take at most
@@ -49,7 +49,8 @@
 ;;; Messages: lines of JSON
 
 (defun tell (descriptor message)
-  "Sends MESSAGE through the pipe whose end is DESCRIPTOR. Who cannot has nobody left to work for."
+  "Sends MESSAGE through the pipe whose end is DESCRIPTOR. Ends this process when that fails: the
+  reader is gone."
   (multiple-value-bind (octets end) (json-line message)
     (unless (write-octets descriptor octets 0 end) (leave 0))))
 
@@ -75,8 +76,8 @@
 ;;; Alarms
 
 (defun hook-interruptions ()
-  "Has an alarm call its function in this process, without a signal: the filter of a chain refuses
-  all."
+  "Has an alarm call its function directly in this thread, without a signal: the filter of a chain
+  refuses all signals."
   (encapsulate 'sb-thread:interrupt-thread 'consort-chain
                (lambda (original thread function)
                  (declare (type function original))
@@ -87,12 +88,12 @@
 ;;; Forking
 
 (defun stop-alarms ()
-  "Has no alarm that was set stop this process any more."
+  "Unschedules all timers of this process."
   (mapc #'sb-ext:unschedule-timer (sb-ext:list-all-timers)))
 
 (defun chain-fork (chain)
-  "Forks: the process id, 0 in the child, which ends with this process and has no alarms, NIL when
-  the system refused."
+  "Forks. Returns the process id; 0 in the child, which ends with this process and has no alarms;
+  NIL when the system refused."
   (let* ((parent (sb-posix:getpid))
          (pid (fork-with-key (pipe-reader (chain-keys chain)) (pipe-writer (chain-keys chain)))))
     (cond ((minusp pid) nil)
@@ -106,7 +107,8 @@
            0))))
 
 (defun close-report ()
-  "Leaves the host's socket to the keeper: where it ends, the host sees it."
+  "Closes the host's socket in this process, so that the host sees the end of the keeper, which
+  alone keeps it open."
   (let ((nowhere (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
     (sb-posix:dup2 nowhere +report-descriptor+)
     (sb-posix:close nowhere)))

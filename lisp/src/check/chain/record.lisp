@@ -63,7 +63,7 @@
 
 (defun make-record (check recorder start end state uses-before)
   "The record of the form at START to END that was compiled, or could not be read, as STATE says.
-  UNDEFINED-BEFORE: the uses of undefined names before it. Names in it are strings."
+  USES-BEFORE: the uses of undefined names before it. Names in it are strings."
   (let* ((form (and (eq state :form) (check-form check)))
          (digest (if (eq state :form) (object-digest form) (string-digest (subseq (check-text check) start end)))))
     (setf *form-recorder* nil)

@@ -1,5 +1,5 @@
-;;;; The findings of a text whose forms have these records: each form's own, and those that are told
-;;;; at the end, when it is known what nothing in the text defines.
+;;;; The findings of a text whose forms have given records: each form's own, and those that are
+;;;; reported at the end, when it is known which names nothing in the text defines.
 
 (in-package :consort)
 
@@ -31,8 +31,8 @@
                               (record-keyword-uses record))))))
 
 (defun findings-at-end (records withheld-names)
-  "Returns the findings that are reported at the end of RECORDS. WITHHELD-NAMES: names that forms
-  would define that are withheld."
+  "Returns the findings that are reported at the end of RECORDS. WITHHELD-NAMES: the names that
+  withheld forms would define."
   (let ((withheld-names (append withheld-names (loop for record in records when (record-unread-name record) collect it)))
         (lost (let ((last (first (last records)))) (and last (record-lost last))))
         (seen (make-hash-table :test 'equal)))
