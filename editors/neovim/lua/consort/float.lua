@@ -10,7 +10,7 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 ---@field filetype? string its syntax colours
 ---@field plain? integer[][] rows of words, not code: { first, last }, 0-based and inclusive
 ---@field focus? boolean the cursor goes in; true by default
----@field is_here? fun(): boolean as of client.here(); if false, opens at the top, without the cursor
+---@field is_here? fun(): boolean of client.here(); if false, opens at the top, without the cursor
 ---@field top? boolean at the top of the screen; at the cursor by default
 ---@field wide? integer its minimum width in cells, where the screen has them
 ---@field row? integer where the cursor begins, 0-based
