@@ -44,7 +44,7 @@ fn is_never(written: &str) -> bool {
 
 /// The bytes of `#+(or)`, `#+nil` or `#-(and)` and the white space behind it.
 pub fn never_length(written: &str) -> usize {
-    const GUARDS: [&str; 6] = ["#+(or)", "#+nil", "#+ (or)", "#-(and)", "#+ nil", "#+:nil"];
+    const GUARDS: [&str; 8] = ["#+(or)", "#+nil", "#+ (or)", "#-(and)", "#+ nil", "#+:nil", "#+(:or)", "#-(:and)"];
     let starts = |guard: &&&str| {
         written.get(..guard.len()).is_some_and(|start| start.eq_ignore_ascii_case(guard))
             && written[guard.len()..].starts_with(|char: char| char.is_whitespace() || "(#'`".contains(char))

@@ -207,7 +207,7 @@ fn is_never(tree: &Tree, guarded: NodeId) -> bool {
     }
     let feature = super::outline::normal(written);
     let plus = tree.text_of(guarded).starts_with("#+");
-    matches!((plus, feature.as_str()), (true, "nil" | ":nil" | "(or)") | (false, "(and)"))
+    matches!((plus, feature.as_str()), (true, "nil" | ":nil" | "(or)" | "(:or)") | (false, "(and)" | "(:and)"))
 }
 
 /// Returns true for the digits behind `#x`, `#b`, `#o` or `#36r`.

@@ -187,6 +187,9 @@ pub fn definition(document: &Document, form: Span) -> Option<Definition> {
         .filter(|word| !word.is_empty());
     let operator = words.next()?.rsplit(':').next()?.to_ascii_lowercase();
     let name = words.next()?.trim_start_matches("#:").trim_start_matches('\'').to_owned();
+    if name.eq_ignore_ascii_case("setf") {
+        return None; // `(defun (setf place) ...)`: references of SETF are no references of it
+    }
     let test = matches!(operator.as_str(), "test" | "def-test" | "deftest" | "define-test");
     let other = matches!(
         operator.as_str(),
@@ -284,7 +287,7 @@ mod tests {
 
     #[test]
     fn definitions_are_seen_by_their_operators() {
-        let text = "(test good (is t))\n(fiveam:def-test (late :depends-on good) ())\n(defun f () 1)\n(print 1)\n(defstruct (s (:conc-name nil)) a)";
+        let text = "(test good (is t))\n(fiveam:def-test (late :depends-on good) ())\n(defun f () 1)\n(print 1)\n(defstruct (s (:conc-name nil)) a)\n(defun (setf f) (to) to)";
         let document = Document::new(text, 1);
         let found: Vec<(String, bool)> = document
             .scan()

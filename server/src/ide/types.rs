@@ -144,6 +144,7 @@ mod tests {
             ("(let ((a‸ (zoo:make-part))) (g a))", "(zoo:make-part)"),
             ("(let* ((a 1)) (g a‸))", "unknown"),
             ("(handler-case (g) (zoo:oops (e) (h e‸)))", "zoo:oops"),
+            ("(restart-case (g) (oops (e) (h e‸)))", "unknown"),
             ("(g a‸)", "no local"),
         ] {
             assert_eq!(described(source), expected, "{source}");

@@ -185,7 +185,7 @@ async fn refuse_taken_name<B: Backend>(
         let other = packages.home(&user.name, &new.name);
         let own = index.files.iter().flat_map(|file| &file.definitions).find(|one| {
             defined_symbol(&one.written).is_some_and(|symbol| symbol.name == new.name && symbol.package.is_none())
-                && one.package.as_deref() == Some(user.name.as_str())
+                && one.package.as_deref().and_then(|name| packages.get(name)).is_some_and(|one| one.name == user.name)
         });
         if user.name != target.home && (other != user.name || own.is_some()) {
             return Refusal::of(format!(
