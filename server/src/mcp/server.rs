@@ -80,7 +80,7 @@ pub(crate) struct Client {
 impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
-        let notices = Arc::new(Mutex::new(Notices::since(session.last_of_others())));
+        let notices = Arc::new(Mutex::new(Notices::since(session.last_of_people())));
         let lines = Arc::new(Lines::default());
         let (shared, asked, of) = (notices.clone(), lines.clone(), session.clone());
         // The task ends when the session drops the client.
@@ -416,7 +416,7 @@ impl ServerHandler for Handler {
         let result = tokio::select! {
             response = work => match response {
                 CallToolResponse::Complete(result) => {
-                    lock(&client.notices).others_made(&self.session);
+                    lock(&client.notices).people_made(&self.session);
                     lock(&client.notices).add_of_breakpoints(client.own.notice());
                     with_notices(result, &client.notices)
                 }

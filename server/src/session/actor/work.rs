@@ -36,7 +36,7 @@ impl Actor {
         let reports = client.info.frontend == Frontend::Lsp && client.config.on_error == OnError::Report;
         let placed = request.package.is_none() && package.is_some();
         let params = EvalParams {
-            session: if client.stopped { beside(&client.session) } else { client.session.clone() },
+            session: if client.stopped { second_session(&client.session) } else { client.session.clone() },
             code: request.code,
             package: request.package.or(package),
             capture_time: request.capture_time,
@@ -241,7 +241,7 @@ impl Actor {
 
 /// Returns the name of the session in which a client evaluates while its own session waits in a
 /// stop.
-pub(in crate::session) fn beside(session: &str) -> String {
+pub(in crate::session) fn second_session(session: &str) -> String {
     format!("{session}-beside")
 }
 
