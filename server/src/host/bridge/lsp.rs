@@ -42,8 +42,8 @@ const QUIET: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);
 
-/// The number of hosts that may be replaced within [`RESTART_PERIOD`] before the bridge ends and the
-/// editor decides.
+/// The number of hosts that may be replaced within [`RESTART_PERIOD`] before the bridge ends and
+/// the editor decides.
 const MAX_RESTARTS: usize = 3;
 const RESTART_PERIOD: Duration = Duration::from_secs(60);
 
