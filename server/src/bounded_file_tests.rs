@@ -1,6 +1,6 @@
 //! Readers of files: no code but [`crate::bounded_file`] reads a file that a workspace can choose.
 
-use crate::source_tests::{Allowed, hold};
+use crate::source_tests::{Allowed, assert_only_allowed};
 
 /// The calls that read a file to its end, or wait at a FIFO.
 const READERS: &[&str] = &["fs::read(", "read_to_string(", "read_to_end(", "File::open(", "read(true)", "openat("];
@@ -36,5 +36,5 @@ const ALLOWED: &Allowed = &[
 fn no_file_of_a_workspace_is_read_without_a_bound() {
     let reads =
         |file: &str, line: &str| file != "bounded_file.rs" && READERS.iter().any(|reader| line.contains(reader));
-    hold(reads, 2, ALLOWED, "use bounded_file");
+    assert_only_allowed(reads, 2, ALLOWED, "use bounded_file");
 }

@@ -103,7 +103,7 @@ pub struct CheckConfig {
     /// Default false.
     pub workspace: bool,
     /// `check.shadow_mb`: the memory limit of the processes of all chains together. Default 256 MB.
-    pub shadow: u64,
+    pub chain_memory: u64,
 }
 
 /// The use of chains (docs/architecture.md, "A chain").
@@ -211,7 +211,7 @@ impl Default for Config {
                 confine: true,
                 chain: Chains::Off,
                 workspace: false,
-                shadow: 256 << 20,
+                chain_memory: 256 << 20,
             },
             approval: ApprovalConfig::default(),
             eval_timeout: Duration::from_secs(30),

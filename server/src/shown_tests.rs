@@ -1,7 +1,7 @@
 //! Output to a terminal: all of it goes through the escaping of [`crate::shown`], but for what is
 //! listed here.
 
-use crate::source_tests::{Allowed, hold};
+use crate::source_tests::{Allowed, assert_only_allowed};
 
 /// The calls that write to a terminal without escaping.
 const WRITERS: &[&str] =
@@ -36,5 +36,5 @@ fn nothing_is_printed_that_is_not_escaped() {
         let other = line.starts_with("use ") || line.contains("shown::terminal(");
         !other && WRITERS.iter().any(|writer| line.contains(writer))
     };
-    hold(writes, 1, ALLOWED, "use cli/output.rs or shown::terminal");
+    assert_only_allowed(writes, 1, ALLOWED, "use cli/output.rs or shown::terminal");
 }

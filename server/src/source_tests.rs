@@ -35,7 +35,7 @@ fn add(root: &Path, below: &Path, found: &mut Vec<(String, String)>) {
 /// Fails when `is_call` accepts a file and a line of it that are not in `allowed`, and when an
 /// entry of `allowed` matches no line. `lines`: the number of lines over which a call may extend.
 /// `advice`: the alternative to the call, for the message.
-pub(crate) fn hold(is_call: impl Fn(&str, &str) -> bool, lines: usize, allowed: &Allowed, advice: &str) {
+pub(crate) fn assert_only_allowed(is_call: impl Fn(&str, &str) -> bool, lines: usize, allowed: &Allowed, advice: &str) {
     let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
     for (name, code) in sources() {
         let all: Vec<&str> = code.lines().collect();

@@ -1,15 +1,15 @@
 //! Faults of a running server, over both front ends: each gets a clear answer, no state is lost,
 //! and no process is left.
 
-use consort_tests::deaf::Deaf;
 use consort_tests::frontends::{Answer, Frontend};
 use consort_tests::installation::Installation;
+use consort_tests::non_reading_client::NonReadingClient;
 use consort_tests::patience::{AMPLE, until};
 use consort_tests::wire::Framing;
 use serde_json::json;
 
 /// Runs `test` over each front end, in an installation of its own.
-fn over_both_doors(test: impl Fn(&Installation, &mut Frontend)) {
+fn over_both_front_ends(test: impl Fn(&Installation, &mut Frontend)) {
     for lsp in [true, false] {
         let world = Installation::new();
         let mut frontend = if lsp { Frontend::Lsp(world.lsp()) } else { Frontend::Mcp(world.mcp()) };
@@ -33,7 +33,7 @@ fn nothing_lost(frontend: &mut Frontend, image: &str) {
 
 /// Each program is answered with a failure whose text has all the words, and no state is lost.
 fn each_fails_clearly(programs: &[(&str, f64, &[&str])]) {
-    over_both_doors(|_, frontend| {
+    over_both_front_ends(|_, frontend| {
         let image = remember(frontend);
         for (code, timeout, words) in programs {
             let answer = frontend.eval(code, *timeout);
@@ -55,7 +55,7 @@ type Holds = fn(&Answer) -> bool;
 
 /// Each program is answered with a success for which `holds` is true, and no state is lost.
 fn each_succeeds(programs: &[(&str, Holds)]) {
-    over_both_doors(|_, frontend| {
+    over_both_front_ends(|_, frontend| {
         let image = remember(frontend);
         for (code, holds) in programs {
             let answer = frontend.eval(code, AMPLE);
@@ -162,7 +162,7 @@ fn output_and_values_are_bounded_and_kept() {
 
 #[test]
 fn an_evaluation_that_masks_interrupts_costs_the_image_and_says_so() {
-    over_both_doors(|world, frontend| {
+    over_both_front_ends(|world, frontend| {
         let before = frontend.value("(consort:image-id)");
         // If the deadline comes before the loop has begun, only the evaluation ends.
         let mut deadline = 1.0;
@@ -181,7 +181,7 @@ fn an_evaluation_that_masks_interrupts_costs_the_image_and_says_so() {
 
 #[test]
 fn other_calls_answer_while_lisp_loops_and_a_cancel_keeps_the_state() {
-    over_both_doors(|world, frontend| {
+    over_both_front_ends(|world, frontend| {
         let image = remember(frontend);
         let id = frontend.begin("(loop)", AMPLE);
         until("the loop to run", || busy(world));
@@ -205,7 +205,7 @@ fn other_calls_answer_while_lisp_loops_and_a_cancel_keeps_the_state() {
 
 #[test]
 fn a_killed_image_comes_back_with_its_systems() {
-    over_both_doors(|world, frontend| {
+    over_both_front_ends(|world, frontend| {
         world.write("fixture.asd", "(defsystem \"fixture\" :components ((:file \"fixture\")))");
         world.write(
             "fixture.lisp",
@@ -253,7 +253,7 @@ fn a_client_that_vanishes_leaves_nothing_running() {
 
 #[test]
 fn an_error_in_another_thread_is_told_and_costs_nothing() {
-    over_both_doors(|_, frontend| {
+    over_both_front_ends(|_, frontend| {
         let image = remember(frontend);
         let made = "(sb-thread:join-thread (sb-thread:make-thread (lambda () (error \"elsewhere\")) :name \"made\") :default :gone)";
         let answer = frontend.eval(made, AMPLE);
@@ -275,7 +275,7 @@ fn an_error_in_another_thread_is_told_and_costs_nothing() {
 
 #[test]
 fn a_killed_host_is_replaced() {
-    over_both_doors(|world, frontend| {
+    over_both_front_ends(|world, frontend| {
         assert_eq!(frontend.value("(+ 1 2)"), "3");
         let status = world.status();
         let pid = status["host_pid"].as_i64().expect("the host has a pid");
@@ -354,14 +354,14 @@ fn a_client_that_never_reads_holds_nobody_up() {
             }
             Framing::Lines => ("tools/call", json!({"name": "evaluate-lisp", "arguments": {"code": noisy}})),
         };
-        let deaf = Deaf::start(&world, framing, 199, method, params);
+        let client = NonReadingClient::start(&world, framing, 199, method, params);
         for lsp in [true, false] {
             let mut hears = if lsp { Frontend::Lsp(world.lsp()) } else { Frontend::Mcp(world.mcp()) };
             for _ in 0..10 {
                 assert_eq!(hears.value("(+ 1 2)"), "3");
             }
         }
-        deaf.end();
+        client.end();
         world.finish();
     }
 }

@@ -52,7 +52,7 @@ const FILE: &str = "(defpackage :made (:use :cl) (:export :double))\n(in-package
 struct Run {
     world: Installation,
     fault: String,
-    told: PathBuf,
+    fault_record: PathBuf,
     /// The standard error of all that was started.
     errors: PathBuf,
     editor: Option<Client>,
@@ -80,15 +80,15 @@ impl Run {
         world.write("made.asd", "(defsystem \"made\" :components ((:file \"made\")))\n");
         world.write("made.lisp", FILE);
         let home = world.workspace().parent().expect("it has a parent").join("home");
-        let (told, errors) = (home.join("told"), home.join("errors"));
+        let (fault_record, errors) = (home.join("told"), home.join("errors"));
         let (failures, slowest) = (Vec::new(), Duration::ZERO);
-        Run { world, fault: fault.into(), told, errors, editor: None, agent: None, failures, slowest }
+        Run { world, fault: fault.into(), fault_record, errors, editor: None, agent: None, failures, slowest }
     }
 
     fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = self.world.consort(arguments);
         let errors = File::options().create(true).append(true).open(&self.errors).expect("a file");
-        command.env("CONSORT_FAULT", &self.fault).env("CONSORT_FAULT_RECORD", &self.told).stderr(errors);
+        command.env("CONSORT_FAULT", &self.fault).env("CONSORT_FAULT_RECORD", &self.fault_record).stderr(errors);
         command
     }
 
@@ -186,7 +186,7 @@ impl Run {
 
     /// Returns true if the host's log has these words.
     fn logged(&self, words: &str) -> bool {
-        let state = self.told.with_file_name("state/consort");
+        let state = self.fault_record.with_file_name("state/consort");
         let logs = std::fs::read_dir(state).into_iter().flatten().flatten();
         let texts = logs.filter_map(|log| std::fs::read_to_string(log.path()).ok());
         texts.into_iter().any(|text| text.contains(words))
@@ -202,7 +202,7 @@ impl Run {
         }
         self.step("stop", |run| run.run(&["stop"]))?;
         ensure!(!self.logged("it is built again"), "a failure was taken for a damaged core");
-        let place = std::fs::read_to_string(&self.told).ok().map(|text| text.trim().to_owned());
+        let place = std::fs::read_to_string(&self.fault_record).ok().map(|text| text.trim().to_owned());
         let Run { world, failures, slowest, .. } = self;
         let left = left_in(&world);
         ensure!(left.is_empty(), "files in the workspace: {left:?}");
@@ -267,7 +267,7 @@ fn left_in(world: &Installation) -> Vec<String> {
 }
 
 /// Runs a scenario; an error names what went wrong, `None` means that the failure was not reached.
-fn survive(fault: &str) -> Result<Option<Found>, String> {
+fn check_scenario(fault: &str) -> Result<Option<Found>, String> {
     let found = match std::panic::catch_unwind(|| scenario(fault)) {
         Ok(found) => found.map_err(|error| format!("{fault}: {error:#}"))?,
         Err(panic) => {
@@ -331,7 +331,7 @@ fn swept(lists: Vec<Vec<String>>) -> Vec<String> {
                 loop {
                     let Some(list) = lists.lock().expect("no panic holds it").pop() else { return };
                     for fault in list {
-                        match survive(&fault) {
+                        match check_scenario(&fault) {
                             Ok(Some(_)) => {}
                             Ok(None) => {
                                 println!("         {fault} is not reached");

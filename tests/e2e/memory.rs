@@ -3,9 +3,9 @@
 
 #![cfg(target_os = "linux")]
 
-use consort_tests::deaf::Deaf;
 use consort_tests::frontends::Frontend;
 use consort_tests::installation::Installation;
+use consort_tests::non_reading_client::NonReadingClient;
 use consort_tests::patience::until;
 use consort_tests::wire::Framing;
 use serde_json::json;
@@ -40,7 +40,7 @@ fn clients(world: &Installation) -> usize {
     world.status()["clients"].as_array().map_or(0, Vec::len)
 }
 
-fn a_deaf_client(framing: Framing, requests: usize) {
+fn a_non_reading_client(framing: Framing, requests: usize) {
     let world = Installation::new();
     let mut hears = Frontend::Lsp(world.lsp());
     others_work(&mut hears);
@@ -52,18 +52,18 @@ fn a_deaf_client(framing: Framing, requests: usize) {
         }
         Framing::Lines => ("tools/list", json!({})),
     };
-    let deaf = Deaf::start(&world, framing, requests, method, params);
-    until("its requests", || deaf.sent() > 0);
+    let client = NonReadingClient::start(&world, framing, requests, method, params);
+    until("its requests", || client.sent() > 0);
     // Until the host has ended its connection, or reads no more of its requests.
     until("the host to give up", || {
-        let sent = deaf.sent();
+        let sent = client.sent();
         others_work(&mut hears);
-        clients(&world) == 1 || framing == Framing::Lines && deaf.sent() == sent
+        clients(&world) == 1 || framing == Framing::Lines && client.sent() == sent
     });
     let highest = peak(&world).saturating_sub(before);
-    let sent = deaf.sent();
+    let sent = client.sent();
     assert!(highest < BOUND, "{highest} bytes for a client that reads nothing, which sent {sent} requests");
-    deaf.end();
+    client.end();
     until("one client", || clients(&world) == 1);
     until("memory given back", || memory(&world).saturating_sub(before) < KEPT);
     drop(hears);
@@ -72,10 +72,10 @@ fn a_deaf_client(framing: Framing, requests: usize) {
 
 #[test]
 fn an_editor_that_never_reads_is_bounded() {
-    a_deaf_client(Framing::Headers, 10_000);
+    a_non_reading_client(Framing::Headers, 10_000);
 }
 
 #[test]
 fn an_agent_that_never_reads_is_bounded() {
-    a_deaf_client(Framing::Lines, 100_000);
+    a_non_reading_client(Framing::Lines, 100_000);
 }

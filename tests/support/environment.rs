@@ -18,7 +18,7 @@ const KEPT: [&str; 8] = [
 
 /// Removes all variables from the environment of `command` but those that a test's program may
 /// have.
-pub fn shut_out(command: &mut Command) {
+pub fn clear_environment(command: &mut Command) {
     command.env_clear();
     for name in KEPT {
         if let Some(value) = std::env::var_os(name) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::environment::shut_out;
+use crate::environment::clear_environment;
 use crate::patience::PATIENCE;
 use crate::place::cache_home;
 use crate::registry::source_registry;
@@ -79,7 +79,7 @@ impl Installation {
 
     fn env(&self, command: &mut Command) {
         let at = |name: &str| self.dir.path().join(name);
-        shut_out(command);
+        clear_environment(command);
         command
             .env("HOME", at("home"))
             .env("XDG_RUNTIME_DIR", at("run"))

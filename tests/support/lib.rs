@@ -4,13 +4,13 @@
 pub mod agent;
 pub mod carets;
 pub mod clients;
-pub mod deaf;
 pub mod environment;
 pub mod frontends;
 pub mod installation;
 pub mod jitter;
 pub mod lone_image;
 pub mod lsp;
+pub mod non_reading_client;
 pub mod patience;
 pub mod place;
 pub mod real_files;

@@ -36,7 +36,7 @@ use crate::text::expected::Expected;
 
 /// The divisor of a check's deadline: within that part of it the first process must connect, and an
 /// edit be answered. A whole check answers long before.
-const PART: u32 = 4;
+const DEADLINE_DIVISOR: u32 = 4;
 /// The time limit for a chain to end when it is told to, and to accept an edit.
 const END: Duration = Duration::from_secs(2);
 /// The time limit of the wait for an image at rest: when a chain is made, and for an edit.
@@ -218,7 +218,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     let before = at_rest(&instance, package, AT_REST.0).await.ok_or(ChainEnd::Changed)?;
     let mut tries = 0;
     let (forked, connection) = loop {
-        match fork(runner, &job, &permit, within / PART).await {
+        match fork(runner, &job, &permit, within / DEADLINE_DIVISOR).await {
             Err(Failed::Busy(_)) if tries < BUSY_TRIES => {
                 sleep(runner.waits.busy * 2_u32.pow(tries)).await;
                 tries += 1;
@@ -248,12 +248,12 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         world: before,
         package: params.package,
         taken: 0,
-        patience: within / PART,
+        patience: within / DEADLINE_DIVISOR,
         due: Some(Instant::now() + within),
         watch: ticks(WATCH),
         shortage: ticks(SHORTAGE),
     };
-    chain.stands().await?;
+    chain.wait_until_ready().await?;
     chain.forked.release();
     drop(permit);
     let measured = tokio::task::spawn_blocking(move || memory::taken(head, image)).await;
@@ -263,7 +263,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
 
 impl Chain {
     /// Waits until the text is checked and the processes wait for edits.
-    async fn stands(&mut self) -> Result<(), ChainEnd> {
+    async fn wait_until_ready(&mut self) -> Result<(), ChainEnd> {
         let token = self.forked.token().unwrap_or_default().to_owned();
         let mut trusted = false;
         loop {

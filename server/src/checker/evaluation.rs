@@ -78,12 +78,12 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
 ) -> Result<Result<A, Box<EvalOutcome>>, ImageError> {
     let mut job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
     job.threads = limits.threads;
-    Ok(meaning(runner.run(&job, Queue::Work).await?, limits.timeout))
+    Ok(answer_of(runner.run(&job, Queue::Work).await?, limits.timeout))
 }
 
 /// Returns the answer in the output of a copy, or the outcome that tells why there is none.
 /// `timeout`: seconds after which the copy should have left the code.
-pub(super) fn meaning<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
+pub(super) fn answer_of<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
     // Evaluated code may forge this by writing to the copy's socket; the answer is only about that
     // code.
     let report = output.reports.pop().map(|(_, report)| report);

@@ -270,7 +270,7 @@ impl ForkedCheck {
         let mut passed: Option<(Limit, String)> = None;
         let mut end = self.end.take();
         // When either the output or the process has ended, the other must end soon.
-        let mut impatient: Option<Instant> = None;
+        let mut ending_since: Option<Instant> = None;
         let mut open = true;
         // Code under check can send the message that the check is done. For a text without findings
         // the message counts only when the copy has exited normally.
@@ -292,10 +292,10 @@ impl ForkedCheck {
                     Ok(how) => end = Some(how),
                     Err(error) => return Err(early(Err(error), &self.instance)),
                 },
-                now = ticks.tick() => match impatient {
+                now = ticks.tick() => match ending_since {
                     Some(since) if now <= since + AFTERWARDS => {}
                     Some(_) if end.is_none() && passed.is_none() => {
-                        impatient = Some(now);
+                        ending_since = Some(now);
                         over = Some((Limit::Other, "The copy of the image did not end.".into()));
                     }
                     Some(_) => break,
@@ -318,8 +318,8 @@ impl ForkedCheck {
                 }
                 passed.get_or_insert(over);
             }
-            if (!open || end.is_some() || passed.is_some()) && impatient.is_none() {
-                impatient = Some(Instant::now());
+            if (!open || end.is_some() || passed.is_some()) && ending_since.is_none() {
+                ending_since = Some(Instant::now());
             }
         }
         let answer = findings.take_answer();

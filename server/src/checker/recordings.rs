@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::copy::{Runner, Running};
-use super::evaluation::{ended, meaning};
+use super::evaluation::{answer_of, ended};
 use super::job::CheckJob;
 use super::turn::Queue;
 use crate::image::api::record::{RecordCallParams, RecordParams, RecordingQuestion};
@@ -200,7 +200,7 @@ async fn keep<P: Serialize>(
         call: None,
     };
     let stopped = output.stopped.is_some();
-    let mut recording: Recording = match meaning(output, seconds) {
+    let mut recording: Recording = match answer_of(output, seconds) {
         Ok(recording) => recording,
         Err(outcome) => return Ok(lost(*outcome)),
     };
@@ -260,7 +260,7 @@ async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option
     if output.stopped.is_some() {
         return None;
     }
-    Some(meaning::<Value>(output, ANSWER).map_err(|outcome| {
+    Some(answer_of::<Value>(output, ANSWER).map_err(|outcome| {
         let why = outcome.error.map(|error| error.message).unwrap_or_default();
         ImageError::Unavailable(format!("The recording gave no answer: {why}"))
     }))

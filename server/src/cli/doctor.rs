@@ -29,7 +29,7 @@ const OLDEST_SBCL: [u32; 3] = [2, 2, 9];
 /// The time limit for the start of the image: long enough to build a core on a busy machine.
 const STARTING: Duration = Duration::from_secs(300);
 /// The interval at which the wait for the image is reported.
-const SAID: Duration = Duration::from_secs(3);
+const REPORT_INTERVAL: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
@@ -221,7 +221,7 @@ fn wait_while_starting(place: &Place) -> Result<(), Failure> {
     let mut told = Duration::ZERO;
     while began.elapsed() < STARTING {
         let Some(what) = starting(place) else { break };
-        if began.elapsed() >= told + SAID {
+        if began.elapsed() >= told + REPORT_INTERVAL {
             told = began.elapsed();
             print_error(&format!("waiting for the image: {what}\n"))?;
         }

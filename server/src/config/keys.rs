@@ -150,9 +150,9 @@ pub const KEYS: &[Key] = &[
         name: "check.shadow_mb",
         expected: "a whole number of megabytes, at least 16",
         default: "256",
-        workspace: FromWorkspace::NotAbove(|config| config.check.shadow.into()),
+        workspace: FromWorkspace::NotAbove(|config| config.check.chain_memory.into()),
         set: |config, value| {
-            config.check.shadow = value.as_u64().filter(|mb| *mb >= 16)?.checked_mul(1 << 20)?;
+            config.check.chain_memory = value.as_u64().filter(|mb| *mb >= 16)?.checked_mul(1 << 20)?;
             Some(())
         },
     },

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::acl;
 use crate::bounded_file;
-use crate::planted::is_planted;
+use crate::foreign_owned::is_foreign_owned;
 
 /// The name of a workspace's settings file.
 pub const NAME: &str = "consort.toml";
@@ -157,11 +157,12 @@ pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
 /// directory that everybody may write is none.
 pub(crate) fn is_marked(dir: &Path) -> bool {
     let git = dir.join(".git");
-    if (git.exists() && !is_planted(&git)) || dir.join("consort.toml").is_file() {
+    if (git.exists() && !is_foreign_owned(&git)) || dir.join("consort.toml").is_file() {
         return true;
     }
     // A directory that cannot be listed has no usable marker.
-    let names_system = |path: &Path| path.extension().is_some_and(|extension| extension == "asd") && !is_planted(path);
+    let names_system =
+        |path: &Path| path.extension().is_some_and(|extension| extension == "asd") && !is_foreign_owned(path);
     std::fs::read_dir(dir).is_ok_and(|entries| entries.flatten().any(|entry| names_system(&entry.path())))
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Connection {
     /// The package of the client's evaluations, as far as it is known.
     pub(super) package: Mutex<Option<String>>,
     /// True if the client's code asks the client for input.
-    pub(super) asked: AtomicBool,
+    pub(super) takes_input: AtomicBool,
     /// The requests that can be cancelled, by their numbers.
     cancellable: Mutex<BTreeMap<u64, CancellationToken>>,
 }
@@ -116,7 +116,7 @@ impl Connection {
             waiting: Waiting::default(),
             evaluations: Mutex::default(),
             package: Mutex::default(),
-            asked: AtomicBool::new(false),
+            takes_input: AtomicBool::new(false),
             cancellable: Mutex::default(),
         }
     }
@@ -218,7 +218,7 @@ impl Connection {
 
     /// Holds back reports of stops until the result is dropped, after the answer to a request that
     /// resumes a program. `None` for another request.
-    pub(super) fn going_on(&self, command: &str) -> Option<ResumingRequest<'_>> {
+    pub(super) fn hold_stops(&self, command: &str) -> Option<ResumingRequest<'_>> {
         self.waiting.request(command, &self.out)
     }
 

@@ -18,7 +18,7 @@ use crate::session::EvalRequest;
 use crate::session::debug::{DebugEval, DebugLocals, Done, DoneStatus, Value as Inspected};
 
 /// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
-const A_DAY: f64 = 86_400.0;
+const DEADLINE: f64 = 86_400.0;
 /// The message of an evaluation that the client cancelled in a frame, or before it began.
 const CANCELLED: &str = "cancelled";
 
@@ -38,7 +38,7 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
             answer => return answer.map_err(Failed::message),
         }
     }
-    anew(connection, number, wanted).await
+    evaluate_new(connection, number, wanted).await
 }
 
 /// The failure of code at a frame.
@@ -89,12 +89,12 @@ async fn at_frame(
 }
 
 /// Evaluates code while no evaluation of the client is stopped.
-async fn anew(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
+async fn evaluate_new(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
     if wanted.context == "hover" {
         return Err("Nothing is stopped.".into());
     }
-    let begun = Begun { code: wanted.expression, package: None, stops: true, threads: true };
-    let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
+    let evaluation = NewEvaluation { code: wanted.expression, package: None, stops: true, threads: true };
+    let outcome = begin(connection, Some(number), evaluation).await.map_err(text)?;
     match outcome.status {
         EvalStatus::Ok => {
             let reference = outcome.references.first().copied().unwrap_or_default();
@@ -122,8 +122,8 @@ pub(super) fn shown_values(done: &Done) -> String {
 /// `consort/evaluate`: a new evaluation, answered with its status, values, warnings, error and
 /// package.
 pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
-    let begun = Begun { code: wanted.code, package: wanted.package, stops: wanted.stops, threads: false };
-    let outcome = begin(connection, Some(number), begun).await.map_err(text)?;
+    let evaluation = NewEvaluation { code: wanted.code, package: wanted.package, stops: wanted.stops, threads: false };
+    let outcome = begin(connection, Some(number), evaluation).await.map_err(text)?;
     Ok(reported(outcome))
 }
 
@@ -149,7 +149,7 @@ fn values(outcome: &EvalOutcome) -> String {
 }
 
 /// An evaluation to begin.
-struct Begun {
+struct NewEvaluation {
     code: String,
     package: Option<String>,
     /// True if errors stop it.
@@ -161,7 +161,11 @@ struct Begun {
 
 /// Evaluates code, and shows its output as it is printed. `number`: the request that may be
 /// cancelled.
-async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Result<EvalOutcome, ImageError> {
+async fn begin(
+    connection: &Connection,
+    number: Option<u64>,
+    evaluation: NewEvaluation,
+) -> Result<EvalOutcome, ImageError> {
     /// Removes the evaluation from those that have not ended, also when it is cancelled.
     struct Turn<'a>(&'a Connection, Arc<str>);
     impl Drop for Turn<'_> {
@@ -169,7 +173,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
             lock(&self.0.evaluations).retain(|running| !Arc::ptr_eq(&running.text, &self.1));
         }
     }
-    let Begun { code, package, stops, threads } = begun;
+    let NewEvaluation { code, package, stops, threads } = evaluation;
     let text: Arc<str> = code.as_str().into();
     let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
     lock(&connection.evaluations).push_back(Running { text: text.clone(), flush });
@@ -178,7 +182,7 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
     let request = EvalRequest {
         code,
         package,
-        timeout: Some(A_DAY),
+        timeout: Some(DEADLINE),
         output: Some(output),
         debug: stops,
         threads,
@@ -226,21 +230,22 @@ async fn begin(connection: &Connection, number: Option<u64>, begun: Begun) -> Re
 pub(super) async fn launch(connection: &Connection) {
     let Begin { code, package, .. } = std::mem::take(&mut *lock(&connection.begin));
     let Some(code) = code else { return };
-    let (category, shown) = match begin(connection, None, Begun { code, package, stops: true, threads: true }).await {
-        Ok(outcome) => match &outcome.error {
-            None => ("console", values(&outcome)),
-            Some(error) => (
-                "stderr",
-                format!(
-                    "{}: {}\n{}",
-                    error.kind,
-                    error.message,
-                    stack_frame::texts(error.backtrace.clone()).join("\n")
+    let (category, shown) =
+        match begin(connection, None, NewEvaluation { code, package, stops: true, threads: true }).await {
+            Ok(outcome) => match &outcome.error {
+                None => ("console", values(&outcome)),
+                Some(error) => (
+                    "stderr",
+                    format!(
+                        "{}: {}\n{}",
+                        error.kind,
+                        error.message,
+                        stack_frame::texts(error.backtrace.clone()).join("\n")
+                    ),
                 ),
-            ),
-        },
-        Err(error) => ("stderr", error.to_string()),
-    };
+            },
+            Err(error) => ("stderr", error.to_string()),
+        };
     connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
     connection.event("terminated", json!({}));
 }

@@ -20,7 +20,7 @@ pub(super) fn accept(connection: &Connection, client: Initialize) {
     if !client.supports_consort_input {
         return;
     }
-    connection.asked.store(true, Ordering::SeqCst);
+    connection.takes_input.store(true, Ordering::SeqCst);
     connection.session.note_takes_input(connection.client);
     if let Some(name) = client.client_name {
         connection.session.name_client(connection.client, name);
@@ -29,7 +29,7 @@ pub(super) fn accept(connection: &Connection, client: Initialize) {
 
 /// Forwards a question to the client, or the end of one, and shows messages for a person.
 pub(super) async fn forward(connection: &Connection, feedback: Feedback) {
-    if !connection.asked.load(Ordering::SeqCst) {
+    if !connection.takes_input.load(Ordering::SeqCst) {
         return;
     }
     match feedback {

@@ -25,7 +25,7 @@ use crate::session::{ClientInfo, Frontend, Session};
 
 /// The time limit for evaluations to end whose stops were aborted, and then for the last messages
 /// to be written.
-const FAREWELL: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve<R, W>(session: Session, read: R, write: W, abandoned: Duration)
 where
@@ -86,18 +86,18 @@ where
     drop((work, out));
     // The last sender is gone, so the writer ends when it has written what was said, unless the
     // client does not read.
-    let _ = tokio::time::timeout(FAREWELL, writer.join_next()).await;
+    let _ = tokio::time::timeout(END_TIMEOUT, writer.join_next()).await;
 }
 
 async fn answer(connection: Arc<Connection>, request: Request) {
-    let going_on = connection.going_on(&request.command);
+    let held_stops = connection.hold_stops(&request.command);
     let result = match frozen::answer(&connection, &request).await {
         Some(result) => result,
         None => requests::answer(&connection, &request).await,
     };
     let worked = result.is_ok();
     connection.respond(&request, result);
-    drop(going_on);
+    drop(held_stops);
     match request.command.as_str() {
         "initialize" => connection.event("initialized", json!({})),
         "configurationDone" if connection.replay.get().is_some() => recording::begun(&connection).await,
@@ -167,7 +167,7 @@ impl Connection {
                 }
             };
             // Evaluations that do not end are interrupted below.
-            let _ = tokio::time::timeout(FAREWELL, ended).await;
+            let _ = tokio::time::timeout(END_TIMEOUT, ended).await;
         }
         // Dropping an evaluation interrupts it.
         work.shutdown().await;

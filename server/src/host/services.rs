@@ -22,7 +22,7 @@ use crate::dap;
 use crate::image::{Image, process_table, programs};
 use crate::lsp;
 use crate::mcp;
-use crate::mcp::{BridgeKey, HttpServer, KeptStops};
+use crate::mcp::{BreakpointRecords, BridgeKey, HttpServer};
 use crate::session::{OpenFolders, Session};
 
 /// The time limit for the image's end. The image is asked to end, and killed if it does not,
@@ -34,7 +34,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(10);
 pub struct SharedImage {
     session: Session,
     image: Image,
-    breakpoints: Arc<KeptStops>,
+    breakpoints: Arc<BreakpointRecords>,
     http: CancellationToken,
 }
 
@@ -49,7 +49,7 @@ impl SharedImage {
             session.wait_for_documents(retired.released());
         }
         let lives = |bridge: &BridgeKey| process_table::started(bridge.process) == Some(bridge.started);
-        let breakpoints = KeptStops::open(runtime.breakpoints(), lives);
+        let breakpoints = BreakpointRecords::open(runtime.breakpoints(), lives);
         SharedImage { session, image, breakpoints, http: CancellationToken::new() }
     }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::foreign_owned::is_foreign_owned;
 use crate::locked::lock;
-use crate::planted::is_planted;
 
 /// The depth below the workspace's directory at which files are looked for.
 const DEPTH: usize = 4;
@@ -22,7 +22,7 @@ const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
 /// The number of directories above a file outside the workspace in which its `.asd` is looked for.
 const ABOVE: usize = 4;
 /// The time for which a listing is used again, unless [`AsdFiles::forget`] drops it before.
-const BELIEVED: Duration = Duration::from_secs(10);
+const CACHE_TIME: Duration = Duration::from_secs(10);
 /// Directories of third-party systems or build products.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
 
@@ -81,7 +81,7 @@ impl AsdFiles {
     pub fn all(&self) -> Vec<PathBuf> {
         let mut state = self.lock();
         match &state.listed {
-            Some((at, files)) if at.elapsed() < BELIEVED => files.clone(),
+            Some((at, files)) if at.elapsed() < CACHE_TIME => files.clone(),
             _ => {
                 let files = list(&state.roots);
                 state.listed = Some((Instant::now(), files.clone()));
@@ -156,7 +156,7 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if is_planted(&path) {
+        if is_foreign_owned(&path) {
             continue;
         }
         match entry.file_type() {

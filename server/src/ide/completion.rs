@@ -101,7 +101,7 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     found.sort_by(|(a, x), (b, y)| {
         y.total_cmp(x).then_with(|| a.label.len().cmp(&b.label.len())).then_with(|| a.label.cmp(&b.label))
     });
-    let shouted = name.typed.chars().any(char::is_uppercase) && !name.typed.chars().any(char::is_lowercase);
+    let upper_case = name.typed.chars().any(char::is_uppercase) && !name.typed.chars().any(char::is_lowercase);
     let mut seen = HashSet::new();
     let mut items: Vec<Item> = found
         .into_iter()
@@ -110,7 +110,7 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
         .collect();
     let more = items.len() > LIMIT;
     items.truncate(LIMIT);
-    if shouted {
+    if upper_case {
         items.iter_mut().filter(|one| !one.label.contains('|')).for_each(|one| one.label = one.label.to_uppercase());
     }
     // Order and selection are valid only for the text typed so far.

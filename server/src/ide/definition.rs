@@ -2,8 +2,8 @@
 //! package or a system.
 
 use super::context::{Backend, Cursor};
+use super::generated_functions;
 use super::hierarchy::{Item, Lookup, Named};
-use super::made_functions;
 use super::places::{self, Defined, Target};
 use super::type_hierarchy;
 use crate::image::api::symbols::SymbolPart;
@@ -58,7 +58,7 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
         if !found.is_empty() {
             return found;
         }
-        let made = made_functions::find(cursor, &written, &mut texts).await;
+        let made = generated_functions::find(cursor, &written, &mut texts).await;
         return places::distinct(made.iter().map(Defined::target));
     }
     found

@@ -76,7 +76,7 @@ pub fn indexed<'a>(
 
 /// The definitions of classes, conditions and structures that define a function with that name,
 /// such as an accessor.
-pub(super) fn makers<'a>(index: &'a Snapshot, meant: &TextSymbol) -> Vec<(&'a Arc<FileEntry>, &'a Indexed)> {
+pub(super) fn generators<'a>(index: &'a Snapshot, meant: &TextSymbol) -> Vec<(&'a Arc<FileEntry>, &'a Indexed)> {
     let packages = index.packages();
     let all = index.files.iter().flat_map(|file| file.definitions.iter().map(move |one| (file, one)));
     let makes = |one: &Indexed| {

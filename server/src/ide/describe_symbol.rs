@@ -168,7 +168,7 @@ fn render(description: &Description, known: &Known) -> String {
     if let Some(note) = &description.note {
         return note.clone();
     }
-    let what = known.facts.as_ref().filter(|facts| !facts.kinds.is_empty()).map(described::what);
+    let what = known.facts.as_ref().filter(|facts| !facts.kinds.is_empty()).map(described::kinds_and_package);
     let mut out = format!("{}: {}", description.symbol, what.unwrap_or_else(|| "package".into()).replace('`', ""));
     let facts = known.facts.as_ref();
     let page = facts.and_then(|facts| Manuals::default().page_of_symbol(facts.package.as_deref()?, &facts.name));

@@ -39,7 +39,7 @@ pub fn markdown(described: &Described<'_>) -> Option<String> {
     };
     if let Some(facts) = known.facts.as_ref().filter(means) {
         parts.push(code(facts));
-        parts.push(what(facts));
+        parts.push(kinds_and_package(facts));
         for one in &facts.documentation {
             let heading = if facts.documentation.len() > 1 {
                 format!("*{}*\n\n", shown::markdown(&one.kind))
@@ -83,7 +83,7 @@ fn code(facts: &Facts) -> String {
 }
 
 /// Returns the kinds and the package: `generic function, compiler macro · CL-PPCRE (exported)`.
-pub fn what(facts: &Facts) -> String {
+pub fn kinds_and_package(facts: &Facts) -> String {
     let package = match (&facts.package, facts.external) {
         (Some(package), true) => format!(" · {} (exported)", shown::code_span(package)),
         (Some(package), false) => format!(" · {} (internal)", shown::code_span(package)),

@@ -8,7 +8,7 @@ use crate::text::document::Document;
 use crate::text::position::line_of;
 
 /// The maximum number of parentheses repaired in one content.
-const MENDED: usize = 4;
+const MAX_REPAIRS: usize = 4;
 
 /// An edit of one form.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub struct Edits {
     /// The new form of each edit, as it was written.
     pub contents: Vec<String>,
     /// Descriptions of the repairs.
-    pub mended: Vec<String>,
+    pub repairs: Vec<String>,
 }
 
 impl Edits {
@@ -62,17 +62,17 @@ impl Edits {
 /// # Errors
 /// As [`edit`]; for a patch also that its old text is not in the form, or more than once.
 pub fn edit_all(text: &str, edits: &[FormEdit]) -> Result<Edits, Refusal> {
-    let mut done = Edits { each: Vec::new(), text: text.to_owned(), contents: Vec::new(), mended: Vec::new() };
+    let mut done = Edits { each: Vec::new(), text: text.to_owned(), contents: Vec::new(), repairs: Vec::new() };
     for (index, wanted) in edits.iter().enumerate() {
-        let one = one(&done.text, wanted).map_err(|mut refusal| {
+        let one = edit_one(&done.text, wanted).map_err(|mut refusal| {
             if edits.len() > 1 {
                 refusal.message = format!("Edit {} of {}: {}", index + 1, edits.len(), refusal.message);
             }
             refusal
         })?;
-        let (edit, content, mended) = one;
-        if let Some(mended) = mended {
-            done.mended.push(format!("{}: {mended}", edit.title));
+        let (edit, content, repair) = one;
+        if let Some(repair) = repair {
+            done.repairs.push(format!("{}: {repair}", edit.title));
         }
         done.text.clone_from(&edit.text);
         done.contents.push(content);
@@ -85,12 +85,12 @@ fn refusal<T>(kind: &'static str, message: String) -> Result<T, Refusal> {
     Err(Refusal { kind, message })
 }
 
-fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), Refusal> {
+fn edit_one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), Refusal> {
     let (kind, name) = (wanted.form_type.as_str(), wanted.form_name.as_str());
     match (&wanted.content, &wanted.old, &wanted.new) {
         (Some(content), None, None) => {
             let operation = wanted.operation.unwrap_or(Operation::Replace);
-            mending(content, "content", |content| edit(text, kind, name, operation, content))
+            with_repairs(content, "content", |content| edit(text, kind, name, operation, content))
         }
         (None, Some(old), Some(new)) => {
             if !matches!(wanted.operation, None | Some(Operation::Replace)) {
@@ -101,7 +101,7 @@ fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), 
             }
             let content = patched(&form_text(text, kind, name)?, old, &with_line_breaks_of(text, new))?;
             let patch = |content: &str| edit_as_written(text, kind, name, Operation::Replace, content.to_owned());
-            mending(&content, "form", patch).map_err(|mut refused| {
+            with_repairs(&content, "form", patch).map_err(|mut refused| {
                 refused.message = refused.message.replace(
                     "`content` must be exactly one form, and",
                     "With `new` in the place of `old` the form would not be exactly one form:",
@@ -119,16 +119,16 @@ fn one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), 
 /// Makes an edit, with repaired parentheses if it cannot be made with the content as it is.
 /// Returns the content of the edit and a description of the repair too. `of`: the word for the text
 /// whose lines the description counts.
-fn mending(
+fn with_repairs(
     content: &str,
     of: &str,
     edit: impl Fn(&str) -> Result<Edit, Refusal>,
 ) -> Result<(Edit, String, Option<String>), Refusal> {
     match edit(content) {
-        Err(refused) if refused.kind == "content-unreadable" => match mend(content, of) {
-            Some((mended, words)) => {
-                let edit = edit(&mended).map_err(|_| refused)?;
-                Ok((edit, mended, Some(words)))
+        Err(refused) if refused.kind == "content-unreadable" => match repair(content, of) {
+            Some((repaired, words)) => {
+                let edit = edit(&repaired).map_err(|_| refused)?;
+                Ok((edit, repaired, Some(words)))
             }
             None => Err(refused),
         },
@@ -188,19 +188,19 @@ fn place_in(form: &str, plain: usize) -> usize {
 
 /// The content with missing `)` inserted and extra ones removed, as its structural diagnostics
 /// indicate, and a description of the repair.
-fn mend(content: &str, of: &str) -> Option<(String, String)> {
+fn repair(content: &str, of: &str) -> Option<(String, String)> {
     let mut text = content.to_owned();
     let mut words = Vec::new();
     let mut parentheses = 0;
-    for _ in 0..=MENDED {
+    for _ in 0..=MAX_REPAIRS {
         let document = Document::new(&text, 0);
         let found = structure::check(&document).diagnostics;
         let Some(first) = found.first() else {
             return (!words.is_empty()).then(|| (text, words.join("; ")));
         };
-        let (changed, count, what) = mend_one(&document, first, of)?;
+        let (changed, count, what) = repair_one(&document, first, of)?;
         parentheses += count;
-        if parentheses > MENDED {
+        if parentheses > MAX_REPAIRS {
             return None;
         }
         text = changed;
@@ -209,7 +209,7 @@ fn mend(content: &str, of: &str) -> Option<(String, String)> {
     None
 }
 
-fn mend_one(document: &Document, item: &Diagnostic, of: &str) -> Option<(String, usize, String)> {
+fn repair_one(document: &Document, item: &Diagnostic, of: &str) -> Option<(String, usize, String)> {
     if !matches!(item.code.as_str(), "unbalanced-list" | "unbalanced-close") {
         return None;
     }
@@ -312,11 +312,11 @@ mod tests {
     }
 
     #[test]
-    fn a_parenthesis_is_mended_with_a_word_about_it() {
+    fn a_parenthesis_is_repaired_with_a_word_about_it() {
         for content in ["(defun f (x)\n  (list x)", "(defun f (x)\n  (list x)))"] {
             let edits = edit_all(TEXT, &[replace("f", content)]).unwrap();
             assert_eq!(edits.text, TEXT.replace("(list x x)", "(list x)"), "{content}");
-            assert!(edits.mended[0].contains("line 2 of the content"), "{:?}", edits.mended);
+            assert!(edits.repairs[0].contains("line 2 of the content"), "{:?}", edits.repairs);
             assert_eq!(edits.contents, ["(defun f (x)\n  (list x))"]);
         }
         for content in ["(a) (b)", "\"a", "(a . )", "((((((a", "", "(a #<x>"] {

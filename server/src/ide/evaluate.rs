@@ -4,8 +4,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::backtrace;
-use super::chatter::{self, Chatter};
 use super::clip::{self, clip};
+use super::compiler_output::{self, CompilerReport};
 use super::restarts::numbered;
 use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus, Timing};
 use crate::model::frozen::Frozen;
@@ -66,23 +66,23 @@ impl Evaluation {
 
     /// Removes the compiler's own output from the printed output. Returns the reported conditions,
     /// and the original text if anything was removed.
-    pub fn condense(&mut self) -> (Chatter, Option<String>) {
+    pub fn condense(&mut self) -> (CompilerReport, Option<String>) {
         let EvalOutcome { stdout: out, stderr: err, .. } = &self.outcome;
-        let (stdout, mut chatter) = chatter::condense(&out.text);
-        let (stderr, more) = chatter::condense(&err.text);
-        chatter.add(more);
+        let (stdout, mut report) = compiler_output::condense(&out.text);
+        let (stderr, more) = compiler_output::condense(&err.text);
+        report.add(more);
         if stdout == out.text && stderr == err.text {
-            return (chatter, None);
+            return (report, None);
         }
         let full = render(self);
         (self.outcome.stdout.text, self.outcome.stderr.text) = (stdout, stderr);
-        (chatter, Some(full))
+        (report, Some(full))
     }
 
     /// [`Evaluation::condense`], with the compiler's reports as a few lines of error output.
     pub fn for_agent(&mut self) -> Option<String> {
-        let (chatter, full) = self.condense();
-        let summary = chatter.summary();
+        let (report, full) = self.condense();
+        let summary = report.summary();
         if !summary.is_empty() {
             let stderr = &mut self.outcome.stderr.text;
             if !stderr.is_empty() && !stderr.ends_with('\n') {

@@ -62,23 +62,23 @@ pub(super) struct Lookup<'a, B> {
     pub(super) index: &'a Snapshot,
     pub(super) texts: Texts,
     /// True once the image did not answer: it is not asked again.
-    pub(super) silent: bool,
+    pub(super) unavailable: bool,
 }
 
 impl<'a, B: Backend> Lookup<'a, B> {
     pub(super) async fn into(context: &'a Context<B>, index: &'a Snapshot) -> Lookup<'a, B> {
-        Lookup { context, index, texts: context.texts().await, silent: false }
+        Lookup { context, index, texts: context.texts().await, unavailable: false }
     }
 
     /// The image's knowledge of a symbol; nothing if it does not answer.
     pub(super) async fn known(&mut self, named: &Named, want: &[SymbolPart]) -> Known {
-        if self.silent {
+        if self.unavailable {
             return Known::default();
         }
         match self.context.symbol(&named.name, named.package.as_deref(), want).await {
             Ok(known) => known,
             Err(_) => {
-                self.silent = true;
+                self.unavailable = true;
                 Known::default()
             }
         }

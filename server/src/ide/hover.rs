@@ -3,7 +3,7 @@
 use super::context::{Backend, Cursor};
 use super::described::{self, Described};
 use super::manuals::{Manuals, Page};
-use super::{hyperspec, made_functions, places, standard_syntax};
+use super::{generated_functions, hyperspec, places, standard_syntax};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 use crate::text::Span;
@@ -83,7 +83,7 @@ async fn global<B: Backend>(cursor: &Cursor<B>, written: &str, manuals: &Manuals
     }
     let mut defined = places::defined_in_texts(written, package.as_deref(), &texts);
     if defined.is_empty() {
-        defined = made_functions::find(cursor, written, &mut texts).await;
+        defined = generated_functions::find(cursor, written, &mut texts).await;
     }
     let Some(one) = defined.first() else {
         // The image knows nothing of declarations and the like, and it may be absent.

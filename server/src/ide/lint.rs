@@ -49,34 +49,34 @@ impl Rule {
 /// How a rule comes to its findings.
 enum Judge {
     /// The places at which a list breaks it, with messages.
-    Of(fn(&Form, &Node) -> Vec<(Span, String)>),
+    Form(fn(&Form, &Node) -> Vec<(Span, String)>),
     /// The places of a text, with the other texts of the workspace.
-    Among(fn(&Whole) -> Vec<Found>),
+    Workspace(fn(&Whole) -> Vec<Found>),
 }
 
-const fn of(code: &'static str, judge: fn(&Form, &Node) -> Vec<(Span, String)>) -> Rule {
-    Rule { code, judge: Judge::Of(judge) }
+const fn form_rule(code: &'static str, judge: fn(&Form, &Node) -> Vec<(Span, String)>) -> Rule {
+    Rule { code, judge: Judge::Form(judge) }
 }
 
-const fn among(code: &'static str, judge: fn(&Whole) -> Vec<Found>) -> Rule {
-    Rule { code, judge: Judge::Among(judge) }
+const fn workspace_rule(code: &'static str, judge: fn(&Whole) -> Vec<Found>) -> Rule {
+    Rule { code, judge: Judge::Workspace(judge) }
 }
 
 const RULES: [Rule; 14] = [
-    of("lint-eq-literal", eq_literal),
-    of("lint-unused-string", strings::unused_string),
-    of("lint-misplaced-docstring", strings::misplaced_docstring),
-    of("lint-boolean-if", boolean_if),
-    of("lint-negated-when", negated_when),
-    of("lint-quoted-key", cases::quoted_key),
-    of("lint-nil-key", cases::nil_key),
-    of("lint-missing-otherwise", cases::missing_otherwise),
-    among("lint-unused-definition", definitions::unused_definitions),
-    among("lint-shadowed-function", definitions::shadowed_functions),
-    among("lint-unused-export", packages::unused_exports),
-    among("lint-unused-import", packages::unused_imports),
-    among("lint-unsorted-names", packages::unsorted_names),
-    among("lint-package-cycle", packages::package_cycles),
+    form_rule("lint-eq-literal", eq_literal),
+    form_rule("lint-unused-string", strings::unused_string),
+    form_rule("lint-misplaced-docstring", strings::misplaced_docstring),
+    form_rule("lint-boolean-if", boolean_if),
+    form_rule("lint-negated-when", negated_when),
+    form_rule("lint-quoted-key", cases::quoted_key),
+    form_rule("lint-nil-key", cases::nil_key),
+    form_rule("lint-missing-otherwise", cases::missing_otherwise),
+    workspace_rule("lint-unused-definition", definitions::unused_definitions),
+    workspace_rule("lint-shadowed-function", definitions::shadowed_functions),
+    workspace_rule("lint-unused-export", packages::unused_exports),
+    workspace_rule("lint-unused-import", packages::unused_imports),
+    workspace_rule("lint-unsorted-names", packages::unsorted_names),
+    workspace_rule("lint-package-cycle", packages::package_cycles),
 ];
 
 /// The rules that are checked.
@@ -105,7 +105,7 @@ impl Wanted {
     }
 
     /// The rules that the settings define, but for those that are taken away by name.
-    fn own(&self) -> Vec<&LintRule> {
+    fn own_rules(&self) -> Vec<&LintRule> {
         let off = |rule: &&LintRule| self.names.iter().any(|name| name.strip_prefix('-') == Some(&rule.name));
         self.own.iter().filter(|rule| !off(rule)).collect()
     }
@@ -135,7 +135,7 @@ struct Rules<'r> {
 /// `index`: the workspace's texts, which define packages and macros. `path`: the file of the text,
 /// as the index has it.
 pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &Snapshot) -> Vec<Diagnostic> {
-    let rules = Rules { given: wanted.rules(), own: wanted.own() };
+    let rules = Rules { given: wanted.rules(), own: wanted.own_rules() };
     let mut found = Vec::new();
     if rules.given.is_empty() && rules.own.is_empty() {
         return found;
@@ -176,7 +176,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
     }
     let whole = Whole { document, index, packages: &packages, path };
     for rule in &rules.given {
-        let Judge::Among(judge) = rule.judge else { continue };
+        let Judge::Workspace(judge) = rule.judge else { continue };
         for Found { span, message } in judge(&whole) {
             if !silence.holds(span, rule.name()) {
                 found.push(Diagnostic {
@@ -205,7 +205,7 @@ fn suspect<'a, 'r>(
     around.push(node);
     if node.is_list() && node.children.iter().all(|child| !child.guarded) {
         for rule in &rules.given {
-            let Judge::Of(judge) = rule.judge else { continue };
+            let Judge::Form(judge) = rule.judge else { continue };
             for (span, message) in judge(look.form, node) {
                 let tags = if rule.code == "lint-unused-string" { vec![Tag::Unnecessary] } else { Vec::new() };
                 let one = Diagnostic::new(span, Severity::StyleWarning, rule.code, message);

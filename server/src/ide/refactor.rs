@@ -115,7 +115,7 @@ fn planned(site: &Site) -> Vec<Planned> {
 }
 
 /// The refactorings of code. All are refused if the code cannot be understood by the standard's
-/// names (`Names::unlike`).
+/// names (`Names::not_standard_reason`).
 fn of_code(site: &Site) -> Vec<Planned> {
     let mut all = Vec::new();
     all.extend(extract_variable::plan(site));
@@ -128,7 +128,7 @@ fn of_code(site: &Site) -> Vec<Planned> {
     all.extend(class_functions::plan(site));
     all.extend(structure_class::plan(site));
     all.extend(generic_function::plan(site));
-    if let Some(why) = &site.names.unlike {
+    if let Some(why) = &site.names.not_standard_reason {
         all.iter_mut().for_each(|one| one.result = Err(why.clone()));
     }
     all
@@ -490,7 +490,7 @@ async fn on_thread<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 /// Macros by name, with the number of arguments before the body, if known.
-type Known = HashMap<String, Option<usize>>;
+type MacroBodies = HashMap<String, Option<usize>>;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -115,12 +115,12 @@ impl<'a> Broken<'a> {
             Unreadable::UnterminatedString => {
                 let opening = self.tokens().find(|token| token.cut == Cut::String || self.is_glued(token))?.start;
                 let message = "This string never ends: a `\"` is missing.".to_owned();
-                Some(self.swallower("unbalanced-string", opening, message, "string"))
+                Some(self.unterminated("unbalanced-string", opening, message, "string"))
             }
             Unreadable::UnterminatedBar => {
                 let opening = self.cut_opening()?;
                 let message = "This `|` is never closed: a second `|` is missing.".to_owned();
-                Some(self.swallower("unbalanced-symbol", opening, message, "symbol"))
+                Some(self.unterminated("unbalanced-symbol", opening, message, "symbol"))
             }
             Unreadable::UnterminatedComment => {
                 let start = self.tokens().find(|token| token.cut == Cut::Comment)?.start;
@@ -170,7 +170,7 @@ impl<'a> Broken<'a> {
 
     /// The diagnostic of a string or symbol that includes the text behind it, marked from its
     /// opening to its line's end.
-    fn swallower(&self, code: &str, opening: usize, message: String, what: &str) -> Diagnostic {
+    fn unterminated(&self, code: &str, opening: usize, message: String, what: &str) -> Diagnostic {
         let start = self.offset(opening);
         let line = line_of(self.text, start);
         let end = self.text.line_to_char(line) + line_content(self.text, line).len_chars();

@@ -60,7 +60,7 @@ async fn answers_find_their_calls_in_any_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_runs_code_ends_with_its_asker_and_orders_to_a_stop_do_not() {
+async fn what_runs_code_is_interrupted_on_drop_and_requests_to_a_stop_are_not() {
     let (link, mut other) = open();
     for op in ["debug-breakpoints", "debug-function-breakpoints", "debug-set", "inspect-set", "system-files", "new"] {
         drop(link.call(op, &json!({}), None, Listener::None).unwrap());

@@ -248,10 +248,10 @@ where
             frame = frames.next() => frame,
         };
         match frame {
-            Ok(Some(Frame::Message(message))) => match sort(message) {
-                Sorted::Answer(answer) => peer.answered(answer),
-                Sorted::Invalid(id, error) => peer.send(&Response::from_error(id, error)),
-                Sorted::Request(request) => {
+            Ok(Some(Frame::Message(message))) => match classify(message) {
+                Incoming::Answer(answer) => peer.answered(answer),
+                Incoming::Invalid(id, error) => peer.send(&Response::from_error(id, error)),
+                Incoming::Request(request) => {
                     let exit = request.method() == "exit";
                     shut_down |= request.method() == "shutdown";
                     handlers.start(&mut service, request);
@@ -303,16 +303,16 @@ async fn write_out<W: AsyncWrite + Unpin>(mut write: W, mut out: Outgoing) {
 }
 
 /// The kind of a message.
-enum Sorted {
+enum Incoming {
     Request(Request),
     Answer(Value),
     Invalid(Id, Error),
 }
 
-fn sort(mut message: Value) -> Sorted {
+fn classify(mut message: Value) -> Incoming {
     if message.get("method").is_none() {
         if message.get("id").is_some() && (message.get("result").is_some() || message.get("error").is_some()) {
-            return Sorted::Answer(message);
+            return Incoming::Answer(message);
         }
         return invalid(
             &message,
@@ -328,18 +328,18 @@ fn sort(mut message: Value) -> Sorted {
     // The message is not cloned: it may contain a whole document.
     let id = message.get("id").cloned();
     match serde_json::from_value(message) {
-        Ok(request) => Sorted::Request(request),
+        Ok(request) => Incoming::Request(request),
         Err(error) => refused(id, &error.to_string()),
     }
 }
 
-fn invalid(message: &Value, why: &str) -> Sorted {
+fn invalid(message: &Value, why: &str) -> Incoming {
     refused(message.get("id").cloned(), why)
 }
 
-fn refused(id: Option<Value>, why: &str) -> Sorted {
+fn refused(id: Option<Value>, why: &str) -> Incoming {
     let id = id.and_then(|id| serde_json::from_value(id).ok()).unwrap_or(Id::Null);
-    Sorted::Invalid(id, Error { message: format!("Invalid request: {why}").into(), ..Error::invalid_request() })
+    Incoming::Invalid(id, Error { message: format!("Invalid request: {why}").into(), ..Error::invalid_request() })
 }
 
 /// The requests and notifications in progress.

@@ -71,19 +71,19 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
             world.mark_unchanged();
             match with_progress(&notifier).await {
                 Ok(pass) => {
-                    published.are(&notifier, &pass).await;
+                    published.update(&notifier, &pass).await;
                     again = pass.again.map(Instant::from_std);
                 }
                 Err(Ended::Cancelled) => {
                     // The findings so far are shown; the rest waits for the next change.
                     let files = notifier.session.workspace_findings();
-                    published.are(&notifier, &Pass { files, ..Pass::default() }).await;
+                    published.update(&notifier, &Pass { files, ..Pass::default() }).await;
                     cancelled = true;
                 }
                 Err(Ended::Lost) => {}
             }
         } else if !on {
-            published.are(&notifier, &Pass::default()).await;
+            published.update(&notifier, &Pass::default()).await;
         }
         tokio::select! {
             () = notifier.peer.closed() => return,
@@ -183,7 +183,7 @@ struct Published {
 
 impl Published {
     /// Publishes the findings that the client does not have yet, and removes outdated ones.
-    async fn are(&mut self, notifier: &Notifier, pass: &Pass) {
+    async fn update(&mut self, notifier: &Notifier, pass: &Pass) {
         let mut before = std::mem::take(&mut self.files);
         let mut changed = false;
         for found in pass.files.iter().filter(|found| !found.items.is_empty()) {

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::http_listener::{Guarded, Peer};
+use super::http_listener::{LimitedListener, Peer};
 use super::server::{Handler, Stateless};
 use crate::session::Session;
 
@@ -93,7 +93,7 @@ pub async fn serve_http(
         .layer(middleware::from_fn_with_state(Arc::<str>::from(token), require_token));
     let task = tokio::spawn(async move {
         let router = router.into_make_service_with_connect_info::<Peer>();
-        let served = axum::serve(Guarded::new(listener), router)
+        let served = axum::serve(LimitedListener::new(listener), router)
             .with_graceful_shutdown(async move { stop.cancelled().await })
             .await;
         if let Err(error) = served {
@@ -106,7 +106,7 @@ pub async fn serve_http(
 async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     if bearer(request.headers()).is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
         if let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<Peer>>() {
-            peer.note_known();
+            peer.note_authenticated();
         }
         if !is_addressed_here(&request) {
             let why = "Forbidden: only requests for `localhost`, `127.0.0.1` or `[::1]` are served, and no page of another machine\n";

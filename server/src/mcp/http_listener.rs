@@ -27,9 +27,9 @@ const SHOW_TOKEN: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(3);
 /// The number of connections without the token from which a further one ends the oldest, if it is
 /// older than [`LATE`].
-const STRANGERS: usize = 32;
-/// The maximum number of all connections, less [`STRANGERS`]; smaller if this process may open few
-/// file descriptors. A further connection ends the oldest without the token.
+const MAX_UNAUTHENTICATED: usize = 32;
+/// The maximum number of all connections, less [`MAX_UNAUTHENTICATED`]; smaller if this process may
+/// open few file descriptors. A further connection ends the oldest without the token.
 const MOST: usize = 256;
 /// The pause after a connection could not be accepted, and the maximum wait for one that is being
 /// ended.
@@ -41,7 +41,7 @@ pub(super) struct Peer(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    known: AtomicBool,
+    authenticated: AtomicBool,
     since: Instant,
     /// Cancelled to end the connection and free its place.
     leave: CancellationToken,
@@ -49,23 +49,23 @@ struct State {
 
 impl Peer {
     /// Records that a request on this connection had the token.
-    pub(super) fn note_known(&self) {
-        self.0.known.store(true, Ordering::Release);
+    pub(super) fn note_authenticated(&self) {
+        self.0.authenticated.store(true, Ordering::Release);
     }
 }
 
-impl Connected<IncomingStream<'_, Guarded>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Guarded>) -> Peer {
+impl Connected<IncomingStream<'_, LimitedListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, LimitedListener>) -> Peer {
         Peer(stream.io().state.clone())
     }
 }
 
 /// A listener that enforces these limits.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(super) struct LimitedListener {
     listener: TcpListener,
     /// Connections that have not shown the token, the oldest first.
-    strangers: VecDeque<Weak<State>>,
+    unauthenticated: VecDeque<Weak<State>>,
     open: Arc<AtomicUsize>,
     /// Notified when a connection has ended.
     freed: Arc<Notify>,
@@ -74,15 +74,15 @@ pub(super) struct Guarded {
     show_token: Duration,
 }
 
-impl Guarded {
-    pub(super) fn new(listener: TcpListener) -> Guarded {
+impl LimitedListener {
+    pub(super) fn new(listener: TcpListener) -> LimitedListener {
         // Three of four file descriptors are for editors, agents on the socket, the image and its
         // copies.
         let limit =
             getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit / 4).unwrap_or(MOST));
-        Guarded {
+        LimitedListener {
             listener,
-            strangers: VecDeque::new(),
+            unauthenticated: VecDeque::new(),
             open: Arc::default(),
             freed: Arc::default(),
             most: MOST.min(limit).max(1),
@@ -93,20 +93,21 @@ impl Guarded {
 
     /// Ends connections until there is room for one more. Returns false if all have sent the token.
     async fn make_room(&mut self) -> bool {
-        self.strangers.retain(|state| state.upgrade().is_some_and(|state| !state.known.load(Ordering::Acquire)));
-        while self.strangers.len() >= STRANGERS.min(self.most) {
+        self.unauthenticated
+            .retain(|state| state.upgrade().is_some_and(|state| !state.authenticated.load(Ordering::Acquire)));
+        while self.unauthenticated.len() >= MAX_UNAUTHENTICATED.min(self.most) {
             let late =
-                self.strangers.front().and_then(Weak::upgrade).filter(|state| state.since.elapsed() >= self.late);
+                self.unauthenticated.front().and_then(Weak::upgrade).filter(|state| state.since.elapsed() >= self.late);
             let Some(late) = late else { break };
             late.leave.cancel();
-            self.strangers.pop_front();
+            self.unauthenticated.pop_front();
         }
         loop {
             let open = self.open.load(Ordering::Acquire);
-            if open < self.most + STRANGERS {
+            if open < self.most + MAX_UNAUTHENTICATED {
                 return true;
             }
-            let Some(oldest) = self.strangers.pop_front() else { return false };
+            let Some(oldest) = self.unauthenticated.pop_front() else { return false };
             oldest.upgrade().inspect(|oldest| oldest.leave.cancel());
             let freed = async {
                 while self.open.load(Ordering::Acquire) >= open {
@@ -120,11 +121,11 @@ impl Guarded {
         }
     }
 
-    fn admit(&mut self, stream: TcpStream) -> GuardedStream {
+    fn admit(&mut self, stream: TcpStream) -> LimitedStream {
         self.open.fetch_add(1, Ordering::AcqRel);
-        let (known, leave) = (AtomicBool::new(false), CancellationToken::new());
-        let state = Arc::new(State { known, since: Instant::now(), leave });
-        self.strangers.push_back(Arc::downgrade(&state));
+        let (authenticated, leave) = (AtomicBool::new(false), CancellationToken::new());
+        let state = Arc::new(State { authenticated, since: Instant::now(), leave });
+        self.unauthenticated.push_back(Arc::downgrade(&state));
         let (leave, show_token) = (state.leave.clone(), self.show_token);
         let over = Box::pin(async move {
             tokio::select! {
@@ -133,15 +134,15 @@ impl Guarded {
             }
         });
         let open = Open { open: self.open.clone(), freed: self.freed.clone() };
-        GuardedStream { stream, state, over: Some(over), open }
+        LimitedStream { stream, state, over: Some(over), open }
     }
 }
 
-impl Listener for Guarded {
-    type Io = GuardedStream;
+impl Listener for LimitedListener {
+    type Io = LimitedStream;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (GuardedStream, SocketAddr) {
+    async fn accept(&mut self) -> (LimitedStream, SocketAddr) {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
@@ -179,7 +180,7 @@ impl Drop for Open {
 
 /// A connection that fails if it has not sent the token in time, or if it is ended earlier to make
 /// room for another.
-pub(super) struct GuardedStream {
+pub(super) struct LimitedStream {
     stream: TcpStream,
     state: Arc<State>,
     /// Resolves at the time limit, or when `State::leave` is cancelled; `None` once the token was
@@ -189,9 +190,9 @@ pub(super) struct GuardedStream {
     open: Open,
 }
 
-impl GuardedStream {
+impl LimitedStream {
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        if self.state.known.load(Ordering::Acquire) {
+        if self.state.authenticated.load(Ordering::Acquire) {
             self.over = None;
         }
         let Some(over) = &mut self.over else { return Ok(()) };
@@ -202,7 +203,7 @@ impl GuardedStream {
     }
 }
 
-impl AsyncRead for GuardedStream {
+impl AsyncRead for LimitedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if let Err(error) = this.check(context) {
@@ -212,7 +213,7 @@ impl AsyncRead for GuardedStream {
     }
 }
 
-impl AsyncWrite for GuardedStream {
+impl AsyncWrite for LimitedStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if let Err(error) = this.check(context) {
@@ -265,18 +266,18 @@ mod tests {
 
     /// Such a server, with these limits.
     async fn listening_to(most: usize, late: Duration, show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
-        let mut guarded = Guarded::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
-        (guarded.most, guarded.late, guarded.show_token) = (most, late, show_token);
-        let (address, open) = (guarded.local_addr().unwrap(), guarded.open.clone());
+        let mut limited = LimitedListener::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
+        (limited.most, limited.late, limited.show_token) = (most, late, show_token);
+        let (address, open) = (limited.local_addr().unwrap(), limited.open.clone());
         let router = Router::new().route("/stranger", get(|| async { "no" })).route(
             "/known",
             get(|ConnectInfo(peer): ConnectInfo<Peer>| async move {
-                peer.note_known();
+                peer.note_authenticated();
                 "yes"
             }),
         );
         let router = router.into_make_service_with_connect_info::<Peer>();
-        tokio::spawn(async move { axum::serve(guarded, router).await });
+        tokio::spawn(async move { axum::serve(limited, router).await });
         (address, open)
     }
 
@@ -316,13 +317,13 @@ mod tests {
         let mut known = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
         let mut idle = Vec::new();
-        for _ in 0..STRANGERS * 3 {
+        for _ in 0..MAX_UNAUTHENTICATED * 3 {
             idle.push(TcpStream::connect(address).await.unwrap());
         }
         let mut late = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut late, "/known").await.ends_with("yes"));
         ended(&mut idle[0]).await;
-        assert!(open.load(Ordering::Acquire) <= STRANGERS + 2 + 1);
+        assert!(open.load(Ordering::Acquire) <= MAX_UNAUTHENTICATED + 2 + 1);
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
     }
 
@@ -357,12 +358,14 @@ mod tests {
         let (address, open) = listening_to(2, LONG, LONG).await;
         let mut known = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
-        let mut slow = begun(address, 2 * STRANGERS).await;
+        let mut slow = begun(address, 2 * MAX_UNAUTHENTICATED).await;
         let mut late = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut late, "/known").await.ends_with("yes"));
         ended(&mut slow[0]).await;
-        patience::comes("the limit is kept", async || (open.load(Ordering::Acquire) <= 2 + STRANGERS).then_some(()))
-            .await;
+        patience::comes("the limit is kept", async || {
+            (open.load(Ordering::Acquire) <= 2 + MAX_UNAUTHENTICATED).then_some(())
+        })
+        .await;
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
     }
 }

@@ -8,8 +8,10 @@
 
 pub mod http;
 
+mod agent_breakpoints;
 mod answer;
 mod arguments;
+mod breakpoint_records;
 mod calls;
 mod consent;
 mod elicitation;
@@ -17,10 +19,8 @@ mod framing;
 mod http_listener;
 mod input;
 mod kept;
-mod kept_stops;
 mod lines;
 mod notices;
-mod own_stops;
 mod progress;
 mod prompts;
 mod resources;
@@ -39,8 +39,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 
+pub use breakpoint_records::{BreakpointRecords, BridgeKey};
 pub use http::{HttpError, HttpServer, serve_http};
-pub use kept_stops::{BridgeKey, KeptStops};
 
 /// Serves one client until it disconnects. When `read` ends, calls in progress may finish (a
 /// script may pipe its requests in and read on). Prefer [`serve_socket`], which also detects that
@@ -60,7 +60,7 @@ pub async fn serve_socket(session: Session, stream: UnixStream) {
 }
 
 /// [`serve_socket`] for a bridge, whose agent's breakpoints are on record.
-pub async fn serve_bridge(session: Session, stream: UnixStream, bridge: Option<(Arc<KeptStops>, BridgeKey)>) {
+pub async fn serve_bridge(session: Session, stream: UnixStream, bridge: Option<(Arc<BreakpointRecords>, BridgeKey)>) {
     let watch = stream.into_std().and_then(|std| Ok((std.try_clone()?, std)));
     match watch.and_then(|(copy, std)| Ok((UnixStream::from_std(copy)?, UnixStream::from_std(std)?))) {
         Ok((copy, stream)) => {
@@ -91,7 +91,7 @@ async fn closed(socket: UnixStream) {
 
 async fn serve_until<R, W>(
     session: Session,
-    bridge: Option<(Arc<KeptStops>, BridgeKey)>,
+    bridge: Option<(Arc<BreakpointRecords>, BridgeKey)>,
     read: R,
     write: W,
     hang_up: impl Future<Output = ()> + Send + 'static,

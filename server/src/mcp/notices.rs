@@ -25,7 +25,7 @@ pub(super) struct Notices {
     /// only repeat it.
     told_until: Option<Instant>,
     /// The number of the last definition by other users that the client knows of.
-    others: u64,
+    people: u64,
     /// Notices about breakpoints that were kept or withdrawn. An answer about the loss of the image
     /// does not make them superfluous.
     breakpoints: Vec<String>,
@@ -33,9 +33,9 @@ pub(super) struct Notices {
 
 impl Notices {
     /// Creates an empty list for a client that knows of other users' definitions up to the number
-    /// `others`.
-    pub(super) fn since(others: u64) -> Notices {
-        Notices { others, ..Notices::default() }
+    /// `people`.
+    pub(super) fn since(people: u64) -> Notices {
+        Notices { people, ..Notices::default() }
     }
 
     /// Adds a notice, unless it only repeats the last answer about the loss of the image.
@@ -55,13 +55,13 @@ impl Notices {
     }
 
     /// Adds the definitions that users made since the last call.
-    pub(super) fn others_made(&mut self, session: &Session) {
-        let last = session.last_of_others();
-        if last > self.others {
-            for sentence in session.others_since(self.others) {
+    pub(super) fn people_made(&mut self, session: &Session) {
+        let last = session.last_of_people();
+        if last > self.people {
+            for sentence in session.people_since(self.people) {
                 self.add(sentence);
             }
-            self.others = last;
+            self.people = last;
         }
     }
 

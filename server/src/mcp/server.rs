@@ -16,13 +16,13 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::agent_breakpoints::{self, AgentBreakpoints};
+use super::breakpoint_records::{BreakpointRecords, BridgeKey};
 use super::calls::{Arrived, Calls};
 use super::consent::Asker;
 use super::input::Lines;
 use super::kept::Kept;
-use super::kept_stops::{BridgeKey, KeptStops};
 use super::notices::{Notices, with_notices};
-use super::own_stops::{self, OwnStops};
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};
@@ -71,7 +71,7 @@ pub(crate) struct Client {
     id: ClientId,
     notices: Arc<Mutex<Notices>>,
     kept: Arc<Mutex<Kept>>,
-    own: Arc<OwnStops>,
+    own: Arc<AgentBreakpoints>,
     lines: Arc<Lines>,
     quota: ClientQuota,
     calls: Arc<Calls>,
@@ -80,7 +80,7 @@ pub(crate) struct Client {
 impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
-        let notices = Arc::new(Mutex::new(Notices::since(session.last_of_others())));
+        let notices = Arc::new(Mutex::new(Notices::since(session.last_of_people())));
         let lines = Arc::new(Lines::default());
         let (shared, asked, of) = (notices.clone(), lines.clone(), session.clone());
         // The task ends when the session drops the client.
@@ -117,7 +117,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        own_stops::leave(&self.own, &self.session, self.id);
+        agent_breakpoints::leave(&self.own, &self.session, self.id);
         self.session.detach(self.id);
     }
 }
@@ -153,12 +153,12 @@ impl Handler {
     pub(crate) fn for_connection(
         session: Session,
         gone: CancellationToken,
-        bridge: Option<(Arc<KeptStops>, BridgeKey)>,
+        bridge: Option<(Arc<BreakpointRecords>, BridgeKey)>,
     ) -> Handler {
         let client = Client::attach(&session, "MCP client");
         if let Some((record, bridge)) = bridge {
-            let (keeper, kept) = record.connect(bridge);
-            client.own.keep_with(keeper, kept);
+            let (bridge_record, kept) = record.connect(bridge);
+            client.own.keep_with(bridge_record, kept);
         }
         let client = OnceLock::from(Arc::new(client));
         Handler { session, client, stateless: None, gone, subscriptions: Mutex::default() }
@@ -416,7 +416,7 @@ impl ServerHandler for Handler {
         let result = tokio::select! {
             response = work => match response {
                 CallToolResponse::Complete(result) => {
-                    lock(&client.notices).others_made(&self.session);
+                    lock(&client.notices).people_made(&self.session);
                     lock(&client.notices).add_of_breakpoints(client.own.notice());
                     with_notices(result, &client.notices)
                 }

@@ -40,10 +40,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::agent_breakpoints::AgentBreakpoints;
 use super::answer::Limits;
 use super::consent::Asker;
 use super::kept::Kept;
-use super::own_stops::OwnStops;
 use super::progress::Reporter;
 use crate::ide::compile_form::Refusal;
 use crate::model::error_kind::ErrorKind;
@@ -163,7 +163,7 @@ pub(crate) struct Call {
     /// Answers that were shown in part.
     pub(crate) kept: Arc<Mutex<Kept>>,
     /// The client's breakpoints, and its evaluation that waits at one.
-    pub(crate) own: Arc<OwnStops>,
+    pub(crate) own: Arc<AgentBreakpoints>,
     /// The grant, for a tool whose `asks` names a class: see [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
     /// The interrupt that this call made when it arrived.

@@ -129,7 +129,7 @@ mod tests {
         "Severity::Note, ",
         "Severity::Information, ",
         "diagnostic(",
-        "swallower(",
+        "unterminated(",
         ".code == ",
     ];
 

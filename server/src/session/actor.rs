@@ -116,7 +116,7 @@ pub(super) struct Actor {
     /// An image has been ready, so its core is built and a next image starts soon.
     had_image: bool,
     /// The time since which every check has failed.
-    hindered: Option<Instant>,
+    checks_failing_since: Option<Instant>,
     /// The notes on the host for all clients.
     notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
@@ -160,7 +160,7 @@ impl Actor {
             all_checks_due: None,
             all_checked: Instant::now(),
             had_image: false,
-            hindered: None,
+            checks_failing_since: None,
             notes: BTreeMap::new(),
             approvals,
             trust: TrustState::default(),
@@ -370,14 +370,14 @@ impl Actor {
         if let Some(notice) = self.trust_notice(client.info.frontend) {
             client.notify(notice);
         }
-        self.log.meet(id, client.info.clone());
+        self.log.note_client(id, client.info.clone());
         self.clients.insert(id, client);
     }
 
     fn name_client(&mut self, id: ClientId, name: String) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.info.name = name;
-            self.log.meet(id, client.info.clone());
+            self.log.note_client(id, client.info.clone());
         }
     }
 
@@ -388,7 +388,7 @@ impl Actor {
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.chains.close_client(id);
-            let sessions = [client.session.clone(), work::beside(&client.session)];
+            let sessions = [client.session.clone(), work::second_session(&client.session)];
             for session in &sessions {
                 self.image.close_session(session);
                 self.provenance.session_ended(session);

@@ -32,7 +32,7 @@ const FAR: usize = 1000;
 
 /// An edit for a chain, and the text that it leads to.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct EditRequest {
     edit: ChainEdit,
     document: Document,
 }
@@ -82,10 +82,10 @@ pub(super) struct Difference {
 
 /// A chain that is being made, or that takes edits.
 #[derive(Debug)]
-struct Link {
+struct ChainHandle {
     id: u64,
     /// Ends the chain when dropped.
-    orders: mpsc::UnboundedSender<Order>,
+    requests: mpsc::UnboundedSender<EditRequest>,
     /// The difference of the text from the chain's, if any.
     region: Option<Region>,
     taken: u64,
@@ -94,9 +94,9 @@ struct Link {
 /// The chains of one document, and the state of its last edit.
 #[derive(Debug)]
 struct Followed {
-    standing: Option<Link>,
-    /// The chain that is being made, which replaces `standing` when it is ready.
-    coming: Option<Link>,
+    current: Option<ChainHandle>,
+    /// The chain that is being made, which replaces `current` when it is ready.
+    pending: Option<ChainHandle>,
     /// The number of the last edit.
     number: u64,
     edited: Instant,
@@ -106,37 +106,37 @@ struct Followed {
     answer: Option<Vec<Diagnostic>>,
     /// The findings of the whole check of the current text, once it is done. Later answers of the
     /// chain do not replace them.
-    judgement: Option<Vec<Diagnostic>>,
+    whole_check: Option<Vec<Diagnostic>>,
     /// The chain is to be replaced: a new one would compile less at each edit, or the chain's
     /// answer differed from that of a whole check.
-    worn: bool,
+    replace_due: bool,
     /// No chain is made before this time.
-    rest: Option<Instant>,
+    not_before: Option<Instant>,
 }
 
 impl Followed {
     fn new(now: Instant) -> Followed {
         Followed {
-            standing: None,
-            coming: None,
+            current: None,
+            pending: None,
             number: 0,
             edited: now,
             awaited: false,
             answer: None,
-            judgement: None,
-            worn: false,
-            rest: None,
+            whole_check: None,
+            replace_due: false,
+            not_before: None,
         }
     }
 
     /// Handles an edit to which no answer comes.
     fn missed(&mut self) -> Option<Effect> {
-        (std::mem::take(&mut self.awaited) && self.judgement.is_none()).then_some(Effect::Check)
+        (std::mem::take(&mut self.awaited) && self.whole_check.is_none()).then_some(Effect::Check)
     }
 
     fn end(&mut self) {
-        (self.standing, self.coming) = (None, None);
-        (self.awaited, self.answer, self.judgement) = (false, None, None);
+        (self.current, self.pending) = (None, None);
+        (self.awaited, self.answer, self.whole_check) = (false, None, None);
     }
 }
 
@@ -189,9 +189,9 @@ impl Chains {
         let followed = self.documents.entry(key.clone()).or_insert_with(|| Followed::new(now));
         followed.number += 1;
         followed.edited = now;
-        followed.judgement = None;
-        for link in [&mut followed.standing, &mut followed.coming].into_iter().flatten() {
-            link.region = Region::after(link.region, applied);
+        followed.whole_check = None;
+        for handle in [&mut followed.current, &mut followed.pending].into_iter().flatten() {
+            handle.region = Region::after(handle.region, applied);
         }
         self.send(key, document, withheld)
     }
@@ -200,7 +200,7 @@ impl Chains {
     pub(super) fn send(&mut self, key: &Key, document: &Document, withheld: impl FnOnce() -> Vec<Span>) -> bool {
         let Some(followed) = self.documents.get_mut(key) else { return false };
         (followed.awaited, followed.answer) = (false, None);
-        let Some(Link { orders, region: Some(region), .. }) = &followed.standing else { return false };
+        let Some(ChainHandle { requests, region: Some(region), .. }) = &followed.current else { return false };
         let edit = ChainEdit {
             number: followed.number,
             span: region.old,
@@ -208,7 +208,7 @@ impl Chains {
             withheld: withheld(),
             length: document.text().len_chars(),
         };
-        followed.awaited = orders.send(Order { edit, document: document.clone() }).is_ok();
+        followed.awaited = requests.send(EditRequest { edit, document: document.clone() }).is_ok();
         followed.awaited
     }
 
@@ -220,51 +220,51 @@ impl Chains {
         now: Instant,
     ) -> Option<Effect> {
         let followed = self.documents.get_mut(&key)?;
-        let is = |link: &Option<Link>| link.as_ref().is_some_and(|link| link.id == id);
-        if is(&followed.coming) {
+        let is = |handle: &Option<ChainHandle>| handle.as_ref().is_some_and(|handle| handle.id == id);
+        if is(&followed.pending) {
             return match event {
                 ChainEvent::Ready { taken } => {
-                    let mut link = followed.coming.take()?;
-                    link.taken = taken;
-                    let edited = link.region.is_some() && followed.judgement.is_none();
-                    followed.standing = Some(link);
-                    followed.worn = false;
+                    let mut handle = followed.pending.take()?;
+                    handle.taken = taken;
+                    let edited = handle.region.is_some() && followed.whole_check.is_none();
+                    followed.current = Some(handle);
+                    followed.replace_due = false;
                     self.fit(&key, memory, now);
-                    (edited && self.documents.get(&key)?.standing.is_some()).then_some(Effect::Send)
+                    (edited && self.documents.get(&key)?.current.is_some()).then_some(Effect::Send)
                 }
                 ChainEvent::Ended(end) => {
-                    followed.coming = None;
+                    followed.pending = None;
                     self.note_end(&key, &end, now);
                     None
                 }
                 ChainEvent::Answer(_) | ChainEvent::Unanswered { .. } => None,
             };
         }
-        if !is(&followed.standing) {
+        if !is(&followed.current) {
             return None;
         }
         match event {
             ChainEvent::Answer(ChainAnswer::Findings { number, diagnostics, last }) if number == followed.number => {
                 if !last {
                     // Forms that depend on the edit are compiled at each further one.
-                    followed.worn = true;
-                    return followed.judgement.is_none().then_some(Effect::Show { diagnostics, last });
+                    followed.replace_due = true;
+                    return followed.whole_check.is_none().then_some(Effect::Show { diagnostics, last });
                 }
                 self.counts.answered += 1;
                 followed.awaited = false;
                 followed.answer = Some(diagnostics.clone());
                 // The whole check was first, and its findings stay.
-                followed.judgement.is_none().then_some(Effect::Show { diagnostics, last })
+                followed.whole_check.is_none().then_some(Effect::Show { diagnostics, last })
             }
             ChainEvent::Answer(ChainAnswer::Whole { number, why }) if number == followed.number => {
                 tracing::debug!(why, "an edit takes a whole check");
                 self.counts.whole += 1;
-                followed.worn = true;
+                followed.replace_due = true;
                 followed.missed()
             }
             ChainEvent::Unanswered { number } if number == followed.number => followed.missed(),
             ChainEvent::Ended(end) => {
-                followed.standing = None;
+                followed.current = None;
                 let effect = followed.missed();
                 self.note_end(&key, &end, now);
                 effect
@@ -278,24 +278,24 @@ impl Chains {
         if let ChainEnd::Failed(_) = end {
             self.counts.failed += 1;
             if let Some(followed) = self.documents.get_mut(key) {
-                followed.rest = Some(now + AFTER_FAILURE);
+                followed.not_before = Some(now + AFTER_FAILURE);
             }
         }
     }
 
     /// Handles the findings of a whole check of the current text; see [`Chains::compare`].
     pub(super) fn judged(&mut self, key: &Key, whole: &[Diagnostic]) -> Option<Difference> {
-        self.documents.get_mut(key)?.judgement = Some(whole.to_vec());
+        self.documents.get_mut(key)?.whole_check = Some(whole.to_vec());
         self.compare(key)
     }
 
     /// Compares the chain's answer with the whole check of the same text, once both are there.
     pub(super) fn compare(&mut self, key: &Key) -> Option<Difference> {
         let followed = self.documents.get_mut(key)?;
-        if followed.answer.is_none() || followed.judgement.is_none() {
+        if followed.answer.is_none() || followed.whole_check.is_none() {
             return None;
         }
-        let (chain, whole) = (followed.answer.take()?, followed.judgement.as_ref()?);
+        let (chain, whole) = (followed.answer.take()?, followed.whole_check.as_ref()?);
         let only = |these: &[Diagnostic], others: &[Diagnostic]| -> Vec<Diagnostic> {
             let others: BTreeSet<_> = others.iter().map(facts).collect();
             these.iter().filter(|one| !others.contains(&facts(one))).cloned().collect()
@@ -307,24 +307,24 @@ impl Chains {
         }
         self.counts.differed += 1;
         // A new chain does not share the old one's error.
-        followed.worn = true;
-        let edit = followed.standing.as_ref()?.region?;
+        followed.replace_due = true;
+        let edit = followed.current.as_ref()?.region?;
         Some(Difference { chain, whole, edit })
     }
 
     /// Returns true if a chain is to be made for a document whose current text was checked.
     pub(super) fn wants(&self, key: &Key, now: Instant) -> bool {
         let Some(followed) = self.documents.get(key) else { return false };
-        let worn = |link: &Link| {
+        let is_outdated = |handle: &ChainHandle| {
             let far =
-                link.region.is_some_and(|Region { old, new }| (old.end - old.start).max(new.end - new.start) > FAR);
-            far || (followed.worn && link.region.is_some())
+                handle.region.is_some_and(|Region { old, new }| (old.end - old.start).max(new.end - new.start) > FAR);
+            far || (followed.replace_due && handle.region.is_some())
         };
         let others = self.documents.iter().filter(|(other, _)| other.0 == key.0);
-        followed.coming.is_none()
-            && followed.rest.is_none_or(|rest| rest <= now)
+        followed.pending.is_none()
+            && followed.not_before.is_none_or(|not_before| not_before <= now)
             && now.duration_since(followed.edited) < RECENT
-            && followed.standing.as_ref().is_none_or(worn)
+            && followed.current.as_ref().is_none_or(is_outdated)
             // Only the document of the client that was edited last; the others get theirs when
             // edited.
             && others.map(|(_, other)| other.edited).max() == Some(followed.edited)
@@ -337,9 +337,9 @@ impl Chains {
         cursor: usize,
         making: impl Future<Output = Result<Chain, ChainEnd>> + Send + 'static,
     ) {
-        let Some((id, orders)) = self.begin(key) else { return };
+        let Some((id, requests)) = self.begin(key) else { return };
         let (tell, key) = (self.tell.clone(), key.clone());
-        self.tasks.spawn(follow::follow(making, cursor, orders, move |event| {
+        self.tasks.spawn(follow::follow(making, cursor, requests, move |event| {
             // The session ends.
             let _ = tell.send(ChainReport { key: key.clone(), id, event });
         }));
@@ -347,17 +347,17 @@ impl Chains {
 
     /// Notes a chain that is being made. Ends the chains of the documents that were not edited for
     /// the longest time if there would be too many.
-    fn begin(&mut self, key: &Key) -> Option<(u64, mpsc::UnboundedReceiver<Order>)> {
+    fn begin(&mut self, key: &Key) -> Option<(u64, mpsc::UnboundedReceiver<EditRequest>)> {
         self.next += 1;
-        let (orders, receiver) = mpsc::unbounded_channel();
-        let link = Link { id: self.next, orders, region: None, taken: 0 };
-        self.documents.get_mut(key)?.coming = Some(link);
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let handle = ChainHandle { id: self.next, requests, region: None, taken: 0 };
+        self.documents.get_mut(key)?.pending = Some(handle);
         while self.with_chains().count() > DOCUMENTS && self.end_oldest(key) {}
         Some((self.next, receiver))
     }
 
     fn with_chains(&self) -> impl Iterator<Item = (&Key, &Followed)> {
-        self.documents.iter().filter(|(_, followed)| followed.standing.is_some() || followed.coming.is_some())
+        self.documents.iter().filter(|(_, followed)| followed.current.is_some() || followed.pending.is_some())
     }
 
     /// Ends the chain of the document that was not edited for the longest time, other than `key`.
@@ -381,7 +381,7 @@ impl Chains {
     }
 
     fn memory(&self) -> u64 {
-        self.documents.values().filter_map(|followed| followed.standing.as_ref()).map(|link| link.taken).sum()
+        self.documents.values().filter_map(|followed| followed.current.as_ref()).map(|handle| handle.taken).sum()
     }
 
     /// Ends all chains: the image has changed, or is gone.
@@ -402,7 +402,7 @@ impl Chains {
     /// Returns the counts for `consort status`; `None` without an edited document and without
     /// counts.
     pub(super) fn status(&self) -> Option<ChainStatus> {
-        let standing = self.documents.values().filter(|followed| followed.standing.is_some()).count();
+        let standing = self.documents.values().filter(|followed| followed.current.is_some()).count();
         let status = ChainStatus { standing, memory: self.memory(), ..self.counts };
         (!self.documents.is_empty() || status != ChainStatus::default()).then_some(status)
     }

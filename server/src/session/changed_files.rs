@@ -16,7 +16,7 @@ use crate::text::decode;
 impl Session {
     /// Returns the changes in files since they were loaded, for the approval of loading them again.
     pub async fn changes_of(&self, sources: &Sources) -> Option<String> {
-        let workspace = self.workspace_itself().await;
+        let workspace = self.real_workspace().await;
         let files: Vec<(String, Option<Arc<str>>, PathBuf)> = sources
             .paths()
             .filter(|path| path.extension().is_none_or(|kind| kind != "asd"))
@@ -50,7 +50,7 @@ impl Session {
         wanted: &[PathBuf],
         texts: &HashMap<PathBuf, String>,
     ) -> Result<Vec<CheckSystemRequest>, ImageError> {
-        let workspace = self.workspace_itself().await;
+        let workspace = self.real_workspace().await;
         let mut systems = self.query_when_ready(LoadedFiles { within: workspace.join("") }).await?.systems;
         let (session, unsaved) = (self.clone(), texts.clone());
         let compared = tokio::task::spawn_blocking(move || {
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// Returns the workspace's directory, links resolved.
-    async fn workspace_itself(&self) -> PathBuf {
+    async fn real_workspace(&self) -> PathBuf {
         tokio::fs::canonicalize(self.workspace()).await.unwrap_or_else(|_| self.workspace().to_owned())
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use tokio::sync::{broadcast, watch};
 
-use super::actor::work::beside;
+use super::actor::work::second_session;
 use super::event::Event;
 use super::{ClientId, Frontend, Session};
 use crate::image::api::Operation;
@@ -61,7 +61,7 @@ impl Session {
         StopsOf {
             session: self.clone(),
             client,
-            beside: beside(&name),
+            second_session: second_session(&name),
             name,
             waiting: None,
             reported: BTreeSet::new(),
@@ -105,7 +105,7 @@ pub struct StopsOf {
     session: Session,
     client: ClientId,
     name: String,
-    beside: String,
+    second_session: String,
     /// The stop that the client's session waits in.
     waiting: Option<u64>,
     /// The stops that were reported and have not been left.
@@ -162,7 +162,7 @@ impl StopsOf {
 
     fn is_own(&self, stop: &Stop) -> bool {
         let session = stop.session.as_deref().or(stop.started_by.as_deref());
-        stop.parent.is_none() && (session == Some(&self.name) || session == Some(&self.beside))
+        stop.parent.is_none() && (session == Some(&self.name) || session == Some(&self.second_session))
     }
 
     fn stopped(&mut self, stop: &Stop) -> Stopped {

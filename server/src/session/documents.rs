@@ -138,7 +138,7 @@ impl Open {
 
     /// Handles an edit that a chain answers: its check is postponed until `due`, and what is left
     /// of the findings is not published before `held`.
-    pub(super) fn rest_first(&mut self, due: Instant, held: Instant) {
+    pub(super) fn postpone_check(&mut self, due: Instant, held: Instant) {
         self.due_if_awaited = self.due.replace(due);
         self.held = Some(held);
     }
@@ -430,7 +430,7 @@ mod tests {
         let mut open = Open::new(path_of_uri(&key.1), Document::new("(a)", 1), None);
         open.publish();
         open.changed(now + Duration::from_millis(200));
-        open.rest_first(now + Duration::from_millis(500), now + Duration::from_millis(40));
+        open.postpone_check(now + Duration::from_millis(500), now + Duration::from_millis(40));
         let mut documents = Documents::default();
         documents.open.insert(key.clone(), open);
         (documents, key)

@@ -153,7 +153,7 @@ impl Log {
     }
 
     /// Records a client's name and front end.
-    pub(super) fn meet(&self, client: ClientId, info: ClientInfo) {
+    pub(super) fn note_client(&self, client: ClientId, info: ClientInfo) {
         self.ring().clients.insert(client, info);
     }
 
@@ -261,7 +261,7 @@ mod tests {
     fn it_keeps_the_last_entries_and_tells_of_each() {
         let log = Log::new();
         let last = log.last();
-        log.meet(ClientId(7), ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
+        log.note_client(ClientId(7), ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
         for number in 0..ENTRIES + 5 {
             let doing =
                 LogContext { tool: "evaluate-lisp".into(), code: Some("x".repeat(3 * CODE)), ..LogContext::default() };

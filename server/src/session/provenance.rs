@@ -95,7 +95,7 @@ struct Table {
     /// The current package of each evaluation session.
     packages: HashMap<String, String>,
     image: String,
-    others: PeopleDefinitions,
+    people: PeopleDefinitions,
     recent: RecentNames,
     loaded: LoadedTexts,
 }
@@ -163,13 +163,13 @@ impl ProvenanceStore {
     }
 
     /// Returns the number of the last definition that a person made.
-    pub(super) fn last_of_others(&self) -> u64 {
-        self.table().others.last()
+    pub(super) fn last_of_people(&self) -> u64 {
+        self.table().people.last()
     }
 
     /// Returns the definitions that people made after the one of that number, in sentences.
-    pub(super) fn others_since(&self, number: u64) -> Vec<String> {
-        self.table().others.sentences_since(number)
+    pub(super) fn people_since(&self, number: u64) -> Vec<String> {
+        self.table().people.sentences_since(number)
     }
 
     /// Returns the number of changes of definitions so far.
@@ -361,7 +361,7 @@ impl Table {
         self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);
         let system = made.system.clone();
-        self.others.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, system);
+        self.people.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, system);
         let provenance = self.made.entry(name.clone()).or_default();
         // There is one definition of each kind, except of methods.
         provenance.retain(|other| other.kind != made.kind || other.method != made.method);

@@ -22,14 +22,14 @@ impl Session {
     }
 
     /// Returns the number of the last definition that a person made through Consort.
-    pub fn last_of_others(&self) -> u64 {
-        self.inner.provenance.last_of_others()
+    pub fn last_of_people(&self) -> u64 {
+        self.inner.provenance.last_of_people()
     }
 
     /// Returns the definitions that people made in the image after the one of that number, in
     /// sentences for an agent.
-    pub fn others_since(&self, number: u64) -> Vec<String> {
-        self.inner.provenance.others_since(number)
+    pub fn people_since(&self, number: u64) -> Vec<String> {
+        self.inner.provenance.people_since(number)
     }
 
     /// Logs work done for a client, unless its tool is logged as a whole.

@@ -131,8 +131,8 @@ pub(super) async fn check(
     let plan = Plan::new(&workspace, &named, &places);
     let texts = request.texts.into_iter().map(|file| (file.path, file.text)).collect();
     let files = Arc::new(Files { texts, plan, ..Files::default() });
-    let eyes = files.clone();
-    let mut reports = checker.check_system(params, Arc::new(move |path| eyes.look(path)), progress).await?;
+    let reader = files.clone();
+    let mut reports = checker.check_system(params, Arc::new(move |path| reader.look(path)), progress).await?;
     let merged = move || {
         for (path, report) in &mut reports {
             files.merge(path, report);

@@ -102,7 +102,7 @@ pub(super) struct WorkspaceChecks {
 struct Shared {
     kept: Mutex<BTreeMap<PathBuf, Kept>>,
     /// Locked by the pass that runs: there is one at a time.
-    pass: tokio::sync::Mutex<Rest>,
+    pass: tokio::sync::Mutex<Pause>,
     numbers: AtomicU64,
     all: AtomicU64,
     any: AtomicU64,
@@ -110,11 +110,11 @@ struct Shared {
 
 /// The pause after a pass that checked files that were only perhaps outdated.
 #[derive(Debug, Default)]
-struct Rest {
+struct Pause {
     until: Option<Instant>,
 }
 
-impl Rest {
+impl Pause {
     fn is_over(&self, now: Instant) -> bool {
         self.until.is_none_or(|until| until <= now)
     }
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn what_nobody_can_attribute_has_a_share_of_the_time() {
-        let (mut rest, now) = (Rest::default(), Instant::now());
-        assert!(rest.is_over(now));
-        rest.after(Duration::from_secs(1), now);
-        assert!(!rest.is_over(now + Duration::from_secs(19)) && rest.is_over(now + Duration::from_secs(20)));
+        let (mut pause, now) = (Pause::default(), Instant::now());
+        assert!(pause.is_over(now));
+        pause.after(Duration::from_secs(1), now);
+        assert!(!pause.is_over(now + Duration::from_secs(19)) && pause.is_over(now + Duration::from_secs(20)));
     }
 }

@@ -51,7 +51,7 @@ impl Stop {
 }
 
 /// The number of polls for each reading of the clock.
-const EACH: u32 = 64;
+const POLLS_PER_CLOCK_READ: u32 = 64;
 
 thread_local! {
     static CURRENT: RefCell<Option<Stop>> = const { RefCell::new(None) };
@@ -92,7 +92,7 @@ pub fn now() -> bool {
     QUESTIONS.with(|questions| {
         let next = questions.get().wrapping_add(1);
         questions.set(next);
-        next % EACH == 0 && asked().is_some()
+        next % POLLS_PER_CLOCK_READ == 0 && asked().is_some()
     })
 }
 
@@ -103,7 +103,7 @@ pub fn point() {
     QUESTIONS.with(|questions| {
         let next = questions.get().wrapping_add(1);
         questions.set(next);
-        if next % EACH == 0 && asked() == Some(true) {
+        if next % POLLS_PER_CLOCK_READ == 0 && asked() == Some(true) {
             resume_unwind(Box::new(Left));
         }
     });

@@ -58,7 +58,7 @@ impl Fixture {
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_consort"));
-        environment::shut_out(&mut command);
+        environment::clear_environment(&mut command);
         command.args(args).current_dir(self.workspace());
         for name in ["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"] {
             command.env(name, self.runtime.path());

@@ -145,7 +145,7 @@ async fn nothing_is_done_for_an_agent_that_has_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_other_name_or_door_evaluates_unasked() {
+async fn no_alias_or_other_tool_evaluates_unasked() {
     let guarded = Guarded::new().await;
     let mut agent = guarded.agent("agent").await;
     // `repl_eval` is an alias of `evaluate-lisp`, and the question names that.

@@ -1,13 +1,13 @@
 //! Approval: operations of an agent that need a person's permission, and every known attempt to
 //! bypass it. Each refusal is in the audit log.
 
+mod agent_breakpoints;
 mod asking;
 mod bypasses;
 mod editing;
 mod files;
 mod frozen;
 mod loading;
-mod own_stops;
 mod people;
 mod reading;
 mod reloading;

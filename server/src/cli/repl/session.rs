@@ -23,7 +23,7 @@ const ERROR: &str = "31";
 /// The number of Ctrl-C at which the program itself is left, when Lisp does not answer.
 const INSISTING: u32 = 3;
 /// The time that the host has to take note of a client that leaves.
-const FAREWELL: Duration = Duration::from_secs(5);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const CL_USER: &str = "COMMON-LISP-USER";
 
 /// The result of a wait for an answer.
@@ -320,7 +320,7 @@ impl Repl {
     /// Tells the host that the client leaves.
     pub(super) fn leave(&mut self) {
         // A host that has ended, or is busy, notices the end of the connection.
-        let _ = self.link.borrow_mut().ask_within("disconnect", json!({}), FAREWELL);
+        let _ = self.link.borrow_mut().ask_within("disconnect", json!({}), LEAVE_TIMEOUT);
     }
 }
 

@@ -32,7 +32,7 @@ use crate::host::workspace;
 use crate::locked::lock;
 
 /// The time that the host has to finish after the client has left.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LEAVE_TIME: Duration = Duration::from_secs(2);
 /// The size of one read from either side, in bytes.
 const PIECE: usize = 1 << 16;
 
@@ -42,9 +42,10 @@ const QUIET: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);
 
-/// The number of hosts that may be killed within this time before the bridge ends and the editor
-/// decides.
-const OFTEN: (usize, Duration) = (3, Duration::from_secs(60));
+/// The number of hosts that may be replaced within [`RESTART_PERIOD`] before the bridge ends and
+/// the editor decides.
+const MAX_RESTARTS: usize = 3;
+const RESTART_PERIOD: Duration = Duration::from_secs(60);
 
 const LOST: &str = "The Consort host ended, and the Lisp image with it. What was defined only in the image is lost.";
 const CUT: &str = "The connection to the Consort host broke; the host and the image go on. What was asked may have been done: look before you repeat it.";
@@ -133,7 +134,7 @@ pub fn run() -> io::Result<ExitCode> {
             .connect_or_start_reporting(&Hello::new(Protocol::Lsp), |text| {
                 eprintln!("consort lsp: {}", crate::shown::terminal(text));
                 // A client that has left is noticed below.
-                let _ = stdout.write_all(&framed(&shown(&capital(text))));
+                let _ = stdout.write_all(&framed(&shown(&as_sentence(text))));
             })
             .map_err(|error| error.to_string())?;
         Ok((place, connected))
@@ -182,7 +183,7 @@ fn watch(shared: &Shared, socket: &Path) {
             }
             (None, false) => {
                 told = Some(pid);
-                capital(&election::not_answering(Some(pid)))
+                as_sentence(&election::not_answering(Some(pid)))
             }
             (Some(_), true) => {
                 told = None;
@@ -201,7 +202,7 @@ fn watch(shared: &Shared, socket: &Path) {
 }
 
 /// Returns the text as a sentence, with a capital first letter and a full stop.
-fn capital(text: &str) -> String {
+fn as_sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect::<String>() + ".")
 }
@@ -318,7 +319,7 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
     let _ = host.stream.shutdown(std::net::Shutdown::Write);
     let stream = host.stream.try_clone();
     drop(host);
-    std::thread::sleep(FAREWELL);
+    std::thread::sleep(LEAVE_TIME);
     // Ends the wait of the other thread, also for a host that is suspended.
     let _ = stream.map(|stream| stream.shutdown(std::net::Shutdown::Both));
 }
@@ -326,30 +327,30 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
 /// Copies the messages of the hosts, one host after another, to the client.
 fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Result<ExitCode> {
     // Held until a new host has the remembered state; the client's messages wait until then.
-    let mut telling: Option<MutexGuard<'_, Host>> = None;
-    let mut taken: VecDeque<Instant> = VecDeque::new();
+    let mut held_host: Option<MutexGuard<'_, Host>> = None;
+    let mut restarts: VecDeque<Instant> = VecDeque::new();
     let mut departure = Departure::of(&place.runtime);
     loop {
-        listen(&mut stream, shared, &mut telling)?;
+        listen(&mut stream, shared, &mut held_host)?;
         // From here on no message of the client is passed on, or changes the remembered state.
-        let mut host = telling.take().unwrap_or_else(|| shared.host());
+        let mut host = held_host.take().unwrap_or_else(|| shared.host());
         let mut state = shared.state();
         if state.over {
             // LSP 3.17, "Exit Notification".
             return Ok(if state.shutdown { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        taken.retain(|at| at.elapsed() < OFTEN.1);
+        restarts.retain(|at| at.elapsed() < RESTART_PERIOD);
         let killed = match &departure {
             Some(departure) => !departure.is_recorded(),
             // The directory was removed. Another host has written the file, if there is one.
             None => place.runtime.read_host_file().is_some(),
         };
-        let often = taken.len() >= OFTEN.0;
+        let often = restarts.len() >= MAX_RESTARTS;
         if let Some(initialize) = state.memory.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
             && let Ok(connected) = place.connect_or_start(&Hello::new(Protocol::Lsp))
         {
             // The client does not know that the host was replaced.
-            taken.push_back(Instant::now());
+            restarts.push_back(Instant::now());
             state.pid = connected.ack.host_pid;
             stream = connected.stream;
             *host = Host { stream: stream.try_clone()? };
@@ -375,7 +376,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
                 return give_up(shared, &format!("{lost} No new one could be started: {error}. {RESTART}"));
             }
         };
-        taken.push_back(Instant::now());
+        restarts.push_back(Instant::now());
         if let Some(message) = state.next_host(&opening) {
             shared.write(&framed(&message))?;
         }
@@ -388,12 +389,12 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         state.pid = connected.ack.host_pid;
         host.write(&content_length::framed(&opening));
         drop(state);
-        telling = Some(host);
+        held_host = Some(host);
     }
 }
 
 /// Passes a host's messages on until it ends.
-fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGuard<'_, Host>>) -> io::Result<()> {
+fn listen(stream: &mut UnixStream, shared: &Shared, held_host: &mut Option<MutexGuard<'_, Host>>) -> io::Result<()> {
     let mut frames = Frames::default();
     let mut piece = vec![0; PIECE];
     loop {
@@ -403,7 +404,7 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return Ok(()),
         };
-        shared.state().stir();
+        shared.state().note_activity();
         let (mut out, mut refused, mut reopened) = (Vec::with_capacity(read + 64), false, false);
         let framing = frames.push(&piece[..read], |message| {
             let Some(peek) = Peek::of(message) else { return out.extend(content_length::framed(message)) };
@@ -414,7 +415,7 @@ fn listen(stream: &mut UnixStream, shared: &Shared, telling: &mut Option<MutexGu
                 Passed::Greeted(false) => refused = true,
                 Passed::Reopened => reopened = true,
                 Passed::Greeted(true) => {
-                    if let Some(mut host) = telling.take() {
+                    if let Some(mut host) = held_host.take() {
                         for message in state.memory.replay() {
                             host.write(&content_length::framed(&message));
                         }

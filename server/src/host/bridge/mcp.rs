@@ -58,7 +58,7 @@ struct Link {
     /// Requests that the bridge answered for the host: the host's own answers are dropped.
     answered: HashSet<String>,
     /// The time of the last message in either direction.
-    stirred: Option<Instant>,
+    last_activity: Option<Instant>,
     /// The current host: its process, its socket, and the connection.
     host: Option<(u32, PathBuf, UnixStream)>,
     /// The client has closed its input.
@@ -167,7 +167,7 @@ impl Bridge {
                     return self.refuse(&peek, &lost());
                 }
                 link.pending.insert(id, method);
-                link.stirred = Some(Instant::now());
+                link.last_activity = Some(Instant::now());
             } else if peek.method.as_deref() == Some("notifications/cancelled")
                 && let Some(id) = cancelled(line)
             {
@@ -327,7 +327,7 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
             let link = shared.lock();
             let waits = link.connected
                 && (link.finishing || !link.pending.is_empty())
-                && link.stirred.is_some_and(|at| at.elapsed() >= QUIET);
+                && link.last_activity.is_some_and(|at| at.elapsed() >= QUIET);
             if waits { link.host.as_ref().map(|(pid, socket, _)| (*pid, socket.clone(), link.number)) } else { None }
         };
         let Some((pid, socket, number)) = host else { continue };
@@ -370,7 +370,7 @@ fn copy_down(
     while let Ok(Some(line)) = from_host.next() {
         let late = {
             let mut link = shared.lock();
-            link.stirred = Some(Instant::now());
+            link.last_activity = Some(Instant::now());
             let answered = Peek::of(&line).as_ref().and_then(Peek::answer).map(ToString::to_string);
             answered.is_some_and(|id| link.answered.remove(&id))
         };

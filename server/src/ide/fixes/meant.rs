@@ -47,13 +47,13 @@ pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Ve
     let variable = |kind: &str| matches!(kind, "variable" | "global variable" | "constant" | "symbol macro");
     let fits = |one: &&Completion| if operator { function(&one.kind) } else { variable(&one.kind) };
     let names = own.chain(image.iter().filter(fits).map(|one| one.label.clone()));
-    let shouted = !token.written.chars().any(char::is_lowercase);
+    let upper_case = !token.written.chars().any(char::is_lowercase);
     let written = token.written.to_lowercase();
     let most = if token.name.chars().count() < 4 { 1 } else { 2 };
     let mut near: Vec<(usize, String)> = names
         .map(|name| (strsim::damerau_levenshtein(&written, &name.to_lowercase()), name))
         .filter(|(distance, _)| (1..=most).contains(distance))
-        .map(|(distance, name)| (distance, if shouted { name.to_uppercase() } else { name }))
+        .map(|(distance, name)| (distance, if upper_case { name.to_uppercase() } else { name }))
         .collect();
     near.sort();
     near.dedup();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shouted_name_stays_one_and_a_package_is_kept() {
+    fn an_upper_case_name_stays_one_and_a_package_is_kept() {
         let (document, item) = marked("(«LENGHT» x)", "undefined-function");
         assert_eq!(fixes(&document, &item, &[known("length", "function")])[0].title, "Change to LENGTH");
         let (document, item) = marked("(«shop:prise» x)", "undefined-function");

@@ -10,7 +10,9 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let Some(&list) = chain.last() else { return Vec::new() };
     let mut all = Vec::new();
     let code = super::evaluated::check_code(site, &chain[..chain.len() - 1], list);
-    let whole = |result: Result<Vec<Edit>, String>| code.clone().and(result).map(|edits| site.all_of(list, edits));
+    let whole = |result: Result<Vec<Edit>, String>| {
+        code.clone().and(result).map(|edits| site.with_whole_list_indented(list, edits))
+    };
     if let Some(result) = converted(site, list) {
         let to = if is_serial(site, list) { "let" } else { "let*" };
         let id = if is_serial(site, list) { "let-serial-to-let" } else { "let-to-let-serial" };
@@ -56,7 +58,7 @@ fn mentions(site: &Site, node: &Node, name: &str) -> bool {
 
 /// The reason why a value may depend on bindings whose names it does not mention: a special
 /// variable is among them, or a macro in the value may expand into one of the names.
-fn sees_more(site: &Site, all: &[&Node]) -> Option<String> {
+fn hidden_dependency(site: &Site, all: &[&Node]) -> Option<String> {
     let specials: Vec<String> =
         all.iter().filter_map(|one| name(site, one)).filter(|one| site.is_global(one)).collect();
     if let Some(special) = specials.first() {
@@ -93,7 +95,7 @@ fn declares(site: &Site, body: &[Node], outer: &[Node]) -> bool {
 }
 
 /// Returns true if a name is bound twice, or a binding has no readable name.
-fn repeats(site: &Site, all: &[&Node]) -> bool {
+fn has_duplicate_or_unreadable_name(site: &Site, all: &[&Node]) -> bool {
     let mut names: Vec<String> = all.iter().filter_map(|one| name(site, one)).collect();
     let count = names.len();
     names.sort_unstable();
@@ -112,10 +114,10 @@ fn converted(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
         // With one binding, `let` and `let*` are the same.
         return is_serial(site, list).then(|| Ok(vec![head(site, list, "let")]));
     }
-    if repeats(site, &all) {
+    if has_duplicate_or_unreadable_name(site, &all) {
         return Some(Err("a name is bound twice".into()));
     }
-    if let Some(why) = sees_more(site, &all) {
+    if let Some(why) = hidden_dependency(site, &all) {
         return Some(Err(why));
     }
     let operator = if is_serial(site, list) { "let" } else { "let*" };
@@ -137,10 +139,10 @@ fn merged(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
         return None;
     }
     let all: Vec<&Node> = outer.iter().chain(within).collect();
-    if repeats(site, &all) {
+    if has_duplicate_or_unreadable_name(site, &all) {
         return Some(Err("a name is bound twice".into()));
     }
-    if let Some(why) = sees_more(site, &all) {
+    if let Some(why) = hidden_dependency(site, &all) {
         return Some(Err(why));
     }
     if declares(site, inner.elements().get(2..).unwrap_or_default(), outer) {
@@ -170,10 +172,10 @@ fn split(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     if body.iter().any(|form| site.form.operator(form).as_deref() == Some("declare")) {
         return Some(Err("the variables have declarations, which belong to one of the two".into()));
     }
-    if repeats(site, &all.iter().collect::<Vec<&Node>>()) {
+    if has_duplicate_or_unreadable_name(site, &all.iter().collect::<Vec<&Node>>()) {
         return Some(Err("a name is bound twice".into()));
     }
-    if let Some(why) = sees_more(site, &all.iter().collect::<Vec<&Node>>()).filter(|_| !is_serial(site, list)) {
+    if let Some(why) = hidden_dependency(site, &all.iter().collect::<Vec<&Node>>()).filter(|_| !is_serial(site, list)) {
         return Some(Err(why));
     }
     let operator = if is_serial(site, list) { "let*" } else { "let" };

@@ -12,7 +12,7 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let mut all = Vec::new();
     let code = super::evaluated::check_code(site, &chain[..chain.len() - 1], list);
     let mut add = |id, title: &str, edits: Option<Result<Vec<Edit>, String>>| {
-        let result = |edits| code.clone().and(edits).map(|edits| site.all_of(list, edits));
+        let result = |edits| code.clone().and(edits).map(|edits| site.with_whole_list_indented(list, edits));
         all.extend(edits.map(|edits| Planned::new(id, Group::Rewrite, title, result(edits))));
     };
     match (operator.as_str(), list.elements().len()) {

@@ -57,7 +57,7 @@ const PURE: [&str; 46] = [
 ];
 /// Standard functions without side effects whose value may depend on mutable state, or is a new
 /// object each time.
-const READING: [&str; 52] = [
+const STATE_DEPENDENT: [&str; 52] = [
     "car",
     "cdr",
     "caar",
@@ -170,7 +170,7 @@ const ASSIGNING: [(&str, usize, usize); 15] = [
     ("check-type", 1, 9),
 ];
 /// Iteration forms, whose variables change from one iteration to the next.
-const TURNING: [&str; 10] =
+const ITERATION_FORMS: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
 
 /// Adds the atoms in a form to which it assigns to `found`. An unknown macro is taken to assign to
@@ -242,7 +242,7 @@ pub(super) fn changing(site: &Site) -> HashSet<usize> {
     site.form.nodes.iter().for_each(|node| assignments(site, node, &mut found));
     let assigned = found.iter().filter_map(|node| site.scopes.resolve(node.span.start));
     let turning = site.scopes.bindings.iter().enumerate();
-    let turning = turning.filter(|(_, binding)| TURNING.contains(&binding.by.as_str())).map(|(index, _)| index);
+    let turning = turning.filter(|(_, binding)| ITERATION_FORMS.contains(&binding.by.as_str())).map(|(index, _)| index);
     assigned.chain(turning).collect()
 }
 
@@ -290,7 +290,7 @@ pub(super) fn is_harmless(site: &Site, node: &Node) -> bool {
         Kind::Atom => site.local_kind(node) != Some(BindingKind::SymbolMacro),
         Kind::List => {
             let known = site.form.operator(node).is_some_and(|name| {
-                (PURE.contains(&name.as_str()) || READING.contains(&name.as_str()))
+                (PURE.contains(&name.as_str()) || STATE_DEPENDENT.contains(&name.as_str()))
                     && site.scopes.resolve(node.children[0].span.start).is_none()
             });
             known && node.children.iter().skip(1).all(|child| is_harmless(site, child))
@@ -334,10 +334,9 @@ pub(super) fn may_swap(site: &Site, one: &Node, other: &Node, changing: &HashSet
 /// Returns true if the form is known to have one value.
 pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
     match node.kind {
-        Kind::List if node.prefix == Prefix::None => site
-            .form
-            .operator(node)
-            .is_some_and(|name| PURE.contains(&name.as_str()) || READING.contains(&name.as_str()) || name == "lambda"),
+        Kind::List if node.prefix == Prefix::None => site.form.operator(node).is_some_and(|name| {
+            PURE.contains(&name.as_str()) || STATE_DEPENDENT.contains(&name.as_str()) || name == "lambda"
+        }),
         _ => true,
     }
 }

@@ -42,7 +42,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
             return Err("one of them is no statement".into());
         }
     }
-    if let Some(operator) = selected.parents.iter().find_map(|parent| other_meaning(site, parent)) {
+    if let Some(operator) = selected.parents.iter().find_map(|parent| compile_time_operator(site, parent)) {
         return Err(format!("{operator} around it gives the code a meaning that a function before it does not have"));
     }
     let span = Span { start: first.span.start, end: last.span.end };
@@ -87,7 +87,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
         }
     }
     for node in selected.nodes {
-        stays(site, node, false)?;
+        check_movable(site, node, false)?;
     }
     let name = function_name(site);
     let parameters = names.join(" ");
@@ -106,7 +106,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
 
 /// Refuses code that has another meaning in a function of its own: operators of
 /// [`CONTEXT_DEPENDENT`], and exits to a block around it.
-pub(super) fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
+pub(super) fn check_movable(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
     if node.prefix == Prefix::Quote {
         return Ok(());
     }
@@ -131,12 +131,12 @@ pub(super) fn stays(site: &Site, node: &Node, in_block: bool) -> Result<(), Stri
     let named = operator == "loop"
         && node.children.get(1).and_then(|word| site.form.name(word)).is_some_and(|word| word.ends_with("named"));
     let in_block = in_block || opens || NIL_BLOCKS.contains(&operator.as_str()) && !named;
-    node.children.iter().try_for_each(|child| stays(site, child, in_block))
+    node.children.iter().try_for_each(|child| check_movable(site, child, in_block))
 }
 
 /// The operator of a form whose code may run at compile time or load time, or that has local
 /// macros.
-pub(super) fn other_meaning(site: &Site, node: &Node) -> Option<String> {
+pub(super) fn compile_time_operator(site: &Site, node: &Node) -> Option<String> {
     let operator = site.form.operator(node)?;
     matches!(operator.as_str(), "eval-when" | "macrolet" | "symbol-macrolet" | "load-time-value").then_some(operator)
 }

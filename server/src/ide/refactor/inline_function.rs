@@ -3,7 +3,7 @@
 
 use super::effects::changing;
 use super::evaluated::{CONTEXT_DEPENDENT, EXPANDER_DEFINERS};
-use super::extract_function::stays;
+use super::extract_function::check_movable;
 use super::inline::{is_declaration, without_binding};
 use super::place::steps;
 use super::site::{Edit, Operator, Site};
@@ -104,7 +104,7 @@ fn check_can_move(site: &Site, function: &Function, name: &str) -> Result<(), St
         if calls(site.form, form, name) {
             return Err(format!("{name} is named in its own body"));
         }
-        stays(site, form, false)?;
+        check_movable(site, form, false)?;
         if let Some(operator) = unknown_macro(site, form) {
             return Err(format!("{operator} in its body may use what is bound around the call"));
         }
@@ -138,7 +138,7 @@ fn symbols<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
 }
 
 /// The spans of the bindings of a name that are visible at an offset, sorted.
-fn seen(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
+fn visible_bindings(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
     let mut found: Vec<Span> =
         scopes.visible(at).into_iter().filter(|one| one.name == name).map(|one| one.span).collect();
     found.sort();
@@ -228,7 +228,9 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
     function.body.iter().for_each(|form| symbols(form, &mut names));
     for atom in names {
         let Some(name) = form.name(atom).filter(|name| !name.starts_with(':')) else { continue };
-        if own.scopes.resolve(atom.span.start).is_none() && !seen(&site.scopes, call.span.start, &name).is_empty() {
+        if own.scopes.resolve(atom.span.start).is_none()
+            && !visible_bindings(&site.scopes, call.span.start, &name).is_empty()
+        {
             return Err(format!("{name} in its body means something else around the call"));
         }
     }
@@ -284,7 +286,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
             let Some(written) = site.form.name(atom).filter(|name| !name.starts_with(':')) else { continue };
             let inside = |span: Span| definition.span.start <= span.start && span.end <= definition.span.end;
             let own = site.scopes.resolve(atom.span.start).is_some_and(|at| inside(site.scopes.bindings[at].span));
-            let at = |place: usize| seen(&site.scopes, place, &written);
+            let at = |place: usize| visible_bindings(&site.scopes, place, &written);
             if !own && at(definition.span.start) != at(call.span.start) {
                 return Err(format!("{written} in its body means another binding around a call"));
             }

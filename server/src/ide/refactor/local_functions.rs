@@ -2,7 +2,9 @@
 //! function a global definition.
 
 use super::effects::changing;
-use super::extract_function::{before_definition, check_no_assignment, other_meaning, stays, unused_name};
+use super::extract_function::{
+    before_definition, check_movable, check_no_assignment, compile_time_operator, unused_name,
+};
 use super::inline::{is_declaration, without_binding};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Site};
@@ -76,7 +78,7 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     if chain.iter().any(|node| node.guarded) || bindings.children.iter().chain(body).any(|node| node.guarded) {
         return Err("a part of it is read only with some features (#+, #-)".into());
     }
-    if let Some(operator) = chain.iter().find_map(|parent| other_meaning(site, parent)) {
+    if let Some(operator) = chain.iter().find_map(|parent| compile_time_operator(site, parent)) {
         return Err(format!("{operator} around it gives the code a meaning that a definition before it does not have"));
     }
     let rest = list.elements().get(2..).unwrap_or_default();
@@ -85,7 +87,7 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     }
     for form in body {
         check_no_assignment(site, form, definition.span)?;
-        stays(site, form, false)?;
+        check_movable(site, form, false)?;
     }
     let free = free_variables(site, definition)?;
     let names: Vec<&str> = free.iter().map(|index| site.form.part(site.scopes.bindings[*index].span)).collect();

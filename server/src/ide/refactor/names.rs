@@ -36,13 +36,14 @@ pub(super) struct Names {
     /// The local nicknames of packages where the form is read.
     pub(super) nicknames: Vec<String>,
     /// The reason why the form cannot be understood by the standard's syntax and names.
-    pub(super) unlike: Option<String>,
+    pub(super) not_standard_reason: Option<String>,
 }
 
 impl Names {
     /// The names of the workspace's texts, for a form that is read in a package.
     pub(super) fn of(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Names {
-        let mut names = Names { unlike: unlike(index, document, form, package), ..Names::default() };
+        let mut names =
+            Names { not_standard_reason: not_standard_reason(index, document, form, package), ..Names::default() };
         for one in index.files.iter().flat_map(|file| &file.definitions) {
             match one.kind() {
                 kind if is_variable_kind(kind) => names.variable(&one.key),
@@ -117,7 +118,7 @@ fn special_declarations(form: &Form, nodes: &[Node], found: &mut HashSet<String>
 
 /// The reason why a form cannot be understood by the standard's syntax and names: labels, a changed
 /// readtable, or a symbol of another package with a standard name.
-fn unlike(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Option<String> {
+fn not_standard_reason(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Option<String> {
     let mut written = Vec::new();
     atoms(form, &form.nodes, &mut written);
     if written.iter().any(|atom| is_label(atom)) || form.nodes.iter().any(|node| has_labels(form, node)) {

@@ -1,6 +1,6 @@
 //! The place of a refactoring: the top-level form, the selection, and what is known of macros.
 
-use super::Known;
+use super::MacroBodies;
 use super::names::Names;
 use crate::ide::index::Snapshot;
 use crate::text::Span;
@@ -25,7 +25,7 @@ pub(super) struct Edit {
 #[derive(Debug, Default)]
 pub(super) struct Macros {
     /// By the name of a macro, the number of arguments before its body; `None` if it is not known.
-    macros: Known,
+    macros: MacroBodies,
     /// Names that are known to be functions.
     functions: std::collections::HashSet<String>,
 }
@@ -189,7 +189,7 @@ impl<'a> Site<'a> {
     }
 
     /// The edits with empty ones at both ends of a list, so that all of it is indented.
-    pub(super) fn all_of(&self, list: &Node, mut edits: Vec<Edit>) -> Vec<Edit> {
+    pub(super) fn with_whole_list_indented(&self, list: &Node, mut edits: Vec<Edit>) -> Vec<Edit> {
         edits.insert(0, self.edit(list.start(), list.start(), ""));
         edits.push(self.edit(list.end(), list.end(), ""));
         edits

@@ -129,7 +129,7 @@ fn edits(site: &Site, class: &Class, structure: &Structure, slots: &[Slot]) -> R
     }
     let functions = functions(site, class, structure, slots, &prefix)?;
     let functions = functions.iter().map(|code| behind(site, list, code));
-    Ok(site.all_of(list, edits).into_iter().chain(functions).collect())
+    Ok(site.with_whole_list_indented(list, edits).into_iter().chain(functions).collect())
 }
 
 /// `(x 1 :type fixnum)` to `(x :initarg :x :initform 1 :type fixnum :accessor point-x)`.

@@ -120,13 +120,13 @@ fn removed(site: &Site, list: &Node, package: &PackageText, packages: &Packages,
         }
         let unused =
             |node: &&Node| designated(site.form, node).is_some_and(|name| !used.contains(&name) && !passed_on(&name));
-        let gone: Vec<&Node> = names.iter().filter(unused).collect();
+        let removable: Vec<&Node> = names.iter().filter(unused).collect();
         // In a package-inferred system, an empty clause still makes the other file a dependency.
-        if gone.len() == names.len() && !package.name.contains('/') {
+        if removable.len() == names.len() && !package.name.contains('/') {
             edits.push(site.edit(behind, option.end(), ""));
             continue;
         }
-        for node in gone {
+        for node in removable {
             let at = option.children.iter().position(|child| std::ptr::eq(child, node)).unwrap_or_default();
             let from = option.children.get(at.wrapping_sub(1)).map_or(node.start(), Node::end);
             edits.push(site.edit(from, node.end(), ""));

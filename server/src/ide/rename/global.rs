@@ -86,7 +86,7 @@ pub async fn rename<B: Backend>(
     }
     let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let mentions =
-        Mentions { packages: &packages, targets: &targets, keywords: &keywords, typed: &named.name, options };
+        Mentions { packages: &packages, targets: &targets, keywords: &keywords, old_as_written: &named.name, options };
     let files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
     Ok(Renaming { old: named.name.clone(), new: new.to_owned(), kind, files })
 }

@@ -43,7 +43,7 @@ impl Mentions<'_> {
             let Some(symbol) = names::symbol(written) else { continue };
             let is_keyword = symbol.package.as_deref() == Some("");
             if symbol.name == keyword.name && (is_keyword || literal) {
-                let by = respelled(written, self.typed, &keyword.new);
+                let by = respelled(written, self.old_as_written, &keyword.new);
                 found.changes.push(Change { span: argument.span, by, unsure: unsure.map(str::to_owned) });
             }
         }

@@ -88,7 +88,7 @@ async fn is_mentioned<B: Backend>(
     let target = Target { home: home.to_owned(), name: name.to_owned(), new: name.to_owned(), kinds, guess: None };
     let targets = [target];
     let options = Options::default();
-    let mentions = Mentions { packages, targets: &targets, keywords: &[], typed: name, options };
+    let mentions = Mentions { packages, targets: &targets, keywords: &[], old_as_written: name, options };
     let mut texts = cursor.context.texts().await;
     for file in index.mentioning(name) {
         let document = match &file.open {

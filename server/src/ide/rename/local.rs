@@ -103,7 +103,8 @@ pub async fn rename<B: Backend>(
             Refusal(format!("{} is not renamed: {by} may mean it too, and the text does not tell.", named.name))
         });
     }
-    let around = doubtful(cursor, &form, &key, bound.and_then(|index| binder(&form, &scopes.bindings[index]))).await;
+    let around =
+        possible_macros(cursor, &form, &key, bound.and_then(|index| binder(&form, &scopes.bindings[index]))).await;
     if bound.is_none() && around.is_empty() {
         return Ok(None);
     }
@@ -355,7 +356,7 @@ fn binder(form: &Form, binding: &Binding) -> Option<Span> {
 /// The operators of lists with the name that may be macros which the text does not know. `within`:
 /// the form that binds the name, if it is known; lists around that form contain all of it, and
 /// cannot separate its occurrences.
-async fn doubtful<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within: Option<Span>) -> Vec<String> {
+async fn possible_macros<B: Backend>(cursor: &Cursor<B>, form: &Form, key: &str, within: Option<Span>) -> Vec<String> {
     fn visit(form: &Form, node: &Node, key: &str, within: Option<Span>, found: &mut Vec<String>) -> bool {
         if node.kind == Kind::Atom {
             return form.name(node).is_some_and(|name| name == key);
@@ -421,7 +422,7 @@ fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String], offset: 
 }
 
 /// The changes that give the occurrences the new name.
-fn changes(form: &Form, scopes: &Scopes, spans: &Spans, typed: &str, new: &str) -> Vec<Change> {
+fn changes(form: &Form, scopes: &Scopes, spans: &Spans, old_as_written: &str, new: &str) -> Vec<Change> {
     let source: Vec<char> = form.source.chars().collect();
     let written = |span: &Span| -> String {
         let start = span.start - form.span.start;
@@ -432,7 +433,7 @@ fn changes(form: &Form, scopes: &Scopes, spans: &Spans, typed: &str, new: &str) 
     let mut found: Vec<Change> = Vec::new();
     for span in spans {
         let old = written(span);
-        let plain = respelled(&old, typed, new);
+        let plain = respelled(&old, old_as_written, new);
         let (span, by) = match shorthands.get(span) {
             Some(Shorthand::Key) => (*span, format!("(({} {plain}))", keyword(&old))),
             Some(Shorthand::KeyInList) => (*span, format!("({} {plain})", keyword(&old))),

@@ -52,7 +52,7 @@ pub(super) struct Mentions<'a> {
     /// The keywords that are named after a slot.
     pub(super) keywords: &'a [Keyword],
     /// The old name as written at the cursor.
-    pub(super) typed: &'a str,
+    pub(super) old_as_written: &'a str,
     pub(super) options: Options,
 }
 
@@ -161,7 +161,7 @@ impl Mentions<'_> {
         let written = found.form.text(node);
         let symbol = names::symbol(written).filter(|_| !written.starts_with('#'))?;
         let mut candidates = self.targets.iter().filter(|target| target.name == symbol.name);
-        let is_it = |candidate: &Target, here: &String| {
+        let denotes_target = |candidate: &Target, here: &String| {
             let package = match symbol.package.as_deref() {
                 Some("") => return false,
                 Some(prefix) => self.packages.named(prefix, here),
@@ -169,16 +169,19 @@ impl Mentions<'_> {
             };
             self.packages.home(&package, &symbol.name) == candidate.home
         };
-        let candidate = candidates.find(|one| found.here.iter().any(|here| is_it(one, here)))?;
-        let doubt =
-            if found.here.iter().all(|here| is_it(candidate, here)) { None } else { Some(BY_FEATURES.to_owned()) };
+        let candidate = candidates.find(|one| found.here.iter().any(|here| denotes_target(one, here)))?;
+        let doubt = if found.here.iter().all(|here| denotes_target(candidate, here)) {
+            None
+        } else {
+            Some(BY_FEATURES.to_owned())
+        };
         Some((candidate, candidate.guess.clone().or(doubt)))
     }
 
     fn atom(&self, found: &mut Found<'_>, node: &Node, around: &Around) {
         let Some((target, guess)) = self.target(found, node) else { return };
         let written = found.form.text(node).to_owned();
-        let by = respelled(&written, self.typed, &target.new);
+        let by = respelled(&written, self.old_as_written, &target.new);
         let plain =
             |unsure: Option<String>| Change { span: node.span, by: by.clone(), unsure: guess.clone().or(unsure) };
         let definition = found.defined.contains(&node.span)
@@ -295,8 +298,8 @@ impl Mentions<'_> {
             return format!("\"{name}\"");
         }
         match written.strip_prefix("#:") {
-            Some(name) => format!("#:{}", respelled(name, self.typed, new)),
-            None => respelled(written, self.typed, new),
+            Some(name) => format!("#:{}", respelled(name, self.old_as_written, new)),
+            None => respelled(written, self.old_as_written, new),
         }
     }
 
@@ -317,7 +320,7 @@ impl Mentions<'_> {
                     let chars = |byte: usize| document.text().byte_to_char(byte);
                     let span = Span { start: chars(at), end: chars(at + bare.len()) };
                     if !all.iter().any(|change| change.span.start < span.end && span.start < change.span.end) {
-                        let by = respelled(bare, self.typed, &target.new);
+                        let by = respelled(bare, self.old_as_written, &target.new);
                         all.push(Change { span, by, unsure: Some("It is in a comment or a string.".into()) });
                     }
                 }

@@ -30,7 +30,7 @@ struct Renamed<'a> {
     /// The old name, as the reader has it.
     old: &'a str,
     /// The old name, as written at the cursor.
-    typed: &'a str,
+    old_as_written: &'a str,
     /// The new name, as typed.
     new: &'a str,
     /// For a local nickname, the package whose definition has it.
@@ -89,12 +89,13 @@ pub(super) async fn rename<B: Backend>(
         refuse_package_inferred_system(&index, &old)?;
     }
     refuse_taken_name(cursor, &index, &packages, &old, new, owner.as_deref()).await?;
-    let typed = if found.string { found.written.to_lowercase() } else { found.written.clone() };
-    let renamed = Renamed { old: &old, typed: &typed, new, owner };
+    let old_as_written = if found.string { found.written.to_lowercase() } else { found.written.clone() };
+    let renamed = Renamed { old: &old, old_as_written: &old_as_written, new, owner };
     let target =
         Target { home: String::new(), name: old.clone(), new: new.to_owned(), kinds: HashSet::new(), guess: None };
     let targets = [target];
-    let prose = Mentions { packages: &packages, targets: &targets, keywords: &[], typed: &typed, options };
+    let prose =
+        Mentions { packages: &packages, targets: &targets, keywords: &[], old_as_written: &old_as_written, options };
     let files = changed_files(cursor, &index, &[&old], |document, file| {
         let mut changes = renamed.in_document(document, &packages)?;
         let sure = changes.iter().any(|change| change.unsure.is_none());
@@ -185,14 +186,14 @@ impl Renamed<'_> {
                 if one.meant != self.old {
                     continue;
                 }
-                let is_it = match (&self.owner, &one.role, &one.within) {
+                let denotes_target = match (&self.owner, &one.role, &one.within) {
                     (Some(owner), Role::Local, Some(within)) => owner == within,
                     (Some(_), Role::Prefix | Role::Package, None) => owns,
                     (None, Role::Prefix | Role::Package, within) => within.is_some() || !local,
                     (None, Role::Data, _) => true,
                     _ => false,
                 };
-                if is_it {
+                if denotes_target {
                     all.push(self.change(&one));
                 }
             }
@@ -207,7 +208,7 @@ impl Renamed<'_> {
                 let name = names::symbol(self.new).map(|symbol| symbol.name).unwrap_or_default();
                 name.replace('\\', "\\\\").replace('"', "\\\"")
             }
-            false => respelled(&one.written, self.typed, self.new),
+            false => respelled(&one.written, self.old_as_written, self.new),
         };
         let unsure = (one.role == Role::Data).then(|| "It may be data, or the name of something else.".into());
         Change { span: one.span, by, unsure }

@@ -39,8 +39,9 @@ fn unclosed(written: &str) -> bool {
 
 /// The text that replaces `written`, an occurrence of the old name with or without a package
 /// prefix. An occurrence in upper case stays in upper case, unless the old name is itself written
-/// so (`typed`: the old name as written at the cursor). Bars that a name does not need stay.
-pub fn respelled(written: &str, typed: &str, new: &str) -> String {
+/// so (`old_as_written`: the old name as written at the cursor). Bars that a name does not need
+/// stay.
+pub fn respelled(written: &str, old_as_written: &str, new: &str) -> String {
     let (prefix, name) = written.split_at(names::prefix_length(written));
     let needless = |bare: &str| {
         let one = !bare.contains(|char: char| char.is_whitespace() || "()\"';`,|\\:#".contains(char));
@@ -53,7 +54,7 @@ pub fn respelled(written: &str, typed: &str, new: &str) -> String {
     {
         return format!("{prefix}|{}|", symbol.name);
     }
-    let upper = is_upper(name) && !is_upper(typed) && !new.contains(['|', '\\']);
+    let upper = is_upper(name) && !is_upper(old_as_written) && !new.contains(['|', '\\']);
     if upper { format!("{prefix}{}", new.to_uppercase()) } else { format!("{prefix}{new}") }
 }
 
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn occurrences_keep_their_case_and_their_package() {
-        for (written, typed, expected) in [
+        for (written, old_as_written, expected) in [
             ("foo", "foo", "bar"),
             ("FOO", "foo", "BAR"),
             ("FOO", "FOO", "bar"),
@@ -99,7 +100,7 @@ mod tests {
             ("|Foo|", "|Foo|", "bar"),
             ("|A FOO|", "|A FOO|", "bar"),
         ] {
-            assert_eq!(respelled(written, typed, "bar"), expected, "{written}");
+            assert_eq!(respelled(written, old_as_written, "bar"), expected, "{written}");
         }
         assert_eq!(respelled("FOO", "foo", "|b|"), "|b|");
         assert_eq!(respelled("|FOO|", "foo", "|b|"), "|b|");

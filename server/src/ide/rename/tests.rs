@@ -11,9 +11,9 @@ use crate::ide::fake::{FakeImage, cursor, run};
 use crate::image::api::expand::Variant;
 
 /// An expander that returns these comparisons for the first variants; `None`: there is no image.
-struct Says(Option<Vec<Variant>>);
+struct FixedExpander(Option<Vec<Variant>>);
 
-impl Expander for Says {
+impl Expander for FixedExpander {
     async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
         match &self.0 {
             None => Err(ImageError::Unavailable("There is no image.".into())),
@@ -45,7 +45,7 @@ fn applied(renaming: &Renaming) -> String {
     out
 }
 
-fn renamed(text: &str, new: &str, expander: &Says) -> String {
+fn renamed(text: &str, new: &str, expander: &FixedExpander) -> String {
     let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
     match run(rename(&cursor, new, expander, Options::default())) {
         Ok(renaming) => format!("{}: {}", renaming.kind, applied(&renaming)),
@@ -54,7 +54,7 @@ fn renamed(text: &str, new: &str, expander: &Says) -> String {
 }
 
 fn check(text: &str, expected: Expect) {
-    expected.assert_eq(&renamed(text, "new", &Says(None)));
+    expected.assert_eq(&renamed(text, "new", &FixedExpander(None)));
 }
 
 #[test]
@@ -103,10 +103,13 @@ fn keywords_and_slots_stay_and_come_back() {
         ("(with-slots (x‸ y) o (list x y))", "(with-slots ((new x) y) o (list new y))"),
         ("(with-accessors ((x‸ o-x)) o x)", "(with-accessors ((new o-x)) o new)"),
     ] {
-        let there = renamed(text, "new", &Says(None));
+        let there = renamed(text, "new", &FixedExpander(None));
         assert!(there.ends_with(&format!(": {new}\n")), "{there}");
         let back = new.replacen("new", "new‸", 1);
-        assert!(renamed(&back, "x", &Says(None)).ends_with(&format!(": {}\n", text.replace('‸', ""))), "{back}");
+        assert!(
+            renamed(&back, "x", &FixedExpander(None)).ends_with(&format!(": {}\n", text.replace('‸', ""))),
+            "{back}"
+        );
     }
 }
 
@@ -137,19 +140,22 @@ fn the_image_decides_when_it_can() {
     let text = "(defun f (l) (with-each ((x‸ l) (y l)) (print x)))";
     // The scopes have no binding here.
     assert_eq!(
-        renamed(text, "new", &Says(Some(vec![same(false)]))),
+        renamed(text, "new", &FixedExpander(Some(vec![same(false)]))),
         "local name: (defun f (l) (with-each ((new l) (y l)) (print new)))\n"
     );
     let text = "(defun f (x‸) (logged x))";
-    let no = Says(Some(vec![Variant { why: Some("*x* is special".into()), ..Variant::default() }]));
+    let no = FixedExpander(Some(vec![Variant { why: Some("*x* is special".into()), ..Variant::default() }]));
     assert_eq!(renamed(text, "new", &no), "refused: x cannot be called new here: *x* is special.\n");
-    assert_eq!(renamed(text, "new", &Says(Some(vec![same(true)]))), "parameter: (defun f (?new) (logged ?new))\n");
+    assert_eq!(
+        renamed(text, "new", &FixedExpander(Some(vec![same(true)]))),
+        "parameter: (defun f (?new) (logged ?new))\n"
+    );
 }
 
 /// An expander that finds a variant the same if this text contains it.
-struct Knows(&'static str);
+struct TextExpander(&'static str);
 
-impl Expander for Knows {
+impl Expander for TextExpander {
     async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
         let variants = comparison
             .variants
@@ -172,15 +178,18 @@ fn no_other_binding_is_renamed_along() {
         ("(defun f (x) (my-let (x (1+ x‸)) (list x)))", outer),
     ] {
         let cursor = cursor(FakeImage::absent(), &[("a.lisp", &format!("{macros}{text}"))]);
-        let knows = Knows(Box::leak(format!("{all}\n{inner}\n{outer}").into_boxed_str()));
-        let renaming = run(rename(&cursor, "new", &knows, Options::default())).unwrap();
+        let expander = TextExpander(Box::leak(format!("{all}\n{inner}\n{outer}").into_boxed_str()));
+        let renaming = run(rename(&cursor, "new", &expander, Options::default())).unwrap();
         assert_eq!(applied(&renaming), format!("{macros}{expected}\n"), "{text}");
     }
     // The image decides what a local macro means.
     let text = "(defun f (x‸) (macrolet ((mm () '(list x))) (mm)))";
     let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
-    let knows = Knows("(defun f (new) (macrolet ((mm () '(list new))) (mm)))");
-    assert_eq!(applied(&run(rename(&cursor, "new", &knows, Options::default())).unwrap()), format!("{}\n", knows.0));
+    let expander = TextExpander("(defun f (new) (macrolet ((mm () '(list new))) (mm)))");
+    assert_eq!(
+        applied(&run(rename(&cursor, "new", &expander, Options::default())).unwrap()),
+        format!("{}\n", expander.0)
+    );
     check(
         text,
         expect![[r#"
@@ -212,11 +221,11 @@ fn without_an_image_a_macro_of_the_user_is_a_reason() {
         "(defun f () (my-let (x 1) (list x‸)))",
         "(defcommand f (x‸) (list x))",
     ] {
-        let found = renamed(&format!("{slot}{form}"), "new", &Says(None));
+        let found = renamed(&format!("{slot}{form}"), "new", &FixedExpander(None));
         assert!(found.contains("whose expansion is needed"), "{form}\n{found}");
     }
     for form in ["(defcommand pt (slots) (pt x‸))", "(with-thing (y z) (slot-value y 'x‸))"] {
-        let found = renamed(&format!("{slot}{form}"), "new", &Says(None));
+        let found = renamed(&format!("{slot}{form}"), "new", &FixedExpander(None));
         assert!(found.starts_with("slot: "), "{form}\n{found}");
     }
     check(
@@ -229,7 +238,7 @@ fn without_an_image_a_macro_of_the_user_is_a_reason() {
 
 fn global(files: &[(&str, &str)], new: &str, options: Options, expected: Expect) {
     let cursor = cursor(FakeImage::absent(), files);
-    let shown = match run(rename(&cursor, new, &Says(None), options)) {
+    let shown = match run(rename(&cursor, new, &FixedExpander(None), options)) {
         Ok(renaming) => format!("{}\n{}", renaming.kind, applied(&renaming)),
         Err(refusal) => format!("refused: {refusal}\n"),
     };
@@ -279,12 +288,13 @@ fn a_function_is_renamed_in_all_packages_that_see_it() {
 fn a_symbol_is_renamed_where_a_package_definition_names_it() {
     for clause in ["(:export #:fa‸r)", "(:export :far‸)", "(:export far‸)"] {
         let package = format!("(defpackage :lib (:use :cl) {clause})");
-        let found = renamed(&format!("{package}\n(in-package :lib)\n(defun far (x) (far x))"), "away", &Says(None));
+        let found =
+            renamed(&format!("{package}\n(in-package :lib)\n(defun far (x) (far x))"), "away", &FixedExpander(None));
         let package = package.replace('‸', "").replace("far", "away");
         assert_eq!(found, format!("function: {package}\n(in-package :lib)\n(defun away (x) (away x))\n"), "{clause}");
     }
     let user = "(defpackage :user (:use :cl) (:import-from :lib #:f‸ar))\n(defpackage :lib (:export #:far))\n";
-    let found = renamed(&format!("{user}(in-package :lib)\n(defun far (x) x)"), "away", &Says(None));
+    let found = renamed(&format!("{user}(in-package :lib)\n(defun far (x) x)"), "away", &FixedExpander(None));
     assert!(found.contains("(:import-from :lib #:away))\n(defpackage :lib (:export #:away))"), "{found}");
     check(
         "(list #:fa‸r)",
@@ -414,7 +424,7 @@ fn names_of_the_standard_are_taken() {
         ("(let ((far‸ 1)) far)", "list", "local variable: "),
     ] {
         let marked = format!("{package}{text}");
-        let found = renamed(&marked, new, &Says(None));
+        let found = renamed(&marked, new, &FixedExpander(None));
         assert!(found.contains(expected), "{text}\n{found}");
     }
 }
@@ -422,7 +432,7 @@ fn names_of_the_standard_are_taken() {
 #[test]
 fn a_local_name_is_not_renamed_where_its_meaning_would_change() {
     let refused = |text: &str, new: &str, reason: &str| {
-        let found = renamed(text, new, &Says(None));
+        let found = renamed(text, new, &FixedExpander(None));
         assert!(found.contains("refused: ") && found.contains(reason), "{text}\n{found}");
     };
     // The new name is special or constant.
@@ -434,7 +444,7 @@ fn a_local_name_is_not_renamed_where_its_meaning_would_change() {
     refused("(let ((x‸ 1)) (foo:let ((x 2)) x) x)", "new", "let may mean it too");
     refused("(let ((x‸ 1)) (g x app::x))", "new", "app::x may mean it too");
     // A special variable is renamed everywhere.
-    let found = renamed("(let ((*x*‸ 1)) *x*)\n(defvar *x* 2)\n(defun f () *x*)", "*new*", &Says(None));
+    let found = renamed("(let ((*x*‸ 1)) *x*)\n(defvar *x* 2)\n(defun f () *x*)", "*new*", &FixedExpander(None));
     assert!(found.starts_with("variable: (let ((*new* 1)) *new*)\n(defvar *new* 2)\n(defun f () *new*)"), "{found}");
     check(
         "(defun f (x‸) (multiple-value-setq (x y) (g)) (assert x (x)) (print-unreadable-object (x s) x))",

@@ -65,7 +65,7 @@ impl Drop for Call {
             return;
         }
         let unanswered = lock(&self.link.table).pending.remove(&self.id).is_some();
-        if unanswered && ends_with_its_asker(self.op) {
+        if unanswered && is_interrupted_on_drop(self.op) {
             self.link.interrupt(self.id, "cancel");
         }
     }
@@ -75,7 +75,7 @@ impl Drop for Call {
 /// run the user's code or wait. False for requests that leave or make a stop, whose time the image
 /// limits and which take effect even if the client has left, and for the work of a copy, which ends
 /// with the copy.
-fn ends_with_its_asker(op: &str) -> bool {
+fn is_interrupted_on_drop(op: &str) -> bool {
     !matches!(
         op,
         "debug-restart"

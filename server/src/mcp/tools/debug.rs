@@ -13,7 +13,7 @@ use crate::ide::stops::{
     self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done,
     DoneStatus, Stack, Stop, StopAction,
 };
-use crate::mcp::own_stops::NextEvent;
+use crate::mcp::agent_breakpoints::NextEvent;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, ImageState};
 use crate::session::Session;

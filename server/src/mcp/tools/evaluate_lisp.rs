@@ -8,7 +8,7 @@ use super::in_copy::{self, EvalPlace};
 use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool, tried_first};
 use crate::ide::evaluate::{self, Evaluation};
 use crate::ide::stops;
-use crate::mcp::own_stops::NextEvent;
+use crate::mcp::agent_breakpoints::NextEvent;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;

@@ -215,7 +215,7 @@ pub(super) async fn plan(session: &Session, input: &Input) -> Result<(SourceFile
 async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     let (file, edits) = plan(&call.session, input).await?;
     let titles = edits.each.iter().map(|edit| edit.title.as_str()).collect::<Vec<_>>().join(", ");
-    let mended: String = edits.mended.iter().map(|words| format!("\nMended: {words}.")).collect();
+    let mended: String = edits.repairs.iter().map(|words| format!("\nMended: {words}.")).collect();
     let (range, by) = edits.change(&file.text);
     if input.dry_run == Some(true) {
         let shown: Vec<String> = edits
@@ -312,7 +312,7 @@ fn facts(file: &SourceFile, edits: &Edits, changed: bool) -> Output {
         unsaved: file.editor.is_some(),
         line: first.map(|edit| edit.lines.0),
         end_line: first.map(|edit| edit.lines.1),
-        mended: edits.mended.clone(),
+        mended: edits.repairs.clone(),
         error: None,
     }
 }

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use super::reload::lines_of;
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::asd;
-use crate::ide::chatter::Chatter;
 use crate::ide::compile_form::Refusal;
+use crate::ide::compiler_output::CompilerReport;
 use crate::ide::evaluate::{self, Evaluation};
 use crate::model::error_kind::ErrorKind;
 use crate::session::LoadRequest;
@@ -88,17 +88,17 @@ code_reload_system.";
                 let loaded = outcome.loaded;
                 let mut evaluation = Evaluation::from(outcome.outcome);
                 let whole = evaluate::render(&evaluation);
-                let (mut chatter, _) = evaluation.condense();
+                let (mut report, _) = evaluation.condense();
                 let facts = &mut evaluation.outcome;
                 // ASDF repeats warnings that were already counted.
                 facts.warnings.retain(|warning| !warning.kind.ends_with("COMPILE-WARNED-WARNING"));
                 let (style, reported): (Vec<_>, Vec<_>) =
                     facts.warnings.iter().partition(|warning| warning.kind == "STYLE-WARNING");
-                chatter.add(Chatter {
+                report.add(CompilerReport {
                     warnings: reported.len(),
                     style_warnings: style.len(),
                     reported: reported.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect(),
-                    ..Chatter::default()
+                    ..CompilerReport::default()
                 });
                 let error = facts
                     .error
@@ -108,8 +108,8 @@ code_reload_system.";
                 if let Some(hint) = facts.error.as_ref().and_then(|error| asd::missing(&error.kind, &files)) {
                     text += &format!(" {hint}");
                 }
-                if !chatter.is_empty() {
-                    text += &format!(" {}", chatter.summary());
+                if !report.is_empty() {
+                    text += &format!(" {}", report.summary());
                 }
                 let unsaved = if loaded { call.session.unsaved_of_system(&system).await } else { Vec::new() };
                 if let Some(note) = not_loaded(&unsaved) {
@@ -123,14 +123,9 @@ code_reload_system.";
                 if facts.error.is_some() {
                     text += &format!("\n{}", evaluate::render(&evaluation));
                 }
-                let full = (printed > 0 || chatter.files > 0).then_some(whole);
-                let facts = Loaded {
-                    loaded,
-                    warnings: chatter.warnings,
-                    style_warnings: chatter.style_warnings,
-                    unsaved,
-                    error,
-                };
+                let full = (printed > 0 || report.files > 0).then_some(whole);
+                let facts =
+                    Loaded { loaded, warnings: report.warnings, style_warnings: report.style_warnings, unsaved, error };
                 Reply { text, facts, failed: !loaded, full }
             }
             Err(error) => Failure::of(error, None).into(),

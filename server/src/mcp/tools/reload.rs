@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
-use crate::ide::{chatter, reload};
+use crate::ide::{compiler_output, reload};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
@@ -71,7 +71,7 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     let work = call.session.reload(call.client, what, timeout, Some(progress));
     match call.progress.during(work, Some(lines_of(steps))).await {
         Ok(mut outcome) => {
-            let (kept, chatter) = chatter::condense(&outcome.outcome.stdout.text);
+            let (kept, compiled) = compiler_output::condense(&outcome.outcome.stdout.text);
             let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
             outcome.outcome.stdout.text = kept;
             let unsaved = call.session.unsaved_among(reload::files(&outcome)).await;
@@ -82,8 +82,8 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
                 report.insert("unsaved".into(), json!(unsaved));
             }
             let facts = Reloaded { success: true, report: Some(report), error: None };
-            if !chatter.is_empty() {
-                text += &format!("\n{}", chatter.summary());
+            if !compiled.is_empty() {
+                text += &format!("\n{}", compiled.summary());
             }
             Reply { text, facts, failed: false, full }
         }

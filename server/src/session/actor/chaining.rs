@@ -20,7 +20,7 @@ impl Actor {
     pub(super) fn chain_reported(&mut self, report: ChainReport) {
         let (key, now) = (report.key.clone(), Instant::now());
         let Some(open) = self.documents.get_mut(&key) else { return };
-        match self.chains.handle(report, self.config.check.shadow, now) {
+        match self.chains.handle(report, self.config.check.chain_memory, now) {
             Some(Effect::Show { diagnostics, last }) => {
                 in_place(open.document.text().len_bytes(), || open.findings.answered(&open.document, diagnostics));
                 open.answered(last);

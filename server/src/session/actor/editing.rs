@@ -41,7 +41,7 @@ impl Actor {
                 if chained {
                     let withheld = || open.structure().withheld;
                     if self.chains.changed(&key, &open.document, &applied, withheld, now) {
-                        open.rest_first(now + debounce.max(PAUSE), now + HELD);
+                        open.postpone_check(now + debounce.max(PAUSE), now + HELD);
                     }
                 }
             }

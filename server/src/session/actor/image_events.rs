@@ -39,7 +39,7 @@ impl Actor {
                         let (image, systems) = (self.image.clone(), self.systems.clone());
                         tokio::spawn(async move { systems.register(&image, "").await });
                         self.busy_until = None;
-                        self.hindered = None;
+                        self.checks_failing_since = None;
                         self.documents.all_due(Instant::now());
                     }
                     ImageState::Idle | ImageState::Starting { .. } => {}

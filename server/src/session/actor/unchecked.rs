@@ -40,7 +40,7 @@ impl Actor {
         if let Some(again) = again {
             open.due.get_or_insert(now + again);
         }
-        let since = *self.hindered.get_or_insert(now);
+        let since = *self.checks_failing_since.get_or_insert(now);
         if at_once || now.duration_since(since) >= PATIENCE {
             let why = error.to_string();
             self.mark_outdated(Some(key), &why);
@@ -77,7 +77,7 @@ impl Actor {
 
     /// Handles a successful check.
     pub(super) fn check_succeeded(&mut self) {
-        self.hindered = None;
+        self.checks_failing_since = None;
         if self.notes.contains_key(NOTE) && !self.documents.iter_mut().any(|(_, open)| open.findings.is_outdated()) {
             self.notes.remove(NOTE);
             self.notify_all(&Feedback::Log { level: Level::Info, text: "Documents are checked again.".into() });

@@ -16,7 +16,7 @@ use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
 
 /// The default deadline of an editor's evaluation: a person sees it run and can interrupt it.
-const A_DAY: f64 = 86_400.0;
+const EDITOR_DEADLINE: f64 = 86_400.0;
 
 impl Actor {
     pub(in crate::session) fn evaluate(
@@ -30,13 +30,13 @@ impl Actor {
         let (origin, package) = place.map_or((None, None), |place| self.place(id, &place));
         let Some(client) = self.clients.get_mut(&id) else { return };
         let timeout = request.timeout.unwrap_or(match client.info.frontend {
-            Frontend::Lsp => A_DAY,
+            Frontend::Lsp => EDITOR_DEADLINE,
             Frontend::Mcp | Frontend::Cli => client.config.eval_timeout.as_secs_f64(),
         });
         let reports = client.info.frontend == Frontend::Lsp && client.config.on_error == OnError::Report;
         let placed = request.package.is_none() && package.is_some();
         let params = EvalParams {
-            session: if client.stopped { beside(&client.session) } else { client.session.clone() },
+            session: if client.stopped { second_session(&client.session) } else { client.session.clone() },
             code: request.code,
             package: request.package.or(package),
             capture_time: request.capture_time,
@@ -241,7 +241,7 @@ impl Actor {
 
 /// Returns the name of the session in which a client evaluates while its own session waits in a
 /// stop.
-pub(in crate::session) fn beside(session: &str) -> String {
+pub(in crate::session) fn second_session(session: &str) -> String {
     format!("{session}-beside")
 }
 

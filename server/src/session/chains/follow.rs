@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{ChainEvent, Order};
+use super::{ChainEvent, EditRequest};
 use crate::checker::{Chain, ChainAnswer, ChainEnd};
 use crate::ide::undefined_variables;
 use crate::session::requests::compute_all;
@@ -16,18 +16,18 @@ use crate::text::document::Document;
 /// The time for which a chain is kept without an edit.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// Makes a chain and follows it until it ends or `orders` is closed. `cursor`: where in its text
+/// Makes a chain and follows it until it ends or `requests` is closed. `cursor`: where in its text
 /// the first edit may be.
 pub(super) async fn follow(
     making: impl Future<Output = Result<Chain, ChainEnd>>,
     cursor: usize,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    mut requests: mpsc::UnboundedReceiver<EditRequest>,
     tell: impl Fn(ChainEvent),
 ) {
     let made = tokio::select! {
         made = making => made,
         // No edit is sent before the chain is ready.
-        None = orders.recv() => return,
+        None = requests.recv() => return,
     };
     let mut chain = match made {
         Ok(chain) => chain,
@@ -41,17 +41,17 @@ pub(super) async fn follow(
     loop {
         let event = tokio::select! {
             biased;
-            order = orders.recv() => {
-                let Some(mut order) = order else { return chain.end().await };
-                while let Ok(later) = orders.try_recv() {
-                    order = later;
+            request = requests.recv() => {
+                let Some(mut request) = request else { return chain.end().await };
+                while let Ok(later) = requests.try_recv() {
+                    request = later;
                 }
-                match chain.edit(&order.edit).await {
+                match chain.edit(&request.edit).await {
                     Ok(true) => {
-                        edited = Some(order.document);
+                        edited = Some(request.document);
                         continue;
                     }
-                    Ok(false) => ChainEvent::Unanswered { number: order.edit.number },
+                    Ok(false) => ChainEvent::Unanswered { number: request.edit.number },
                     Err(end) => ChainEvent::Ended(end),
                 }
             }

@@ -12,7 +12,7 @@ struct Case {
     chains: Chains,
     key: Key,
     document: Document,
-    orders: BTreeMap<u64, mpsc::UnboundedReceiver<Order>>,
+    requests: BTreeMap<u64, mpsc::UnboundedReceiver<EditRequest>>,
     now: Instant,
 }
 
@@ -27,12 +27,12 @@ fn finding(start: usize) -> Diagnostic {
 impl Case {
     fn new(text: &str) -> Case {
         let document = Document::new(text, 1);
-        let (chains, orders) = (Chains::default(), BTreeMap::new());
-        Case { chains, key: key("a"), document, orders, now: Instant::now() }
+        let (chains, requests) = (Chains::default(), BTreeMap::new());
+        Case { chains, key: key("a"), document, requests, now: Instant::now() }
     }
 
     /// A document that was edited, and has a chain of the text since.
-    fn standing(text: &str) -> Case {
+    fn with_chain(text: &str) -> Case {
         let mut case = Case::new(text);
         assert!(!case.edit(0, 0, ""));
         let id = case.begin();
@@ -50,8 +50,8 @@ impl Case {
     }
 
     fn begin(&mut self) -> u64 {
-        let (id, orders) = self.chains.begin(&self.key).unwrap();
-        self.orders.insert(id, orders);
+        let (id, requests) = self.chains.begin(&self.key).unwrap();
+        self.requests.insert(id, requests);
         id
     }
 
@@ -70,12 +70,12 @@ impl Case {
         self.chains.judged(&self.key, &found)
     }
 
-    fn order(&mut self, id: u64) -> Option<ChainEdit> {
-        self.orders.get_mut(&id)?.try_recv().ok().map(|order| order.edit)
+    fn request(&mut self, id: u64) -> Option<ChainEdit> {
+        self.requests.get_mut(&id)?.try_recv().ok().map(|request| request.edit)
     }
 
     fn is_ended(&self, id: u64) -> bool {
-        self.orders[&id].is_closed()
+        self.requests[&id].is_closed()
     }
 
     fn wants(&self) -> bool {
@@ -93,22 +93,22 @@ fn shown(found: &[usize], last: bool) -> Option<Effect> {
 
 #[test]
 fn edits_are_sent_as_one_difference_from_the_chains_text() {
-    let mut case = Case::standing("(a) (b) (c)");
+    let mut case = Case::with_chain("(a) (b) (c)");
     assert!(case.edit(1, 2, "xyz"));
     assert!(case.edit(7, 8, ""));
-    let first = case.order(1).unwrap();
+    let first = case.request(1).unwrap();
     assert_eq!(
         (first.number, first.span, first.insert.as_str(), first.length),
         (2, Span { start: 1, end: 2 }, "xyz", 13)
     );
-    let second = case.order(1).unwrap();
+    let second = case.request(1).unwrap();
     assert_eq!((second.number, second.span, second.insert.as_str()), (3, Span { start: 1, end: 6 }, "xyz) ("));
-    assert_eq!(case.order(1), None);
+    assert_eq!(case.request(1), None);
 }
 
 #[test]
 fn only_the_answer_to_the_last_edit_is_shown() {
-    let mut case = Case::standing("(a) (b)");
+    let mut case = Case::with_chain("(a) (b)");
     assert!(case.edit(1, 2, "x") && case.edit(1, 2, "y"));
     assert_eq!(case.answer(1, 2, &[5], true), None, "another edit followed");
     assert_eq!(case.answer(2, 3, &[5], true), None, "there is no such chain");
@@ -119,7 +119,7 @@ fn only_the_answer_to_the_last_edit_is_shown() {
 
 #[test]
 fn a_whole_check_confirms_an_answer_or_says_what_differs() {
-    let mut case = Case::standing("(a) (b)");
+    let mut case = Case::with_chain("(a) (b)");
     assert!(case.edit(1, 2, "x"));
     case.answer(1, 2, &[1, 5], true);
     assert_eq!(case.judge(&[5, 1]), None);
@@ -135,7 +135,7 @@ fn a_whole_check_confirms_an_answer_or_says_what_differs() {
 
 #[test]
 fn what_a_whole_check_found_stays() {
-    let mut case = Case::standing("(a) (b)");
+    let mut case = Case::with_chain("(a) (b)");
     assert!(case.edit(1, 2, "x"));
     assert_eq!(case.judge(&[5]), None);
     assert_eq!(case.answer(1, 2, &[1], false), None);
@@ -152,14 +152,14 @@ fn without_an_answer_a_whole_check_is_due_at_once() {
         (ChainEvent::Unanswered { number: 2 }, 0, 0),
         (ChainEvent::Answer(ChainAnswer::Whole { number: 2, why: "w".into() }), 0, 1),
     ] {
-        let mut case = Case::standing("(a) (b)");
+        let mut case = Case::with_chain("(a) (b)");
         assert!(case.edit(1, 2, "x"));
         assert_eq!(case.event(1, event), Some(Effect::Check));
         assert_eq!((case.counts().failed, case.counts().whole), (failed, whole));
         assert_eq!(case.wants(), whole == 1 || case.counts().standing == 0 && failed == 0);
     }
     // After the answer, and after a whole check, nothing is due.
-    let mut case = Case::standing("(a) (b)");
+    let mut case = Case::with_chain("(a) (b)");
     assert!(case.edit(1, 2, "x"));
     case.answer(1, 2, &[], true);
     assert_eq!(case.event(1, ChainEvent::Ended(ChainEnd::Failed("killed".into()))), None);
@@ -183,8 +183,8 @@ fn a_chain_that_failed_is_not_made_again_at_once() {
 }
 
 #[test]
-fn a_worn_chain_answers_until_the_next_one_stands() {
-    let mut case = Case::standing("(a) (b)");
+fn a_chain_due_for_replacement_answers_until_the_next_is_ready() {
+    let mut case = Case::with_chain("(a) (b)");
     assert!(case.edit(1, 2, "x"));
     assert_eq!(case.answer(1, 2, &[], false), shown(&[], false), "forms depend on the edit");
     assert!(case.wants());
@@ -196,8 +196,8 @@ fn a_worn_chain_answers_until_the_next_one_stands() {
     assert!(case.is_ended(1) && !case.is_ended(next));
     // The new one's text had the first edit.
     assert!(case.chains.send(&case.key, &case.document, Vec::new));
-    let order = case.order(next).unwrap();
-    assert_eq!((order.number, order.span, order.insert.as_str()), (3, Span { start: 1, end: 2 }, "yy"));
+    let request = case.request(next).unwrap();
+    assert_eq!((request.number, request.span, request.insert.as_str()), (3, Span { start: 1, end: 2 }, "yy"));
     assert!(!case.wants());
     // A text that was checked meanwhile is not sent.
     let last = case.begin();
@@ -208,7 +208,7 @@ fn a_worn_chain_answers_until_the_next_one_stands() {
 
 #[test]
 fn a_chain_is_made_anew_where_edits_are_far_apart() {
-    let mut case = Case::standing(&"(a) ".repeat(FAR));
+    let mut case = Case::with_chain(&"(a) ".repeat(FAR));
     assert!(case.edit(1, 2, "x"));
     assert!(!case.wants());
     let far = u32::try_from(FAR).unwrap() + 1;
@@ -247,11 +247,11 @@ fn chains_end_with_the_image_the_document_and_the_client() {
     type End = fn(&mut Chains);
     let ends: [End; 3] = [Chains::end_all, |chains| chains.close(&key("a")), |chains| chains.close_client(ClientId(1))];
     for end in ends {
-        let mut case = Case::standing("(a)");
-        let coming = case.begin();
+        let mut case = Case::with_chain("(a)");
+        let pending = case.begin();
         end(&mut case.chains);
-        assert!(case.is_ended(1) && case.is_ended(coming));
-        assert_eq!(case.event(coming, ChainEvent::Ready { taken: 1 }), None, "it comes too late");
+        assert!(case.is_ended(1) && case.is_ended(pending));
+        assert_eq!(case.event(pending, ChainEvent::Ready { taken: 1 }), None, "it comes too late");
         assert!(!case.edit(0, 0, " "));
     }
 }

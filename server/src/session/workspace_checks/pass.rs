@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Due, FoundInFile, Kept, Rest, World};
+use super::{Due, FoundInFile, Kept, Pause, World};
 use crate::bounded_file::{self, SOURCE_LIMIT};
 use crate::checker::copies_at_once;
 use crate::ide::context::Backend;
@@ -76,7 +76,7 @@ impl Session {
             return Err(ImageError::Unavailable("the workspace is checked when the image is ready".into()));
         }
         let checks = self.inner.workspace_checks.clone();
-        let mut rest = checks.shared.pass.lock().await;
+        let mut pause = checks.shared.pass.lock().await;
         let (world, changes) = (checks.world(), self.inner.provenance.changes());
         let (snapshot, texts) = self.workspace_now().await;
         let root = self.workspace().to_owned();
@@ -94,7 +94,7 @@ impl Session {
         let wanted = self.wanted(closed.clone(), changed, (snapshot.clone(), texts.clone()), world);
         let mut wanted = wanted.await;
         let begun = Instant::now();
-        if !rest.is_over(begun) {
+        if !pause.is_over(begun) {
             wanted.retain(|one| one.due == Due::Yes);
         }
         let (of, mut done) = (wanted.len(), 0);
@@ -176,9 +176,9 @@ impl Session {
             }
         }
         if perhaps {
-            rest.after(begun.elapsed(), Instant::now());
+            pause.after(begun.elapsed(), Instant::now());
         }
-        Ok(Pass { files: checks.all(), again: self.next_pass(&closed, &rest, world), cut })
+        Ok(Pass { files: checks.all(), again: self.next_pass(&closed, &pause, world), cut })
     }
 
     /// Returns the kept findings of the workspace's files.
@@ -235,10 +235,10 @@ impl Session {
 
     /// Returns the time at which files that are only perhaps outdated are checked, if there are
     /// any.
-    fn next_pass(&self, closed: &[Arc<FileEntry>], rest: &Rest, world: World) -> Option<Instant> {
+    fn next_pass(&self, closed: &[Arc<FileEntry>], pause: &Pause, world: World) -> Option<Instant> {
         let kept = self.inner.workspace_checks.kept();
         let outdated = |file: &Arc<FileEntry>| kept.get(&file.path).is_some_and(|kept| kept.world.any != world.any);
-        rest.until.filter(|_| closed.iter().any(outdated))
+        pause.until.filter(|_| closed.iter().any(outdated))
     }
 
     /// Checks a file as it is on disk. `None`: the file cannot be read, or its check gave no

@@ -23,9 +23,9 @@ pub(super) struct BridgeState {
     /// The process id of the current host.
     pub(super) pid: u32,
     /// The time of the last message in either direction.
-    stirred: Option<Instant>,
+    last_activity: Option<Instant>,
     /// The id of the repeated `initialize`: its answer is not passed on to the client.
-    swallow: Option<Value>,
+    repeated_initialize: Option<Value>,
     /// The id of the request after the remembered documents: its answer says that the host has
     /// them.
     reopened: Option<Value>,
@@ -49,19 +49,19 @@ pub(super) enum Passed {
 
 impl BridgeState {
     /// Records the time of a message.
-    pub(super) fn stir(&mut self) {
-        self.stirred = Some(Instant::now());
+    pub(super) fn note_activity(&mut self) {
+        self.last_activity = Some(Instant::now());
     }
 
     /// Returns true when an answer is due and no message has passed for `long`.
     pub(super) fn is_waiting_for(&self, long: Duration) -> bool {
-        !self.pending.is_empty() && self.stirred.is_some_and(|at| at.elapsed() >= long)
+        !self.pending.is_empty() && self.last_activity.is_some_and(|at| at.elapsed() >= long)
     }
 
     /// Records a message of the client before it is passed on. Returns a replacement, if any; an
     /// empty one means that nothing is passed on.
     pub(super) fn outgoing(&mut self, peek: &Peek<'_>, message: &[u8]) -> Option<Vec<u8>> {
-        self.stir();
+        self.note_activity();
         if let Some((id, method)) = peek.request() {
             self.shutdown |= method == "shutdown";
             self.pending.insert(id, method);
@@ -86,8 +86,8 @@ impl BridgeState {
     /// Records a message of the host.
     pub(super) fn incoming(&mut self, peek: &Peek<'_>, message: &[u8]) -> Passed {
         if let Some(id) = peek.answer() {
-            if self.swallow.as_ref() == Some(id) {
-                self.swallow = None;
+            if self.repeated_initialize.as_ref() == Some(id) {
+                self.repeated_initialize = None;
                 let answer: Value = serde_json::from_slice(message).unwrap_or_default();
                 return Passed::Greeted(answer["result"].is_object());
             }
@@ -165,7 +165,7 @@ impl BridgeState {
     /// request that cancels the registrations of the last host, since the next registers anew.
     pub(super) fn next_host(&mut self, initialize: &[u8]) -> Option<Value> {
         self.host += 1;
-        self.swallow = Peek::of(initialize).and_then(|peek| peek.id);
+        self.repeated_initialize = Peek::of(initialize).and_then(|peek| peek.id);
         let registered = std::mem::take(&mut self.registered);
         (!registered.is_empty()).then(|| {
             let items: Vec<Value> = registered.iter().map(|(id, method)| json!({"id": id, "method": method})).collect();

@@ -21,13 +21,13 @@ fn renaming_back_gives_the_same_text() {
         ),
         ("(defstruct pt x‸)\n(list (pt-x p) #S(pt :X 1) (make-pt :|X| 1))", "y", "x"),
     ] {
-        let there = renamed(text, new, &Says(None));
+        let there = renamed(text, new, &FixedExpander(None));
         let (_, there) = there.split_once(": ").unwrap();
         let at = text.chars().position(|char| char == '‸').unwrap();
         let start = text.chars().collect::<Vec<_>>()[..at].iter().rposition(|char| " (".contains(*char)).unwrap() + 1;
         let mut marked: Vec<char> = there.trim_end_matches('\n').chars().collect();
         marked.insert(start + 1, '‸');
-        let back = renamed(&marked.into_iter().collect::<String>(), old, &Says(None));
+        let back = renamed(&marked.into_iter().collect::<String>(), old, &FixedExpander(None));
         assert_eq!(back.split_once(": ").unwrap().1.trim_end_matches('\n'), text.replace('‸', ""), "{there}");
     }
 }
@@ -39,7 +39,7 @@ fn a_name_that_only_the_image_has_left_is_free() {
     let renamed = |file: &str, text: &str| {
         let answer = json!({"found": true, "facts": facts, "definitions": [definition("function", "helper", file, 0)]});
         let cursor = cursor(FakeImage::empty().symbol("helper", answer), &[("a.lisp", text)]);
-        match run(rename(&cursor, "helper", &Says(None), Options::default())) {
+        match run(rename(&cursor, "helper", &FixedExpander(None), Options::default())) {
             Ok(renaming) => applied(&renaming),
             Err(refusal) => format!("refused: {refusal}\n"),
         }
@@ -63,7 +63,7 @@ fn a_package_that_only_the_image_has_left_is_free() {
         let answer = json!({"found": true, "definitions": [definition("package", "OLD", file, 0)]});
         let image = FakeImage::empty().index(packages.clone()).symbol("old", answer);
         let cursor = cursor(image, &[("a.lisp", "(defpackage :a‸ (:use :cl))")]);
-        match run(rename(&cursor, new, &Says(None), Options::default())) {
+        match run(rename(&cursor, new, &FixedExpander(None), Options::default())) {
             Ok(renaming) => applied(&renaming),
             Err(refusal) => format!("refused: {refusal}\n"),
         }
@@ -76,6 +76,6 @@ fn a_package_that_only_the_image_has_left_is_free() {
 
 #[test]
 fn an_accessor_of_another_structure_is_not_free() {
-    let found = super::renamed("(defstruct pt x‸ y)\n(defun f (x) x)", "y", &Says(None));
+    let found = super::renamed("(defstruct pt x‸ y)\n(defun f (x) x)", "y", &FixedExpander(None));
     assert!(found.contains("pt-y is already defined in the package COMMON-LISP-USER: /no/a.lisp, line 1"), "{found}");
 }

@@ -58,7 +58,7 @@ fn a_prefix_and_a_designator_name_the_package_too() {
         let cursor = cursor(FakeImage::absent(), &[("a.lisp", text), ("p.lisp", LIB)]);
         let named = named(&cursor.document, cursor.offset).unwrap();
         assert!(named.name.eq_ignore_ascii_case("lib"), "{text}: {named:?}");
-        let renaming = run(rename(&cursor, "new", &Says(None), Options::default())).unwrap();
+        let renaming = run(rename(&cursor, "new", &FixedExpander(None), Options::default())).unwrap();
         assert_eq!((renaming.kind.as_str(), renaming.files.len()), ("package", 2), "{text}");
         assert!(applied(&renaming).ends_with("(defpackage #:new (:use :cl) (:nicknames #:l) (:export #:lib #:f))\n"));
     }
@@ -67,7 +67,7 @@ fn a_prefix_and_a_designator_name_the_package_too() {
     {
         let files = [("a.lisp", text), ("p.lisp", LIB), ("f.lisp", "(in-package :lib)\n(defun f () 1)")];
         let cursor = cursor(FakeImage::absent(), &files);
-        match run(rename(&cursor, "new", &Says(None), Options::default())) {
+        match run(rename(&cursor, "new", &FixedExpander(None), Options::default())) {
             Ok(renaming) => assert_eq!(renaming.kind, kind),
             Err(refusal) => assert!(refusal.0.contains("of no package"), "{refusal}"),
         }
@@ -163,7 +163,7 @@ fn a_package_that_must_keep_its_name_is_refused() {
     ] {
         let image = FakeImage::absent().index(serde_json::json!([{"name": "LOADED", "digest": "1", "symbols": []}]));
         let cursor = cursor(image, &[("a.lisp", text)]);
-        let refusal = run(rename(&cursor, new, &Says(None), Options::default())).unwrap_err();
+        let refusal = run(rename(&cursor, new, &FixedExpander(None), Options::default())).unwrap_err();
         assert!(refusal.0.contains(why), "{text}: {refusal}");
     }
 }

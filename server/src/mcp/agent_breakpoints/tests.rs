@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::rules::NAMED;
 use super::*;
 use crate::config::Source;
-use crate::mcp::kept_stops::{BridgeKey, KeptStops};
+use crate::mcp::breakpoint_records::{BreakpointRecords, BridgeKey};
 use crate::patience::soon;
 use crate::session::ClientInfo;
 use crate::session::approval::Class;
@@ -23,8 +23,8 @@ struct Host {
     place: tempfile::TempDir,
     session: Session,
     client: ClientId,
-    own: Arc<OwnStops>,
-    shared: Arc<KeptStops>,
+    own: Arc<AgentBreakpoints>,
+    shared: Arc<BreakpointRecords>,
 }
 
 impl Host {
@@ -33,19 +33,19 @@ impl Host {
         let place = tempfile::tempdir().unwrap();
         let session = Session::without_image(place.path());
         let (client, _) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
-        let shared = KeptStops::open(place.path().join("breakpoints.json"), |_| true);
+        let shared = BreakpointRecords::open(place.path().join("breakpoints.json"), |_| true);
         let host = Host { place, session, client, own: Arc::default(), shared };
         if !kept.is_empty() {
             host.shared.connect(BRIDGE).0.keep(kept).await.unwrap();
         }
-        let (keeper, kept) = host.shared.connect(BRIDGE);
-        host.own.keep_with(keeper, kept);
+        let (bridge_record, kept) = host.shared.connect(BRIDGE);
+        host.own.keep_with(bridge_record, kept);
         host
     }
 
     /// The record, read from the file.
-    fn record(&self) -> Arc<KeptStops> {
-        KeptStops::open(self.place.path().join("breakpoints.json"), |_| true)
+    fn record(&self) -> Arc<BreakpointRecords> {
+        BreakpointRecords::open(self.place.path().join("breakpoints.json"), |_| true)
     }
 
     async fn take_over(&self) -> Option<String> {
@@ -130,7 +130,7 @@ async fn breakpoints_that_are_denied_later_are_withdrawn_and_the_agent_is_told()
     let on_record = |lines: &'static [usize]| {
         let path = host.place.path().join("breakpoints.json");
         let look = move || {
-            let record = KeptStops::open(path.clone(), |_| true).connect(BRIDGE).1;
+            let record = BreakpointRecords::open(path.clone(), |_| true).connect(BRIDGE).1;
             record.values().flatten().map(|point| point.line).collect::<Vec<_>>() == lines
         };
         tokio::task::spawn_blocking(move || crate::patience::until("the record is written", look))
@@ -176,14 +176,14 @@ async fn a_connection_that_ends_leaves_the_record_to_the_next_of_its_bridge() {
     let host = Host::with(kept()).await;
     assert_eq!(host.own.end(), Vec::<PathBuf>::new(), "before the first call");
     // The bridge repeats its handshake.
-    let (keeper, again) = host.shared.connect(BRIDGE);
+    let (bridge_record, again) = host.shared.connect(BRIDGE);
     assert_eq!(again, kept());
-    host.own.keep_with(keeper, again);
+    host.own.keep_with(bridge_record, again);
     host.take_over().await.unwrap();
     assert_eq!(host.own.end(), [PathBuf::from("/w/a.lisp")], "they are taken out of the image");
-    let (keeper, again) = host.shared.connect(BRIDGE);
+    let (bridge_record, again) = host.shared.connect(BRIDGE);
     assert_eq!(again, kept());
-    host.own.keep_with(keeper, again);
+    host.own.keep_with(bridge_record, again);
     host.editor("deny");
     assert!(host.take_over().await.unwrap().contains("/w/a.lisp, line 3"), "with the rules of a new host");
     assert_eq!(host.lines("/w/a.lisp"), [2]);

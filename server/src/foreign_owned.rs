@@ -7,7 +7,7 @@ const WRITE_OTHERS: u32 = 0o002;
 
 /// Returns true for a file, directory or link in a directory that everybody may write, when it
 /// belongs to neither this user nor root. False for one that does not exist.
-pub(crate) fn is_planted(path: &Path) -> bool {
+pub(crate) fn is_foreign_owned(path: &Path) -> bool {
     let directory = path.parent().and_then(|parent| std::fs::metadata(parent).ok());
     let Some(directory) = directory.filter(|facts| facts.mode() & WRITE_OTHERS != 0) else { return false };
     let ours = rustix::process::geteuid().as_raw();
@@ -23,18 +23,18 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, lchown};
 
     #[test]
-    fn what_others_put_into_an_open_directory_is_planted() {
+    fn what_others_put_into_an_open_directory_is_foreign_owned() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("x.asd");
         std::fs::write(&file, "").unwrap();
         let open = |mode| std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(mode)).unwrap();
         open(0o1777);
-        assert!(!is_planted(&file) && !is_planted(&dir.path().join("missing")));
+        assert!(!is_foreign_owned(&file) && !is_foreign_owned(&dir.path().join("missing")));
         // Only root can give a file away.
         if lchown(&file, Some(65_534), None).is_ok() {
-            assert!(is_planted(&file));
+            assert!(is_foreign_owned(&file));
             open(0o755);
-            assert!(!is_planted(&file));
+            assert!(!is_foreign_owned(&file));
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::rules::Rules;
-use super::kept_stops::{Keeper, KeptFiles, KeptPoint};
+use super::breakpoint_records::{BridgeRecord, KeptFiles, KeptPoint};
 use super::progress::Reporter;
 use crate::locked::lock;
 use crate::model::evaluation::EvalOutcome;
@@ -35,7 +35,7 @@ pub(crate) enum NextEvent {
 
 /// The breakpoints of an agent, and the evaluation that waits.
 #[derive(Debug, Default)]
-pub(crate) struct OwnStops {
+pub(crate) struct AgentBreakpoints {
     state: Mutex<State>,
     /// Held while kept breakpoints are taken over, so that calls at the same time wait.
     taking_over: tokio::sync::Mutex<()>,
@@ -53,7 +53,7 @@ struct State {
     last: u64,
     waiting: Option<Waiting>,
     /// The record that outlives the connection and the host; agents over HTTP have none.
-    keeper: Option<Keeper>,
+    bridge_record: Option<BridgeRecord>,
     /// The breakpoints on record from an earlier connection, until the agent's first call.
     kept: KeptFiles,
     /// The notice for the agent about breakpoints that were taken over or withdrawn. A cancelled
@@ -101,7 +101,7 @@ impl Drop for Task {
     }
 }
 
-impl OwnStops {
+impl AgentBreakpoints {
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -147,14 +147,14 @@ impl OwnStops {
         self.watch(session, client);
         // Breakpoints that the image does not take yet are recorded too, to be set later.
         let recorded = self.record().await;
-        (recorded, self.put_in_force(session, client, file).await)
+        (recorded, self.set_in_image(session, client, file).await)
     }
 
-    /// Records the breakpoints with `keeper` from now on. `kept`: those of the bridge's earlier
-    /// connection.
-    pub(crate) fn keep_with(&self, keeper: Keeper, kept: KeptFiles) {
+    /// Records the breakpoints with `bridge_record` from now on. `kept`: those of the bridge's
+    /// earlier connection.
+    pub(crate) fn keep_with(&self, bridge_record: BridgeRecord, kept: KeptFiles) {
         let mut state = self.lock();
-        state.keeper = Some(keeper);
+        state.bridge_record = Some(bridge_record);
         state.kept = kept;
     }
 
@@ -164,14 +164,14 @@ impl OwnStops {
     /// The record cannot be written.
     pub(crate) async fn record(&self) -> io::Result<()> {
         let _recording = self.recording.lock().await;
-        let (keeper, files) = {
+        let (bridge_record, files) = {
             let state = self.lock();
-            let Some(keeper) = state.keeper.clone() else { return Ok(()) };
+            let Some(bridge_record) = state.bridge_record.clone() else { return Ok(()) };
             let point = |point: &Point| Some(KeptPoint { line: point.line?, condition: point.condition.clone() });
             let of = |points: &Vec<Point>| points.iter().filter_map(point).collect();
-            (keeper, state.files.iter().map(|(file, points)| (file.clone(), of(points))).collect())
+            (bridge_record, state.files.iter().map(|(file, points)| (file.clone(), of(points))).collect())
         };
-        keeper.keep(files).await
+        bridge_record.keep(files).await
     }
 
     /// Returns the notice for the agent about breakpoints that were taken over or withdrawn, once.
@@ -208,7 +208,7 @@ impl OwnStops {
     ///
     /// # Errors
     /// The image does not run, or does not answer.
-    pub(crate) async fn put_in_force(
+    pub(crate) async fn set_in_image(
         self: &Arc<Self>,
         session: &Session,
         client: ClientId,
@@ -251,7 +251,7 @@ impl OwnStops {
     ) -> NextEvent {
         let files: Vec<PathBuf> = self.lock().files.keys().cloned().collect();
         for file in files {
-            if let Err(error) = self.put_in_force(session, client, &file).await {
+            if let Err(error) = self.set_in_image(session, client, &file).await {
                 tracing::info!(%error, "an agent's breakpoints were not set again");
             }
         }
@@ -285,15 +285,15 @@ impl OwnStops {
         state.waiting = None;
         state.restoring = None;
         state.watching = None;
-        if let Some(keeper) = state.keeper.take() {
-            keeper.leave();
+        if let Some(bridge_record) = state.bridge_record.take() {
+            bridge_record.leave();
         }
         std::mem::take(&mut state.files).into_keys().collect()
     }
 }
 
 /// Sets the breakpoints of files in the image once it runs.
-async fn restore(own: Weak<OwnStops>, session: Session, client: ClientId, files: Vec<PathBuf>) {
+async fn restore(own: Weak<AgentBreakpoints>, session: Session, client: ClientId, files: Vec<PathBuf>) {
     let mut image = session.watch_image();
     if image.wait_for(|state| matches!(state, ImageState::Ready { .. })).await.is_err() {
         // The host leaves.
@@ -301,14 +301,14 @@ async fn restore(own: Weak<OwnStops>, session: Session, client: ClientId, files:
     }
     for file in files {
         let Some(own) = own.upgrade() else { return };
-        if let Err(error) = own.put_in_force(&session, client, &file).await {
+        if let Err(error) = own.set_in_image(&session, client, &file).await {
             tracing::info!(%error, "an agent's breakpoints were not set again");
         }
     }
 }
 
 /// Ends the waiting evaluation of an agent that leaves, and removes its breakpoints from the image.
-pub(crate) fn leave(own: &Arc<OwnStops>, session: &Session, client: ClientId) {
+pub(crate) fn leave(own: &Arc<AgentBreakpoints>, session: &Session, client: ClientId) {
     let files = own.end();
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     if files.is_empty() {
@@ -317,7 +317,7 @@ pub(crate) fn leave(own: &Arc<OwnStops>, session: &Session, client: ClientId) {
     let (own, session) = (own.clone(), session.clone());
     runtime.spawn(async move {
         for file in files {
-            if let Err(error) = own.put_in_force(&session, client, &file).await {
+            if let Err(error) = own.set_in_image(&session, client, &file).await {
                 tracing::debug!(%error, "breakpoints of an agent that left were not taken out");
             }
         }

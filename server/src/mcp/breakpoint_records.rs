@@ -69,7 +69,7 @@ struct Bridges {
 
 /// The record, of all agents of a host.
 #[derive(Debug)]
-pub struct KeptStops {
+pub struct BreakpointRecords {
     path: PathBuf,
     lives: fn(&BridgeKey) -> bool,
     bridges: Mutex<Bridges>,
@@ -77,10 +77,10 @@ pub struct KeptStops {
     closed: Mutex<bool>,
 }
 
-impl KeptStops {
+impl BreakpointRecords {
     /// Reads the records of living bridges from the file, which a killed host may have left.
     /// Blocks.
-    pub fn open(path: PathBuf, lives: fn(&BridgeKey) -> bool) -> Arc<KeptStops> {
+    pub fn open(path: PathBuf, lives: fn(&BridgeKey) -> bool) -> Arc<BreakpointRecords> {
         let read = match bounded_file::read(&path, LIMIT as u64) {
             Ok(bytes) => serde_json::from_slice::<Vec<Record>>(&bytes).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -93,7 +93,7 @@ impl KeptStops {
         let living = records.into_iter().filter(|record| lives(&record.bridge));
         let known = living.map(|record| (record.bridge, Known { generation: 0, files: record.files })).collect();
         let bridges = Mutex::new(Bridges { known, connections: 0 });
-        Arc::new(KeptStops { path, lives, bridges, closed: Mutex::new(false) })
+        Arc::new(BreakpointRecords { path, lives, bridges, closed: Mutex::new(false) })
     }
 
     /// Replaces the file by the records of living bridges, atomically. Removes the file if they
@@ -138,25 +138,25 @@ impl KeptStops {
 
     /// Begins a connection of a bridge. Returns its part of the record, and the breakpoints that
     /// the bridge's agent had.
-    pub(crate) fn connect(self: &Arc<Self>, bridge: BridgeKey) -> (Keeper, KeptFiles) {
+    pub(crate) fn connect(self: &Arc<Self>, bridge: BridgeKey) -> (BridgeRecord, KeptFiles) {
         let mut bridges = lock(&self.bridges);
         bridges.connections += 1;
         let generation = bridges.connections;
         let known = bridges.known.entry(bridge).or_default();
         known.generation = generation;
-        (Keeper { record: self.clone(), bridge, generation }, known.files.clone())
+        (BridgeRecord { record: self.clone(), bridge, generation }, known.files.clone())
     }
 }
 
 /// The access of one connection to its bridge's part of the record.
 #[derive(Debug, Clone)]
-pub(crate) struct Keeper {
-    record: Arc<KeptStops>,
+pub(crate) struct BridgeRecord {
+    record: Arc<BreakpointRecords>,
     bridge: BridgeKey,
     generation: u64,
 }
 
-impl Keeper {
+impl BridgeRecord {
     /// Records the agent's breakpoints.
     ///
     /// # Errors
@@ -245,8 +245,8 @@ mod tests {
         KeptFiles::from([("/w/a.lisp".into(), vec![KeptPoint { line, condition: Some("(> x 1)".into()) }])])
     }
 
-    fn opened(dir: &Path) -> Arc<KeptStops> {
-        KeptStops::open(dir.join("breakpoints.json"), |_| true)
+    fn opened(dir: &Path) -> Arc<BreakpointRecords> {
+        BreakpointRecords::open(dir.join("breakpoints.json"), |_| true)
     }
 
     #[tokio::test]
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the temporary file became it");
 
         assert_eq!(opened(dir.path()).connect(BRIDGE).1, files(5));
-        let next = KeptStops::open(file.clone(), |bridge| *bridge == OTHER);
+        let next = BreakpointRecords::open(file.clone(), |bridge| *bridge == OTHER);
         assert_eq!((next.connect(BRIDGE).1, next.connect(OTHER).1), (KeptFiles::new(), files(6)));
 
         // The directory was removed and made again.
@@ -279,7 +279,7 @@ mod tests {
         static ENDED: AtomicBool = AtomicBool::new(false);
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("breakpoints.json");
-        let record = KeptStops::open(file.clone(), |_| !ENDED.load(Ordering::SeqCst));
+        let record = BreakpointRecords::open(file.clone(), |_| !ENDED.load(Ordering::SeqCst));
         let (older, _) = record.connect(BRIDGE);
         older.keep(files(5)).await.unwrap();
         let (newer, had) = record.connect(BRIDGE);
@@ -317,7 +317,7 @@ mod tests {
         static ENDED: AtomicBool = AtomicBool::new(false);
         let dir = tempfile::tempdir().unwrap();
         let lives = |bridge: &BridgeKey| *bridge == OTHER || !ENDED.load(Ordering::SeqCst);
-        let record = KeptStops::open(dir.path().join("breakpoints.json"), lives);
+        let record = BreakpointRecords::open(dir.path().join("breakpoints.json"), lives);
         record.connect(BRIDGE).0.keep(files(5)).await.unwrap();
         assert_eq!(opened(dir.path()).connect(BRIDGE).1, files(5));
         ENDED.store(true, Ordering::SeqCst);
@@ -339,7 +339,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_cannot_be_written_is_told_of() {
         let dir = tempfile::tempdir().unwrap();
-        let record = KeptStops::open(dir.path().join("missing/breakpoints.json"), |_| true);
+        let record = BreakpointRecords::open(dir.path().join("missing/breakpoints.json"), |_| true);
         let (one, _) = record.connect(BRIDGE);
         assert_eq!(one.keep(files(5)).await.unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -11,19 +11,25 @@ use crate::installation::Installation;
 use crate::wire::Framing;
 
 /// The bridge of a client that never reads, and the number of requests that it has sent. End it
-/// with [`Deaf::end`].
-pub struct Deaf {
+/// with [`NonReadingClient::end`].
+pub struct NonReadingClient {
     bridge: Child,
     sent: Arc<AtomicUsize>,
 }
 
-impl Deaf {
+impl NonReadingClient {
     /// Starts a client of LSP (`Framing::Headers`) or of MCP, which sends `requests` requests for
     /// `method` with `params`, as fast as it can.
     ///
     /// # Panics
     /// The bridge does not start.
-    pub fn start(world: &Installation, framing: Framing, requests: usize, method: &'static str, params: Value) -> Deaf {
+    pub fn start(
+        world: &Installation,
+        framing: Framing,
+        requests: usize,
+        method: &'static str,
+        params: Value,
+    ) -> NonReadingClient {
         let name = if framing == Framing::Headers { "lsp" } else { "mcp" };
         let mut bridge =
             world.consort(&[name]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -55,7 +61,7 @@ impl Deaf {
             }
             std::thread::park(); // holds the bridge's input open
         });
-        Deaf { bridge, sent }
+        NonReadingClient { bridge, sent }
     }
 
     /// The number of requests that were sent.

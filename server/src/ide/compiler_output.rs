@@ -10,7 +10,7 @@ const MESSAGE: usize = 600;
 
 /// The conditions that a compiler reported in its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chatter {
+pub struct CompilerReport {
     /// Files that were compiled.
     pub files: usize,
     /// The number of the kind WARNING.
@@ -25,14 +25,14 @@ pub struct Chatter {
     pub reported: Vec<String>,
 }
 
-impl Chatter {
+impl CompilerReport {
     /// Returns true if the text had no output of the compiler.
     pub fn is_empty(&self) -> bool {
-        *self == Chatter::default()
+        *self == CompilerReport::default()
     }
 
     /// Adds the counts and messages of another text.
-    pub fn add(&mut self, other: Chatter) {
+    pub fn add(&mut self, other: CompilerReport) {
         self.files += other.files;
         self.warnings += other.warnings;
         self.style_warnings += other.style_warnings;
@@ -113,38 +113,38 @@ fn kind(line: &str) -> Option<Line<'_>> {
 }
 
 /// The text without the compiler's own lines, and the conditions they reported.
-pub fn condense(text: &str) -> (String, Chatter) {
-    let mut chatter = Chatter::default();
+pub fn condense(text: &str) -> (String, CompilerReport) {
+    let mut report = CompilerReport::default();
     if !text.contains("; ") {
-        return (text.to_owned(), chatter);
+        return (text.to_owned(), report);
     }
     let mut kept = String::with_capacity(text.len().min(4096));
     // The lines that follow one of the compiler's and are indented behind a semicolon belong to it.
     let mut inside = false;
     let mut form = "";
     let mut message: Option<String> = None;
-    let end = |message: &mut Option<String>, chatter: &mut Chatter| {
+    let end = |message: &mut Option<String>, report: &mut CompilerReport| {
         if let Some(message) = message.take()
-            && chatter.reported.len() < KEPT
+            && report.reported.len() < KEPT
         {
-            chatter.reported.push(super::clip::clip(message.trim_end(), MESSAGE).text);
+            report.reported.push(super::clip::clip(message.trim_end(), MESSAGE).text);
         }
     };
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end();
         if let Some(kind) = kind(bare) {
-            end(&mut message, &mut chatter);
+            end(&mut message, &mut report);
             inside = true;
             match kind {
-                Line::File => chatter.files += 1,
-                Line::Note => chatter.notes += 1,
+                Line::File => report.files += 1,
+                Line::Note => report.notes += 1,
                 Line::Form(name) => form = name,
-                Line::Caught("STYLE-WARNING") => chatter.style_warnings += 1,
+                Line::Caught("STYLE-WARNING") => report.style_warnings += 1,
                 Line::Caught(kind) => {
                     if kind == "WARNING" {
-                        chatter.warnings += 1;
+                        report.warnings += 1;
                     } else {
-                        chatter.errors += 1;
+                        report.errors += 1;
                     }
                     message = Some(format!("{kind} in {form}: "));
                 }
@@ -159,15 +159,15 @@ pub fn condense(text: &str) -> (String, Chatter) {
                 message.push_str(words);
             }
         } else if inside && bare.is_empty() {
-            end(&mut message, &mut chatter);
+            end(&mut message, &mut report);
         } else {
-            end(&mut message, &mut chatter);
+            end(&mut message, &mut report);
             inside = false;
             kept.push_str(line);
         }
     }
-    end(&mut message, &mut chatter);
-    (kept, chatter)
+    end(&mut message, &mut report);
+    (kept, report)
 }
 
 #[cfg(test)]
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn warnings_and_counts_stay_and_the_rest_goes() {
-        let (kept, chatter) = condense(COMPILED);
+        let (kept, report) = condense(COMPILED);
         assert_eq!(kept, "mine first\n; mine, a comment\nmine last\n");
-        insta::assert_snapshot!(chatter.summary(), @r#"
+        insta::assert_snapshot!(report.summary(), @r#"
         Compiler: 1 file compiled, 1 warning, 1 style warning, 1 note.
           WARNING in DEFUN PRICE: Constant "two" conflicts with its asserted type NUMBER.
             See also:
@@ -195,14 +195,14 @@ mod tests {
     #[test]
     fn what_a_program_prints_is_not_the_compilers() {
         for text in ["", "; hello\n", ";   indented\n\n;\n", "a; compiling file \"x\"\n", "one\n\n\ntwo"] {
-            assert_eq!(condense(text), (text.to_owned(), Chatter::default()), "{text:?}");
+            assert_eq!(condense(text), (text.to_owned(), CompilerReport::default()), "{text:?}");
         }
     }
 
     #[test]
     fn very_many_warnings_are_counted_and_the_first_are_told() {
-        let (kept, chatter) = condense(&"; caught WARNING:\n;   no\n\n".repeat(100));
-        assert_eq!((kept.as_str(), chatter.warnings, chatter.reported.len()), ("", 100, KEPT));
-        assert!(chatter.summary().ends_with("... and 80 more"));
+        let (kept, report) = condense(&"; caught WARNING:\n;   no\n\n".repeat(100));
+        assert_eq!((kept.as_str(), report.warnings, report.reported.len()), ("", 100, KEPT));
+        assert!(report.summary().ends_with("... and 80 more"));
     }
 }

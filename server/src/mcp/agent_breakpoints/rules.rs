@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::{oneshot, watch};
 
-use super::{KeptPoint, OwnStops, Point, State};
+use super::{AgentBreakpoints, KeptPoint, Point, State};
 use crate::session::approval::{Class, Setting};
 use crate::session::{ClientId, Session};
 use crate::shown::line;
@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-impl OwnStops {
+impl AgentBreakpoints {
     /// Makes the kept breakpoints the agent's again, as far as the rules permit. Returns the files.
     pub(super) fn put_back(&self, workspace: &Path, rules: &Rules) -> Vec<PathBuf> {
         let kept = std::mem::take(&mut self.lock().kept);
@@ -114,7 +114,7 @@ impl OwnStops {
             return;
         }
         for file in files {
-            if let Err(error) = self.put_in_force(session, client, &file).await {
+            if let Err(error) = self.set_in_image(session, client, &file).await {
                 tracing::info!(%error, "an agent's breakpoints were not set again");
             }
         }
@@ -135,7 +135,7 @@ impl OwnStops {
 
 /// Withdraws the breakpoints that the settings refuse, until `over` resolves.
 async fn follow(
-    own: Weak<OwnStops>,
+    own: Weak<AgentBreakpoints>,
     (session, client): (Session, ClientId),
     mut settings: watch::Receiver<()>,
     mut over: oneshot::Receiver<()>,

@@ -2,7 +2,7 @@
 //! classes, and the functions of structures.
 
 use super::context::{Backend, Cursor};
-use super::definition_in_index::{Named, TextSymbol, makers};
+use super::definition_in_index::{Named, TextSymbol, generators};
 use super::places::Defined;
 use super::texts::Texts;
 use crate::text::definitions::{self, Place};
@@ -13,7 +13,7 @@ pub(super) async fn find<B: Backend>(cursor: &Cursor<B>, written: &str, texts: &
     let meant = TextSymbol::of(&index, &Named { name: written.to_owned(), package: cursor.package() });
     let key = definitions::key(written);
     let mut found = Vec::new();
-    for (file, one) in makers(&index, &meant) {
+    for (file, one) in generators(&index, &meant) {
         let Some(text) = texts.get(&file.path).await else { continue };
         let (kind, name) = match one.operator.as_str() {
             "defstruct" => ("function", one.name),
