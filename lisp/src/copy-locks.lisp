@@ -114,7 +114,7 @@
   "Leaves this copy, which would wait for LOCK for ever, and tells why."
   (let ((tell (shiftf *tell-leaving* nil)))
     (when tell (funcall (the function tell) "locked" (princ-to-string (or (sb-thread:mutex-name lock) "without a name")))))
-  (leave +locked-out+))
+  (exit-process +locked-out+))
 
 (defun leave-when-locked-out (wait lock timeout &rest more)
   "Calls WAIT, SBCL's own function, with its arguments, except in a copy that would wait for ever,

@@ -193,8 +193,8 @@
   (unwind-protect
        (progn (prepare-copy parent)
               (funcall (the function call) (lambda () (call-in-fresh-dynamic-state function)))
-              (leave 0))
-    (leave 70)))
+              (exit-process 0))
+    (exit-process 70)))
 
 (defun fork-image (patience in-copy)
   "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off;
@@ -290,7 +290,7 @@
   "Has the kernel kill this process when the process PARENT ends. Exits if PARENT has ended
   already."
   #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
-  (unless (eql parent (sb-posix:getppid)) (leave 70)))
+  (unless (eql parent (sb-posix:getppid)) (exit-process 70)))
 
 (defun detach-from-image ()
   "Detaches a new copy from the image, so that the copy cannot change the image: descriptors,
@@ -314,7 +314,7 @@
   (let ((tell (shiftf *tell-leaving* nil)))
     (when tell
       (funcall (the function tell) "failed" (format nil "~A: ~A" (condition-type condition) (condition-message condition)))))
-  (leave 70))
+  (exit-process 70))
 
 (defun prepare-copy (parent)
   "Makes a new copy of the process PARENT independent of it. The copy ends with PARENT, and exits at

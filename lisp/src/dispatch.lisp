@@ -126,7 +126,7 @@
           ((member (operation-where operation) '(:thread :interruptible))
            (start-answering id operation params))
           ((eq (operation-where operation) :query)
-           (help (lambda () (answer-query id operation params))))
+           (call-in-helper (lambda () (answer-query id operation params))))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 
@@ -189,12 +189,12 @@
     (unless fd
       (format *error-output* "CONSORT_FD must name the descriptor of the host. This image is started by `consort`, not by hand.~%")
       (finish-output *error-output*)
-      (leave 2))
+      (exit-process 2))
     (handler-case (sb-posix:fcntl fd sb-posix:f-setfd 1) ; FD_CLOEXEC
       (sb-posix:syscall-error ()
         (format *error-output* "CONSORT_FD names no open descriptor: ~D~%" fd)
         (finish-output *error-output*)
-        (leave 2)))
+        (exit-process 2)))
     (sb-posix:unsetenv "CONSORT_FD")
     fd))
 
@@ -207,7 +207,7 @@
     (sb-posix:unsetenv "CONSORT_WORK")
     (and text (plusp (length text)) (string-right-trim "/" text))))
 
-(defun furnish-image ()
+(defun prepare-image ()
   "Makes the global state what user code may expect, in threads of its own too."
   (setf *package* (user-package))
   (let ((out (instance-of 'shared-output :kind 'stdout))
@@ -215,10 +215,10 @@
     (setf *standard-output* out
           *error-output* err
           *trace-output* err
-          *standard-input* *nobody*
-          *terminal-io* *nobody*
-          *query-io* *nobody*
-          *debug-io* *nobody*
+          *standard-input* *null-io*
+          *terminal-io* *null-io*
+          *query-io* *null-io*
+          *debug-io* *null-io*
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
   ;; Finds this user's cache again, and sets UIOP's variables for the streams above.
@@ -260,7 +260,7 @@
         *image-id* (random-id)
         *started* (get-internal-real-time))
   (prepare-for-programs)
-  (furnish-image)
+  (prepare-image)
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
                       "features" (image-features))
   (start-thread "consort starter" #'start-all)

@@ -434,7 +434,7 @@
               (setf (evaluation-usage evaluation) (dynamic-usage))
               (interrupt-evaluation evaluation :heap)))))
     ;; The error would reach the code that allocated in this thread.
-    (serious-condition (condition) (complain "Looking after the heap failed" condition))))
+    (serious-condition (condition) (report-own-error "Looking after the heap failed" condition))))
 
 (defun make-room-again (evaluation)
   "Called when GUARD-HEAP has stopped EVALUATION. Collects the garbage that it left, for which there

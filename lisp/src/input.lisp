@@ -149,7 +149,7 @@
   "The standard input of EVALUATION."
   (if (evaluation-asks evaluation)
       (instance-of 'asked-input :evaluation evaluation)
-      *nobody*))
+      *null-io*))
 
 (define-operation "input" :dispatcher (id params)
   (object "found" (bool (answer-question (param params "question" 'integer)

@@ -37,4 +37,4 @@
 (defun leave-with-programs ()
   "Ends the process because its link has ended, and its programs before."
   (end-programs)
-  (leave 0))
+  (exit-process 0))

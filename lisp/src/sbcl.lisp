@@ -158,7 +158,7 @@ KIND is one of
                  (incf start count))))
   t)
 
-(defun leave (code)
+(defun exit-process (code)
   "Ends the process at once by _exit(2): no hook runs, no thread is waited for, no buffer is
   flushed."
   (sb-alien:alien-funcall (sb-alien:extern-alien "_exit" (function sb-alien:void sb-alien:int)) code)

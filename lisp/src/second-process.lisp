@@ -45,7 +45,7 @@
          (be-copy (lambda ()
                     (if (end-threads-but (list first) 2)
                         (funcall runner params)
-                        (leave 71)))
+                        (exit-process 71)))
                   (lambda (work) (with-local-interrupts (funcall work)))
                   (sb-posix:getppid)))))
     nil))

@@ -155,7 +155,7 @@
   "The JSON of EvalError for CONDITION, signalled where FRAMES are."
   (error-facts (condition-type condition) (condition-message condition) frames (failed-operation condition)))
 
-(defun complain (what condition)
+(defun report-own-error (what condition)
   "Tells the host of a failure of our own that has no request to answer."
   (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "")
                              "type" (condition-type condition)

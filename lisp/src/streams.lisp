@@ -217,22 +217,22 @@
 
 ;;; No input, and output that nobody reads
 
-(defclass nobody (consort-stream sb-gray:fundamental-character-input-stream sb-gray:fundamental-character-output-stream) ()
+(defclass null-io (consort-stream sb-gray:fundamental-character-input-stream sb-gray:fundamental-character-output-stream) ()
   (:documentation "The stream behind *QUERY-IO*, *DEBUG-IO* and *STANDARD-INPUT* where nobody is
   asked: it is at end of file at once, and drops what is written."))
 
-(defmethod print-object ((stream nobody) output)
+(defmethod print-object ((stream null-io) output)
   (write-string "#<no input: nobody is asked for it here>" output))
 
-(defmethod sb-gray:stream-read-char ((stream nobody)) :eof)
-(defmethod sb-gray:stream-unread-char ((stream nobody) char) (declare (ignore char)) nil)
-(defmethod sb-gray:stream-read-char-no-hang ((stream nobody)) :eof)
-(defmethod sb-gray:stream-listen ((stream nobody)) nil)
-(defmethod sb-gray:stream-write-char ((stream nobody) char) char)
-(defmethod sb-gray:stream-write-string ((stream nobody) string &optional start end) (declare (ignore start end)) string)
-(defmethod sb-gray:stream-line-column ((stream nobody)) 0)
+(defmethod sb-gray:stream-read-char ((stream null-io)) :eof)
+(defmethod sb-gray:stream-unread-char ((stream null-io) char) (declare (ignore char)) nil)
+(defmethod sb-gray:stream-read-char-no-hang ((stream null-io)) :eof)
+(defmethod sb-gray:stream-listen ((stream null-io)) nil)
+(defmethod sb-gray:stream-write-char ((stream null-io) char) char)
+(defmethod sb-gray:stream-write-string ((stream null-io) string &optional start end) (declare (ignore start end)) string)
+(defmethod sb-gray:stream-line-column ((stream null-io)) 0)
 
-(define-global *nobody* (instance-of 'nobody)
+(define-global *null-io* (instance-of 'null-io)
   "The one stream of its kind.")
 
 ;;; Output of threads outside of evaluations: it goes to the one evaluation that runs, or else to

@@ -73,4 +73,4 @@
               ;; nothing of ours runs after a collection in this thread.
               (without-interrupts
                 (sb-thread:wait-on-semaphore (timer-queue-changed queue) :timeout seconds))))
-      (serious-condition (condition) (complain "A timer failed" condition)))))
+      (serious-condition (condition) (report-own-error "A timer failed" condition)))))

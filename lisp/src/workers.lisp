@@ -159,7 +159,7 @@
 (define-global *helpers-lock* (sb-thread:make-mutex :name "consort helpers")
   "Held while a helper comes to wait or is given work.")
 
-(defun help (work)
+(defun call-in-helper (work)
   "Has WORK called in a thread of ours, beside whatever else runs."
   (let ((helper (with-lock (*helpers-lock*)
                   (let ((helper (pop *idle-helpers*)))
@@ -188,4 +188,4 @@
       (setf *idle-helpers* (remove helper *idle-helpers* :test #'eq)))
     (let ((left (shiftf (helper-work helper) nil)))
       (when left
-        (help left)))))
+        (call-in-helper left)))))

@@ -36,7 +36,7 @@
 
 (defun made-process (flags)
   "Make a process or a thread by clone with FLAGS; it must not come to be."
-  (let ((pid (call '(56 220) flags 0 0 0 0))) (if (zerop pid) (leave 0) (wait-for-copy pid))))
+  (let ((pid (call '(56 220) flags 0 0 0 0))) (if (zerop pid) (exit-process 0) (wait-for-copy pid))))
 
 (defparameter *attacks-with-threads*
   `(("a connection to a service of the machine" ,(lambda () (connect-to *service*)))

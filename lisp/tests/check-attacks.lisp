@@ -134,7 +134,7 @@
 (define-attack "priority" () (call '(141 140) 0 0 19))
 (define-attack "affinity" () (with-octets (cpus (1)) (call '(203 122) 0 8 cpus)))
 (define-attack "a new process" () (let ((pid (call '(56 220) sb-posix:sigchld 0 0 0 0)))
-                                    (if (zerop pid) (leave 0) (wait-for-copy pid))))
+                                    (if (zerop pid) (exit-process 0) (wait-for-copy pid))))
 (define-attack "a user namespace of its own" () (call '(272 97) #x10000000))
 (define-attack "setuid" () (call '(105 146) (sb-posix:getuid)))
 (define-attack "setgroups" (:root) (call '(116 159) 0 0))
@@ -294,7 +294,7 @@
 (defun clone-with (flags third)
   "Returns true if clone with FLAGS and THIRD as its third argument makes a process, which ends at
   once."
-  (outcome-of (lambda () (let ((pid (call '(56 220) flags 0 third 0 0))) (if (zerop pid) (leave 0) (wait-for-copy pid))))))
+  (outcome-of (lambda () (let ((pid (call '(56 220) flags 0 third 0 0))) (if (zerop pid) (exit-process 0) (wait-for-copy pid))))))
 
 (defun words-in-memory (masked-low masked-high mask)
   "How many words in the writable memory of this process are MASKED-LOW and MASKED-HIGH when each
@@ -361,7 +361,7 @@
                       (list "a session of its own" (outcome-of (lambda () (call '(112 157)))))
                       (list "fork with the key" (clone-with sb-posix:sigchld key))
                       (list "fork by the chain" (let ((pid (fork-with-key (pipe-reader pipe) (pipe-writer pipe))))
-                                                  (cond ((zerop pid) (leave 0)) ((plusp pid) (wait-for-copy pid) :succeeded)))))
+                                                  (cond ((zerop pid) (exit-process 0)) ((plusp pid) (wait-for-copy pid) :succeeded)))))
                 (progn (forbid-fork)
                        (list (list "fork with the key in a grandchild" (clone-with sb-posix:sigchld key)))))))))))
 

@@ -71,10 +71,10 @@
     (expect (equal (ending (lambda () (sb-ext:gc :full t) (make-array 10000000) (sb-ext:gc))) '(0 nil)) "a copy collects garbage")
     ;; A timer of the image runs in no copy and stops no alarm of one; but it may change the image,
     ;; so that a copy does not stay current.
-    (flet ((quiet () (ending (lambda () (leave (if (quiet-p) 3 4)))))
-           (alarm () (ending (lambda () (call-with-alarm 1/100 (lambda () (leave 5)) (lambda () (loop)))))))
+    (flet ((quiet () (ending (lambda () (exit-process (if (quiet-p) 3 4)))))
+           (alarm () (ending (lambda () (call-with-alarm 1/100 (lambda () (exit-process 5)) (lambda () (loop)))))))
       (expect (equal (quiet) '(3 nil)) "a copy of an image at rest")
-      (let ((timer (sb-ext:make-timer (lambda () (leave 6)))))
+      (let ((timer (sb-ext:make-timer (lambda () (exit-process 6)))))
         (sb-ext:schedule-timer timer 3600)
         (expect (equal (quiet) '(4 nil)) "a copy of an image with a timer")
         (expect (equal (alarm) '(5 nil)) "an alarm in a copy of an image with a timer")

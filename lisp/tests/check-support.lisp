@@ -147,7 +147,7 @@
           (mapcar (lambda (name) (substitute #\- #\Space name)) (reverse *failed-tests*)))
   (format t "~&~A: ~:[~D failed~;~:[all passed~;skipped~]~]~%" title (zerop *failures*) (if (zerop *failures*) skipped *failures*))
   (finish-output)
-  (leave (cond ((plusp *failures*) 1) (skipped 77) (t 0))))
+  (exit-process (cond ((plusp *failures*) 1) (skipped 77) (t 0))))
 
 ;;; Systems
 

@@ -159,7 +159,7 @@
     ;; To wait for a while is to wait.
     (is equal "0" (first-value image "(copy-exit (sb-thread:grab-mutex *theirs* :timeout 0.01))"))
     (is equal "0" (first-value image "(copy-exit (sb-thread:with-mutex (*theirs* :wait-p nil) 1))"))
-    (is equal "3" (first-value image "(copy-exit (handler-case (sb-sys:with-deadline (:seconds 0.01) (sb-thread:grab-mutex *theirs*)) (sb-sys:deadline-timeout () (consort::leave 3))))"))
+    (is equal "3" (first-value image "(copy-exit (handler-case (sb-sys:with-deadline (:seconds 0.01) (sb-thread:grab-mutex *theirs*)) (sb-sys:deadline-timeout () (consort::exit-process 3))))"))
     ;; A check tells the name, and is made again by the host.
     (let ((lines (checked-with image "check" "text" "(eval-when (:compile-toplevel) (sb-thread:with-mutex (cl-user::*theirs*) 1))")))
       (is equal "theirs" (loop for line in lines when (field line "locked") return (field line "locked"))))

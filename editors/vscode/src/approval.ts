@@ -32,10 +32,10 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     this.item.command = 'consort.editor.approvals'
     this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground')
     server.approve = (approval, token) => {
-      token.onCancellationRequested(() => this.queue.over(approval.id))
+      token.onCancellationRequested(() => this.queue.withdraw(approval.id))
       return this.queue.ask(approval)
     }
-    server.approvalOver = (id) => this.queue.over(id)
+    server.approvalOver = (id) => this.queue.withdraw(id)
     const decide = (decision: Decision) => () => this.decide(decision)
     this.subscriptions = [
       this.item,

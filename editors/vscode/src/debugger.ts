@@ -27,8 +27,8 @@ const MOMENT = 300
 const PROGRAM_THREADS = 1_000_000_000
 const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Attach to the Lisp Image' }
 
-/** A stop, as the debug adapter reports it. */
-interface Said {
+/** A message of the debug adapter, as far as it is read here. */
+interface AdapterMessage {
   type?: string
   event?: string
   command?: string
@@ -114,7 +114,7 @@ export class Debugger implements vscode.Disposable {
    * Called when a thread continues: ends the session that was begun for a stop if nothing is
    * stopped soon afterwards and there are no breakpoints.
    */
-  private goesOn(thread: number): void {
+  private onContinued(thread: number): void {
     this.own.delete(thread)
     const session = this.attached
     setTimeout(() => {
@@ -198,12 +198,12 @@ export class Debugger implements vscode.Disposable {
       if (this.sessions.delete(session.id)) void this.left(session).catch(complain)
     }
     return {
-      onDidSendMessage: ({ type, event, command, body }: Said) => {
+      onDidSendMessage: ({ type, event, command, body }: AdapterMessage) => {
         if (type === 'response' && command === 'configurationDone') this.configured?.()
         if (type !== 'event' || body?.threadId === undefined) return
         if (event === 'continued') {
           this.stops.continued(session.id, body.threadId)
-          this.goesOn(body.threadId)
+          this.onContinued(body.threadId)
         }
         if (event !== 'stopped') return
         const { stop, first } = this.stops.stopped(session.id, body.threadId)

@@ -46,7 +46,7 @@ const shifted = (one: Placed, by: number): Placed => ({ ...one, start: one.start
  * The expansions around and beside a range whose text becomes longer by `by`, and those in it. An
  * expansion with the same range counts as around it.
  */
-function parted(placed: readonly Placed[], start: number, end: number, by: number): { others: Placed[]; inside: Placed[] } {
+function splitPlaced(placed: readonly Placed[], start: number, end: number, by: number): { others: Placed[]; inside: Placed[] } {
   const others: Placed[] = []
   const inside: Placed[] = []
   for (const one of placed)
@@ -59,7 +59,7 @@ function parted(placed: readonly Placed[], start: number, end: number, by: numbe
 /** The text with an expansion in the place of the form from `start` to `end`. */
 export function expanded({ text, placed }: Steps, start: number, end: number, answered: string): Steps {
   const expansion = lines(answered)
-  const { others, inside } = parted(placed, start, end, expansion.length - (end - start))
+  const { others, inside } = splitPlaced(placed, start, end, expansion.length - (end - start))
   const hidden = inside.map((one) => shifted(one, -start))
   return {
     text: text.slice(0, start) + expansion + text.slice(end),
@@ -80,7 +80,7 @@ export function collapsed(steps: Steps, offset: number): { steps: Steps; start: 
   const last = innermost(steps, offset)
   if (last === undefined) return undefined
   const { start, end, before, hidden } = last
-  const { others } = parted(steps.placed.filter((one) => one !== last), start, end, before.length - (end - start))
+  const { others } = splitPlaced(steps.placed.filter((one) => one !== last), start, end, before.length - (end - start))
   const text = steps.text.slice(0, start) + before + steps.text.slice(end)
   return { steps: { text, placed: [...others, ...hidden.map((one) => shifted(one, start))] }, start }
 }

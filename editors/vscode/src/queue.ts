@@ -24,7 +24,7 @@ export class Queue {
     return this.waiting.length
   }
 
-  /** Adds a question, which is answered by `decide`, `over`, or its deadline. */
+  /** Adds a question, which is answered by `decide`, `withdraw`, or its deadline. */
   ask(approval: Approval): Promise<Decision> {
     return new Promise((resolve) => {
       const asked: Asked = {
@@ -46,7 +46,7 @@ export class Queue {
    * Called when somebody else has decided or the agent has gone: an answer here does not count any
    * more.
    */
-  over(id: string | number): void {
+  withdraw(id: string | number): void {
     this.waiting.find((asked) => asked.approval.id === id)?.decide('deny')
   }
 

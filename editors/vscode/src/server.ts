@@ -109,7 +109,7 @@ export class Server implements vscode.Disposable {
   /** The number of evaluations that have ended, whatever their outcome. */
   finished = 0
   /** The settings that the server was told last. */
-  told: Readonly<Record<string, Record<string, unknown>>> = {}
+  sentSettings: Readonly<Record<string, Record<string, unknown>>> = {}
   private readonly listeners = new Map<string | number, (output: Output) => void>()
   private readonly changed = new vscode.EventEmitter<void>()
   /** The image's state, busy or not, or what is announced has changed. */
@@ -177,7 +177,7 @@ export class Server implements vscode.Disposable {
   private async begin(): Promise<void> {
     await this.stop()
     if (!vscode.workspace.isTrusted) {
-      this.become({ state: 'down', why: 'untrusted' })
+      this.setCondition({ state: 'down', why: 'untrusted' })
       return
     }
     const setting = serverPath()
@@ -185,7 +185,7 @@ export class Server implements vscode.Disposable {
     void vscode.commands.executeCommand('setContext', 'consort.binaryFound', this.found !== undefined)
     if (this.found === undefined) {
       this.log.warn(setting === '' ? 'The program `consort` is not on PATH.' : `consort.server.path is ${setting}: no program is there.`)
-      this.become({ state: 'down', why: 'not-found' })
+      this.setCondition({ state: 'down', why: 'not-found' })
       return
     }
     this.log.info(`starting ${this.found.path} lsp (found by: ${this.found.how})`)
@@ -194,9 +194,9 @@ export class Server implements vscode.Disposable {
     client.registerFeature(OWN_SETTINGS)
     client.onDidChangeState(({ newState }) => {
       if (client !== this.client) return
-      if (newState === State.Stopped) this.become({ state: 'down', why: 'stopped' })
+      if (newState === State.Stopped) this.setCondition({ state: 'down', why: 'stopped' })
     })
-    client.onNotification('consort/imageState', (state: ImageState) => this.become(state))
+    client.onNotification('consort/imageState', (state: ImageState) => this.setCondition(state))
     client.onNotification('window/showMessage', ({ type, message }: { type: number; message: string }) => showMessage(type, message))
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.(output))
     client.onNotification('consort/logEntry', (entry: LogEntry) => this.logged.fire(entry))
@@ -206,13 +206,13 @@ export class Server implements vscode.Disposable {
       decision: await this.approve(asked, token),
     }))
     client.onRequest(new RequestType<InputWanted, InputLine, void>('consort/input'), (wanted, token) => this.input(wanted, token))
-    this.become({ state: 'starting', what: 'starting the server' })
+    this.setCondition({ state: 'starting', what: 'starting the server' })
     try {
       await client.start()
     } catch (error) {
       this.log.error(`the server did not start: ${String(error)}`)
       if (client !== this.client) return
-      this.become({ state: 'down', why: 'stopped' })
+      this.setCondition({ state: 'down', why: 'stopped' })
       return
     }
     // Another client was begun meanwhile.
@@ -221,7 +221,7 @@ export class Server implements vscode.Disposable {
     await this.announce(capabilities?.executeCommandProvider?.commands ?? [])
     const experimental = capabilities?.experimental as { consort?: { image?: ImageState } } | undefined
     const image = experimental?.consort?.image
-    if (image !== undefined && this.condition.state === 'starting') this.become(image)
+    if (image !== undefined && this.condition.state === 'starting') this.setCondition(image)
   }
 
   async stop(): Promise<void> {
@@ -248,7 +248,7 @@ export class Server implements vscode.Disposable {
     this.changed.fire()
   }
 
-  private become(condition: Condition): void {
+  private setCondition(condition: Condition): void {
     this.condition = condition
     void vscode.commands.executeCommand('setContext', 'consort.image', condition.state)
     this.log.info(`image: ${describe(condition)}`)
@@ -268,7 +268,7 @@ export class Server implements vscode.Disposable {
       documentSelector: SELECTOR,
       diagnosticCollectionName: 'consort',
       outputChannel: this.log,
-      initializationOptions: { ...(this.told = this.settings()), approve: true, input: true, stops: true, diagnostics: 'push' },
+      initializationOptions: { ...(this.sentSettings = this.settings()), approve: true, input: true, stops: true, diagnostics: 'push' },
       initializationFailedHandler: () => false,
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
@@ -303,7 +303,9 @@ export class Server implements vscode.Disposable {
           configuration: async (params, token, next) => {
             const answers = await next(params, token)
             if (!Array.isArray(answers)) return answers
-            return answers.map((answer: unknown, index) => (params.items[index]?.section === 'consort' ? (this.told = this.settings()) : answer))
+            return answers.map((answer: unknown, index) =>
+              params.items[index]?.section === 'consort' ? (this.sentSettings = this.settings()) : answer,
+            )
           },
         },
       },

@@ -39,7 +39,7 @@ export function registerState(server: Server, testing: () => boolean): vscode.Di
     busy: server.busy,
     finished: server.finished,
     offered: server.offered,
-    settings: server.told,
+    settings: server.sentSettings,
     testing: testing(),
     documents: vscode.workspace.textDocuments
       .filter(isLisp)

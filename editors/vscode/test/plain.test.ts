@@ -196,7 +196,7 @@ test('questions wait in a queue, and silence is a no', async () => {
   now = 20_000
   queue.expire()
   assert.equal(await two, 'deny')
-  queue.over(4)
+  queue.withdraw(4)
   assert.equal(await four, 'deny')
   queue.first?.decide('allow')
   assert.equal(await three, 'allow')

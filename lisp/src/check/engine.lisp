@@ -12,10 +12,10 @@
   (let* ((span (form-span check))
          (message (cond ((null condition) "Compiling this form was left by a THROW or ABORT.")
                         ((typep condition 'storage-condition)
-                         (let ((words (say condition)))
+                         (let ((words (condition-report condition)))
                            (format nil "~A. Is there a macro that never ends?"
                                    (subseq words 0 (or (search " (" words) (position #\. words) (length words))))))
-                        (t (say condition))))
+                        (t (condition-report condition))))
          (refused (and condition (confinement-errno condition) (check-confined check)))
          (package (and condition (typep condition 'package-error) (in-package-form-p (check-form check))))
          (place (or (and package
@@ -23,16 +23,16 @@
                     where
                     span)))
     (when package (lose-package check (package-error-package condition)))
-    (found check (new-finding check (car place) (cdr place) :error
-                              (cond (refused "confined")
-                                    (package "unknown-package")
-                                    ((typep condition 'storage-condition) "exhausted")
-                                    ((typep condition 'form-out-of-time) "out-of-time")
-                                    (t "compile-time-error"))
-                              (if refused (confined-message message condition) message)
-                              :condition (and condition (type-name-for-user condition))
-                              :data (and package
-                                         (list "package" (ignore-errors (string (package-error-package condition)))))))))
+    (report-finding check (new-finding check (car place) (cdr place) :error
+                                       (cond (refused "confined")
+                                             (package "unknown-package")
+                                             ((typep condition 'storage-condition) "exhausted")
+                                             ((typep condition 'form-out-of-time) "out-of-time")
+                                             (t "compile-time-error"))
+                                       (if refused (confined-message message condition) message)
+                                       :condition (and condition (type-name-for-user condition))
+                                       :data (and package
+                                                  (list "package" (ignore-errors (string (package-error-package condition)))))))))
 
 (defun compile-one (check function form info)
   "Has FUNCTION, the compiler's, process FORM, the next of the file that INFO describes."
@@ -124,8 +124,8 @@
   (when *checks*
     (dolist (check (reverse *checks*))
       (let ((*check* check))
-        (mapc (lambda (finding) (found check finding)) (take-undefined check *checks*))
-        (mapc (lambda (finding) (found check finding)) (take-unknown-keywords check))))
+        (mapc (lambda (finding) (report-finding check finding)) (take-undefined check *checks*))
+        (mapc (lambda (finding) (report-finding check finding)) (take-unknown-keywords check))))
     (forget-undefined-warnings)))
 
 (sb-ext:defglobal *checking* nil "True if this process is a copy that checks: then the hooks below

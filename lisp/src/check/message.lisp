@@ -70,7 +70,7 @@
         (setf text (subseq text 0 line)))))
   (as-text (string-trim " " text)))
 
-(defun say (condition &optional (package *package*))
+(defun condition-report (condition &optional (package *package*))
   "Returns the report of CONDITION, cleaned, with symbols as PACKAGE sees them."
   (let ((text (handler-case
                   (let ((*package* package) (*print-pretty* t) (*print-right-margin* 100000) (*print-length* 10) (*print-level* 5)

@@ -47,13 +47,13 @@ If it must, load the file's system first.)" message))))
             (error () (values (check-form check) (form-span check) nil)))
         (observe-at check condition form (or span (form-span check)) cons))
     (error (problem)
-      (found check (new-finding check (check-form-start check) (check-form-end check) (severity-of condition) "compiler"
-                                (format nil "~A (Its place could not be told: ~A)" (say condition) (say problem)))))))
+      (report-finding check (new-finding check (check-form-start check) (check-form-end check) (severity-of condition) "compiler"
+                                         (format nil "~A (Its place could not be told: ~A)" (condition-report condition) (condition-report problem)))))))
 
 (defun observe-at (check condition form span cons)
   "Reports CONDITION at FORM, read at SPAN, or at the car of CONS in it."
   (let* ((inner (inner-condition condition))
-         (message (say inner))
+         (message (condition-report inner))
          (severity (severity-of condition))
          (code (cond ((typep condition 'sb-ext:code-deletion-note)
                       (if (search "unused function" (or (control-text condition) message)) "unused-function" "unreachable-code"))
@@ -67,15 +67,15 @@ If it must, load the file's system first.)" message))))
            (setf code "confined" message (confined-message message inner)))
           ((and (string= code "unknown-package") (in-package-form-p (check-form check)))
            (when (typep inner 'package-error) (lose-package check (package-error-package inner)))))
-    (unless (or (passed-over-p check code inner) (told-twice-p check code))
-      (found check (new-finding check (car place) (cdr place) severity code message
-                                :condition (type-name-for-user inner)
-                                :tags (cond ((member code '("unused-variable" "unused-function" "unreachable-code" "unread-variable")
-                                                     :test #'string=)
-                                             '(:unnecessary))
-                                            ((string= code "deprecated") '(:deprecated)))
-                                :related (related-places check code inner)
-                                :data (finding-facts code inner))))))
+    (unless (or (passed-over-p check code inner) (note-duplicate-reported check code))
+      (report-finding check (new-finding check (car place) (cdr place) severity code message
+                                         :condition (type-name-for-user inner)
+                                         :tags (cond ((member code '("unused-variable" "unused-function" "unreachable-code" "unread-variable")
+                                                              :test #'string=)
+                                                      '(:unnecessary))
+                                                     ((string= code "deprecated") '(:deprecated)))
+                                         :related (related-places check code inner)
+                                         :data (finding-facts code inner))))))
 
 (defun unused-through-failure-p (check condition)
   "Returns true if the variable that CONDITION calls unused is named in a list that could not be
@@ -116,7 +116,7 @@ If it must, load the file's system first.)" message))))
     (let ((first (first-definition check (duplicate-name condition) (namespace-of (check-form check)))))
       (when first (list (list (car first) (cdr first) "First defined here."))))))
 
-(defun told-twice-p (check code)
+(defun note-duplicate-reported (check code)
   "Returns true if CODE is that of a duplicate definition, and one was already reported for the
   current form; notes that it is reported."
   (when (member code '("duplicate-definition" "redefinition") :test #'string=)

@@ -21,7 +21,7 @@
   (funcall (system-check-problem state) path words code))
 
 (defun words-of-failure (condition)
-  (if condition (say condition) "it was left"))
+  (if condition (condition-report condition) "it was left"))
 
 ;;; Systems whose files are checked
 
@@ -90,7 +90,7 @@
                                             "system-failed"))))))
 
 (defun unloaded-dependency-words (dependency condition)
-  (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency (if condition (say condition) "loading was left")))
+  (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency (if condition (condition-report condition) "loading was left")))
 
 (defun make-check-plan (state name)
   "The plan of loading the system NAME, in which all actions of the parts that are checked are to be
@@ -120,7 +120,7 @@
       (let ((plan (call-silently (lambda () (make-check-plan state name))
                                  (lambda (condition)
                                    (tell-system-problem state (system-check-definition state)
-                                                        (if condition (say condition) "It could not be loaded.") "system-failed"))))
+                                                        (if condition (condition-report condition) "It could not be loaded.") "system-failed"))))
             (seen (make-hash-table :test 'equal)))
         (when plan
           (loop for action in (asdf/plan:plan-actions plan)

@@ -40,23 +40,23 @@
 
 (defun reader-finding (check start end code message condition)
   "Reports that the text from START to END cannot be read."
-  (found check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message
-                             :condition (type-name-for-user condition)
-                             :form (collapse-space (let* ((text (check-text check))
-                                                          (end (min (end-of-line text (check-form-start check))
-                                                                    (+ (check-form-start check) 77))))
-                                                     (string-upcase (subseq text (check-form-start check) (max end (check-form-start check))))))
-                             :toplevel (cons (check-form-start check) (max end (1+ start)))
-                             :data (and (typep condition 'package-error)
-                                        (list "package" (ignore-errors (let ((p (package-error-package condition)))
-                                                                         (if (packagep p) (package-name p) (string p)))))))))
+  (report-finding check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message
+                                      :condition (type-name-for-user condition)
+                                      :form (collapse-space (let* ((text (check-text check))
+                                                                   (end (min (end-of-line text (check-form-start check))
+                                                                             (+ (check-form-start check) 77))))
+                                                              (string-upcase (subseq text (check-form-start check) (max end (check-form-start check))))))
+                                      :toplevel (cons (check-form-start check) (max end (1+ start)))
+                                      :data (and (typep condition 'package-error)
+                                                 (list "package" (ignore-errors (let ((p (package-error-package condition)))
+                                                                                  (if (packagep p) (package-name p) (string p)))))))))
 
 (defun package-message (check condition)
   "Describes the error in a package prefix; the same words each time, though reading on makes the
   symbol known."
   (let ((key (and (typep condition 'simple-condition) (condition-arguments condition))))
     (or (gethash key (check-reader-messages check))
-        (setf (gethash key (check-reader-messages check)) (say condition)))))
+        (setf (gethash key (check-reader-messages check)) (condition-report condition)))))
 
 (defun tell-package-error (reading condition)
   "Reports an unknown package or symbol in a token."
@@ -82,7 +82,7 @@
           (t
            (let* ((evaluated (read-eval-place reading text))
                   (span (or evaluated (token-around text position)))
-                  (message (say condition)))
+                  (message (condition-report condition)))
              (cond ((and (not *read-eval*) (search "*READ-EVAL*" message))
                     (reader-finding check (car span) (cdr span) "read-eval"
                                     "#. is refused here: it would run code while the text is read." condition))

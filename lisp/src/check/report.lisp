@@ -35,7 +35,7 @@
 (defun flush-report (report)
   "Sends the lines that wait. Ends this process when the host is gone."
   (unless (write-octets (report-descriptor report) (report-octets report) 0 (report-fill report))
-    (leave 0))
+    (exit-process 0))
   (setf (report-fill report) 0))
 
 (defconstant +line-limit+ 1000000 "Octets of a line. The host ends a copy that sends one of more than a MiB.")
@@ -47,7 +47,7 @@
     (when (> (+ (report-fill report) end) (length (report-octets report)))
       (flush-report report))
     (cond ((> end (length (report-octets report)))
-           (unless (write-octets (report-descriptor report) octets 0 end) (leave 0)))
+           (unless (write-octets (report-descriptor report) octets 0 end) (exit-process 0)))
           (t
            (replace (report-octets report) octets :start1 (report-fill report) :end2 end)
            (incf (report-fill report) end)))

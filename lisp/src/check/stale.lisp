@@ -64,13 +64,13 @@
   (multiple-value-bind (name named) (defined-name form)
     (when (and named (member (car form) *defining-forms*))
       (let ((earlier (gethash (list (car form) name) (check-definitions check))))
-        (when (and earlier (/= earlier (check-form-start check)) (not (told-twice-p check "duplicate-definition")))
+        (when (and earlier (/= earlier (check-form-start check)) (not (note-duplicate-reported check "duplicate-definition")))
           (let ((span (or (car-span check (cdr form)) (form-span check)))
                 (first (name-place check earlier)))
-            (found check (new-finding check (car span) (cdr span) :warning "duplicate-definition"
-                                      (format nil "Duplicate definition for ~A found in one file." (name-for-user name))
-                                      :condition "WARNING"
-                                      :related (list (list (car first) (cdr first) "First defined here."))))))))))
+            (report-finding check (new-finding check (car span) (cdr span) :warning "duplicate-definition"
+                                               (format nil "Duplicate definition for ~A found in one file." (name-for-user name))
+                                               :condition "WARNING"
+                                               :related (list (list (car first) (cdr first) "First defined here."))))))))))
 
 (defun name-place (check form-start)
   "The span of the name in the definition at FORM-START."
@@ -126,7 +126,7 @@
   earlier state of the text."
   (flet ((new-p (name &optional (namespace (namespace-of (check-form check)))) (not (first-definition check name namespace))))
     ;; The message of a user's own macro has no arguments to recognise it by.
-    (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (say condition))))
+    (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (condition-report condition))))
       (cond ((typep condition redefinition-warning-type)
              (not (first-definition check (redefinition-name condition) :operator :exactly t)))
             ((typep condition package-variance-type) (new-p (defined-name (check-form check))))

@@ -85,7 +85,7 @@
 (defvar *check* nil "The CHECK of the text that is being compiled, in a copy.")
 
 (declaim (ftype function note-finding note-keywords))
-(defun found (check finding)
+(defun report-finding (check finding)
   "Reports FINDING unless the same was found at the same place."
   (let ((key (list (finding-start finding) (finding-end finding) (finding-code finding) (finding-message finding))))
     (unless (or (gethash key (check-marked check))

@@ -45,7 +45,7 @@
                                    for system = (asdf:registered-system name)
                                    for source = (and system (asdf:system-source-file system))
                                    when (and source (same-file-p source asd)) collect name))
-                           (lambda (condition) (setf why (if condition (say condition) "loading it was left"))))
+                           (lambda (condition) (setf why (if condition (condition-report condition) "loading it was left"))))
             why)))
 
 (defun find-definition (name asd-files)
@@ -60,7 +60,7 @@
         (when (member name names :test #'string=)
           (return-from find-definition (values file names nil)))))
     (let ((source (call-silently (lambda () (asdf:system-source-file (asdf:find-system name)))
-                                 (lambda (condition) (unless why (setf why (and condition (say condition))))))))
+                                 (lambda (condition) (unless why (setf why (and condition (condition-report condition))))))))
       (if source
           (values source (list name) nil)
           (values likely '() why)))))
@@ -183,7 +183,7 @@
                      (lambda (condition)
                        ;; Without a fasl the check has reported why there is none.
                        (when (or fasl (not compiled))
-                         (setf why (if condition (say condition) "it was left"))))))
+                         (setf why (if condition (condition-report condition) "it was left"))))))
     (values fasl compiled why)))
 
 (defun own-method-p (operation component)

@@ -95,5 +95,5 @@
       (unless (asked-p) (warm-copy (scratch-directory params)))
       (prepare-room (field params "room" 0) #'asked-p))
     (multiple-value-bind (octets start end) (next-line reader)
-      (unless (typep octets 'octets) (leave 0))
+      (unless (typep octets 'octets) (exit-process 0))
       (append (parse-json octets start end) (rest params)))))

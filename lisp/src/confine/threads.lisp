@@ -137,7 +137,7 @@
     (setf sb-ext:*invoke-debugger-hook*
           (lambda (condition hook)
             (declare (ignore condition hook))
-            (if (eq sb-thread:*current-thread* first) (leave 70) (sb-thread:abort-thread)))))
+            (if (eq sb-thread:*current-thread* first) (exit-process 70) (sb-thread:abort-thread)))))
   (when (sb-thread:holding-mutex-p world-lock)
     (sb-thread:release-mutex world-lock)))
 

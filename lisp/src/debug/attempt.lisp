@@ -33,7 +33,7 @@
 (defun answer-attempt (attempt &rest fields)
   "Tells the answer, FIELDS as in OBJECT, and leaves."
   (send-line (attempt-report attempt) (apply #'object "id" (attempt-id attempt) fields) :flush t)
-  (leave 0))
+  (exit-process 0))
 
 (defun take-frame-of-attempt (attempt evaluation frame)
   "Answers ATTEMPT with FRAME, which the image would have sent to the host, if it is the answer to
@@ -97,7 +97,7 @@
                               (*evaluation*
                                (setf (evaluation-reason evaluation) :timeout)
                                (stop-here evaluation))
-                              (t (leave 72)))))
+                              (t (exit-process 72)))))
    (attempt-seconds attempt)))
 
 (defun serve-attempt (attempt condition frames more)
@@ -130,4 +130,4 @@
                        (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work)))))))
       (answer-attempt attempt "error" (object "kind" "restart-returned"
                                               "message" "The function of the restart returned: the program would stay where it failed")))
-    (leave 73)))
+    (exit-process 73)))

@@ -200,9 +200,9 @@
 
 (defun settle-units-soon ()
   "Has SETTLE-UNITS called in a thread of ours, once the lock is free."
-  (help (lambda ()
-          (let ((*setting-breakpoints* t))
-            (sb-thread:with-mutex (*probes-lock*) (settle-units))))))
+  (call-in-helper (lambda ()
+                    (let ((*setting-breakpoints* t))
+                      (sb-thread:with-mutex (*probes-lock*) (settle-units))))))
 
 (defun words-of-piece (file text piece)
   "Describes the PIECE of TEXT, a definition in FILE."

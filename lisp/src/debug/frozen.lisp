@@ -171,7 +171,7 @@
       (handler-case
           (with-internals ((handler-clusters initial-handler-clusters))
             (with-own-settings () (next-attempt (greet-host condition params))))
-        (serious-condition () (leave 70)))
+        (serious-condition () (exit-process 70)))
     (serve-attempt attempt condition (first (frozen-frames frozen)) (second (frozen-frames frozen)))))
 
 (defun free-lost-locks (evaluation)
@@ -196,8 +196,8 @@
   (let ((reader (frozen-reader frozen)))
     (unless (or (message-waiting-p reader)
                 (wait-until-fd-usable (line-reader-fd reader) :input (max 0 (/ (- (frozen-until frozen) (now-ms)) 1000)) nil))
-      (leave 0))
-    (or (next-message reader) (leave 0))))
+      (exit-process 0))
+    (or (next-message reader) (exit-process 0))))
 
 (defun next-attempt (frozen)
   "Serves requests, each in a process of its own. Returns only in such a process: the attempt, and
@@ -244,7 +244,7 @@
   (die-with-parent parent)
   (close-report)
   (limit-copy (attempt-seconds attempt))
-  (unless (confine-calls (plusp (frozen-landlock frozen))) (leave 71)))
+  (unless (confine-calls (plusp (frozen-landlock frozen))) (exit-process 71)))
 
 (defconstant +attempt-grace+ 1 "Seconds beyond its time after which an attempt is ended.")
 
@@ -263,7 +263,7 @@
         ((nil) (setf why "timeout") (return))
         (:host
          (let ((message (next-message (frozen-reader frozen))))
-           (unless message (kill-copy pid) (leave 0))
+           (unless message (kill-copy pid) (exit-process 0))
            (when (field message "stop") (setf why (field message "stop")) (return))))
         (:answers
          (when (= end (length octets))
@@ -280,4 +280,4 @@
                                   "exit" (or-null code) "signal" (if newline :null (or-null signal)))
                    :flush t)
         (when newline
-          (unless (write-octets (report-descriptor report) octets 0 (1+ newline)) (leave 0)))))))
+          (unless (write-octets (report-descriptor report) octets 0 (1+ newline)) (exit-process 0)))))))

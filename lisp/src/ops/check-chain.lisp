@@ -46,13 +46,13 @@
       (unless (confine-copy params report
                             (lambda (landlock) (confine-calls-of-chain landlock (pipe-writer (chain-keys chain)))))
         (finish-check check report nil "the filter of a chain could not be applied")
-        (leave 0))
+        (exit-process 0))
       (hook-compiler)
       (hook-interruptions)
       (setf *chain* chain)
       (finish-check check report t)
       ;; A process forked for work ends within the compiler's loop.
-      (unless (eq (chain-role chain) :runner) (leave 71))
+      (unless (eq (chain-role chain) :runner) (exit-process 71))
       (keep-chain chain report text (check-withheld check)))))
 
 (define-feature "chain" () (bool (chain-internals-p)))

@@ -97,8 +97,8 @@
   "Does the work of a warm copy."
   (let ((report (begin-in-copy params)))
     ;; There is nothing to win if it cannot be confined, or not while files can still be opened.
-    (unless (or (not (confined-p params)) (plusp (landlock-abi))) (leave 0))
-    (unless (confine-copy params report) (leave 0))
+    (unless (or (not (confined-p params)) (plusp (landlock-abi))) (exit-process 0))
+    (unless (confine-copy params report) (exit-process 0))
     (send-line report (object "warm" (world-json (field params "world"))) :flush t)
     (let ((params (await-text params report)))
       (begin-deadline params)
@@ -125,7 +125,7 @@
       (multiple-value-bind (octets start end) (next-line reader)
         (if (typep octets 'octets)
             (field (parse-json octets start end) "withheld" #())
-            (leave 0)))
+            (exit-process 0)))
       #()))
 
 (defun check-system-in-copy (params)
@@ -153,7 +153,7 @@
         (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
                                   "diagnostic" (finding-json (cannot-confine why))))
         (tell-done report '())
-        (leave 0)))
+        (exit-process 0)))
     (labels ((silent-p (path)
                (and only (not (member path only :test #'same-file-p))))
              (begin-file (name silent)
@@ -195,7 +195,7 @@
                                                   (t (push entry calls)
                                                      (emit-in entry incomplete)))
                                       :at (if (or silent again) (constantly nil) (place-sender report)))
-                   (file-error (condition) (problem path (say condition)) nil))))
+                   (file-error (condition) (problem path (condition-report condition)) nil))))
              (settle-calls ()
                "Checks the calls again in files that mention functions with other lambda lists than
                BEFORE, and reports the findings about calls in the other files."

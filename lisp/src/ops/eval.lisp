@@ -257,4 +257,4 @@
   (users-methods #'print-object #'system-class-p)
   (rehearse '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)")
             :timing t)
-  (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture nobody asked-input shared-output))))
+  (mapc #'sb-mop:finalize-inheritance (mapcar #'find-class '(capture null-io asked-input shared-output))))

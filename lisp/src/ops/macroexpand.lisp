@@ -3,22 +3,22 @@
 
 (in-package :consort)
 
-(define-condition nothing-there (error)
-  ((message :initarg :message :reader nothing-there-message))
+(define-condition no-form-at-place (error)
+  ((message :initarg :message :reader no-form-at-place-message))
   (:documentation "There is no form where one was to be expanded.")
-  (:report (lambda (condition stream) (write-string (nothing-there-message condition) stream))))
+  (:report (lambda (condition stream) (write-string (no-form-at-place-message condition) stream))))
 
 (defun form-sought (form places offset)
   "The form at OFFSET of what was read as FORM with PLACES, its environment, and its PLACE. Where no
   list there is evaluated, the innermost that holds it."
   (let ((candidates (lists-at places offset)))
     (unless candidates
-      (error 'nothing-there :message "There is no list at this place. Put the cursor on the form that is to be expanded."))
+      (error 'no-form-at-place :message "There is no list at this place. Put the cursor on the form that is to be expanded."))
     (multiple-value-bind (found environment) (environments-of (mapcar #'place-list candidates) form nil)
       (let ((found (or found
                        ;; In what a macro took apart, or in data: only the outermost form is known
                        ;; to be code.
-                       (error 'nothing-there :message "What stands here is not evaluated as it stands: it is data, or part of a macro call that keeps none of it."))))
+                       (error 'no-form-at-place :message "What stands here is not evaluated as it stands: it is data, or part of a macro call that keeps none of it."))))
         (values found environment (find found candidates :key #'place-list :test #'eq))))))
 
 (defun form-meant (form places params)
@@ -56,7 +56,7 @@
                              when there collect there))
            (found (and candidates (multiple-value-list (environments-of candidates form environment)))))
       (unless (first found)
-        (error 'nothing-there :message "There is no form at this place of the expansion that is evaluated as it stands."))
+        (error 'no-form-at-place :message "There is no form at this place of the expansion that is evaluated as it stands."))
       (replaced (first found) (expand-once (first found) (second found)) form))))
 
 (defun column-of (text offset first-column)
@@ -113,15 +113,15 @@
   "The JSON of the answer when CONDITION, or with NIL a THROW or ABORT, ended the work."
   (let ((refused (and condition (confinement-errno condition) (confined-p params))))
     (cond ((null condition) (expansion-error "expand" "ABORT" "A macro left its expansion by a THROW or ABORT."))
-          ((typep condition 'nothing-there) (expansion-error "place" "NO-FORM" (nothing-there-message condition)))
+          ((typep condition 'no-form-at-place) (expansion-error "place" "NO-FORM" (no-form-at-place-message condition)))
           ((typep condition 'form-out-of-time)
            (expansion-error "expand" "TIMEOUT" (format nil "The expansion was stopped after ~,1F s. Is there a macro that never ends?" (form-seconds condition))))
           ((typep condition 'end-of-file)
            (expansion-error "read" "END-OF-FILE" (condition-message condition)))
           ((and (typep condition reader-package-error-type) (not (packagep (package-error-package condition))))
            (expansion-error "package" "PACKAGE-ERROR" (format nil "Package ~A not found" (package-error-package condition))))
-          ((typep condition 'reader-error) (expansion-error "read" (condition-type condition) (say condition)))
-          (refused (expansion-error "expand" (condition-type condition) (confined-message (say condition) condition)))
+          ((typep condition 'reader-error) (expansion-error "read" (condition-type condition) (condition-report condition)))
+          (refused (expansion-error "expand" (condition-type condition) (confined-message (condition-report condition) condition)))
           ((typep condition 'storage-condition)
            (expansion-error "expand" (condition-type condition) "The stack or the heap was exhausted. Is there a macro that never ends?"))
           (t (expansion-error "expand" (condition-type condition) (condition-message condition))))))

@@ -31,7 +31,7 @@
   "The names of functions in the definition of the test CASE, if its file is found, else those of
   its package."
   (or (handler-case
-          (multiple-value-bind (file line) (test-place (test-case-name case) (files-about (home case)))
+          (multiple-value-bind (file line) (test-place (test-case-name case) (files-about (test-case-package case)))
             (let* ((text (and file (text-of-file (sb-ext:native-namestring file) nil)))
                    (start (and text (point-offset text line 1)))
                    (pieces (and start (toplevel-pieces text)))
@@ -40,7 +40,7 @@
                 (let ((*package* (package-before text pieces piece)))
                   (names-in-text (subseq text (car piece) (cdr piece)))))))
         (error () nil))
-      (and (home case) (names-of-package (home case)))))
+      (and (test-case-package case) (names-of-package (test-case-package case)))))
 
 (defun names-given (params)
   "The names of the functions that PARAMS name, or NIL where they name none."
@@ -64,7 +64,7 @@
   "Runs the test CASE and records it. Returns its values. Notes the failures of its checks in LOG."
   (let ((values (call-recording log (lambda () (multiple-value-list (funcall (test-case-run case)))))))
     (setf (event-log-failures log) (coerce (third values) 'list)
-          (event-log-package log) (or (home case) (user-package)))
+          (event-log-package log) (or (test-case-package case) (user-package)))
     (values-list values)))
 
 (defun record-as-asked (evaluation params package log timeout)
@@ -124,7 +124,7 @@
   "Answers the host's questions until it closes the socket. Does not return."
   (let ((reader (make-line-reader (report-descriptor report))))
     (loop
-      (let ((params (or (next-message reader) (leave 0))))
+      (let ((params (or (next-message reader) (exit-process 0))))
         (send-line report (object "answer" (with-own-settings () (answer-recording-query log params))) :flush t)
         (tell-done report '())))))
 

@@ -31,19 +31,20 @@
                  (unwind-protect
                       (handler-case
                           (let ((files (call-compiling work)))
-                            (multiple-value-bind (after changes moved regrouped repackaged) (compare before)
-                              (setf report (report-of what files before after changes moved))
-                              (when (or moved regrouped repackaged)
+                            (multiple-value-bind (after changes symbol-differences generic-differences package-differences) (compare before)
+                              (setf report (report-of what files before after changes symbol-differences))
+                              (when (or symbol-differences generic-differences package-differences)
                                 (setf recorded t)
-                                (remember-reload (make-reload what moved regrouped repackaged (times-without files times)))))
+                                (remember-reload (make-reload what symbol-differences generic-differences package-differences
+                                                              (times-without files times)))))
                             (setf done t))
                         (reload-failed (condition)
                           (setf failure condition)))
                    (unless done
                      (without-interrupts
-                       (multiple-value-bind (after changes moved regrouped repackaged) (compare before)
+                       (multiple-value-bind (after changes symbol-differences generic-differences package-differences) (compare before)
                          (declare (ignore after changes))
-                         (setf notes (take-back moved regrouped repackaged times))))))
+                         (setf notes (take-back symbol-differences generic-differences package-differences times))))))
                  (values)))))
         (append outcome
                 (list "reloaded" (bool (and (eq how :ok) report))
@@ -325,10 +326,11 @@
                                (let ((reload (pop *reloads*)))
                                  (when reload
                                    (let ((before (take-snapshot)))
-                                     (setf notes (take-back (reload-moved reload) (reload-regrouped reload) (reload-repackaged reload) (reload-times reload)))
+                                     (setf notes (take-back (reload-symbol-differences reload) (reload-generic-differences reload)
+                                                            (reload-package-differences reload) (reload-times reload)))
                                      (let ((after (take-snapshot)))
-                                       (multiple-value-bind (changes moved) (compare-snapshots before after)
-                                         (setf undone (report-of (reload-what reload) '() before after changes moved))))))
+                                       (multiple-value-bind (changes symbol-differences) (compare-snapshots before after)
+                                         (setf undone (report-of (reload-what reload) '() before after changes symbol-differences))))))
                                  (values)))))
       (append outcome
               (list "reloaded" (bool (and (eq how :ok) undone))

@@ -13,7 +13,7 @@
           (setf failures (list (failure (concatenate 'string (condition-type condition) ": " (condition-message condition))))))))
     (when *attempt*
       (answer-of-test *evaluation* (shown-name (test-case-name case)) status checks failures (captured output)))
-    (multiple-value-bind (file line) (test-place (test-case-name case) (append files (files-about (home case))))
+    (multiple-value-bind (file line) (test-place (test-case-name case) (append files (files-about (test-case-package case))))
       (object "name" (shown-name (test-case-name case))
               "suite" (or-null (let ((suite (first (test-case-suites case)))) (and suite (shown-name suite))))
               "status" status

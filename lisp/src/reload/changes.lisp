@@ -11,11 +11,11 @@
   class records, methods."
   kind name status before after)
 
-(defstruct (moved (:constructor make-moved (symbol before after)))
-  "A symbol, and its marks before and after."
+(defstruct (symbol-difference (:constructor make-symbol-difference (symbol before after)))
+  "A symbol, and its records before and after."
   symbol before after)
 
-(defstruct (regrouped (:constructor make-regrouped (function before after)))
+(defstruct (generic-difference (:constructor make-generic-difference (function before after)))
   "A generic function, and its records before and after."
   function before after)
 
@@ -37,8 +37,8 @@
         ((consp name) "setf function")
         (t "function")))
 
-(defun variable-source (mark symbol)
-  (or (info-of mark symbol :source-location :variable) (info-of mark symbol :source-location :constant)))
+(defun variable-source (record symbol)
+  (or (info-of record symbol :source-location :variable) (info-of record symbol :source-location :constant)))
 
 (defun class-word (class)
   (typecase class (structure-class "structure") (sb-mop:standard-class "class") (t (if (subtypep class 'condition) "condition" "class"))))
@@ -51,8 +51,8 @@
             (eq (class-record-source before) (class-record-source after)))))
 
 (defun symbol-changes (symbol before after collect)
-  "Calls COLLECT with each definition of SYMBOL that differs between two marks, either of which may
-  be NIL."
+  "Calls COLLECT with each definition of SYMBOL that differs between two records, either of which
+  may be NIL."
   (dolist (name (list symbol `(setf ,symbol)))
     (let ((old (function-in before name)) (new (function-in after name)))
       (note-difference (function-word name (or new old)) name old new collect)))
@@ -62,10 +62,10 @@
     (unless (eq old new)
       (funcall collect (make-change (if (info-of after symbol :source-location :constant) "constant" "variable") symbol
                                     (cond ((null new) :removed)
-                                          ((or old (and before (mark-value before))) :redefined)
+                                          ((or old (and before (symbol-record-value before))) :redefined)
                                           (t :new))
-                                    (and before (mark-value before)) (and after (mark-value after))))))
-  (let ((old (and before (mark-class before))) (new (and after (mark-class after))))
+                                    (and before (symbol-record-value before)) (and after (symbol-record-value after))))))
+  (let ((old (and before (symbol-record-class before))) (new (and after (symbol-record-class after))))
     (when (and (or old new) (not (and old new (not (class-differs-p old new)))))
       (funcall collect (make-change (class-word (class-record-class (or new old))) symbol (status-of-change old new) old new)))))
 
@@ -103,36 +103,39 @@
           (funcall collect (make-change "method" (method-name function method) :removed method nil)))))))
 
 (defun compare-snapshots (before after)
-  "Four values: the CHANGEs from one snapshot to a later one; a MOVED of each symbol and a REGROUPED
-  of each generic function that differ; and the packages that differ, as (OLD . NEW)."
-  (let ((changes '()) (moved '()) (regrouped '()) (repackaged (compare-packages (snapshot-packages before) (snapshot-packages after))) (seen (make-hash-table :test #'eq)))
+  "Four values: the CHANGEs from one snapshot to a later one; a SYMBOL-DIFFERENCE of each symbol and
+  a GENERIC-DIFFERENCE of each generic function that differ; and the packages that differ, as
+  (OLD . NEW)."
+  (let ((changes '()) (symbol-differences '()) (generic-differences '())
+        (package-differences (compare-packages (snapshot-packages before) (snapshot-packages after)))
+        (seen (make-hash-table :test #'eq)))
     (flet ((collect (change) (push change changes)))
       (flet ((look (symbol old new)
                (let ((count (length changes)))
                  (symbol-changes symbol old new #'collect)
                  (unless (and (= count (length changes)) (same-infos-p old new))
-                   (push (make-moved symbol old new) moved))))
+                   (push (make-symbol-difference symbol old new) symbol-differences))))
              (group (function old new)
                (unless (and old new (eq (generic-record-methods old) (generic-record-methods new))
                             (eq (generic-record-source old) (generic-record-source new)))
                  (generic-changes function old new #'collect)
-                 (push (make-regrouped function old new) regrouped))))
+                 (push (make-generic-difference function old new) generic-differences))))
         (maphash (lambda (symbol new)
                    (setf (gethash symbol seen) t)
-                   (look symbol (gethash symbol (snapshot-marks before)) new))
-                 (snapshot-marks after))
+                   (look symbol (gethash symbol (snapshot-symbols before)) new))
+                 (snapshot-symbols after))
         (maphash (lambda (symbol old)
                    (unless (gethash symbol seen) (look symbol old nil)))
-                 (snapshot-marks before))
+                 (snapshot-symbols before))
         (maphash (lambda (function new) (group function (gethash function (snapshot-generics before)) new))
                  (snapshot-generics after))))
-    (loop for (old . new) in repackaged
+    (loop for (old . new) in package-differences
           do (push (make-change "package" (package-record-name (or new old)) (status-of-change old new) old new) changes))
-    (values (nreverse changes) moved regrouped repackaged)))
+    (values (nreverse changes) symbol-differences generic-differences package-differences)))
 
 (defun same-infos-p (before after)
-  "Returns true if the compiler knows the same by two marks."
-  (let ((old (and before (mark-infos before))) (new (and after (mark-infos after))))
+  "Returns true if the compiler knows the same by two records."
+  (let ((old (and before (symbol-record-infos before))) (new (and after (symbol-record-infos after))))
     (and (= (length old) (length new))
          (every (lambda (info)
                   (let ((other (find-if (lambda (other) (and (eql (second other) (second info)) (equal (first other) (first info)))) new)))

@@ -67,7 +67,7 @@
   nothing."
   (multiple-value-bind (found status) (find-symbol (symbol-name symbol) package)
     (when (and (member status '(:internal :external)) (not (eq found symbol)) (eq (symbol-package found) package)
-               (not (member found (package-record-own before) :test #'eq)) (null (take-mark found)))
+               (not (member found (package-record-own before) :test #'eq)) (null (record-symbol found)))
       (unintern found package))))
 
 (defun restore-symbols-of-package (package before after)
@@ -83,7 +83,7 @@
         (when (accessible-p symbol package) (unintern symbol package)))
       (each (symbol (added 'package-record-shadowing) "~S still shadows in ~A")
         (cond ((not (member symbol (package-shadowing-symbols package) :test #'eq)))
-              ((or (member symbol (package-record-own before) :test #'eq) (take-mark symbol))
+              ((or (member symbol (package-record-own before) :test #'eq) (record-symbol symbol))
                (cannot-undo "~S stays a shadowing symbol of ~A" symbol (package-name package)))
               (t (unintern symbol package))))
       (each (used (added 'package-record-uses) "~A is still used by ~A")

@@ -49,9 +49,9 @@
 (defun named-pathname (name kind)
   (source-pathname (first (ignore-errors (sb-introspect:find-definition-sources-by-name name kind)))))
 
-(defun structure-function-p (mark symbol)
+(defun structure-function-p (record symbol)
   "Returns true if the function SYMBOL is a part of a structure, which comes and goes with it."
-  (info-of mark symbol :function :source-transform))
+  (info-of record symbol :function :source-transform))
 
 (defun gone-definitions (before after files)
   "Returns the definitions, as strings, that came from FILES before they were loaded again, and not
@@ -62,7 +62,7 @@
                (push (format nil "~A ~A" word (definition-name-text name)) gone))))
       (maphash
        (lambda (symbol old)
-         (let ((new (gethash symbol (snapshot-marks after))))
+         (let ((new (gethash symbol (snapshot-symbols after))))
            (when new
              (dolist (name (list symbol `(setf ,symbol)))
                (let ((function (function-in old name)))
@@ -72,12 +72,12 @@
                (look "macro" symbol macro (info-of new symbol :function :macro-function) (lambda () (object-pathname macro))))
              (look "variable" symbol (variable-source old symbol) (variable-source new symbol)
                    (lambda () (or (named-pathname symbol :variable) (named-pathname symbol :constant))))
-             (let ((class (mark-class old)))
-               (when (and class (class-record-source class) (mark-class new)
-                          (eq (class-record-source class) (class-record-source (mark-class new))))
-                 (look (class-word (class-record-class class)) symbol (class-record-class class) (class-record-class (mark-class new))
+             (let ((class (symbol-record-class old)))
+               (when (and class (class-record-source class) (symbol-record-class new)
+                          (eq (class-record-source class) (class-record-source (symbol-record-class new))))
+                 (look (class-word (class-record-class class)) symbol (class-record-class class) (class-record-class (symbol-record-class new))
                        (lambda () (some (lambda (kind) (named-pathname symbol kind)) '(:class :structure :condition)))))))))
-       (snapshot-marks before))
+       (snapshot-symbols before))
       (maphash
        (lambda (function old)
          (let ((new (gethash function (snapshot-generics after))))
@@ -106,7 +106,7 @@
   (every (lambda (table) (zerop (hash-table-count table)))
          (list (old-code-inlined old) (old-code-macros old) (old-code-constants old) (old-code-values old))))
 
-(defun find-old-code (changes moved)
+(defun find-old-code (changes symbol-differences)
   "The OLD-CODE of a reload."
   (let ((old (make-old-code)))
     (dolist (change changes)
@@ -118,10 +118,10 @@
                  (when (string= kind "constant") (setf (gethash name (old-code-constants old)) t))
                  (when (typep (first before) '(or function standard-object structure-object hash-table))
                    (setf (gethash (first before) (old-code-values old)) name)))))))
-    (dolist (each moved old)
-      (dolist (info (and (moved-before each) (mark-infos (moved-before each))))
+    (dolist (each symbol-differences old)
+      (dolist (info (and (symbol-difference-before each) (symbol-record-infos (symbol-difference-before each))))
         (when (and (eq (third info) :function) (eq (fourth info) :inlinep) (member (fifth info) '(inline sb-ext:maybe-inline))
-                   (not (eq (function-in (moved-before each) (first info)) (function-in (moved-after each) (first info)))))
+                   (not (eq (function-in (symbol-difference-before each) (first info)) (function-in (symbol-difference-after each) (first info)))))
           (setf (gethash (first info) (old-code-inlined old)) t))))))
 
 (defun stale-uses (function old)
@@ -148,10 +148,10 @@
                 (note "inlined" name)))))))
     stale))
 
-(defun stale-callers (changes moved after)
+(defun stale-callers (changes symbol-differences after)
   "The functions and methods that were not compiled again though a definition that they inlined,
   expanded or took the value of changed, as strings."
-  (let ((old (find-old-code changes moved)) (fresh (make-hash-table :test #'eq)) (stale '()))
+  (let ((old (find-old-code changes symbol-differences)) (fresh (make-hash-table :test #'eq)) (stale '()))
     (unless (old-code-empty-p old)
       (dolist (change changes)
         (setf (gethash (change-after change) fresh) t))
@@ -159,12 +159,12 @@
                (unless (gethash object fresh)
                  (dolist (use (ignore-errors (stale-uses function old)))
                    (push (format nil "~A ~A ~A" word (definition-name-text name) use) stale)))))
-        (maphash (lambda (symbol mark)
-                   (loop for (name . function) in (mark-functions mark)
+        (maphash (lambda (symbol record)
+                   (loop for (name . function) in (symbol-record-functions record)
                          do (look (function-word name function) name function function))
-                   (let ((macro (info-of mark symbol :function :macro-function)))
+                   (let ((macro (info-of record symbol :function :macro-function)))
                      (when macro (look "macro" symbol macro macro))))
-                 (snapshot-marks after))
+                 (snapshot-symbols after))
         (maphash (lambda (generic record)
                    (dolist (method (generic-record-methods record))
                      (when (written-method-p method)
@@ -215,12 +215,12 @@
 (defun texts-with (status changes)
   (loop for change in changes when (eq (change-status change) status) collect (change-text change)))
 
-(defun report-of (what files before after changes moved)
+(defun report-of (what files before after changes symbol-differences)
   "The JSON of Report."
   (object "what" what
           "files" (coerce files 'vector)
           "redefined" (bounded (texts-with :redefined changes))
           "new" (bounded (texts-with :new changes))
           "gone" (bounded (append *variances* (texts-with :removed changes) (and files (gone-definitions before after files))))
-          "stale" (bounded (stale-callers changes moved after))
+          "stale" (bounded (stale-callers changes symbol-differences after))
           "layouts" (bounded (changed-layouts changes))))

@@ -12,7 +12,7 @@
         (member name '("COMMON-LISP" "KEYWORD" "CONSORT") :test #'string=)
         (some (lambda (prefix) (eql 0 (search prefix name))) '("SB-" "ASDF" "UIOP")))))
 
-(defstruct (mark (:constructor make-mark (infos functions value class)))
+(defstruct (symbol-record (:constructor make-symbol-record (infos functions value class)))
   "The definitions of one symbol. INFOS: as INFO-KINDS gives them; FUNCTIONS: (NAME . FUNCTION) for
   the symbol and its (SETF SYMBOL), macros not among them; VALUE: a list of the global value, or
   NIL; CLASS: a class record."
@@ -31,7 +31,7 @@
   methods lambda-list source initial documentation)
 
 (defstruct (snapshot (:constructor make-snapshot ()))
-  (marks (make-hash-table :test #'eq) :read-only t)
+  (symbols (make-hash-table :test #'eq) :read-only t)
   (generics (make-hash-table :test #'eq) :read-only t)
   (packages '()))
 
@@ -66,7 +66,7 @@
        (not (and (symbolp name) (or (macro-function name) (special-operator-p name))))
        (fdefinition name)))
 
-(defun take-mark (symbol)
+(defun record-symbol (symbol)
   "Returns the definitions of SYMBOL; NIL when it is nothing but a name."
   (let ((infos (info-kinds symbol))
         (function (global-function symbol))
@@ -74,10 +74,10 @@
         (class (find-class symbol nil))
         (value (and (boundp symbol) (ignore-errors (list (sb-ext:symbol-global-value symbol))))))
     (when (or infos function setf class value)
-      (make-mark infos
-                 (append (and function (list (cons symbol function))) (and setf (list (cons `(setf ,symbol) setf))))
-                 value
-                 (and class (record-class class))))))
+      (make-symbol-record infos
+                          (append (and function (list (cons symbol function))) (and setf (list (cons `(setf ,symbol) setf))))
+                          value
+                          (and class (record-class class))))))
 
 (define-global *system-generics* '() "The generic functions of SYSTEM-PACKAGE-P packages, found when
   they are first needed.")
@@ -96,30 +96,30 @@
 
 (defun take-snapshot ()
   "The definitions as they are now."
-  (let* ((snapshot (make-snapshot)) (marks (snapshot-marks snapshot)) (generics (snapshot-generics snapshot)))
+  (let* ((snapshot (make-snapshot)) (symbols (snapshot-symbols snapshot)) (generics (snapshot-generics snapshot)))
     (dolist (package (list-all-packages))
       (unless (system-package-p package)
         (push (record-package package) (snapshot-packages snapshot))
         (with-package-iterator (next package :internal :external)
           (loop (multiple-value-bind (more symbol) (next)
                   (unless more (return))
-                  (when (and (eq (symbol-package symbol) package) (not (gethash symbol marks)))
-                    (let ((mark (take-mark symbol)))
-                      (when mark
-                        (setf (gethash symbol marks) mark)
-                        (loop for (nil . function) in (mark-functions mark)
+                  (when (and (eq (symbol-package symbol) package) (not (gethash symbol symbols)))
+                    (let ((record (record-symbol symbol)))
+                      (when record
+                        (setf (gethash symbol symbols) record)
+                        (loop for (nil . function) in (symbol-record-functions record)
                               do (when (typep function 'standard-generic-function)
                                    (setf (gethash function generics) (record-generic function))))))))))))
     (dolist (function (system-generics) snapshot)
       (setf (gethash function generics) (record-generic function)))))
 
-(defun info-of (mark name category kind)
-  "The value MARK has for a kind of thing that NAME is; NIL when none."
-  (and mark (fifth (find-if (lambda (info) (and (eq (third info) category) (eq (fourth info) kind) (equal (first info) name)))
-                            (mark-infos mark)))))
+(defun info-of (record name category kind)
+  "The value RECORD has for a kind of thing that NAME is; NIL when none."
+  (and record (fifth (find-if (lambda (info) (and (eq (third info) category) (eq (fourth info) kind) (equal (first info) name)))
+                              (symbol-record-infos record)))))
 
-(defun function-in (mark name)
-  (and mark (cdr (assoc name (mark-functions mark) :test #'equal))))
+(defun function-in (record name)
+  (and record (cdr (assoc name (symbol-record-functions record) :test #'equal))))
 
 ;;; While definitions are replaced, no method may be missing at any moment: other threads call.
 

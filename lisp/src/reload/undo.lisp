@@ -2,10 +2,10 @@
 
 (in-package :consort)
 
-(defstruct (reload (:constructor make-reload (what moved regrouped repackaged times)))
+(defstruct (reload (:constructor make-reload (what symbol-differences generic-differences package-differences times)))
   "The changes of one reload, so that it can be taken back. TIMES: ASDF's records of the times of
   its operations before, as of OPERATION-TIMES."
-  (what "" :type string) moved regrouped repackaged times)
+  (what "" :type string) symbol-differences generic-differences package-differences times)
 
 (define-global *reloads* '() "The reloads that can be taken back, the last first.")
 (defconstant +reloads-kept+ 50 "The maximum number of reloads that can be taken back.")
@@ -19,8 +19,8 @@
   (not (and class-p (find-if (lambda (pair) (and (eq (first pair) (third info)) (eq (second pair) (fourth info)))) *class-infos*))))
 
 (defun restore-infos (before after class-p)
-  "Restores the compiler's entries on a symbol from those of the mark AFTER to those of BEFORE."
-  (let ((old (and before (mark-infos before))) (new (and after (mark-infos after))))
+  "Restores the compiler's entries on a symbol from those of the record AFTER to those of BEFORE."
+  (let ((old (and before (symbol-record-infos before))) (new (and after (symbol-record-infos after))))
     (flet ((counterpart (info list)
              (find-if (lambda (other) (and (eql (second other) (second info)) (equal (first other) (first info)))) list)))
       (dolist (info new)
@@ -53,13 +53,13 @@
         (before (setf (macro-function symbol) before) t)
         (t (fmakunbound symbol) t)))
 
-(defun restore-symbol (moved kept)
+(defun restore-symbol (difference kept)
   "Puts back what a symbol stood for, but for its class. KEPT: names of functions that belong to
   structures that stay as they are."
-  (let* ((symbol (moved-symbol moved)) (before (moved-before moved)) (after (moved-after moved))
-         (class-p (or (and before (mark-class before)) (and after (mark-class after))))
+  (let* ((symbol (symbol-difference-symbol difference)) (before (symbol-difference-before difference)) (after (symbol-difference-after difference))
+         (class-p (or (and before (symbol-record-class before)) (and after (symbol-record-class after))))
          (old-macro (info-of before symbol :function :macro-function)))
-    (cond ((structure-changed-p moved)
+    (cond ((structure-changed-p difference)
            (cannot-undo "the structure ~S keeps its new layout, and with it ~{~S~^, ~}" symbol (remove nil (structure-names symbol))))
           ((member symbol kept :test #'eq))
           (t
@@ -74,28 +74,28 @@
                (restore-variable symbol before after)))))))
 
 (defun constant-p (before after symbol)
-  "Returns true if SYMBOL was a constant by both marks."
+  "Returns true if SYMBOL was a constant by both records."
   (and (info-of before symbol :source-location :constant) (info-of after symbol :source-location :constant) t))
 
 (defun restore-constant (symbol before after)
-  (when (and (constant-p before after symbol) (not (eql (first (mark-value before)) (first (mark-value after)))))
+  (when (and (constant-p before after symbol) (not (eql (first (symbol-record-value before)) (first (symbol-record-value after)))))
     (handler-bind ((sb-ext:defconstant-uneql (lambda (condition) (continue condition))))
-      (eval `(defconstant ,symbol ',(first (mark-value before)))))))
+      (eval `(defconstant ,symbol ',(first (symbol-record-value before)))))))
 
 (defun restore-variable (symbol before after)
-  (let ((old (and before (mark-value before))) (new (and after (mark-value after))))
+  (let ((old (and before (symbol-record-value before))) (new (and after (symbol-record-value after))))
     (cond ((and old new (eq (first old) (first new)) (boundp symbol) (eq (sb-ext:symbol-global-value symbol) (first old))))
           (old (setf (sb-ext:symbol-global-value symbol) (first old)))
           (t (makunbound symbol)))))
 
 ;;; Structures: how large they are and where their slots lie is compiled into what uses them.
 
-(defun structure-changed-p (moved)
+(defun structure-changed-p (difference)
   "Returns true for a structure, or a definition that belongs to one, whose layout changed."
-  (let ((before (moved-before moved)) (after (moved-after moved)))
-    (and before after (mark-class before) (mark-class after)
-         (typep (class-record-class (mark-class after)) 'structure-class)
-         (not (eq (class-record-layout (mark-class before)) (class-record-layout (mark-class after)))))))
+  (let ((before (symbol-difference-before difference)) (after (symbol-difference-after difference)))
+    (and before after (symbol-record-class before) (symbol-record-class after)
+         (typep (class-record-class (symbol-record-class after)) 'structure-class)
+         (not (eq (class-record-layout (symbol-record-class before)) (class-record-layout (symbol-record-class after)))))))
 
 ;;; Classes
 
@@ -132,11 +132,11 @@
       (setf (slot-value classoid classoid-source) (class-record-source before))))
   (setf (documentation symbol 'structure) (class-record-documentation before)))
 
-(defun restore-class (moved)
-  (let* ((symbol (moved-symbol moved))
-         (before (and (moved-before moved) (mark-class (moved-before moved))))
-         (after (and (moved-after moved) (mark-class (moved-after moved)))))
-    (when (and (or before after) (or (null before) (null after) (class-differs-p before after)) (not (structure-changed-p moved)))
+(defun restore-class (difference)
+  (let* ((symbol (symbol-difference-symbol difference))
+         (before (and (symbol-difference-before difference) (symbol-record-class (symbol-difference-before difference))))
+         (after (and (symbol-difference-after difference) (symbol-record-class (symbol-difference-after difference)))))
+    (when (and (or before after) (or (null before) (null after) (class-differs-p before after)) (not (structure-changed-p difference)))
       (attempting ("the class ~S could not be put back" symbol)
         (cond ((null before)
                (when (eq (find-class symbol nil) (class-record-class after))
@@ -165,10 +165,11 @@
 
 ;;; Generic functions
 
-(defun restore-generic (regrouped)
+(defun restore-generic (difference)
   "Gives a generic function its methods and its description back. Methods that came since, by other
   means, stay."
-  (let* ((function (regrouped-function regrouped)) (before (regrouped-before regrouped)) (after (regrouped-after regrouped)))
+  (let* ((function (generic-difference-function difference))
+         (before (generic-difference-before difference)) (after (generic-difference-after difference)))
     (when before
       (attempting ("the generic function ~S could not be put back" (sb-mop:generic-function-name function))
         (unless (equal (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
@@ -200,19 +201,19 @@
 
 ;;; All of it
 
-(defun take-back (moved regrouped repackaged times)
+(defun take-back (symbol-differences generic-differences package-differences times)
   "Undoes the differences of two snapshots. Returns notes on what could not be undone, as strings."
   (let ((*undo-notes* '()) (*own-methods* '()))
     (without-interrupts
       (handler-bind ((warning #'muffle-warning))
         (sb-ext:without-package-locks
           (call-replacing-in-place (lambda ()
-                                     (mapc #'restore-class moved)
-                                     (mapc #'restore-generic regrouped)))
-          (let ((kept (loop for each in moved when (structure-changed-p each) append (structure-names (moved-symbol each)))))
-            (dolist (each moved) (restore-symbol each kept)))
+                                     (mapc #'restore-class symbol-differences)
+                                     (mapc #'restore-generic generic-differences)))
+          (let ((kept (loop for each in symbol-differences when (structure-changed-p each) append (structure-names (symbol-difference-symbol each)))))
+            (dolist (each symbol-differences) (restore-symbol each kept)))
           ;; Last: what symbols mean decides whether they can go.
-          (loop for (before . after) in repackaged do (restore-package before after))))
+          (loop for (before . after) in package-differences do (restore-package before after))))
       (restore-times times))
     (reverse *undo-notes*)))
 

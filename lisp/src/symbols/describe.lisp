@@ -120,11 +120,11 @@
   "The keywords that LAMBDA-LIST, of a function or method, takes."
   (loop for part in (rest (member '&key lambda-list))
         until (member part lambda-list-keywords)
-        collect (cond ((symbolp part) (intern-nothing part))
+        collect (cond ((symbolp part) (existing-keyword part))
                       ((consp (first part)) (first (first part)))
-                      (t (intern-nothing (first part))))))
+                      (t (existing-keyword (first part))))))
 
-(defun intern-nothing (variable)
+(defun existing-keyword (variable)
   "The keyword of a parameter; when there is no such symbol, VARIABLE itself."
   (or (find-symbol (symbol-name variable) (load-time-value (find-package "KEYWORD"))) variable))
 

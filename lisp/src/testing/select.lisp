@@ -14,7 +14,7 @@
          (or (null package) (string= package "")
              (and (symbolp name) (symbol-package name) (eq (symbol-package name) (package-called package)))))))
 
-(defun home (case)
+(defun test-case-package (case)
   (let ((name (test-case-name case)))
     (and (symbolp name) (symbol-package name))))
 
@@ -23,8 +23,8 @@
   (remove-if-not (lambda (case)
                    (and (or (null test) (name-matches-p (test-case-name case) test))
                         (or (null suite) (find-if (lambda (name) (name-matches-p name suite)) (test-case-suites case)))
-                        (or (null package) (eq (home case) package))
-                        (or (eq packages :all) (member (home case) packages))))
+                        (or (null package) (eq (test-case-package case) package))
+                        (or (eq packages :all) (member (test-case-package case) packages))))
                  cases))
 
 ;;; Systems

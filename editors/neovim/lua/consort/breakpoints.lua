@@ -34,7 +34,7 @@ end
 
 --- Applies the debugger's answer about a breakpoint, and moves its sign to the line of the answer.
 ---@param is_same_text? boolean false if the answer's lines are those of another text
-local function told(buf, one, answer, is_same_text)
+local function apply_answer(buf, one, answer, is_same_text)
   one.id, one.verified, one.message = answer.id, answer.verified, answer.message
   local line = answer.verified and is_same_text ~= false and answer.line or line_of(buf, one)
   if line and line <= vim.api.nvim_buf_line_count(buf) then sign(buf, one, line) end
@@ -57,7 +57,7 @@ local function send(buf, done)
     if not vim.api.nvim_buf_is_valid(buf) or asked[buf] ~= mine then return end
     asked[buf] = nil
     if error then return client_of.fail(error) end
-    for i, one in ipairs(wanted) do told(buf, one, answer.breakpoints[i] or {}, is_same_text()) end
+    for i, one in ipairs(wanted) do apply_answer(buf, one, answer.breakpoints[i] or {}, is_same_text()) end
     for _, each in ipairs(mine) do each() end
   end)
 end
@@ -103,14 +103,14 @@ function M.run_to_cursor()
     table.insert(wanted, one)
     send(buf, function()
       if one.verified then return continue() end
-      M.passed()
+      M.remove_temporary()
       client_of.say(one.message or 'nothing stops in this line', vim.log.levels.WARN)
     end)
   end)
 end
 
 --- Removes the breakpoints that are for one stop only.
-function M.passed()
+function M.remove_temporary()
   for buf, wanted in pairs(breakpoints) do
     local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
     if #others < #wanted and vim.api.nvim_buf_is_valid(buf) then
@@ -140,12 +140,12 @@ adapters.on('breakpoint', function(_, body)
   for buf, wanted in pairs(breakpoints) do
     local own = vim.api.nvim_buf_is_valid(buf) and answer.source and answer.source.path == vim.api.nvim_buf_get_name(buf)
     for _, one in ipairs(own and wanted or {}) do
-      if one.id == answer.id then told(buf, one, answer) end
+      if one.id == answer.id then apply_answer(buf, one, answer) end
     end
   end
 end)
 
-adapters.on('stopped', M.passed)
+adapters.on('stopped', M.remove_temporary)
 
 adapters.on('output', function(_, body)
   if body.category == 'console' and body.output then client_of.say(vim.trim(body.output)) end

@@ -45,7 +45,7 @@ end
 --- Remembers a stop. The function that is returned tells whether the thread is still at that stop.
 ---@param stop consort.Stop
 ---@return fun(): boolean
-local function staying(stop)
+local function still_at(stop)
   local at = stop.serial
   return function() return stop.serial == at and find(stop.adapter, stop.thread) == stop end
 end
@@ -118,7 +118,7 @@ end
 ---@param title string
 ---@param done fun(typed: string)
 local function input(stop, title, done)
-  local is_there = staying(stop)
+  local is_there = still_at(stop)
   vim.ui.input({ prompt = title }, function(typed)
     if not typed then return end
     -- Only what is empty is trimmed: `#\ ` is a character.
@@ -145,7 +145,7 @@ end
 --- Fetches the variables of a frame; `found` is not called if the stop has been left meanwhile.
 ---@param found fun(variables: table[])
 local function with_variables(stop, frame, found)
-  local is_there = staying(stop)
+  local is_there = still_at(stop)
   stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
     if not is_there() then return end
     stop.adapter:ask('variables', { variablesReference = answer.scopes[1].variablesReference }, function(variables)
@@ -187,7 +187,7 @@ end
 --- Shows the source of a frame in a window other than the debugger's.
 local function source(stop, frame)
   if not frame or not frame.source or frame.line == 0 then return client_of.say('the source of that frame is not known') end
-  local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), staying(stop)
+  local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), still_at(stop)
   local function other(text)
     vim.cmd.wincmd('p')
     if vim.api.nvim_get_current_win() == own then vim.cmd('aboveleft split') end
@@ -250,7 +250,7 @@ local function inspect(stop)
   end
   if variable then return open(variable.name, variable.value, variable.variablesReference, true) end
   ask(stop, 'Inspect the value of: ', function(code)
-    local is_here, is_there = client_of.here(), staying(stop)
+    local is_here, is_there = client_of.here(), still_at(stop)
     stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'repl' }, function(answer)
       if is_there() then return open(code, answer.result, answer.variablesReference, is_here()) end
       client_of.say(('%s = %s'):format(shown.line(code), shown.line(answer.result)))
@@ -264,7 +264,7 @@ local function set(stop)
   if not variable then return client_of.say('put the cursor on a local') end
   local number = number_of(stop, frame)
   ask(stop, ('New value of %s, a Lisp form: '):format(shown.line(variable.name)), function(code)
-    local is_there = staying(stop)
+    local is_there = still_at(stop)
     stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
       local arguments = { variablesReference = answer.scopes[1].variablesReference, name = variable.name, value = code }
       stop.adapter:ask('setVariable', arguments, function()
@@ -366,7 +366,7 @@ end
 --- Fetches the restarts and frames of a stop, and shows them.
 ---@param stop consort.Stop
 local function show(stop)
-  local at, current = stop.serial, staying(stop)
+  local at, current = stop.serial, still_at(stop)
   stop.adapter:ask('consort/restarts', { threadId = stop.thread }, function(answer)
     if not current() then return end
     stop.restarts = answer.restarts
@@ -420,7 +420,7 @@ end)
 adapters.on('continued', function(adapter, body)
   local stop = find(adapter, body.threadId)
   if not stop then return end
-  local is_there = staying(stop)
+  local is_there = still_at(stop)
   local function over()
     if not is_there() then return end
     table.remove(stops, select(2, find(adapter, body.threadId)))
@@ -479,7 +479,7 @@ function M.newest(found)
   local adapter = adapters.of()
   if adapter then
     with_newest(adapter, function(stop)
-      local is_there = staying(stop)
+      local is_there = still_at(stop)
       found(function()
         if is_there() then at_stop(stop, 'continue') end
       end)

@@ -51,7 +51,7 @@ end
 
 --- Splits PLACED at a range whose text grows by BY: the expansions around and beside it, moved, and
 --- those inside it. An expansion with the same range counts as around it.
-local function parted(placed, start, stop, by)
+local function split_placed(placed, start, stop, by)
   local others, inside = {}, {}
   for _, one in ipairs(placed) do
     if one.start <= start and stop <= one.stop then
@@ -70,7 +70,7 @@ end
 ---@return consort.Steps
 function M.expanded(steps, start, stop, expansion)
   expansion = lines(expansion)
-  local placed, inside = parted(steps.placed, start, stop, #expansion - (stop - start))
+  local placed, inside = split_placed(steps.placed, start, stop, #expansion - (stop - start))
   local hidden = vim.tbl_map(function(one) return moved(one, -start) end, inside)
   table.insert(placed, { start = start, stop = start + #expansion, before = steps.text:sub(start + 1, stop), hidden = hidden })
   return { text = steps.text:sub(1, start) .. expansion .. steps.text:sub(stop + 1), placed = placed }
@@ -95,7 +95,7 @@ function M.collapsed(steps, offset)
   local last = M.innermost(steps, offset)
   if not last then return nil, {} end
   local kept = vim.tbl_filter(function(one) return one ~= last end, steps.placed)
-  local placed = parted(kept, last.start, last.stop, #last.before - (last.stop - last.start))
+  local placed = split_placed(kept, last.start, last.stop, #last.before - (last.stop - last.start))
   for _, one in ipairs(last.hidden) do table.insert(placed, moved(one, last.start)) end
   return { text = steps.text:sub(1, last.start) .. last.before .. steps.text:sub(last.stop + 1), placed = placed }, last
 end

@@ -11,21 +11,21 @@
   (let ((reader (chain-reader chain)))
     (loop
       (let ((message (next-message reader)))
-        (cond ((null message) (leave 0))
+        (cond ((null message) (exit-process 0))
               ((field message "quit")
                ;; In order, so that each is reaped by its parent.
                (when next (wait-for-copy next))
-               (leave 0))
+               (exit-process 0))
               ((field message "fork")
                (let ((pid (chain-fork chain)))
-                 (cond ((null pid) (tell-keeper chain "reaped" -1))
+                 (cond ((null pid) (send-to-keeper chain "reaped" -1))
                        ((zerop pid) (return))
                        (t
                         (multiple-value-bind (code signal) (wait-for-copy pid)
                           ;; The process that has ended took all that was read ahead.
                           (setf reader (make-line-reader (line-reader-fd reader))
                                 (chain-reader chain) reader)
-                          (tell-keeper chain "reaped" (or code signal -1))))))))))))
+                          (send-to-keeper chain "reaped" (or code signal -1))))))))))))
 
 (defun begin-work (chain)
   "Waits, in a process that a checkpoint has forked, for the order that says what it is for."
@@ -38,7 +38,7 @@
     ;; A collection would write to, and so copy, pages that the processes share.
     (when (room-left-p +free-run+) (defer-collection +free-run+))
     (cond (edit
-           (unless (forbid-fork) (leave 70))
+           (unless (forbid-fork) (exit-process 70))
            (setf (chain-role chain) :grandchild
                  (chain-edit chain) edit)
            (set-check-end (chain-deadline chain)))
@@ -46,9 +46,9 @@
            (setf (chain-role chain) :mover
                  (chain-target chain) target)
            (set-check-end (chain-deadline chain)))
-          (t (leave 0)))))
+          (t (exit-process 0)))))
 
-(defun park (chain next)
+(defun wait-as-checkpoint (chain next)
   "Stays behind as a checkpoint, until the end. Returns only in a process that was forked for work."
   (setf (chain-role chain) :checkpoint
         *check-end* nil)
@@ -64,7 +64,7 @@
     (cond ((null pid) nil)
           ((plusp pid)
            (setf (chain-reader chain) (make-line-reader (pipe-reader pipe)))
-           (park chain pid)
+           (wait-as-checkpoint chain pid)
            t)
           (t
            (push (make-checkpoint (chain-index chain) parent pipe) (chain-checkpoints chain))
@@ -113,7 +113,7 @@
            (ecase (chain-role chain)
              (:runner)
              (:grandchild (end-of-edited-text chain start))
-             (:mover (leave 70))))
+             (:mover (exit-process 70))))
           (t
            (let ((record (make-record check recorder start end state (chain-uses-before chain))))
              (ecase (chain-role chain)
@@ -123,7 +123,7 @@
                (:mover)
                (:grandchild
                 (when (>= (chain-index chain) (field (chain-edit chain) "first"))
-                  (tell-keeper chain "form" (record-json record)))))
+                  (send-to-keeper chain "form" (record-json record)))))
              (incf (chain-index chain)))))))
 
 ;;; The checkpoint that follows the edits
@@ -132,8 +132,8 @@
   "Goes on to the form where this process is to wait, and waits there."
   (loop while (and (eq (chain-role chain) :mover) (>= (chain-index chain) (chain-target chain)))
         do (setf (chain-reader chain) (make-line-reader (pipe-reader (chain-mover-pipe chain))))
-           (tell-keeper chain "parked" (chain-index chain))
-           (park chain nil))
+           (send-to-keeper chain "parked" (chain-index chain))
+           (wait-as-checkpoint chain nil))
   (if (eq (chain-role chain) :grandchild)
       (begin-edit chain)
       start))
@@ -165,7 +165,7 @@
       (unless (and (write-octets descriptor octets first to-cut)
                    (write-octets descriptor (coerce inserted 'octets) 0 (length inserted))
                    (write-octets descriptor octets behind (length octets)))
-        (leave 70))
+        (exit-process 70))
       (sb-posix:close descriptor))
     (setf (check-text check) (spliced text cut old-end insert)
           (reading-file reading) path
@@ -177,8 +177,8 @@
 
 (defun leave-edit (chain)
   (ignore-errors (sb-posix:unlink (reading-file *reading*)))
-  (tell-keeper chain "left" :true)
-  (leave 0))
+  (send-to-keeper chain "left" :true)
+  (exit-process 0))
 
 (defun await-order (chain)
   "Waits for what the keeper wants now: to go on to another place, or to stop."
@@ -196,12 +196,12 @@
         while (or (>= start (length (check-text (chain-check chain))))
                   (and (integerp until) (>= start until)))
         do (when (>= start (length (check-text (chain-check chain)))) (end-of-edited-text chain start))
-           (tell-keeper chain "boundary" start)
+           (send-to-keeper chain "boundary" start)
            (await-order chain))
   start)
 
 (defun end-of-edited-text (chain start)
   "Tells the keeper that the edited text has no form at or behind START, and leaves."
-  (tell-keeper chain "boundary" start "end" :true)
+  (send-to-keeper chain "boundary" start "end" :true)
   (next-message (chain-reader chain))
   (leave-edit chain))

@@ -53,7 +53,7 @@
 
 (defun next-answer (keeper)
   "The next message of another process of the chain."
-  (or (next-message (keeper-answers keeper)) (leave 0)))
+  (or (next-message (keeper-answers keeper)) (exit-process 0)))
 
 (defun await-reaped (keeper)
   "Waits until the process that was forked for work has ended."
@@ -62,7 +62,7 @@
     (setf (keeper-running keeper) nil)))
 
 (defun tell-pipe (pipe &rest message)
-  (tell (pipe-writer pipe) (apply #'object message)))
+  (send-message (pipe-writer pipe) (apply #'object message)))
 
 (defun stop-ready (keeper)
   "Ends the process that waits for work, if there is one."
@@ -346,7 +346,7 @@
   (stop-mover keeper)
   (dolist (checkpoint (chain-checkpoints (keeper-chain keeper)))
     (tell-pipe (checkpoint-pipe checkpoint) "quit" :true))
-  (leave 0))
+  (exit-process 0))
 
 (defun same-findings-p (a b)
   "Returns true if A and B are the same findings, in whatever order."
@@ -384,6 +384,6 @@
                                               "forms" (length (keeper-base keeper))))
                :flush t)
     (handler-bind ((error (lambda (condition)
-                            (send-line report (object "failed" (say condition)) :flush t)
-                            (leave 70))))
+                            (send-line report (object "failed" (condition-report condition)) :flush t)
+                            (exit-process 70))))
       (serve-host keeper report))))

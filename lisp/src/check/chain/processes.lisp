@@ -48,11 +48,11 @@
 
 ;;; Messages: lines of JSON
 
-(defun tell (descriptor message)
+(defun send-message (descriptor message)
   "Sends MESSAGE through the pipe whose end is DESCRIPTOR. Ends this process when that fails: the
   reader is gone."
   (multiple-value-bind (octets end) (json-line message)
-    (unless (write-octets descriptor octets 0 end) (leave 0))))
+    (unless (write-octets descriptor octets 0 end) (exit-process 0))))
 
 (defun next-message (reader)
   "The next message, waited for; NIL when there comes none any more."
@@ -70,8 +70,8 @@
   (or (message-read-p reader)
       (wait-until-fd-usable (line-reader-fd reader) :input 0 nil)))
 
-(defun tell-keeper (chain &rest message)
-  (tell (pipe-writer (chain-answers chain)) (apply #'object message)))
+(defun send-to-keeper (chain &rest message)
+  (send-message (pipe-writer (chain-answers chain)) (apply #'object message)))
 
 ;;; Alarms
 
@@ -100,7 +100,7 @@
           ((plusp pid) pid)
           (t
            #+linux (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-pdeathsig+) (sb-alien:unsigned-long 9))
-           (unless (eql parent (sb-posix:getppid)) (leave 70))
+           (unless (eql parent (sb-posix:getppid)) (exit-process 70))
            ;; The system's timer is not inherited, and the next alarm would wait for those that Lisp
            ;; believes to be set.
            (stop-alarms)
