@@ -64,6 +64,20 @@
         when (and (plausible-frame-p (word-at at) at end) (lisp-code-at (word-at (+ at 8))))
           return at))
 
+(defun caller-on-stack (pc stack frame end)
+  "Returns the place where Lisp called the function at PC, and the caller's frame, while that place
+  is on top of the stack; NIL otherwise. So it is at a function's last instructions (F8 C3), where
+  the frame is the caller's again, and at the first one (8F 45 08), which moves the place to the
+  frame that the caller has made."
+  (declare (type word-integer pc stack frame end))
+  (let ((place (word-at stack))
+        (instruction (word-at pc)))
+    (when (lisp-code-at place)
+      (cond ((or (= (ldb (byte 8 0) instruction) #xC3) (= (ldb (byte 16 0) instruction) #xC3F8))
+             (values place frame))
+            ((and (= (ldb (byte 24 0) instruction) #x08458F) (plausible-frame-p frame (- stack 8) end))
+             (values place (word-at frame)))))))
+
 (defun read-frames (sap frames)
   "Writes the stack of the thread that a signal found in the context at SAP to FRAMES, innermost
   first, two elements a frame. Returns the number of elements."
@@ -76,14 +90,21 @@
          (count 2))
     (declare (type word-integer pc stack frame end))
     (push-frame code pc frames 0)
-    (unless code ; neither an assembler routine nor foreign code has a frame of Lisp's
-      (let ((called-from (calling-place stack end)))
-        (unless called-from (return-from read-frames count))
-        (let ((place (word-at called-from)))
-          (push-frame (lisp-code-at place) place frames count)
-          (incf count 2))
-        (setf frame (or (frame-beyond frame called-from end) 0)
-              stack called-from)))
+    (if code
+        (multiple-value-bind (place beyond) (caller-on-stack pc stack frame end)
+          (when place
+            (push-frame (lisp-code-at place) place frames count)
+            (incf count 2)
+            (setf frame beyond
+                  stack (+ stack 8))))
+        ;; Neither an assembler routine nor foreign code has a frame of Lisp's.
+        (let ((called-from (calling-place stack end)))
+          (unless called-from (return-from read-frames count))
+          (let ((place (word-at called-from)))
+            (push-frame (lisp-code-at place) place frames count)
+            (incf count 2))
+          (setf frame (or (frame-beyond frame called-from end) 0)
+                stack called-from)))
     (loop while (and (plausible-frame-p frame (- stack 8) end) (< count (length frames)))
           do (let ((place (word-at (+ frame 8))))
                (push-frame (lisp-code-at place) place frames count)
