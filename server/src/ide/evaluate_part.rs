@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::text::Span;
 use crate::text::datum::{self, Form};
 use crate::text::document::Document;
+use crate::text::features;
 use crate::text::forms::toplevel_form;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
@@ -44,12 +45,12 @@ fn is_never(written: &str) -> bool {
 
 /// The bytes of `#+(or)`, `#+nil` or `#-(and)` and the white space behind it.
 pub fn never_length(written: &str) -> usize {
-    const GUARDS: [&str; 8] = ["#+(or)", "#+nil", "#+ (or)", "#-(and)", "#+ nil", "#+:nil", "#+(:or)", "#-(:and)"];
+    const SPACED: [&str; 2] = ["#+ (or)", "#+ nil"];
     let starts = |guard: &&&str| {
         written.get(..guard.len()).is_some_and(|start| start.eq_ignore_ascii_case(guard))
             && written[guard.len()..].starts_with(|char: char| char.is_whitespace() || "(#'`".contains(char))
     };
-    GUARDS.iter().find(starts).map_or(0, |guard| {
+    features::NEVER.iter().chain(&SPACED).find(starts).map_or(0, |guard| {
         let rest = &written[guard.len()..];
         guard.len() + rest.len() - rest.trim_start().len()
     })

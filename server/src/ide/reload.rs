@@ -171,8 +171,8 @@ pub fn files(outcome: &ReloadOutcome) -> Vec<PathBuf> {
     outcome.report.iter().flat_map(|report| &report.files).map(PathBuf::from).collect()
 }
 
-/// The data of a reload that took place.
-pub fn facts(outcome: &ReloadOutcome) -> Map<String, Value> {
+/// The data of a reload that took place. `unsaved`: the files with unsaved changes in an editor.
+pub fn facts(outcome: &ReloadOutcome, unsaved: &[String]) -> Map<String, Value> {
     let mut facts = match serde_json::to_value(&outcome.report) {
         Ok(Value::Object(report)) => report,
         _ => Map::new(),
@@ -181,5 +181,8 @@ pub fn facts(outcome: &ReloadOutcome) -> Map<String, Value> {
     facts.insert("warnings".into(), json!(outcome.outcome.warnings));
     facts.insert("output".into(), outcome.outcome.stdout.text.clone().into());
     facts.insert("undoable".into(), outcome.undoable.into());
+    if !unsaved.is_empty() {
+        facts.insert("unsaved".into(), json!(unsaved));
+    }
     facts
 }

@@ -9,6 +9,7 @@ use super::format::rules::Bodies;
 use super::format_directives;
 use crate::image::api::texts::SymbolKind;
 use crate::text::definitions::is_definer;
+use crate::text::features;
 use crate::text::names;
 use crate::text::stop;
 use crate::text::tree::{Kind as Node, NodeId, Tree};
@@ -205,9 +206,8 @@ fn is_never(tree: &Tree, guarded: NodeId) -> bool {
     if written.len() > LONGEST {
         return false;
     }
-    let feature = super::outline::normal(written);
-    let plus = tree.text_of(guarded).starts_with("#+");
-    matches!((plus, feature.as_str()), (true, "nil" | ":nil" | "(or)" | "(:or)") | (false, "(and)" | "(:and)"))
+    let sign = if tree.text_of(guarded).starts_with("#+") { "#+" } else { "#-" };
+    features::NEVER.contains(&(sign.to_owned() + &super::outline::normal(written)).as_str())
 }
 
 /// Returns true for the digits behind `#x`, `#b`, `#o` or `#36r`.

@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// Returns the workspace's directory, links resolved.
-    async fn real_workspace(&self) -> PathBuf {
+    pub(super) async fn real_workspace(&self) -> PathBuf {
         tokio::fs::canonicalize(self.workspace()).await.unwrap_or_else(|_| self.workspace().to_owned())
     }
 

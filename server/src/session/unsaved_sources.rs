@@ -11,26 +11,17 @@ impl Session {
     /// Returns the unsaved texts' files among `files`, relative to the workspace and in order.
     pub async fn unsaved_among(&self, files: Vec<PathBuf>) -> Vec<String> {
         let unsaved = self.unsaved_paths().await;
-        if unsaved.is_empty() || files.is_empty() {
-            return Vec::new();
-        }
-        let workspace = self.workspace().to_owned();
-        let compared = tokio::task::spawn_blocking(move || {
-            let workspace = real_path(&workspace);
-            let unsaved: Vec<PathBuf> = unsaved.iter().map(|path| real_path(path)).collect();
-            let real = files.iter().map(|file| real_path(file)).filter(|file| unsaved.contains(file));
-            real.map(|file| file.strip_prefix(&workspace).unwrap_or(&file).display().to_string()).collect()
-        });
-        compared.await.unwrap_or_default()
+        self.among(unsaved, files).await
     }
 
     /// [`Session::unsaved_among`] the files of a loaded system. Empty if the image does not answer.
     pub async fn unsaved_of_system(&self, system: &str) -> Vec<String> {
-        if self.unsaved_paths().await.is_empty() {
+        let unsaved = self.unsaved_paths().await;
+        if unsaved.is_empty() {
             return Vec::new();
         }
         match self.query_when_ready(SystemFiles { system: system.to_lowercase() }).await {
-            Ok(known) => self.unsaved_among(known.files).await,
+            Ok(known) => self.among(unsaved, known.files).await,
             Err(error) => {
                 tracing::debug!(%error, system, "the files of a loaded system are not known");
                 Vec::new()
@@ -41,6 +32,19 @@ impl Session {
     async fn unsaved_paths(&self) -> Vec<PathBuf> {
         let documents = self.compared_documents().await;
         documents.into_iter().filter(|document| document.unsaved).filter_map(|document| document.path).collect()
+    }
+
+    async fn among(&self, unsaved: Vec<PathBuf>, files: Vec<PathBuf>) -> Vec<String> {
+        if unsaved.is_empty() || files.is_empty() {
+            return Vec::new();
+        }
+        let workspace = self.real_workspace().await;
+        let compared = tokio::task::spawn_blocking(move || {
+            let unsaved: Vec<PathBuf> = unsaved.iter().map(|path| real_path(path)).collect();
+            let real = files.iter().map(|file| real_path(file)).filter(|file| unsaved.contains(file));
+            real.map(|file| file.strip_prefix(&workspace).unwrap_or(&file).display().to_string()).collect()
+        });
+        compared.await.unwrap_or_default()
     }
 }
 

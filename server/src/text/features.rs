@@ -2,6 +2,10 @@
 
 use super::scanner::{Scanner, Token, TokenKind};
 
+/// The usual spellings of guards that hold under no features, by which people disable code; in
+/// lower case and without white space.
+pub const NEVER: [&str; 6] = ["#+nil", "#+:nil", "#+(or)", "#+(:or)", "#-(and)", "#-(:and)"];
+
 /// Returns true if all guards at the beginning of a text hold under these features, upper-case.
 pub fn guards_hold(text: &str, features: &[String]) -> bool {
     let mut tokens =

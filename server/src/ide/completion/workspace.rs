@@ -67,7 +67,7 @@ fn names_of(package: &PackageText) -> impl Iterator<Item = &str> {
 }
 
 fn is(package: &PackageText, name: &str) -> bool {
-    package.name == name || package.nicknames.iter().any(|nickname| nickname == name)
+    names_of(package).any(|one| one == name)
 }
 
 fn is_operator(kind: &str) -> bool {

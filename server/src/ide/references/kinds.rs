@@ -2,6 +2,7 @@
 
 use crate::text::datum::{Form, Kind as Shape, Node, Prefix};
 use crate::text::definitions::is_definer;
+use crate::text::features;
 use crate::text::scopes::{Scopes, Space};
 use crate::text::{Span, stop};
 
@@ -128,7 +129,7 @@ fn is_skipped(written: &str) -> bool {
             .strip_prefix(name)
             .is_some_and(|rest| !rest.starts_with(|char: char| char.is_alphanumeric() || char == '-'))
     };
-    ["#+nil", "#+:nil", "#+(or)", "#+(:or)", "#-(and)", "#-(:and)"].iter().any(|name| bare(&guard, name))
+    features::NEVER.iter().any(|name| bare(&guard, name))
 }
 
 struct Walk<'a> {

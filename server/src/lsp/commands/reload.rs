@@ -36,12 +36,10 @@ pub(super) async fn perform(
     match bar.follow(steps, answer).await? {
         Ok(outcome) => {
             let unsaved = connection.session.unsaved_among(reload::files(&outcome)).await;
-            let mut facts = reload::facts(&outcome);
             if let Some(note) = not_loaded(&unsaved) {
                 connection.show(Level::Warning, &note);
-                facts.insert("unsaved".into(), unsaved.into());
             }
-            Ok(Value::Object(facts))
+            Ok(Value::Object(reload::facts(&outcome, &unsaved)))
         }
         Err(failure) => Err(refused(failure)),
     }

@@ -75,11 +75,10 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
             let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
             outcome.outcome.stdout.text = kept;
             let unsaved = call.session.unsaved_among(reload::files(&outcome)).await;
-            let mut report = reload::facts(&outcome);
+            let report = reload::facts(&outcome, &unsaved);
             let mut text = reload::render(&outcome, undo);
             if let Some(note) = not_loaded(&unsaved) {
                 text += &format!("\n{note}");
-                report.insert("unsaved".into(), json!(unsaved));
             }
             let facts = Reloaded { success: true, report: Some(report), error: None };
             if !compiled.is_empty() {
