@@ -3,6 +3,7 @@ local client_of = require('consort.client')
 local float = require('consort.float')
 local frames = require('consort.frames')
 local inline = require('consort.inline')
+local ranges = require('consort.ranges')
 local running = require('consort.running')
 
 local M = {}
@@ -30,39 +31,6 @@ local function bytes(lines, range, encoding)
     to = #line(last)
   end
   return { first, from, last, trimmed() }
-end
-
---- The text of a range.
----@param lines string[]
----@param range integer[] { row, column, end row, end column }
-local function text_of(lines, range)
-  local part = vim.list_slice(lines, range[1] + 1, range[3] + 1)
-  if #part == 0 then return '' end
-  part[#part] = part[#part]:sub(1, range[4])
-  part[1] = part[1]:sub(range[2] + 1)
-  return table.concat(part, '\n')
-end
-
---- Where a range of a text is after edits above and below its lines, or in them behind or before
---- it; nil if the range itself was edited, or moved within its lines.
----@param range integer[] { row, column, end row, end column }
----@param before string[]
----@param now string[]
----@return integer[]?
-function M.moved(range, before, now)
-  local function text(lines) return table.concat(lines, '\n') .. '\n' end
-  local by = 0
-  for _, hunk in ipairs(vim.diff(text(before), text(now), { result_type = 'indices' })) do
-    local start, removed, _, added = unpack(hunk)
-    local first = removed == 0 and start or start - 1 -- what is added comes behind that line
-    if first > range[3] then break end
-    if first + removed > range[1] then
-      local place = { range[1] + by, range[2], range[3] + by, range[4] }
-      if removed ~= added or text_of(before, range) ~= text_of(now, place) then return end
-    end
-    by = by + added - removed
-  end
-  return { range[1] + by, range[2], range[3] + by, range[4] }
 end
 
 --- Returns all of a result as lines, for a float or a register, and the frames that the lines show.
@@ -153,7 +121,7 @@ local function run(command, argument, done)
     running.done(argument.outputToken)
     if not result.range then return client_of.say((inline.summary(result))) end
     local now = vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, false)
-    local range = now and M.moved(bytes(before, result.range, client.offset_encoding), before, now)
+    local range = now and ranges.moved(bytes(before, result.range, client.offset_encoding), before, now)
     if range then inline.show(buf, range, result) end
     -- A value outside the windows would not be seen.
     if not range or not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end

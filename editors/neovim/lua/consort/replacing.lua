@@ -1,6 +1,7 @@
 --- The definition that an agent's call would replace: its text in its file, how the new one
 --- differs, and the command that writes the new one into the file once the call is allowed.
 local client_of = require('consort.client')
+local ranges = require('consort.ranges')
 
 local M = {}
 
@@ -22,12 +23,10 @@ end
 --- Returns the text of a range of a file.
 local function text_of(file, range, encoding)
   local lines = lines_of(file)
-  local first, last = range.start.line + 1, range['end'].line + 1
-  if not lines[first] or not lines[last] then return end
-  local part = vim.list_slice(lines, first, last)
-  part[#part] = part[#part]:sub(1, vim.str_byteindex(part[#part], encoding, range['end'].character, false))
-  part[1] = part[1]:sub(vim.str_byteindex(part[1], encoding, range.start.character, false) + 1)
-  return table.concat(part, '\n')
+  local first, last = lines[range.start.line + 1], lines[range['end'].line + 1]
+  if not first or not last then return end
+  local function column(line, position) return vim.str_byteindex(line, encoding, position.character, false) end
+  return ranges.text(lines, { range.start.line, column(first, range.start), range['end'].line, column(last, range['end']) })
 end
 
 --- Remembers the texts of all loaded buffers. The function that is returned tells whether the text
