@@ -223,4 +223,15 @@
            (expect (equal (check "syntax.lisp") '("no-system")) (format nil "a file of no system, in a syntax of its own: ~S" (check "syntax.lisp")))
            (expect (not (probe-file (in-root "read"))) "definitions that cannot have the file are not loaded")))))))
 
+(test "definition-that-never-ends"
+  (call-with-scratch
+   (lambda (root)
+     (flet ((in-root (name) (concatenate 'string root name)))
+       (write-files root
+                    "endless.asd" "(defsystem \"endless\" :components ((:file \"work\"))) (loop)"
+                    "work.lisp" "(defun f () (no-such-function)) (defun g (x) (+ x \"a\"))")
+       (let ((told (diagnostics-of (check-lines (slurp (in-root "work.lisp")) :path (in-root "work.lisp") :asd-files (list (in-root "endless.asd"))))))
+         (expect (equal (mapcar (lambda (one) (field one "code")) told) '("no-system" "type-conflict")) (format nil "names are held back: ~S" told))
+         (expect (search "endless.asd was left after 3.0 s" (field (first told) "message")) "the message names the definition"))))))
+
 (finish-tests "dependencies")

@@ -258,3 +258,42 @@ async fn what_a_load_leaves_out_is_told_to_agents_and_to_the_editor() {
     assert!(!text(&loaded).contains("unsaved"), "{loaded}");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forms_that_were_edited_and_not_loaded_are_listed_for_agents() {
+    let loaded = "(defun core ()\n  :disk)\n(defun kept () 1)\n";
+    let world = world(&[("core.lisp", loaded), ("other.lisp", "(defun other () 1)\n")]).await;
+    let (mut editor, mut agent) = (editor(&world).await, Agent::named(&world.session, "agent", json!({})).await);
+    let uri = world.uri("core.lisp");
+    open(&mut editor, &uri, loaded).await;
+    let load = json!({"uri": uri});
+    editor.command("consort.loadFile", load.clone()).await.expect("a load");
+    let asked = json!({"path": ["core.lisp", "other.lisp"]});
+    let all = agent.call("diagnostics", asked.clone()).await;
+    assert_eq!(all["structuredContent"]["files"], json!([]), "{all}");
+
+    // Unsaved in the editor; then saved; then loaded.
+    editor.change(&uri, 2, [1, 2, 1, 7], ":edited").await;
+    editor.change(&uri, 3, [2, 0, 2, 0], "(defun added () 2)\n").await;
+    arrived(&mut editor).await;
+    let expected = json!([
+        {"line": 1, "names": ["CORE"], "state": "changed"},
+        {"line": 3, "names": ["ADDED"], "state": "new"},
+    ]);
+    let edited = agent.call("diagnostics", asked.clone()).await;
+    assert_eq!(edited["structuredContent"]["files"][0]["not_loaded"], expected, "{edited}");
+    assert!(
+        text(&edited).contains("edited and not loaded, by line: 1 CORE (changed), 3 ADDED (new)"),
+        "{}",
+        text(&edited)
+    );
+    std::fs::write(world.path("core.lisp"), "(defun core ()\n  :edited)\n(defun added () 2)\n(defun kept () 1)\n")
+        .expect("the file");
+    save(&mut editor, &uri).await;
+    let saved = agent.call("diagnostics", asked.clone()).await;
+    assert_eq!(saved["structuredContent"]["files"][0]["not_loaded"], expected, "{saved}");
+    editor.command("consort.loadFile", load).await.expect("a load");
+    let again = agent.call("diagnostics", asked).await;
+    assert_eq!(again["structuredContent"]["files"], json!([]), "{again}");
+    world.end().await;
+}

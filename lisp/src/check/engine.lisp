@@ -293,11 +293,16 @@
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
       (forget-placeholders check)
-      (multiple-value-bind (system loaded)
+      (multiple-value-bind (system loaded late)
           (and (check-path check) (some #'name-finding-p held) (system-of-check check))
         (cond ((and system (not (component-for-this-lisp-p (component-with-file (asdf:registered-system system) (check-path check)))))
                (tell-held-back check "not-for-this-lisp"
                                (format nil "The system ~S has this file for other Lisps or features only (:IF-FEATURE), so it is not checked here." system)))
+              (late
+               (tell-held-back check "no-system"
+                               (format nil "The system definition ~A was left after ~A, so it is not known whether this file's names are a loaded system's. ~
+                                            They are not checked. Does something in the definition never end?"
+                                       (file-namestring late) (seconds-text +definition-limit+))))
               ((and (null system) (find "unknown-package" held :key #'finding-code :test #'string=))
                (tell-held-back check "no-system"
                                (format nil "~A This file is of no system that is known here, so what its names mean is not known either: ~

@@ -116,11 +116,17 @@
   "Has forms left in time, in a copy that the host ends after SECONDS."
   (setf *check-end* (+ (get-internal-real-time) (round (* 9/10 seconds internal-time-units-per-second)))))
 
+(defvar *form-limit* nil "The seconds that a form may take at most; NIL: by the time that is left alone.")
+
+(defconstant +definition-limit+ 3 "The seconds that a system definition may take while a file's system is looked for.")
+
 (defun call-in-time (function)
-  "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
+  "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the time that is left, or
+  *FORM-LIMIT*."
   (if *check-end*
       (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
-             (seconds (max 1/10 (* 3/4 left))))
+             (most (max 1/10 (* 3/4 left)))
+             (seconds (if *form-limit* (min *form-limit* most) most)))
         (call-with-alarm seconds (lambda () (error 'form-out-of-time :seconds seconds)) function))
       (funcall function)))
 

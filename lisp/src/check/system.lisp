@@ -37,16 +37,19 @@
 
 (defun load-definition (asd)
   "Has ASDF read the system definitions in the file ASD; the names of the systems it defines, or
-  NIL and why, in words."
-  (let ((why nil))
+  NIL, why, in words, and true if it was left for the time that it took."
+  (let ((why nil) (late nil))
     (values (call-silently (lambda ()
                              (asdf:load-asd asd)
                              (loop for name in (asdf:registered-systems)
                                    for system = (asdf:registered-system name)
                                    for source = (and system (asdf:system-source-file system))
                                    when (and source (same-file-p source asd)) collect name))
-                           (lambda (condition) (setf why (if condition (condition-report condition) "loading it was left"))))
-            why)))
+                           (lambda (condition)
+                             (setf late (typep condition 'form-out-of-time)
+                                   why (if condition (condition-report condition) "loading it was left"))))
+            why
+            late)))
 
 (defun find-definition (name asd-files)
   "Three values: the file that defines the system NAME, of ASD-FILES or as ASDF finds it; the names
@@ -112,7 +115,8 @@
 
 (defun system-of-file (path asd-files)
   "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when none of
-  ASDF's, nor of those in ASD-FILES, has it."
+  ASDF's, nor of those in ASD-FILES, has it; then the third value is the first file in ASD-FILES that
+  may define one and was left after +DEFINITION-LIMIT+. No file is read after two such."
   (let* ((loaded (asdf:already-loaded-systems))
          (mine (system-with-file loaded path)))
     (if mine
@@ -122,9 +126,14 @@
          asd-files
          (lambda ()
            (keep-loaded-systems (lambda (name) (asd-file-for name asd-files)))
-           (loop for asd in (remove-if-not (lambda (asd) (may-define-p asd path)) asd-files)
-                 for name = (system-with-file (load-definition asd) path)
-                 when name return (values name (and (member name loaded :test #'string=) t))))))))
+           (loop with *form-limit* = +definition-limit+ and left = '()
+                 for asd in (remove-if-not (lambda (asd) (may-define-p asd path)) asd-files)
+                 for (names nil late) = (multiple-value-list (load-definition asd))
+                 for name = (system-with-file names path)
+                 when name return (values name (and (member name loaded :test #'string=) t))
+                 when late do (push asd left)
+                 until (nthcdr 2 left)
+                 finally (return (values nil nil (first (last left))))))))))
 
 ;;; A whole system
 

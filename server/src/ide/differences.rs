@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use ropey::Rope;
 use serde::Serialize;
 
 use super::context::{Backend, RecordedDefinition};
 use crate::image::api::contents::Homes;
 use crate::text::Span;
-use crate::text::document::Document;
 use crate::text::made::{self, Definition};
 
 /// The maximum number of symbols in one query for home packages.
@@ -27,6 +27,16 @@ pub enum State {
     New,
 }
 
+impl State {
+    /// Returns the name of the state on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Changed => "changed",
+            State::New => "new",
+        }
+    }
+}
+
 /// A top-level form that differs from the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
@@ -42,9 +52,9 @@ pub struct Difference {
 /// compiled or loaded through Consort are known: a name that the image has from elsewhere differs
 /// in nothing. In a file of which the image has nothing, such as one for other Lisps, no form
 /// differs. `path`: the file; `None` for a text without one.
-pub async fn of<B: Backend>(backend: &B, document: Document, path: Option<PathBuf>) -> Vec<Difference> {
-    let text = document.text().to_string();
-    let Ok(defined) = tokio::task::spawn_blocking(move || made::definitions(&text)).await else { return Vec::new() };
+pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> Vec<Difference> {
+    let defined = tokio::task::spawn_blocking(move || made::definitions(&text.to_string()));
+    let Ok(defined) = defined.await else { return Vec::new() };
     let real = match path {
         Some(path) => Some(tokio::fs::canonicalize(&path).await.unwrap_or(path)),
         None => None,
@@ -114,7 +124,7 @@ mod tests {
     use crate::ide::fake::{FakeImage, run};
 
     fn check(image: FakeImage, text: &str) -> Vec<(String, State)> {
-        let found = run(of(&image, Document::new(text, 1), Some("/no/a.lisp".into())));
+        let found = run(of(&image, Rope::from_str(text), Some("/no/a.lisp".into())));
         found.into_iter().map(|one| (one.names.join(" "), one.state)).collect()
     }
 
@@ -181,8 +191,8 @@ mod tests {
         assert_eq!(check(image(homes.clone()), text), []);
         // A file for another Lisp, with definitions of the same names.
         let loaded = image(homes).made_of("function", "(defun f (x) y)");
-        assert_eq!(run(of(&loaded, Document::new(text, 1), Some("/other.lisp".into()))), []);
-        assert_eq!(run(of(&loaded, Document::new(text, 1), None)), []);
+        assert_eq!(run(of(&loaded, Rope::from_str(text), Some("/other.lisp".into()))), []);
+        assert_eq!(run(of(&loaded, Rope::from_str(text), None)), []);
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl<B: Backend> Sorting<'_, B> {
     async fn state(&mut self, user: &User) -> Option<State> {
         let path = &user.text.path;
         if !self.states.contains_key(path) {
-            let found = differences::of(self.context, user.text.document.clone(), Some(path.clone())).await;
+            let found = differences::of(self.context, user.text.document.text().clone(), Some(path.clone())).await;
             self.states.insert(path.clone(), found.into_iter().map(|one| (one.form.start, one.state)).collect());
         }
         self.states.get(path)?.get(&user.form.start).copied()

@@ -31,7 +31,7 @@ impl Command for Differences {
         let document = connection.session.document(connection.client, uri.as_str()).await;
         let Some(document) = document else { return Err(no_document(&uri)) };
         let (text, version) = (document.text().clone(), document.version());
-        let found = differences::of(&connection.session, document, path_of_uri(uri.as_str())).await;
+        let found = differences::of(&connection.session, text.clone(), path_of_uri(uri.as_str())).await;
         let encoding = connection.negotiated().encoding;
         let form = |one: differences::Difference| json!({"range": to_proto::range(&text, one.form, encoding), "names": one.names, "state": one.state});
         Ok(json!({"version": version, "forms": found.into_iter().map(form).collect::<Vec<_>>()}))

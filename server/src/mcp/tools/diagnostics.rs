@@ -11,6 +11,7 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::bounded_file;
 use crate::ide::compile_form::Refusal;
 use crate::ide::diagnostics::{NOT_CHECKED, SYSTEM_NOT_LOADED};
+use crate::ide::differences::{self, Difference};
 use crate::ide::{files, fixes};
 use crate::model::check::CheckMode;
 use crate::model::diagnostic::{Diagnostic, Severity};
@@ -24,6 +25,9 @@ use crate::text::position::line_column;
 
 /// The maximum number of files in one call.
 const FILES: usize = 200;
+
+/// The maximum number of forms listed for a file that were edited and not loaded.
+const NOT_LOADED: usize = 20;
 
 /// The codes of calls that do not fit the lambda list of what they call.
 const CALLS: [&str; 3] = ["wrong-argument-count", "unknown-keyword", "odd-keyword-arguments"];
@@ -84,13 +88,27 @@ pub(crate) struct Found {
 }
 
 /// The findings of one file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct FileFindings {
     file: String,
     unsaved: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
     diagnostics: Vec<Finding>,
+    /// The first [`NOT_LOADED`] forms that the image has from another text, or not at all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_loaded: Vec<NotLoaded>,
+    /// The number of further such forms.
+    #[serde(skip_serializing_if = "is_zero")]
+    more_not_loaded: usize,
+}
+
+/// A top-level form that was edited and not loaded since.
+#[derive(Debug, Serialize)]
+struct NotLoaded {
+    line: usize,
+    names: Vec<String>,
+    state: differences::State,
 }
 
 /// A finding; lines and columns count from 1.
@@ -232,7 +250,7 @@ async fn check(
     let workspace = tokio::fs::canonicalize(workspace).await.unwrap_or_else(|_| workspace.to_owned());
     for path in wanted {
         let mut file =
-            FileFindings { file: shown(&workspace, &path), unsaved: false, problem: None, diagnostics: Vec::new() };
+            FileFindings { file: shown(&workspace, &path), unsaved: false, ..FileFindings::default() };
         let (text, items) = match (open.get(&path), together.remove(&path)) {
             (Some(document), Some(items)) => {
                 file.unsaved = document.unsaved;
@@ -277,11 +295,22 @@ async fn check(
         found.style_warnings += items.iter().filter(|item| item.severity == Severity::StyleWarning).count();
         let enough = items.iter().filter(|item| least.includes(item));
         file.diagnostics = enough.map(|item| finding(&text, item)).collect();
-        if !file.diagnostics.is_empty() || file.problem.is_some() {
+        let differing = differences::of(session, text.clone(), Some(path)).await;
+        file.more_not_loaded = differing.len().saturating_sub(NOT_LOADED);
+        file.not_loaded = differing.into_iter().take(NOT_LOADED).map(|form| not_loaded(&text, form)).collect();
+        if !file.diagnostics.is_empty() || !file.not_loaded.is_empty() || file.problem.is_some() {
             found.files.push(file);
         }
     }
     Ok(found)
+}
+
+fn not_loaded(text: &Rope, form: Difference) -> NotLoaded {
+    NotLoaded { line: line_column(text, form.form.start).line, names: form.names, state: form.state }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The text of a file as it is now.
@@ -328,8 +357,26 @@ fn render(found: &Found) -> String {
                 text.push_str(&format!("    fix: {fix}\n"));
             }
         }
+        render_not_loaded(file, &mut text);
     }
     text.trim_end().to_owned()
+}
+
+/// Appends the forms of a file that were edited and not loaded.
+fn render_not_loaded(file: &FileFindings, text: &mut String) {
+    if file.not_loaded.is_empty() {
+        return;
+    }
+    let forms: Vec<String> = file
+        .not_loaded
+        .iter()
+        .map(|form| format!("{} {} ({})", form.line, form.names.join(" "), form.state.name()))
+        .collect();
+    let more = match file.more_not_loaded {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    text.push_str(&format!("  edited and not loaded, by line: {}{more}\n", forms.join(", ")));
 }
 
 #[cfg(test)]
