@@ -67,6 +67,16 @@
          (may-read beside "the neighbour of a file outside the workspace" :path single :read read)
          (let ((found (findings-of (read-form link) :path file :read read)))
            (expect (and found (not (succeeded-p found))) "a link in the workspace leads to no secret"))
+         ;; A link that is called like a system definition opens nothing beside the file it leads to.
+         (let ((definition (concatenate 'string workspace "link.asd"))
+               (target (write-text (concatenate 'string directory "private/notes") "notes"))
+               (private (write-text (concatenate 'string directory "private/diary") "diary")))
+           (sb-posix:symlink target definition)
+           (loop for limit from 1 to (landlock-abi)
+                 do (let ((*landlock-limit* limit))
+                      (may-not-read private (format nil "the neighbour of what a definition leads to, Landlock ~D," limit)
+                                    :path file :read read :asd-files (list definition))))
+           (may-read inside "the neighbour of the link" :path file :read '() :asd-files (list definition)))
          (expect (succeeded-p (findings-of "(progn (require :sb-cover) t)" :path file :read read)) "a contrib of SBCL is loaded"))
        ;; A name that is in no encoding of this process is passed over.
        (sb-ext:run-program "/bin/sh" (list "-c" "touch \"$(printf 'caf\\351')\"") :directory home)

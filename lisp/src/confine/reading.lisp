@@ -108,6 +108,11 @@
                   (real-name (subseq name 0 (1+ (or (position #\/ name :from-end t) -1)))))))
     (and real (subseq real 0 (1+ (position #\/ real :from-end t))))))
 
+(defun directory-of-name (name)
+  "The native name of the directory in which the file NAME, a native name, stands by that name, be it
+  a link; links in the directory's name resolved. NIL when there is none."
+  (real-name (subseq name 0 (1+ (or (position #\/ name :from-end t) -1)))))
+
 (defun names-in (directory)
   "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends
   with a slash. A name that is not in the encoding of file names is left out."
@@ -206,14 +211,20 @@
 
 (defun directories-of-text (params)
   "Returns the directories of the file, or the files and the definitions of systems, that PARAMS
-  name. For a home directory, or one above it, only the files in it."
+  name. For a home directory, or one above it, only the files in it. Of a system definition that the
+  person did not name and that is a link, the directory of the link, and the file that it leads to."
   (let ((homes (home-directories))
         (names (append (list (field params "path") (field params "asd"))
-                       (coerce (field params "asd_files" #()) 'list)
                        (coerce (field params "only" #()) 'list)
-                       (map 'list (lambda (text) (field text "path")) (field params "texts" #())))))
-    (loop for name in names
-          for directory = (and (stringp name) (ignore-errors (directory-of name)))
+                       (map 'list (lambda (text) (field text "path")) (field params "texts" #()))))
+        (definitions (coerce (field params "asd_files" #()) 'list)))
+    (loop for (name . directory) in (append (loop for name in names
+                                                  collect (cons name (and (stringp name) (ignore-errors (directory-of name)))))
+                                            (loop for name in definitions
+                                                  collect (cons name (and (stringp name) (ignore-errors (directory-of-name name)))))
+                                            (loop for name in definitions
+                                                  for real = (and (stringp name) (ignore-errors (real-name name)))
+                                                  when real collect (cons name real)))
           when directory
             append (if (some (lambda (home) (beneath-p home directory)) homes)
                        (cons name (remove-if (lambda (name) (char= #\/ (char name (1- (length name))))) (plain-names-in directory)))

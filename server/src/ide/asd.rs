@@ -105,7 +105,7 @@ impl AsdFiles {
             if root.is_none() && above > ABOVE {
                 break;
             }
-            found.extend(in_directory(directory).0);
+            found.extend(in_directory(directory, root.as_deref().unwrap_or(directory)).0);
             if Some(directory) == root.as_deref() {
                 break;
             }
@@ -127,17 +127,18 @@ impl AsdFiles {
 
 fn list(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut waiting: VecDeque<(usize, PathBuf)> = roots.iter().map(|root| (0, root.clone())).collect();
+    let mut waiting: VecDeque<(usize, &Path, PathBuf)> =
+        roots.iter().map(|root| (0, root.as_path(), root.clone())).collect();
     let mut read = 0;
-    while let Some((depth, directory)) = waiting.pop_front() {
+    while let Some((depth, root, directory)) = waiting.pop_front() {
         read += 1;
         if read > DIRECTORIES || files.len() >= FILES {
             break;
         }
-        let (here, below) = in_directory(&directory);
+        let (here, below) = in_directory(&directory, root);
         files.extend(here);
         if depth < DEPTH {
-            waiting.extend(below.into_iter().map(|directory| (depth + 1, directory)));
+            waiting.extend(below.into_iter().map(|directory| (depth + 1, root, directory)));
         }
     }
     files.truncate(FILES);
@@ -149,8 +150,9 @@ fn is_asd(path: &Path) -> bool {
 }
 
 /// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the
-/// subdirectories worth searching. Both are empty for a directory that cannot be read.
-fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+/// subdirectories worth searching. Both are empty for a directory that cannot be read. A link counts
+/// if its target is below `root`: a copy may read what is beside the definitions of systems.
+fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -160,16 +162,26 @@ fn in_directory(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
             continue;
         }
         match entry.file_type() {
-            // Links are not followed: they may lead out of the workspace, or round in circles.
+            // Links to directories are not followed: they may lead round in circles.
             Ok(kind) if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) => directories.push(path),
             // ASDF would wait for ever for a pipe.
-            Ok(kind) if !kind.is_dir() && is_asd(&path) && path.is_file() => files.push(path),
+            Ok(kind) if !kind.is_dir() && is_asd(&path) && path.is_file() => {
+                if !kind.is_symlink() || leads_below(&path, root) {
+                    files.push(path);
+                }
+            }
             _ => {}
         }
     }
     files.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     directories.sort();
     (files, directories)
+}
+
+/// Returns true if what a link leads to is below a directory, all links resolved.
+fn leads_below(link: &Path, directory: &Path) -> bool {
+    let (target, directory) = (link.canonicalize(), directory.canonicalize());
+    target.is_ok_and(|target| directory.is_ok_and(|directory| target.starts_with(directory)))
 }
 
 /// Returns the Lisp files that may belong to a system: those below the directories of its `.asd`
@@ -265,6 +277,26 @@ mod tests {
         let asd = AsdFiles::new(root.path().into());
         let found = asd.nearest(&root.path().join("a/src/x.lisp"));
         assert_eq!(names(root.path(), &found), ["a/a.asd", "a/a-tests.asd", "top.asd", "b/b.asd"]);
+    }
+
+    #[test]
+    fn a_link_out_of_the_workspace_is_no_definition() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (root, outside) = (place.path().join("clone"), place.path().join("private"));
+        std::fs::create_dir_all(root.join("src")).expect("directories");
+        std::fs::create_dir(&outside).expect("a directory");
+        std::fs::write(outside.join("notes"), "").expect("a file");
+        std::fs::write(root.join("real.asd"), "").expect("a file");
+        let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, root.join(name)).expect("a link");
+        link("../private/notes", "out.asd");
+        link("../../clone/real.asd", "src/inner.asd");
+        link("../../private/notes", "src/out.asd");
+        let asd = AsdFiles::new(root.clone());
+        assert_eq!(names(&root, &asd.all()), ["real.asd", "src/inner.asd"]);
+        assert_eq!(names(&root, &asd.nearest(&root.join("src/a.lisp"))), ["src/inner.asd", "real.asd"]);
+        // A file outside the workspace: links count within their directory.
+        let elsewhere = AsdFiles::new(outside);
+        assert_eq!(names(&root, &elsewhere.nearest(&root.join("src/a.lisp"))), ["real.asd"]);
     }
 
     #[test]
