@@ -2,6 +2,7 @@
 //! in a task of its own: the call that began the evaluation is answered when it stops, and a call
 //! that lets the evaluation go on when it stops again or ends.
 
+mod edited;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -223,8 +224,13 @@ impl AgentBreakpoints {
                     let mut texts = session.context(client).await.texts().await;
                     texts.get(&file).await.map_or_else(String::new, |text| text.document.text().to_string())
                 };
+                let refusals = edited::refusals(&session, &file, &text, &points).await;
+                let allowed = points.into_iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
+                let points = allowed.map(|(point, _)| point).collect();
                 let owner = Frontend::Mcp.session(client);
-                session.set_breakpoints(DebugBreakpoints { owner, file: file.clone(), text, points }).await
+                let operation = DebugBreakpoints { owner, file: file.clone(), text, points };
+                let set = session.set_breakpoints(operation).await?;
+                Ok(Breakpoints { breakpoints: edited::merged(refusals, set.breakpoints) })
             };
             own.in_turn(&file, force).await
         });

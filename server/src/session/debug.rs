@@ -1,6 +1,7 @@
 //! Stopped programs, for front ends, and the operations on them.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::path::Path;
 
 use tokio::sync::{broadcast, watch};
 
@@ -46,6 +47,13 @@ impl Session {
     /// Dropping the future interrupts it: the breakpoints are then those before.
     pub async fn set_breakpoints<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.at_stop(&operation).await
+    }
+
+    /// Returns true if it is not known which text of a file the image has loaded, because the file
+    /// was written at about that time.
+    pub async fn was_written_since_its_load(&self, file: &Path) -> bool {
+        let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.to_owned());
+        self.inner.provenance.was_written_since_its_load(&real)
     }
 
     /// Runs an operation that a stopped thread serves; the image limits its time. Dropping the

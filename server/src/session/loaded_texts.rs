@@ -1,7 +1,8 @@
 //! The texts of files as they were when the image loaded them, so that later changes can be
 //! detected and shown. Bounded in size.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,11 +25,14 @@ pub(super) struct LoadedTexts {
     texts: HashMap<PathBuf, Arc<str>>,
     order: VecDeque<PathBuf>,
     bytes: usize,
+    /// The files of the last load of which it is not known what the image has.
+    unsure: HashSet<PathBuf>,
 }
 
 impl LoadedTexts {
     /// Records the text of a file that the image has loaded.
     pub(super) fn loaded(&mut self, path: PathBuf, text: &str) {
+        self.unsure.remove(&path);
         if let Some(old) = self.texts.insert(path.clone(), text.into()) {
             self.bytes -= old.len();
             self.order.retain(|other| *other != path);
@@ -43,6 +47,20 @@ impl LoadedTexts {
         }
     }
 
+    /// Records that a file was written after the image had loaded it, and before it was read here.
+    pub(super) fn written_since(&mut self, path: PathBuf) {
+        if let Some(old) = self.texts.remove(&path) {
+            self.bytes -= old.len();
+            self.order.retain(|other| *other != path);
+        }
+        self.unsure.insert(path);
+    }
+
+    /// Returns true if it is not known which text of a file the image has.
+    pub(super) fn is_unsure(&self, path: &Path) -> bool {
+        self.unsure.contains(path)
+    }
+
     /// Returns the text of a file that the image has loaded, if known.
     pub(super) fn of(&self, path: &Path) -> Option<Arc<str>> {
         self.texts.get(path).cloned()
@@ -54,10 +72,25 @@ impl LoadedTexts {
     }
 }
 
+/// Returns the time at which a file's content or its other facts were last set: the time of the
+/// content alone can be set back.
+fn last_set(path: &Path) -> std::io::Result<SystemTime> {
+    let facts = std::fs::metadata(path)?;
+    let seconds = u64::try_from(facts.ctime()).unwrap_or_default();
+    let nanoseconds = u64::try_from(facts.ctime_nsec()).unwrap_or_default();
+    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds);
+    Ok(facts.modified()?.max(changed))
+}
+
+/// Returns true if a file was last written after a time.
+pub(super) fn is_newer(path: &Path, than: SystemTime) -> bool {
+    last_set(path).is_ok_and(|written| written > than)
+}
+
 /// Returns true if a file was last written before a time, so that its content now is its content
 /// when loaded.
 pub(super) fn is_older(path: &Path, than: SystemTime) -> bool {
-    std::fs::metadata(path).and_then(|facts| facts.modified()).is_ok_and(|written| written + COARSE <= than)
+    last_set(path).is_ok_and(|written| written + COARSE <= than)
 }
 
 /// Returns the changes of files since they were loaded, for a person: for each file its name and
@@ -132,6 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_is_set_back_makes_no_file_older() {
+        let place = tempfile::tempdir().expect("a directory");
+        let file = place.path().join("a.lisp");
+        let before = SystemTime::now() - COARSE;
+        std::fs::write(&file, "(f)").expect("a file");
+        let long_ago = before - Duration::from_secs(1000);
+        std::fs::File::options().append(true).open(&file).and_then(|open| open.set_modified(long_ago)).expect("a time");
+        assert!(is_newer(&file, before) && !is_older(&file, before));
+        let after = SystemTime::now() + COARSE;
+        assert!(is_older(&file, after) && !is_newer(&file, after));
+    }
+
+    #[test]
     fn texts_are_bounded_and_the_newest_is_kept() {
         let mut texts = LoadedTexts::default();
         let long = "x".repeat(BYTES / 4);
@@ -140,5 +186,10 @@ mod tests {
         }
         assert!(texts.of(Path::new("b")).is_none() && texts.of(Path::new("e")).is_some());
         assert!(texts.bytes <= BYTES);
+        texts.written_since("e".into());
+        assert!(texts.of(Path::new("e")).is_none() && texts.is_unsure(Path::new("e")));
+        assert!(texts.bytes <= BYTES / 4 * 3 && !texts.order.contains(&PathBuf::from("e")));
+        texts.loaded("e".into(), "again");
+        assert!(!texts.is_unsure(Path::new("e")));
     }
 }

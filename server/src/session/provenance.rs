@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use super::loaded_texts::{LoadedTexts, is_older};
+use super::loaded_texts::{LoadedTexts, is_newer, is_older};
 use super::people_definitions::PeopleDefinitions;
 use super::recent_names::RecentNames;
 use super::requests::{compute_all, compute_all_of};
@@ -228,6 +228,12 @@ impl ProvenanceStore {
         self.table().loaded.of(path)
     }
 
+    /// Returns true if a file was written after the image had loaded it and before its text was
+    /// read, so that the text that the image has is not known.
+    pub(super) fn was_written_since_its_load(&self, path: &std::path::Path) -> bool {
+        self.table().loaded.is_unsure(path)
+    }
+
     /// Records the definitions in files that were loaded, and the files' texts unless they were
     /// written after `until`.
     pub(super) async fn files(
@@ -244,8 +250,12 @@ impl ProvenanceStore {
             let (store, path, place) = (self.clone(), file.clone(), real.clone());
             let found = compute_all(move || {
                 let text = decode(bytes);
-                if is_older(&path, until) {
-                    store.table().loaded.loaded(place.unwrap_or(path), &text);
+                let (older, newer) = (is_older(&path, until), is_newer(&path, until));
+                let place = place.unwrap_or(path);
+                if older {
+                    store.table().loaded.loaded(place, &text);
+                } else if newer {
+                    store.table().loaded.written_since(place);
                 }
                 definitions(&text)
             })

@@ -1,0 +1,49 @@
+//! The points of an agent that are refused: those in definitions that were edited since the image
+//! loaded them. To set a breakpoint compiles the definition's text anew, so that text must be one
+//! that has run already: the person was asked about breakpoints, and not about other code.
+
+use std::path::Path;
+
+use ropey::Rope;
+
+use crate::ide::differences;
+use crate::session::Session;
+use crate::session::debug::{Point, Verified};
+use crate::text::position::line_column;
+
+/// Why a point is not set, by its index in `points`; `None`: it may be set. `text`: the text that
+/// the definitions are compiled from.
+pub(super) async fn refusals(session: &Session, file: &Path, text: &str, points: &[Point]) -> Vec<Option<String>> {
+    if session.was_written_since_its_load(file).await {
+        let why =
+            "The file was written while or after it was loaded, so the image may have another text. Load it again";
+        return vec![Some(why.into()); points.len()];
+    }
+    let text = Rope::from_str(text);
+    let edited: Vec<(usize, usize, String)> = differences::of(session, text.clone(), Some(file.to_owned()))
+        .await
+        .into_iter()
+        .map(|form| {
+            let line = |at: usize| line_column(&text, at.min(text.len_chars())).line;
+            (line(form.form.start), line(form.form.end), form.names.join(" "))
+        })
+        .collect();
+    let refusal = |point: &Point| {
+        let line = point.line?;
+        let (.., names) = edited.iter().find(|(first, last, _)| (*first..=*last).contains(&line))?;
+        Some(format!("{names} was edited since the image loaded it. Load it first, then set the breakpoint"))
+    };
+    points.iter().map(refusal).collect()
+}
+
+/// The outcomes for all points: `set` are those of the points without a refusal, in order.
+pub(super) fn merged(refusals: Vec<Option<String>>, set: Vec<Verified>) -> Vec<Verified> {
+    let mut set = set.into_iter();
+    refusals
+        .into_iter()
+        .map(|refusal| match refusal {
+            Some(why) => Verified { message: Some(why), ..Verified::default() },
+            None => set.next().unwrap_or_default(),
+        })
+        .collect()
+}
