@@ -357,7 +357,7 @@ lines) |#
                       (let* ((stop (first consort::*stops*)) (thread (consort::stopped-thread stop)))
                         (setf *described* t)
                         (loop until (or (eq (consort::stopped-state stop) :left)
-                                        (eq (consort::thread-waiting-for thread) (consort::stopped-reading stop)))
+                                        (find (consort::thread-waiting-for thread) (consort::stopped-describing stop) :key #'cdr))
                               do (sleep 0.01))
                         (format stream \"~:[held~;left~]\" (eq (consort::stopped-state stop) :left))))")
     (multiple-value-bind (stop id) (stopped-at image "(let ((one (make-instance 'slow))) (fails one) one)")
@@ -383,6 +383,9 @@ lines) |#
       (let* ((local (local-in image stop 1 "ONE"))
              (describing (send image "inspect-describe" "reference" (path local "value" "reference"))))
         (loop until (string= "T" (first-value image "*described*" :session "others")) do (sleep 0.01))
+        ;; Frames, locals and parts are shown meanwhile.
+        (ok (frames-of image stop))
+        (ok (path (result-of image "inspect" "reference" (path (local-in image stop 1 "ONE") "value" "reference")) "parts"))
         (restarted image stop "PLAINLY")
         (left image stop)
         (is string= "interrupted" (path (result-or-error (answer image describing)) "status"))
