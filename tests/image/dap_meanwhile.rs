@@ -100,3 +100,29 @@ async fn a_debugger_that_leaves_with_several_stops_leaves_none() {
     drop(session);
     fixture.close().await;
 }
+
+/// A person chooses a restart of the stop that was shown, while somebody else has it go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_is_of_the_stop_that_was_shown() {
+    let (fixture, session) = fixture().await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    let evaluation = client.send("consort/evaluate", code("(list (outer 1 2) (outer 3 4))")).await;
+    let thread = stop(&mut client).await;
+    let shown = client.ask("consort/restarts", json!({"threadId": thread})).await["restarts"][0].clone();
+    let invoke =
+        json!({"threadId": thread, "stop": shown["stop"], "index": 0, "name": "USE-OTHER", "arguments": [":mine"]});
+    client.ask("consort/invokeRestart", invoke.clone()).await;
+    assert_eq!(stop(&mut client).await, thread);
+    let refused = client.refused("consort/invokeRestart", invoke).await;
+    assert!(refused.contains(&format!("no stop {}", shown["stop"])), "{refused}");
+    let now = client.ask("consort/restarts", json!({"threadId": thread})).await["restarts"][0].clone();
+    assert_ne!(now["stop"], shown["stop"]);
+    let invoke = json!({"threadId": thread, "index": 0, "name": "USE-OTHER", "arguments": [":second"]});
+    client.ask("consort/invokeRestart", invoke).await;
+    let answer = client.answer(evaluation).await;
+    assert_eq!(answer["body"]["values"][0]["value"], "(((:USED :MINE) 2) ((:USED :SECOND) 4))", "{answer}");
+    client.leave().await;
+    drop(session);
+    fixture.close().await;
+}
