@@ -163,6 +163,27 @@
       (on-stop image "debug-abort" stop)
       (is string= "SIMPLE-ERROR" (outcome-text image id)))))
 
+(deftest a-frame-that-is-not-found-again-in-time
+  (with-image (image)
+    (prepare image "(defclass asks (standard-generic-function) () (:metaclass sb-mop:funcallable-standard-class))
+                    (defvar *loops* nil)
+                    (defmethod compute-applicable-methods ((generic asks) arguments)
+                      (declare (ignore arguments))
+                      (loop while *loops* do (sleep 0.001))
+                      (call-next-method))
+                    (defgeneric area (x) (:generic-function-class asks))
+                    (defmethod area ((x integer)) (list :integer (error \"no area of ~A\" x)))")
+    (multiple-value-bind (stop id) (stopped-at image "(area 3)")
+      (prepare image "(setf *loops* t)" :session "others")
+      (let ((answer (on-stop image "debug-restart-frame" stop "frame" 0 "timeout" 0.2)))
+        (is string= "not-restartable" (path answer "error" "kind"))
+        (ok (text-contains "took longer than 0.2 s" (path answer "error" "message"))))
+      ;; The stop is as it was.
+      (is string= "3" (in-frame image stop 0 "x"))
+      (prepare image "(progn (setf *loops* nil) (defmethod area ((x integer)) (list :fixed x)))" :session "others")
+      (is string= "sent" (path (on-stop image "debug-restart-frame" stop "frame" 0) "result" "status"))
+      (is string= "(:FIXED 3)" (outcome-text image id)))))
+
 (deftest break-and-continue
   (with-image (image)
     (multiple-value-bind (stop id) (stopped-at image "(progn (break \"here ~A\" 1) :after)")

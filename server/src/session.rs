@@ -27,6 +27,7 @@ mod loaded_texts;
 pub mod log;
 mod names;
 mod outside_workspace;
+pub(crate) mod own_sessions;
 mod part;
 mod people_definitions;
 mod plan;

@@ -289,3 +289,37 @@ fn an_editor_records_the_next_call_or_cancels() {
     drop(editor);
     world.finish();
 }
+
+const SAME_NAMES: &str = "(progn
+  (asdf:initialize-source-registry
+   '(:source-registry (:tree \"/usr/share/common-lisp/source/\") :ignore-inherited-configuration))
+  (asdf:load-system \"fiveam\")
+  (defpackage :one (:use :cl)) (defpackage :two (:use :cl))
+  (eval (read-from-string \"(progn (fiveam:test one::same (fiveam:is (= 1 1))) (fiveam:test two::same (fiveam:is (= 1 2))))\"))
+  :ready)";
+
+#[test]
+fn an_editor_records_the_test_of_the_package_at_the_position() {
+    let world = Installation::new();
+    let text = "(in-package :one)\n\n(in-package :two)\n";
+    world.write("tests.lisp", text);
+    let uri = world.uri("tests.lisp");
+    let mut editor = world.lsp();
+    let item = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": text});
+    editor.notify("textDocument/didOpen", json!({"textDocument": item}));
+    let mut command = |name: &str, argument: Value| {
+        editor.request("workspace/executeCommand", json!({"command": name, "arguments": [argument]}))
+    };
+    let ready = command("consort.eval", json!({"code": SAME_NAMES}));
+    assert_eq!(ready["values"], json!([":READY"]), "{ready}");
+    for (line, expected) in [(1, "passed"), (3, "failed")] {
+        let place = json!({"test": "same", "uri": uri, "position": {"line": line, "character": 0}, "timeout": AMPLE});
+        let recorded = command("consort.record", place);
+        assert_eq!(recorded["recording"]["outcome"]["values"], json!([format!("{expected:?}")]), "{recorded}");
+    }
+    // A document that is not open names no package.
+    let place = json!({"test": "one::same", "uri": world.uri("closed.lisp"), "position": {"line": 0, "character": 0}});
+    assert_eq!(command("consort.record", place)["recording"]["outcome"]["values"], json!(["\"passed\""]));
+    drop(editor);
+    world.finish();
+}

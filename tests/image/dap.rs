@@ -130,7 +130,8 @@ pub(crate) async fn fixture() -> (Fixture, Session) {
     let mut fixture = Fixture::new();
     fixture.ready().await;
     fixture.eval(FAILS).await;
-    let (_, events) = tokio::sync::mpsc::unbounded_channel();
+    let (_, none) = tokio::sync::mpsc::unbounded_channel();
+    let events = std::mem::replace(&mut fixture.events, none);
     let workspace = fixture.workspace.path().to_path_buf();
     let session = Session::start(Config::default(), workspace, fixture.image.clone(), events);
     (fixture, session)

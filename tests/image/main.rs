@@ -9,6 +9,7 @@ mod dap;
 mod dap_console;
 mod dap_exceptions;
 mod dap_frozen;
+mod dap_meanwhile;
 mod dap_recording;
 mod dap_threads;
 mod debugging;

@@ -12,6 +12,7 @@
 mod driver;
 mod history;
 mod record;
+mod stops;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -62,4 +63,15 @@ fn random_work_and_faults_leave_a_right_history() {
         wrong.join("\n"),
         file.display()
     );
+}
+
+#[test]
+fn a_person_and_an_agent_at_the_same_stops() {
+    if std::env::var_os("CONSORT_SOAK_CHECK").is_some() {
+        return;
+    }
+    let seed = number("CONSORT_SOAK_SEED").unwrap_or(1);
+    let until = number("CONSORT_SOAK_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let rounds = number("CONSORT_SOAK_ROUNDS").unwrap_or(if until.is_some() { u64::MAX } else { 40 });
+    stops::run(seed, |done| done >= rounds || until.is_some_and(|until| Instant::now() >= until));
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::debugger::Debugger;
 use crate::environment::clear_environment;
 use crate::patience::PATIENCE;
 use crate::place::cache_home;
@@ -129,6 +130,11 @@ impl Installation {
         );
         rpc.notify("notifications/initialized", json!({}));
         rpc
+    }
+
+    /// Starts a debugger, attached.
+    pub fn dap(&self) -> Debugger {
+        Debugger::start(self.consort(&["dap"]))
     }
 
     /// Returns the answer of `consort status --json`.

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod carets;
 pub mod clients;
+pub mod debugger;
 pub mod environment;
 pub mod frontends;
 pub mod installation;

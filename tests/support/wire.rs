@@ -57,10 +57,7 @@ impl Rpc {
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let (send, incoming) = channel();
         std::thread::spawn(move || {
-            while let Some(body) = read_frame(&mut stdout, framing) {
-                let message = serde_json::from_slice(&body).unwrap_or_else(
-                    |error| json!({"not_json": String::from_utf8_lossy(&body), "why": error.to_string()}),
-                );
+            while let Some(message) = read_message(&mut stdout, framing) {
                 if send.send(message).is_err() {
                     break;
                 }
@@ -206,6 +203,14 @@ impl Drop for Rpc {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Reads the next message; one that is no JSON as a text. `None`: there are no more.
+pub(crate) fn read_message(from: &mut impl BufRead, framing: Framing) -> Option<Value> {
+    let body = read_frame(from, framing)?;
+    let not_json =
+        |error: serde_json::Error| json!({"not_json": String::from_utf8_lossy(&body), "why": error.to_string()});
+    Some(serde_json::from_slice(&body).unwrap_or_else(not_json))
 }
 
 fn read_frame(from: &mut impl BufRead, framing: Framing) -> Option<Vec<u8>> {

@@ -280,7 +280,7 @@ export class Debugger implements vscode.Disposable {
     const session = this.sessions.get(stop.session)
     if (session === undefined || !this.stops.has(stop)) throw new Error('That stop was left.')
     const answer = (await session.customRequest('consort/invokeRestart', {
-      threadId: stop.thread, index: restart.index, ...(restart.name === null ? {} : { name: restart.name }), ...(given.length === 0 ? {} : { arguments: given }),
+      threadId: stop.thread, ...(restart.stop == null ? {} : { stop: restart.stop }), index: restart.index, ...(restart.name === null ? {} : { name: restart.name }), ...(given.length === 0 ? {} : { arguments: given }),
     })) as { tried?: { result: string } } | undefined
     // A frozen failure does not run on: its answer is the result of the attempt.
     if (answer?.tried !== undefined) void vscode.window.showInformationMessage(plain(answer.tried.result))

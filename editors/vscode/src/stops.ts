@@ -10,6 +10,8 @@ export interface Restart {
   report: string
   /** True if the restart takes arguments. */
   arguments: boolean
+  /** The stop that it is of; none of a frozen failure. */
+  stop?: number | null
 }
 
 /** A stop of a thread, known to a debug session. */

@@ -13,8 +13,8 @@
   :STARTING, :WAITING exactly while the thread waits and runs nothing of the user's, :BUSY while it
   serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is
   what left it. READING is held by others while they read the stack. MOMENT tells of the probe that
-  it is at. DESCRIBING is the evaluation that describes a value of it; LEAVING is true once it is to
-  be left."
+  it is at. DESCRIBING are the evaluations that describe values of it, each (EVALUATION . MUTEX),
+  the mutex being held as long; LEAVING is true once it is to be left."
   (id 0 :type fixnum :read-only t)
   (thread nil :read-only t)
   (evaluation nil :read-only t)
@@ -31,7 +31,7 @@
   (lock (sb-thread:make-mutex :name "consort stop") :type sb-thread:mutex :read-only t)
   (reading (sb-thread:make-mutex :name "consort stop's stack") :type sb-thread:mutex :read-only t)
   (wake (sb-thread:make-semaphore :name "consort stop") :type sb-thread:semaphore :read-only t)
-  (describing nil :type (or null evaluation))
+  (describing '() :type list)
   (leaving nil :type boolean)
   (state :starting :type (member :starting :waiting :busy :left))
   (how "unwound" :type string))
@@ -242,29 +242,35 @@
 (define-global *description-time* 2 "Seconds for which a stop that is to be left waits for a description of a value of it.")
 
 (defun call-describing (stop function)
-  "Calls FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*, within
-  READING-STACK. That code is stopped *DESCRIPTION-TIME* seconds after the stop is to be left: it
-  may wait for something that the stopped thread holds."
-  (unwind-protect
-       (progn
-         (setf (stopped-describing stop) *own-evaluation*)
-         (when (stopped-leaving stop) (refuse "stale" "~A" (stale-message stop)))
-         (funcall function))
-    (setf (stopped-describing stop) nil)))
+  "Calls FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*; refuses when the
+  stop was left, which it is not meanwhile. That code is stopped *DESCRIPTION-TIME* seconds after
+  the stop is to be left: it may wait for something that the stopped thread holds."
+  (let ((entry (cons *own-evaluation* (sb-thread:make-mutex :name "consort stop's value"))))
+    (unwind-protect
+         (sb-thread:with-mutex ((cdr entry))
+           (when (with-lock ((stopped-lock stop))
+                   (push entry (stopped-describing stop))
+                   (stopped-leaving stop))
+             (refuse "stale" "~A" (stale-message stop)))
+           (funcall function))
+      (with-lock ((stopped-lock stop))
+        (setf (stopped-describing stop) (remove entry (stopped-describing stop) :test #'eq))))))
 
-(defun hurry-description (stop)
-  "Has what CALL-DESCRIBING runs for STOP, if anything, stopped in *DESCRIPTION-TIME* seconds."
-  (setf (stopped-leaving stop) t)
-  (let ((evaluation (stopped-describing stop)))
-    (when evaluation
-      (schedule *deadlines* *description-time*
-                (lambda ()
-                  (when (eq evaluation (stopped-describing stop))
-                    (stop-evaluation evaluation :cancel)))))))
+(defun await-descriptions (stop)
+  "Lets no further description of a value of STOP begin, and waits for those that run, which are
+  stopped in *DESCRIPTION-TIME* seconds."
+  (let ((entries (with-lock ((stopped-lock stop))
+                   (setf (stopped-leaving stop) t)
+                   (stopped-describing stop))))
+    (loop for (evaluation) in entries
+          do (let ((evaluation evaluation))
+               (schedule *deadlines* *description-time* (lambda () (stop-evaluation evaluation :cancel)))))
+    (loop for (nil . mutex) in entries
+          do (sb-thread:with-mutex (mutex)))))
 
 (defun forget-stop (stop)
   "Marks STOP as left, tells the host, and answers the requests that still wait for the stop."
-  (hurry-description stop)
+  (await-descriptions stop)
   (sb-thread:with-mutex ((stopped-reading stop)) ; whoever reads the stack finishes first
     (with-lock ((stopped-lock stop)) (setf (stopped-state stop) :left)))
   (with-lock (*stops-lock*) (setf *stops* (remove stop *stops* :test #'eq)))

@@ -308,13 +308,24 @@
                    "it is of a method that another one called; restart the frame of that")))
             (t "it is not of a function with a name: restart the frame that called it")))))
 
+(defun frame-again-in-time (frame seconds)
+  "FRAME-AGAIN, which runs the user's code where a generic function is of a class of the user's, or
+  a specializer is printed; a string too when that takes longer than SECONDS."
+  (call-within seconds
+               (lambda () (call-past-handlers (lambda () (frame-again frame))))
+               (lambda (holder)
+                 (format nil "to find the method that its generic function calls took longer than ~A and was stopped~@[, because ~A~]. ~
+                              The stop is as it was; restart the frame that called it, or return from this one"
+                         (seconds-text seconds) holder))))
+
 (define-operation "debug-restart-frame" :dispatcher (id params)
   (let* ((stop (stop-of params))
-         (frame (frame-of stop params)))
+         (frame (frame-of stop params))
+         (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
     (check-unwindable frame)
     (give-work stop id
                (lambda (work)
-                 (let ((again (call-past-handlers (lambda () (frame-again frame)))))
+                 (let ((again (frame-again-in-time frame timeout)))
                    (cond ((stringp again)
                           (answer-work-error work "not-restartable" (format nil "The frame ~A cannot be restarted: ~A" (frame-label frame) again)))
                          (t (leave-stop stop "restart-frame" work)

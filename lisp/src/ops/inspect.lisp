@@ -52,33 +52,54 @@
     (reading-references (list one other)
                         (lambda (stop) (comparison-json (value-of-reference one) (value-of-reference other) stop)))))
 
-(defun evaluate-on (id object code function)
-  "The JSON that FUNCTION returns for the list of the values of CODE, in which * is OBJECT,
-  evaluated for the request ID; that of the evaluation, where that failed."
-  (let ((answer nil))
+(defun shown-values-alone (id function)
+  "The JSON of the values that FUNCTION returns as a list, called for the request ID as if in a new
+  REPL; that of the evaluation, where that failed."
+  (let ((values '()) (why nil))
     (multiple-value-bind (how outcome)
         (evaluate-alone id (lambda ()
-                             (let* ((* object)
-                                    (values (multiple-value-list (eval `(progn ,@(forms-of-text code (live-package *package*)))))))
-                               (setf answer (funcall (the function function) values)))))
-      (declare (ignore how))
-      (or answer outcome))))
+                             (handler-case (setf values (funcall (the function function)))
+                               (unsettable (condition) (setf why (refusal-why condition))))))
+      (cond (why (refuse "not-settable" "~A" why))
+            ((eq how :ok) (values-json values))
+            (t outcome)))))
 
-(define-operation "inspect-eval" :thread (id params)
-  (let ((code (param params "code" 'string)))
-    (evaluate-on id (value-of-reference (referenced params "reference")) code #'values-json)))
+(defun give-shown-values (stop id seconds function)
+  "Has the request ID answered with the values that FUNCTION returns as a list, called in the thread
+  of STOP, or of a stop on the stack of that, for SECONDS at most: none is left meanwhile."
+  (let ((inner (innermost-stop stop)))
+    (give-work inner id
+               (lambda (work)
+                 (call-for-work inner work seconds
+                                (lambda ()
+                                  (handler-case (values-and-output-json inner function)
+                                    (unsettable (condition) (answer-work-error work "not-settable" (refusal-why condition)))
+                                    (:no-error (json) (answer-work work json)))))))))
 
-(define-operation "inspect-set" :thread (id params)
-  (let* ((part (param params "part" '(integer 0)))
-         (code (param params "code" 'string))
-         (object (value-of-reference (referenced params "reference")))
-         (why nil))
-    (let ((answer (evaluate-on id object code
-                               (lambda (values)
-                                 (handler-case (set-part object part (first values))
-                                   (unsettable (condition) (setf why (refusal-why condition)))
-                                   (:no-error (&rest ignored)
-                                     (declare (ignore ignored))
-                                     (values-json (list (first values)))))))))
-      (when why (refuse "not-settable" "~A" why))
-      answer)))
+(defun evaluate-on (id params name function)
+  "Has the request ID, of the operation NAME, answered with the values that FUNCTION returns as a
+  list for the value of the reference of PARAMS, and for the list of the values of the code, in
+  which * is that value. A value of a stop is served as code in a frame is."
+  (let* ((code (param params "code" 'string))
+         (timeout (param params "timeout" '(real (0)) :default +stop-work-time+))
+         (reference (referenced params "reference"))
+         (stop (reference-stop reference))
+         (object (value-of-reference reference)))
+    (flet ((work ()
+             (funcall (the function function) object
+                      (let ((* object))
+                        (multiple-value-list (eval `(progn ,@(forms-of-text code (live-package *package*)))))))))
+      (if stop
+          (give-shown-values stop id timeout #'work)
+          (start-answering id (make-operation name :thread (lambda (id params) (declare (ignore params)) (shown-values-alone id #'work))) params))
+      nil)))
+
+(define-operation "inspect-eval" :dispatcher (id params)
+  (evaluate-on id params "inspect-eval" (lambda (object values) (declare (ignore object)) values)))
+
+(define-operation "inspect-set" :dispatcher (id params)
+  (let ((part (param params "part" '(integer 0))))
+    (evaluate-on id params "inspect-set"
+                 (lambda (object values)
+                   (set-part object part (first values))
+                   (list (first values))))))

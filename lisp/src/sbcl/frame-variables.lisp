@@ -54,11 +54,20 @@
   (or (not (typep old '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64) sb-sys:system-area-pointer)))
       (eq (class-of old) (class-of new))))
 
+(defun misread-p (variable frame)
+  "Returns true if VARIABLE of FRAME is a complex number of double floats that is not boxed: SBCL
+  reads and sets its two halves beside their place on the stack (code/debug-int.lisp). Each time it
+  is read it is made anew."
+  (let ((value (debug-variable-value variable frame)))
+    (and (typep value '(complex double-float))
+         (not (eq value (debug-variable-value variable frame))))))
+
 (defun variable-kept-p (variable frame)
   "Returns true if VARIABLE of FRAME has its value. A register that a call may have used since has
   not, which SBCL gives a keyword for."
   (and (eq (debug-variable-validity variable (frame-location frame)) :valid)
-       (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))))
+       (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))
+       (not (misread-p variable frame))))
 
 (defun set-variable (variable frame value)
   "Sets VARIABLE of FRAME, whose value is kept, to VALUE; refuses what is not safe. VALUE must be of
@@ -118,10 +127,13 @@
 
 (defun value-of-seen (seen)
   (multiple-value-bind (variable frame) (checked-variable seen)
+    (when (misread-p variable frame)
+      (refuse-setting "~A is a complex number that SBCL cannot read off the stack" (debug-variable-symbol variable)))
     (debug-variable-value variable frame)))
 
 (defun (setf value-of-seen) (value seen)
   (multiple-value-bind (variable frame) (checked-variable seen)
+    (value-of-seen seen)                ; refuses what cannot be read
     (set-variable variable frame value)))
 
 (defun seen-variables (frame)
@@ -132,7 +144,7 @@
           for name = (debug-variable-symbol variable)
           when (and (symbol-package name)
                     (= 1 (count name present :key #'debug-variable-symbol))
-                    (variable-kept-p variable frame)
+                    (or (variable-kept-p variable frame) (misread-p variable frame))
                     (not (member (sb-cltl2:variable-information name) '(:special :constant :global))))
             collect (list name (make-seen-variable variable frame)))))
 

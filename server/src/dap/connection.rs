@@ -17,9 +17,11 @@ use super::resuming::{ResumingRequest, Waiting};
 use super::sources::Evaluated;
 use super::variables::{Handle, Handles};
 use crate::ide::context::Backend as _;
+use crate::image::api::Begun;
 use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::debug::{DebugStops, Stop, StopEvent, with_thread};
+use crate::session::own_sessions::is_session_of;
 use crate::session::{ClientId, Frontend, Session};
 
 /// The time limit for the image to list its stops.
@@ -53,7 +55,7 @@ pub(super) struct Connection {
     /// Held while breakpoints are set in the image.
     pub(super) setting: tokio::sync::Mutex<()>,
     waiting: Waiting,
-    /// The client's evaluations that have not ended, in order; the first one runs.
+    /// The client's evaluations that have not ended, in the order of the requests.
     pub(super) evaluations: Mutex<VecDeque<Running>>,
     /// The package of the client's evaluations, as far as it is known.
     pub(super) package: Mutex<Option<String>>,
@@ -66,6 +68,8 @@ pub(super) struct Connection {
 /// An evaluation of the client that has not ended.
 pub(super) struct Running {
     pub(super) text: Arc<str>,
+    /// What the image knows of it, once it was begun.
+    pub(super) begun: Arc<OnceLock<Begun>>,
     /// Takes senders, each answered once the output so far has been sent to the client.
     pub(super) flush: mpsc::UnboundedSender<oneshot::Sender<()>>,
 }
@@ -121,14 +125,24 @@ impl Connection {
         }
     }
 
-    /// Waits until the output that the client's running evaluation has printed so far is sent.
+    /// Waits until the output that the client's running evaluations have printed so far is sent.
     pub(super) async fn flush(&self) {
-        let (done, told) = oneshot::channel();
-        let sent = lock(&self.evaluations).front().is_some_and(|running| running.flush.send(done).is_ok());
-        if sent {
-            // An evaluation that ends meanwhile has sent all its output.
-            let _ = told.await;
+        let mut told = Vec::new();
+        for running in lock(&self.evaluations).iter().filter(|running| running.begun.get().is_some()) {
+            let (done, flushed) = oneshot::channel();
+            if running.flush.send(done).is_ok() {
+                told.push(flushed);
+            }
         }
+        for flushed in told {
+            // An evaluation that ends meanwhile has sent all its output.
+            let _ = flushed.await;
+        }
+    }
+
+    /// Returns true if a stop is of an evaluation of the client.
+    fn is_own(&self, stop: &Stop) -> bool {
+        stop.session.as_deref().is_some_and(|session| is_session_of(&self.own, session))
     }
 
     /// Makes a request cancellable by its number, as long as the result is held.
@@ -200,7 +214,7 @@ impl Connection {
         let thread = thread_of(stop);
         let mut body = json!({
             "reason": reason, "description": description, "text": text.or(value), "threadId": thread,
-            "allThreadsStopped": false, "ownEvaluation": stop.session.as_deref() == Some(&self.own),
+            "allThreadsStopped": false, "ownEvaluation": self.is_own(stop),
             "level": stop.level,
         });
         if let Some(at) = &stop.at {
@@ -257,7 +271,7 @@ impl Connection {
     }
 
     fn stopped(&self, stop: Stop) {
-        if stop.session.as_deref() == Some(&self.own) {
+        if self.is_own(&stop) {
             self.note_text(&stop);
         }
         if lock(&self.stops).insert(stop.number, stop.clone()).is_none() {
@@ -300,10 +314,19 @@ impl Connection {
         }
     }
 
-    /// Stores the text of the client's evaluation that stopped, the first one in progress.
+    /// Stores the text of the client's evaluation that stopped.
     fn note_text(&self, stop: &Stop) {
-        let Some(text) = lock(&self.evaluations).front().map(|running| running.text.clone()) else { return };
         let request = thread_of(stop);
+        let text = {
+            let evaluations = lock(&self.evaluations);
+            let number = |running: &&Running| running.begun.get().map(|begun| begun.number);
+            // A stop may be told of just before the number of its evaluation is known.
+            let known = evaluations.iter().find(|running| number(running) == Some(request));
+            known
+                .or_else(|| evaluations.iter().find(|running| number(running).is_none()))
+                .map(|running| running.text.clone())
+        };
+        let Some(text) = text else { return };
         let mut texts = lock(&self.texts);
         if texts.iter().all(|known| known.request != request) {
             texts.push_back(Evaluated { request, text: text.to_string() });
@@ -348,14 +371,14 @@ impl Connection {
 
     /// Returns the innermost stop of the client's own evaluation that is none of `left`.
     pub(super) fn own_stop_besides(&self, left: &[u64]) -> Option<Stop> {
-        self.innermost(|stop| stop.session.as_deref() == Some(&self.own) && !left.contains(&stop.number))
+        self.innermost(|stop| self.is_own(stop) && !left.contains(&stop.number))
     }
 
     /// Returns the innermost stop that waits for the client: of its own evaluation, or of a thread
     /// that such an evaluation started.
     pub(super) fn waiting_stop(&self) -> Option<Stop> {
-        let own = Some(self.own.as_str());
-        self.innermost(|stop| stop.session.as_deref() == own || stop.started_by.as_deref() == own)
+        let started = |stop: &Stop| stop.started_by.as_deref().is_some_and(|session| is_session_of(&self.own, session));
+        self.innermost(|stop| self.is_own(stop) || started(stop))
     }
 
     fn innermost(&self, is_wanted: impl Fn(&Stop) -> bool) -> Option<Stop> {

@@ -1,6 +1,6 @@
 //! Evaluation: code at a frame, and new evaluations, which stop at errors.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -176,8 +176,9 @@ async fn begin(
     let NewEvaluation { code, package, stops, threads } = evaluation;
     let text: Arc<str> = code.as_str().into();
     let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
-    lock(&connection.evaluations).push_back(Running { text: text.clone(), flush });
-    let turn = Turn(connection, text);
+    let begun = Arc::new(OnceLock::new());
+    lock(&connection.evaluations).push_back(Running { text: text.clone(), begun: begun.clone(), flush });
+    let _turn = Turn(connection, text);
     let (output, mut chunks) = mpsc::unbounded_channel();
     let request = EvalRequest {
         code,
@@ -186,6 +187,7 @@ async fn begin(
         output: Some(output),
         debug: stops,
         threads,
+        begun: Some(begun.clone()),
         ..EvalRequest::default()
     };
     let cancel = number.map(|number| connection.cancellable(number));
@@ -202,7 +204,11 @@ async fn begin(
             }
             answer = &mut answer => {
                 if let Ok(outcome) = &answer {
-                    *lock(&connection.package) = Some(outcome.package.clone());
+                    // What is evaluated while the client's own session is stopped has a package of
+                    // its own.
+                    if begun.get().is_some_and(|begun| begun.session == connection.own) {
+                        *lock(&connection.package) = Some(outcome.package.clone());
+                    }
                     if let Some(missing) = outcome.missing_output() {
                         connection.event("output", json!({"category": "console", "output": missing}));
                     }
@@ -215,12 +221,11 @@ async fn begin(
             }
             () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() && !cancelled => {
                 cancelled = true;
-                let runs = lock(&connection.evaluations).front().is_some_and(|first| Arc::ptr_eq(&first.text, &turn.1));
-                if !runs {
+                let Some(begun) = begun.get() else {
                     return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() });
-                }
+                };
                 // The evaluation's own answer says that it was interrupted.
-                connection.session.interrupt(connection.client, false).await?;
+                connection.session.interrupt_evaluation(begun.number);
             }
         }
     }

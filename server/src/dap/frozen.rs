@@ -83,7 +83,7 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
             let condition = Condition { kind: failure.kind, message: failure.message };
             Ok(exception(Some(&condition), &failure.restarts))
         }
-        "consort/restarts" => Ok(restarts(&kept(connection, number)?.restarts)),
+        "consort/restarts" => Ok(restarts(&kept(connection, number)?.restarts, None)),
         "consort/invokeRestart" => {
             let InvokeRestart { index, name, arguments, input, .. } = arguments(request)?;
             let restart = DebugRestart { stop: STOP, index, name, arguments, input };

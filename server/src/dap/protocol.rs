@@ -172,6 +172,9 @@ pub(super) struct SourceOf {
 #[serde(rename_all = "camelCase")]
 pub(super) struct InvokeRestart {
     pub(super) thread_id: u64,
+    /// The stop whose restarts the client was shown. Without it that of the thread now, which may
+    /// be another one.
+    pub(super) stop: Option<u64>,
     pub(super) index: usize,
     pub(super) name: Option<String>,
     #[serde(default)]

@@ -97,11 +97,14 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "consort/restarts" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
-            Ok(restarts(&stop.restarts))
+            Ok(restarts(&stop.restarts, Some(stop.number)))
         }
         "consort/invokeRestart" => {
             let wanted: InvokeRestart = arguments(request)?;
-            let stop = connection.stop_in(wanted.thread_id)?.number;
+            let stop = match wanted.stop {
+                Some(stop) => stop,
+                None => connection.stop_in(wanted.thread_id)?.number,
+            };
             let InvokeRestart { index, name, arguments, input, .. } = wanted;
             left(connection.session.at_stop(DebugRestart { stop, index, name, arguments, input }).await)
         }
@@ -109,9 +112,9 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
     }
 }
 
-/// The answer to `consort/restarts`.
-pub(super) fn restarts(restarts: &[Restart]) -> Value {
-    let restart = |(index, restart): (usize, &Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments});
+/// The answer to `consort/restarts`. `stop`: that of the restarts.
+pub(super) fn restarts(restarts: &[Restart], stop: Option<u64>) -> Value {
+    let restart = |(index, restart): (usize, &Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments, "stop": stop});
     json!({"restarts": restarts.iter().enumerate().map(restart).collect::<Vec<_>>()})
 }
 

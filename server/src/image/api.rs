@@ -17,6 +17,7 @@ pub mod symbols;
 pub mod texts;
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -95,6 +96,18 @@ pub struct EvalParams {
     /// is frozen; `None`: errors are only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,
+    /// Is told the request, once it is sent.
+    #[serde(skip)]
+    pub begun: Option<Arc<OnceLock<Begun>>>,
+}
+
+/// An evaluation that was sent to the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// The number of the request.
+    pub number: u64,
+    /// The session that it runs in.
+    pub session: String,
 }
 
 /// How an error is frozen.

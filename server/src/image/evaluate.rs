@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, mpsc};
 
 use super::api::debug::{DebugStops, Stops};
-use super::api::{EvalParams, LoadSystemParams, Operation};
+use super::api::{Begun, EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
 use super::link::{Call, CallError, Listener};
 use super::pipes::append;
@@ -192,6 +192,10 @@ pub(crate) async fn eval(
     let stops = runtime.stops.subscribe();
     let call = instance.link.call_asking("eval", &params, Some(&params.session), listener, input.as_ref())?;
     let id = call.id();
+    if let Some(begun) = &params.begun {
+        // Fails only for parameters that were sent before.
+        let _ = begun.set(Begun { number: id, session: params.session.clone() });
+    }
     instance.pipes.begin(id, output);
     let mut work = Work::new(runtime, &instance, call);
     (work.grace, work.captured, work.turn) = (GRACE, true, Some(turn));
@@ -253,6 +257,48 @@ pub(crate) async fn load_system(
     }
 }
 
+/// Waits for the session's turn.
+///
+/// # Errors
+/// The session's evaluation is stopped in the debugger, or stops meanwhile.
+async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, ImageError> {
+    let mut events = runtime.stops.subscribe();
+    let turn = runtime.turns.take(session);
+    let stopped = async {
+        let mut stop = stop_of(runtime, session).await;
+        loop {
+            if let Some(stop) = stop {
+                return stop;
+            }
+            stop = match events.recv().await {
+                Ok(StopEvent::Stopped(event)) => (event.session.as_deref() == Some(session)).then_some(event.number),
+                Ok(_) => None,
+                Err(broadcast::error::RecvError::Lagged(_)) => stop_of(runtime, session).await,
+                // The sender lives as long as the image's runtime.
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            };
+        }
+    };
+    tokio::select! {
+        biased;
+        turn = turn => Ok(turn),
+        stop = stopped => {
+            let message = format!(
+                "The evaluation that this would have to wait for is stopped in the debugger (stop {stop}): leave the stop, then try again."
+            );
+            Err(ImageError::Refused { kind: ErrorKind::BUSY, message })
+        }
+    }
+}
+
+/// Returns the number of a stop of the session's evaluation.
+async fn stop_of(runtime: &Arc<Runtime>, session: &str) -> Option<u64> {
+    let instance = runtime.instance().await.ok()?;
+    let call = instance.link.call(DebugStops::NAME, &DebugStops {}, None, Listener::None);
+    let stops = call.ok()?.result::<Stops>().await.ok()?.stops;
+    stops.iter().find(|stop| stop.session.as_deref() == Some(session)).map(|stop| stop.number)
+}
+
 /// Runs an operation that runs the user's code; see [`super::Image::run`].
 pub(crate) async fn run<O: Operation>(
     runtime: &Arc<Runtime>,
@@ -263,7 +309,7 @@ pub(crate) async fn run<O: Operation>(
     input: Option<InputTarget>,
 ) -> Result<O::Answer, ImageError> {
     let turn = match session {
-        Some(session) if O::IN_TURN => Some(runtime.turns.take(session).await),
+        Some(session) if O::IN_TURN => Some(turn_or_stop(runtime, session).await?),
         _ => None,
     };
     let instance = runtime.instance().await?;

@@ -273,6 +273,16 @@ impl Image {
         self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
     }
 
+    /// Interrupts the evaluation whose request has that number, if it has not ended.
+    pub fn interrupt_evaluation(&self, number: u64) {
+        // In another phase the image has ended, and the evaluation with it.
+        if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow()
+            && instance.link.running(None, &["eval"]).contains(&number)
+        {
+            instance.link.interrupt(number, "cancel");
+        }
+    }
+
     /// Acts as [`Image::interrupt`] for loads alone; [`Image::eval_until`] can end evaluations.
     pub async fn interrupt_loads(&self, session: Option<&str>) -> Result<usize, ImageError> {
         self.interrupt_these(session, &["load-system", "load-file"]).await

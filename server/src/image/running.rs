@@ -306,6 +306,20 @@ fn listener(
             }
         }
         Unsolicited::Stop(event) => {
+            // First to the session: what a front end asks for when it knows of a stop comes later.
+            let told = match &event {
+                StopEvent::Stopped(stop) => {
+                    stop.session.clone().map(|session| ImageEvent::Stopped { session, stop: stop.number })
+                }
+                StopEvent::Left(left) => Some(ImageEvent::StopLeft { stop: left.stop }),
+                StopEvent::Breakpoints(_)
+                | StopEvent::Log(_)
+                | StopEvent::Input { .. }
+                | StopEvent::InputOver { .. } => None,
+            };
+            if let Some(told) = told {
+                let _ = events.send(told); // the session may have ended
+            }
             let _ = stops.send(event); // nobody may be listening
         }
         Unsolicited::Input(InputFrame { evaluation, session, wanted }) => {

@@ -64,6 +64,18 @@ pub enum ImageEvent {
         /// The call, or the values that it returned.
         text: String,
     },
+    /// An evaluation of a session waits in a stop.
+    Stopped {
+        /// The session.
+        session: String,
+        /// The stop's number.
+        stop: u64,
+    },
+    /// A stop was left.
+    StopLeft {
+        /// The stop's number.
+        stop: u64,
+    },
     /// Running code asks a session's client for a line of input.
     Input {
         /// The session.

@@ -27,6 +27,7 @@ use super::folders::Folders;
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
 use super::names::Names;
+use super::own_sessions::OwnSessions;
 use super::provenance::ProvenanceStore;
 use super::requests::in_place;
 use super::thread_stops::ThreadStops;
@@ -58,9 +59,8 @@ struct Client {
     session: String,
     /// Code that the client runs may ask it for input.
     takes_input: bool,
-    evaluating: bool,
-    /// The client's running evaluation waits in a stop.
-    stopped: bool,
+    /// The client's evaluation sessions, of which `session` is the first.
+    sessions: OwnSessions,
     /// An evaluation of the client was begun whose threads stop.
     starts_threads: bool,
     waiting: VecDeque<Evaluation>,
@@ -298,7 +298,6 @@ impl Actor {
             Event::Refused { request, why } => self.refused(*request, &why),
             Event::EditorProcess { editor, process } => self.approvals.note_process(editor, process),
             Event::MarksUnsaved { editor, process } => self.documents.note_process(editor, process),
-            Event::Stopped { client, stopped } => self.with_client(client, |client| client.stopped = stopped),
             Event::ShowsQuestions { editor } => {
                 self.note_shows_questions(editor);
                 self.ask_for_trust(editor);
@@ -349,13 +348,12 @@ impl Actor {
     fn attach(&mut self, id: ClientId, info: ClientInfo, feedback: mpsc::UnboundedSender<Feedback>) {
         let client = Client {
             session: info.frontend.session(id),
+            sessions: OwnSessions::new(info.frontend.session(id)),
             info,
             feedback,
             config: self.config.clone(),
             encoding: PositionEncoding::default(),
             takes_input: false,
-            evaluating: false,
-            stopped: false,
             starts_threads: false,
             waiting: VecDeque::new(),
             settled: false,
@@ -388,7 +386,7 @@ impl Actor {
             self.jobs.abort_client(id);
             self.documents.remove_client(id);
             self.chains.close_client(id);
-            let sessions = [client.session.clone(), work::second_session(&client.session)];
+            let sessions = client.sessions.names();
             for session in &sessions {
                 self.image.close_session(session);
                 self.provenance.session_ended(session);

@@ -185,6 +185,11 @@ impl Session {
         settle(self.ask(|reply| Event::Interrupt { client, everything, reply }))
     }
 
+    /// Interrupts the evaluation whose request in the image has that number, and no other.
+    pub fn interrupt_evaluation(&self, number: u64) {
+        self.inner.image.interrupt_evaluation(number);
+    }
+
     /// Ends the image and starts a new one.
     pub fn restart_image(&self, client: ClientId) -> impl Future<Output = Result<(), ImageError>> + Send + use<> {
         let work = settle(self.ask(|reply| Event::Restart { client, reply }));

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use tokio::sync::{broadcast, watch};
 
-use super::actor::work::second_session;
-use super::event::Event;
+use super::own_sessions::is_session_of;
 use super::{ClientId, Frontend, Session};
 use crate::image::api::Operation;
 pub use crate::image::api::breakpoints::{
@@ -68,10 +67,7 @@ impl Session {
         let name = frontend.session(client);
         StopsOf {
             session: self.clone(),
-            client,
-            second_session: second_session(&name),
             name,
-            waiting: None,
             reported: BTreeSet::new(),
             missed: VecDeque::new(),
             events: self.stop_events(),
@@ -111,11 +107,8 @@ impl Session {
 #[derive(Debug)]
 pub struct StopsOf {
     session: Session,
-    client: ClientId,
+    /// The name of the client's own evaluation session.
     name: String,
-    second_session: String,
-    /// The stop that the client's session waits in.
-    waiting: Option<u64>,
     /// The stops that were reported and have not been left.
     reported: BTreeSet<u64>,
     /// The stops whose events were missed, to be reported.
@@ -146,19 +139,11 @@ impl StopsOf {
             }
             match self.events.recv().await {
                 Ok(StopEvent::Stopped(stop)) if self.is_own(&stop) => return Some(self.stopped(&stop)),
-                Ok(StopEvent::Left(left)) => {
-                    self.reported.remove(&left.stop);
-                    if self.waiting == Some(left.stop) {
-                        self.wait_in(None);
-                    }
-                }
+                Ok(StopEvent::Left(left)) => drop(self.reported.remove(&left.stop)),
                 Ok(_) => {}
                 Err(broadcast::error::RecvError::Lagged(_)) => {
                     let stops = self.session.at_stop(DebugStops {}).await.map(|answer| answer.stops);
                     let stops = stops.unwrap_or_default();
-                    if !stops.iter().any(|stop| self.waiting == Some(stop.number)) {
-                        self.wait_in(None);
-                    }
                     self.reported.retain(|reported| stops.iter().any(|stop| stop.number == *reported));
                     let new = |stop: &Stop| self.is_own(stop) && !self.reported.contains(&stop.number);
                     self.missed = stops.into_iter().filter(new).collect();
@@ -170,22 +155,12 @@ impl StopsOf {
 
     fn is_own(&self, stop: &Stop) -> bool {
         let session = stop.session.as_deref().or(stop.started_by.as_deref());
-        stop.parent.is_none() && (session == Some(&self.name) || session == Some(&self.second_session))
+        stop.parent.is_none() && session.is_some_and(|session| is_session_of(&self.name, session))
     }
 
     fn stopped(&mut self, stop: &Stop) -> Stopped {
-        if stop.session.as_deref() == Some(&self.name) {
-            self.wait_in(Some(stop.number));
-        }
         self.reported.insert(stop.number);
         Stopped::of(stop)
-    }
-
-    /// Notes the stop that the client's session waits in, so that the client's further evaluations
-    /// do not wait for it.
-    fn wait_in(&mut self, stop: Option<u64>) {
-        self.waiting = stop;
-        self.session.send(Event::Stopped { client: self.client, stopped: stop.is_some() });
     }
 }
 

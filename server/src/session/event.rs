@@ -188,8 +188,6 @@ pub(super) enum Event {
     EditorProcess { editor: ClientId, process: String },
     /// The unsaved texts of an editor are marked from now on.
     MarksUnsaved { editor: ClientId, process: EditorProcess },
-    /// A client's running evaluation waits in a stop, or does not any more.
-    Stopped { client: ClientId, stopped: bool },
     /// An editor shows questions, so that it can be asked.
     ShowsQuestions { editor: ClientId },
     /// An editor's answer to a question.

@@ -31,8 +31,9 @@ pub(super) struct Job {
 /// The kind of a job, as far as its end matters to the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An evaluation. At its end the client's next one begins, and documents are checked again.
-    Evaluation,
+    /// An evaluation, in the client's session of that number. At its end the client's next one
+    /// begins, and documents are checked again.
+    Evaluation(usize),
     /// A load or a restart. At its end documents are checked again.
     WorldChange,
     /// The check of an open document.
@@ -102,7 +103,7 @@ impl Jobs {
         mut reply: oneshot::Sender<T>,
         work: impl Future<Output = T> + Send + 'static,
     ) {
-        let changes = matches!(job.kind, Kind::Evaluation | Kind::WorldChange);
+        let changes = matches!(job.kind, Kind::Evaluation(_) | Kind::WorldChange);
         self.spawn(job, async move {
             let result = tokio::select! {
                 () = reply.closed() => return (None, None),

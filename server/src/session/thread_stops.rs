@@ -28,7 +28,7 @@ pub(super) struct ThreadStops {
 impl ThreadStops {
     /// Aborts the stops of threads that `sessions` started, after another client had time to take
     /// them over.
-    pub(super) fn abandoned(&mut self, image: Image, sessions: [String; 2], after: Duration) {
+    pub(super) fn abandoned(&mut self, image: Image, sessions: Vec<String>, after: Duration) {
         while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(async move {
             crate::steady::sleep(after).await;

@@ -1,7 +1,7 @@
 //! The types of the session's interface: requests, answers and feedback.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ropey::Rope;
@@ -11,7 +11,7 @@ use super::approval::request::ApprovalRequest;
 use super::client::{ClientId, ClientInfo};
 use super::sources::Sources;
 use super::trust_prompt::TrustPrompt;
-use crate::image::api::{FileText, Origin};
+use crate::image::api::{Begun, FileText, Origin};
 use crate::image::programs::Program;
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
@@ -149,6 +149,8 @@ pub struct EvalRequest {
     pub threads: bool,
     /// True to stop at breakpoints, without `debug`.
     pub breakpoints: bool,
+    /// Is told the image's request, once it is sent.
+    pub begun: Option<Arc<OnceLock<Begun>>>,
 }
 
 /// A request to check a text that is not (or not necessarily) an open document.

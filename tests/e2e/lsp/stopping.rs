@@ -74,6 +74,37 @@ async fn a_function_is_mended_while_its_caller_is_stopped() {
     world.end().await;
 }
 
+/// What an editor asks for beside a stop of its own evaluation.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_an_editor_waits_for_its_stopped_evaluation() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "stop").await;
+    editor.open("file:///w/a.lisp", "(defun price (x) (* 2 x))\n(mapca").await;
+    // The second was sent before the first stopped.
+    let first = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
+    let queued = editor.ask_command("consort.eval", json!({"code": "(list :queued 1)"})).await;
+    let one = editor.wait_for("consort/stopped", |_| true).await;
+    assert_eq!(editor.answer(queued).await.unwrap()["values"], json!(["(:QUEUED 1)"]));
+    // One that stops beside it, and one beside both.
+    let (second, two) = stop(&mut editor, FAILS).await;
+    assert_eq!(editor.eval("(list :third 3)").await, ["(:THIRD 3)"]);
+    let place = json!({"textDocument": {"uri": "file:///w/a.lisp"}, "position": {"line": 1, "character": 6}});
+    let completed = editor.request("textDocument/completion", place).await.unwrap();
+    let items = completed["items"].as_array().or_else(|| completed.as_array()).unwrap();
+    assert!(items.iter().any(|item| item["label"] == "mapcar"), "{completed}");
+    let place = json!({"textDocument": {"uri": "file:///w/a.lisp"}, "position": {"line": 0, "character": 19}});
+    assert!(editor.request("textDocument/hover", place).await.unwrap()["contents"].is_object());
+    // A profile is of the session that is stopped.
+    let profiled = editor.command("consort.profileForm", json!({"code": "(+ 1 2)"})).await.unwrap_err();
+    assert!(profiled.to_string().contains("is stopped in the debugger"), "{profiled}");
+    use_other(&world, &two, "2").await;
+    use_other(&world, &one, "1").await;
+    assert_eq!(editor.answer(second).await.unwrap()["values"], json!(["(:USED 2)"]));
+    assert_eq!(editor.answer(first).await.unwrap()["values"], json!(["(:USED 1)"]));
+    assert_eq!(editor.eval("*").await, ["(:USED 1)"]);
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_person_is_asked_once() {
     let world = World::ready(&[]).await;

@@ -123,6 +123,7 @@ local function failed(error) client_of.fail(tostring(type(error) == 'table' and 
 local function invoke(session, thread, restart, arguments)
   session:request('consort/invokeRestart', {
     threadId = thread,
+    stop = restart.stop,
     index = restart.index,
     name = type(restart.name) == 'string' and restart.name or nil,
     arguments = arguments,

@@ -135,7 +135,7 @@ end
 
 local function invoke(stop, restart)
   if not restart then return client_of.say('there is no such restart') end
-  local function go(arguments) at_stop(stop, 'consort/invokeRestart', { index = restart.index, name = restart.name, arguments = arguments }) end
+  local function go(arguments) at_stop(stop, 'consort/invokeRestart', { stop = restart.stop, index = restart.index, name = restart.name, arguments = arguments }) end
   if not restart.arguments then return go() end
   input(stop, ('Value of %s, a Lisp form (none: empty): '):format(shown.line(restart.name or restart.report)), function(typed)
     go(typed ~= '' and { typed } or nil)

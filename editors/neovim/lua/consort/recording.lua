@@ -126,7 +126,7 @@ function M.record(what)
   if call == '' then return client_of.say('there is no name at the cursor') end
   if call and waiting then return client_of.say('a call is waited for already; `:Consort record cancel` ends that') end
   local argument = call and { call = call, uri = place.uri, position = place.position }
-    or what and what ~= '' and { test = what }
+    or what and what ~= '' and { test = what, uri = place.uri, position = place.position }
     or { uri = place.uri, position = place.position }
   client_of.say(call and ('waiting for the next call of %s; `:Consort record cancel` ends it'):format(call) or 'recording ...')
   local ends

@@ -117,7 +117,7 @@ impl Prompt {
             }
         }
         let arguments = forms(&arguments);
-        let wanted = json!({"threadId": self.thread, "index": number, "name": restart["name"], "arguments": arguments});
+        let wanted = json!({"threadId": self.thread, "stop": restart["stop"], "index": number, "name": restart["name"], "arguments": arguments});
         self.leave(repl, "consort/invokeRestart", wanted)
     }
 

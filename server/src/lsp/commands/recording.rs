@@ -58,6 +58,15 @@ impl Command for Record {
         }
         let bar = connection.bars.begin(token, false, "Recording", true);
         let request = match (code, test, uri, position) {
+            (None, test @ Some(_), Some(uri), Some(position)) => {
+                let package = match package {
+                    // A test can be named from anywhere: a buffer that is not open here names no
+                    // package.
+                    None => at_place(connection, &uri, position).await.ok().and_then(|place| place.package),
+                    package => package,
+                };
+                RecordRequest { test, package, functions, timeout, ..RecordRequest::default() }
+            }
             (code, None, Some(uri), Some(position)) => {
                 let place = at_place(connection, &uri, position).await?;
                 let text = place.document.text();

@@ -164,13 +164,7 @@ async fn try_candidates(call: Call, input: Input) -> Reply<Output> {
     let all = async {
         let mut tried = Vec::new();
         for candidate in candidates {
-            let request = EvalRequest {
-                output: None,
-                origin: None,
-                code: request.code.clone(),
-                package: package.clone(),
-                ..request
-            };
+            let request = request.clone();
             match try_candidate(&call.session, call.client, candidate, request, tests_run).await {
                 Ok(result) => tried.push(result),
                 Err((_, error)) if tried.is_empty() => return Err(error),

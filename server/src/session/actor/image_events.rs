@@ -7,6 +7,7 @@ use crate::model::evaluation::EvalError;
 use crate::model::image::{ImageEvent, ImageState};
 use crate::model::input::InputAnswer;
 use crate::model::stack_frame;
+use crate::session::own_sessions::is_session_of;
 use crate::session::{Feedback, Level};
 
 impl Actor {
@@ -18,9 +19,8 @@ impl Actor {
                     return;
                 }
                 self.chains.end_all();
-                if !matches!(state, ImageState::Ready { .. }) {
-                    self.clients.values_mut().for_each(|client| client.stopped = false);
-                }
+                // The image before may have told of a stop after its end was known.
+                self.clients.values_mut().for_each(|client| client.sessions.image_ended());
                 match &state {
                     ImageState::Dead { reason, is_final } => {
                         let again = if *is_final { "" } else { " A new one is being started." };
@@ -58,8 +58,19 @@ impl Actor {
                 let level = if stderr { Level::Warning } else { Level::Info };
                 self.notify_all(&Feedback::Log { level, text });
             }
+            ImageEvent::Stopped { session, stop } => {
+                let clients = self.clients.iter_mut();
+                let of =
+                    clients.filter_map(|(id, client)| client.sessions.stopped(&session, stop).then_some(*id)).next();
+                if let Some(id) = of {
+                    self.next_evaluation(id);
+                }
+            }
+            ImageEvent::StopLeft { stop } => {
+                self.clients.values_mut().for_each(|client| client.sessions.left(stop));
+            }
             ImageEvent::Trace { session, text } => {
-                if let Some(client) = self.clients.values().find(|client| client.session == session) {
+                if let Some(client) = self.clients.values().find(|client| is_session_of(&client.session, &session)) {
                     client.notify(Feedback::Log { level: Level::Info, text });
                 }
             }

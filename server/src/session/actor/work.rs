@@ -36,7 +36,7 @@ impl Actor {
         let reports = client.info.frontend == Frontend::Lsp && client.config.on_error == OnError::Report;
         let placed = request.package.is_none() && package.is_some();
         let params = EvalParams {
-            session: if client.stopped { second_session(&client.session) } else { client.session.clone() },
+            session: client.session.clone(),
             code: request.code,
             package: request.package.or(package),
             capture_time: request.capture_time,
@@ -46,32 +46,31 @@ impl Actor {
             debug: request.debug && !reports,
             threads: request.debug && request.threads && !reports,
             breakpoints: request.breakpoints,
+            begun: request.begun,
             refer: client.info.frontend == Frontend::Lsp,
             freeze: self.checker.freeze(client.config.frozen),
         };
         let memory = client.config.check.memory;
         client.starts_threads |= params.threads;
-        let evaluation = Evaluation { params, memory, placed, output: request.output, how, reply };
-        if client.stopped {
-            // While the client's program waits in a stop, its further evaluations, such as that of
-            // the corrected function, begin at once.
-            return self.begin_evaluation(id, Kind::WorldChange, evaluation);
-        }
-        client.waiting.push_back(evaluation);
+        client.waiting.push_back(Evaluation { params, memory, placed, output: request.output, how, reply });
         self.next_evaluation(id);
     }
 
-    /// Begins a client's next evaluation, if none is running.
+    /// Begins a client's next evaluation, if none is running but those that are stopped: what a
+    /// person evaluates meanwhile, such as the corrected function, waits for none of these.
     pub(super) fn next_evaluation(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(&id) else { return };
-        if client.evaluating {
+        // An evaluation whose caller is gone was cancelled before it began.
+        while client.waiting.front().is_some_and(|next| next.reply.is_closed()) {
+            client.waiting.pop_front();
+        }
+        if client.waiting.is_empty() {
             return;
         }
-        // An evaluation whose caller is gone was cancelled before it began.
-        let next = std::iter::from_fn(|| client.waiting.pop_front()).find(|next| !next.reply.is_closed());
-        let Some(next) = next else { return };
-        client.evaluating = true;
-        self.begin_evaluation(id, Kind::Evaluation, next);
+        let Some(number) = client.sessions.begin() else { return };
+        let Some(mut next) = client.waiting.pop_front() else { return };
+        next.params.session = client.sessions.name(number);
+        self.begin_evaluation(id, Kind::Evaluation(number), next);
     }
 
     fn begin_evaluation(&mut self, id: ClientId, kind: Kind, evaluation: Evaluation) {
@@ -218,9 +217,9 @@ impl Actor {
     pub(super) fn finished(&mut self, Finished { id, job, report, answer }: Finished) {
         match job.kind {
             Kind::Document(key) => self.checked(key, id, job.since, report),
-            Kind::Evaluation => {
+            Kind::Evaluation(number) => {
                 if let Some(id) = job.client {
-                    self.with_client(id, |client| client.evaluating = false);
+                    self.with_client(id, |client| client.sessions.ended(number));
                     self.next_evaluation(id);
                 }
                 self.world_changed();
@@ -237,12 +236,6 @@ impl Actor {
             answer.give();
         }
     }
-}
-
-/// Returns the name of the session in which a client evaluates while its own session waits in a
-/// stop.
-pub(in crate::session) fn second_session(session: &str) -> String {
-    format!("{session}-beside")
 }
 
 /// Replaces the error for a missing package of code in a document, which the document names and not
