@@ -142,8 +142,8 @@ pub(super) fn is_system(document: &Document, offset: usize) -> bool {
     depends(0) || matches!(operator(0).as_str(), ":version" | ":feature") && depends(1)
 }
 
-/// Returns the systems of the workspace, of the usual source directories, and those that ASDF knows,
-/// with their scores. Blocks: it reads directories.
+/// Returns the systems of the workspace, those of the usual source directories, and those that ASDF
+/// knows, with their scores. Blocks: it reads directories.
 pub(super) fn systems(typed: &str, workspace: &Path, known: &[String]) -> Vec<(Item, f32)> {
     let bare = typed.trim_start_matches(['#', ':', '"']);
     let prefix = &typed[..typed.len() - bare.len()];
