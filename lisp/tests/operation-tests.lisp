@@ -88,6 +88,25 @@
         (write-file "space/space-five.asd" "(asdf:defsystem \"space-five\")")
         (is equal '() (warnings "(get-it \"space-five\")"))))))
 
+(deftest systems-are-listed-without-being-loaded
+  (with-image (image)
+    (flet ((names (text)
+             (coerce (path (call image "system-names" "text" text) "result" "systems") 'list))
+           (directory-of (name)
+             (namestring (uiop:pathname-directory-pathname (write-file name "(error \"This is not evaluated.\")")))))
+      (let ((central (directory-of "central/listed-only.asd"))
+            (registry (directory-of "registry/registry-only.asd")))
+        (is equal '("sb-rotate-byte") (names "rotate-b"))
+        (is equal '() (names "listed-only"))
+        (is equal "NIL" (first-value image "asdf/source-registry:*source-registry*"))
+        (evaluated image (format nil "(setf asdf:*central-registry* '((error \"Nor is this.\") ~S))" central))
+        (is equal '("listed-only") (names "Listed-O"))
+        (evaluated image "(asdf:defsystem \"made-here\")")
+        (is equal '("made-here") (names "made-here"))
+        (is equal '() (names "registry-only"))
+        (evaluated image (format nil "(asdf:initialize-source-registry '(:source-registry (:directory ~S) :ignore-inherited-configuration))" registry))
+        (is equal '("registry-only") (names "registry-only"))))))
+
 (deftest quicklisp-helps
   (with-image (image)
     (evaluated image "(defpackage :ql (:use :cl) (:export #:quickload)) (defvar cl-user::*asked* nil) (defun ql:quickload (name &key silent) (declare (ignore silent)) (setf cl-user::*asked* name))")

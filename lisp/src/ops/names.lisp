@@ -120,3 +120,46 @@
 (define-operation "system-files" :interruptible (id params)
   (let ((system (asdf:find-system (string-downcase (param params "system" 'string)) nil)))
     (object "files" (and system (system-source-files system)))))
+
+;;; The names of systems, for completion.
+
+(defconstant +most-systems+ 4000 "The greatest number of systems in an answer.")
+(defconstant +registry-seconds+ 30 "How long what was found in the source registry is used again.")
+(define-global *registry-names* '(0 . ()) "When the names of the source registry were collected, as a
+  universal time, and the names. Not used once ASDF has a registry of its own.")
+
+(defun registry-names ()
+  "The names of the systems in ASDF's source registry. A registry that ASDF has not made yet is
+  computed without being made ASDF's."
+  (flet ((names (registry)
+           (loop for name being the hash-keys of registry collect name)))
+    (cond (asdf/source-registry:*source-registry*
+           (names asdf/source-registry:*source-registry*))
+          ((< (get-universal-time) (+ (car *registry-names*) +registry-seconds+))
+           (cdr *registry-names*))
+          (t
+           (let ((registry (make-hash-table :test #'equal)))
+             ;; A configuration that ASDF refuses is told of when a system is loaded.
+             (handler-case (asdf/source-registry:compute-source-registry nil registry)
+               (error () (clrhash registry)))
+             (cdr (setf *registry-names* (cons (get-universal-time) (names registry)))))))))
+
+(defun central-registry-names ()
+  "The names of the files of systems in the directories of ASDF:*CENTRAL-REGISTRY*. Its entries that
+  are code are not evaluated."
+  (loop for entry in asdf:*central-registry*
+        when (and (typep entry '(or string pathname)) (uiop:absolute-pathname-p entry))
+          nconc (mapcar #'pathname-name (uiop:directory-files entry "*.asd"))))
+
+(defun system-names (typed)
+  "The names of the systems that ASDF knows or finds in its registries and that have all characters
+  of TYPED, in order."
+  (flet ((fits (name)
+           (and (stringp name) (every (lambda (char) (find char name :test #'char-equal)) typed))))
+    (sort (remove-duplicates (remove-if-not #'fits (append (asdf:registered-systems) (central-registry-names) (registry-names)))
+                             :test #'string=)
+          #'string<)))
+
+(define-operation "system-names" :interruptible (id params)
+  (let ((names (system-names (param params "text" 'string))))
+    (object "systems" (subseq names 0 (min +most-systems+ (length names))))))

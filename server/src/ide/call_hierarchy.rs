@@ -6,6 +6,7 @@ use ropey::Rope;
 
 use super::context::{Backend, Context, Cursor};
 use super::hierarchy::{Item, Lookup, Named};
+use super::named_symbols::SymbolHere;
 use super::references::{self, Referred};
 use super::{enclosing, hyperspec};
 use crate::file_uri::path_of_uri;
@@ -13,7 +14,6 @@ use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions::key;
-use crate::text::forms::symbol_at;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
@@ -51,9 +51,9 @@ fn callable(kind: &str) -> bool {
 /// The callable definitions of the global name at the cursor. In the name of a definition, only
 /// that definition; for a generic function, not its methods.
 pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
-    let Some((span, written)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
+    let Some(SymbolHere { span, written, package, designated }) = cursor.symbol_here() else { return Vec::new() };
     let form = Form::at(&cursor.document, cursor.offset);
-    if form.is_some_and(|form| Scopes::of(&form).resolve(cursor.offset).is_some()) {
+    if !designated && form.is_some_and(|form| Scopes::of(&form).resolve(cursor.offset).is_some()) {
         return Vec::new();
     }
     let index = cursor.context.texts_index().await;
@@ -68,7 +68,7 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     {
         return vec![Item::of(text, here)];
     }
-    let named = Named { name: written, package: cursor.package() };
+    let named = Named { name: written, package };
     let mut found = lookup.definitions(&named, callable).await;
     if found.iter().any(|one| one.kind == "generic function") {
         found.retain(|one| one.kind != "method");

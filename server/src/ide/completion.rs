@@ -1,5 +1,5 @@
 //! Completion of the name at a position: from the text and from the index of the image's names. It
-//! never waits for the image.
+//! never waits for the image, except for the names of systems.
 
 mod constructors;
 mod files;
@@ -28,6 +28,7 @@ use super::fixes::packages::{Clause, Definition, add};
 use super::name_index::{NameIndex, Package, Symbol};
 use super::partial_name::{self, PartialName};
 use super::standard_names;
+use crate::image::api::contents::SystemNames;
 use crate::image::api::symbols::{Complete, Completions, SymbolPart};
 use crate::text::Span;
 use crate::text::datum::Form;
@@ -297,7 +298,7 @@ fn elsewhere(
 ) -> Vec<(Item, f32)> {
     let Some((symbol, package)) = candidate.symbol else { return Vec::new() };
     let local = current.and_then(|current| current.local.iter().find(|(_, meant)| *meant == package.name));
-    let prefix = gather::written(local.map_or(&package.name, |(nickname, _)| nickname));
+    let prefix = names::as_written(local.map_or(&package.name, |(nickname, _)| nickname));
     let label = format!("{prefix}:{}", candidate.label);
     let mut found = vec![(symbol_item(label, symbol, &package.name), candidate.score)];
     let clause = Clause::ImportFrom(&prefix, &candidate.label);
@@ -329,8 +330,11 @@ async fn systems<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Com
         start -= 1;
     }
     let typed = text.slice(start..offset).to_string();
+    let bare = typed.trim_start_matches(['#', ':', '"']).to_owned();
+    // Without an image, the files alone tell.
+    let known = cursor.context.query(SystemNames { text: bare }).await.map(|known| known.systems).unwrap_or_default();
     let (wanted, workspace) = (typed.clone(), workspace.to_owned());
-    let found = tokio::task::spawn_blocking(move || files::systems(&wanted, &workspace)).await.ok()?;
+    let found = tokio::task::spawn_blocking(move || files::systems(&wanted, &workspace, &known)).await.ok()?;
     let found = best(typed, Span { start, end: offset }, found);
     (!found.items.is_empty()).then_some(found)
 }

@@ -10,7 +10,6 @@ use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
-use crate::text::forms::symbol_at;
 use crate::text::scopes::Scopes;
 
 /// Returns the local binding, or all definitions, of the name at the cursor.
@@ -21,11 +20,11 @@ pub async fn definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
 /// Returns the local binding of the name at the cursor; for a generic function its methods, for a
 /// class all its direct and indirect subclasses.
 pub async fn implementations<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
-    let Some((_, name)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
-    if let Some(span) = local(&cursor.document, cursor.offset) {
+    let Some(here) = cursor.symbol_here() else { return Vec::new() };
+    if let Some(span) = local(&cursor.document, cursor.offset).filter(|_| !here.designated) {
         return vec![cursor.target(span)];
     }
-    let named = Named { name, package: cursor.package() };
+    let named = Named { name: here.written, package: here.package };
     let mut found = in_workspace(cursor, &named, |kind| kind == "method").await;
     found.extend(type_hierarchy::all_subtypes(&cursor.context, &named).await.iter().map(Item::target));
     places::distinct(found)
@@ -40,11 +39,18 @@ async fn in_workspace<B: Backend>(cursor: &Cursor<B>, named: &Named, wanted: fn(
 }
 
 async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
-    let Some((written, is_string)) = name_at(&cursor.document, cursor.offset) else { return Vec::new() };
-    if let Some(span) = local(&cursor.document, cursor.offset).filter(|_| !is_string) {
-        return vec![cursor.target(span)];
-    }
-    let package = cursor.package();
+    let (written, package, is_string) = match cursor.symbol_here() {
+        Some(here) => {
+            if let Some(span) = local(&cursor.document, cursor.offset).filter(|_| !here.designated) {
+                return vec![cursor.target(span)];
+            }
+            (here.written, here.package, false)
+        }
+        None => match string_at(&cursor.document, cursor.offset) {
+            Some(string) => (string, cursor.package(), true),
+            None => return Vec::new(),
+        },
+    };
     let known =
         cursor.context.symbol(&written, package.as_deref(), &[SymbolPart::Definitions, SymbolPart::Systems]).await;
     let mut texts = cursor.context.texts().await;
@@ -54,27 +60,25 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     // An accessor and its setf function share one location.
     let found = places::distinct(defined.iter().map(Defined::target));
     if found.is_empty() && !is_string {
-        let found = in_workspace(cursor, &Named { name: written.clone(), package }, |_| true).await;
+        let named = Named { name: written, package };
+        let found = in_workspace(cursor, &named, |_| true).await;
         if !found.is_empty() {
             return found;
         }
-        let made = generated_functions::find(cursor, &written, &mut texts).await;
+        let made = generated_functions::find(&cursor.context, &named, &mut texts).await;
         return places::distinct(made.iter().map(Defined::target));
     }
     found
 }
 
-/// The symbol or string at `offset`; the flag is true for a string.
-fn name_at(document: &Document, offset: usize) -> Option<(String, bool)> {
-    if let Some((_, written)) = symbol_at(document, offset) {
-        return Some((written, false));
-    }
+/// The contents of the string at `offset`, if it may be a name.
+fn string_at(document: &Document, offset: usize) -> Option<String> {
     let form = Form::at(document, offset)?;
     let path = form.path(offset);
     let string = path.last().filter(|node| node.kind == Kind::String)?;
     let inner = form.text(string).trim_matches('"');
     // A name, not prose.
-    (!inner.is_empty() && inner.len() < 100 && !inner.contains(char::is_whitespace)).then(|| (inner.to_owned(), true))
+    (!inner.is_empty() && inner.len() < 100 && !inner.contains(char::is_whitespace)).then(|| inner.to_owned())
 }
 
 /// The local binding that the name at `offset` refers to.

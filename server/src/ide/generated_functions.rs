@@ -1,17 +1,17 @@
 //! Functions without a definition form of their own, in texts that are not loaded: accessors of
 //! classes, and the functions of structures.
 
-use super::context::{Backend, Cursor};
+use super::context::{Backend, Context};
 use super::definition_in_index::{Named, TextSymbol, generators};
 use super::places::Defined;
 use super::texts::Texts;
 use crate::text::definitions::{self, Place};
 
-/// The places that define the function with a name as written at the cursor.
-pub(super) async fn find<B: Backend>(cursor: &Cursor<B>, written: &str, texts: &mut Texts) -> Vec<Defined> {
-    let index = cursor.context.texts_index().await;
-    let meant = TextSymbol::of(&index, &Named { name: written.to_owned(), package: cursor.package() });
-    let key = definitions::key(written);
+/// The places that define the function with a name as written in a package.
+pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts: &mut Texts) -> Vec<Defined> {
+    let index = context.texts_index().await;
+    let meant = TextSymbol::of(&index, named);
+    let key = definitions::key(&named.name);
     let mut found = Vec::new();
     for (file, one) in generators(&index, &meant) {
         let Some(text) = texts.get(&file.path).await else { continue };
@@ -25,7 +25,7 @@ pub(super) async fn find<B: Backend>(cursor: &Cursor<B>, written: &str, texts: &
         };
         found.push(Defined {
             kind: kind.into(),
-            name: written.to_owned(),
+            name: named.name.clone(),
             file: file.path.clone(),
             text: Some(text),
             place: Some(Place { form: one.form, name }),

@@ -1,14 +1,15 @@
 //! Hover: a description of the name at a position, from its binding, the image or the open texts.
 
 use super::context::{Backend, Cursor};
+use super::definition_in_index::Named;
 use super::described::{self, Described};
 use super::manuals::{Manuals, Page};
+use super::named_symbols::SymbolHere;
 use super::{generated_functions, hyperspec, places, standard_syntax};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 use crate::text::Span;
 use crate::text::datum::Form;
-use crate::text::forms::symbol_at;
 use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
 
@@ -23,14 +24,14 @@ pub struct Hover {
 
 /// Describes the name at the cursor; `None` when there is no name or nothing is known of it.
 pub async fn hover<B: Backend>(cursor: &Cursor<B>, manuals: &Manuals) -> Option<Hover> {
-    let Some((span, written)) = symbol_at(&cursor.document, cursor.offset) else {
+    let Some(here) = cursor.symbol_here() else {
         return character(cursor, manuals);
     };
-    let markdown = match local(cursor, &written) {
+    let markdown = match local(cursor, &here.written).filter(|_| !here.designated) {
         Some(markdown) => markdown,
-        None => global(cursor, &written, manuals).await?,
+        None => global(cursor, &here, manuals).await?,
     };
-    Some(Hover { span, markdown })
+    Some(Hover { span: here.span, markdown })
 }
 
 /// The description of a format directive or a reader macro.
@@ -67,8 +68,8 @@ fn local<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
 
 /// The description of a name that is not local, by the image; by the texts when the image does not
 /// know the name or does not answer.
-async fn global<B: Backend>(cursor: &Cursor<B>, written: &str, manuals: &Manuals) -> Option<String> {
-    let (context, package) = (&cursor.context, cursor.package());
+async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Manuals) -> Option<String> {
+    let (context, written, package) = (&cursor.context, here.written.as_str(), &here.package);
     let known = context.symbol(written, package.as_deref(), &[SymbolPart::Facts, SymbolPart::Definitions]).await;
     let mut texts = context.texts().await;
     if let Ok(known) = &known {
@@ -83,7 +84,8 @@ async fn global<B: Backend>(cursor: &Cursor<B>, written: &str, manuals: &Manuals
     }
     let mut defined = places::defined_in_texts(written, package.as_deref(), &texts);
     if defined.is_empty() {
-        defined = generated_functions::find(cursor, written, &mut texts).await;
+        let named = Named { name: written.to_owned(), package: package.clone() };
+        defined = generated_functions::find(context, &named, &mut texts).await;
     }
     let Some(one) = defined.first() else {
         // The image knows nothing of declarations and the like, and it may be absent.

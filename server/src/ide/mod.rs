@@ -49,6 +49,7 @@ pub mod manuals;
 pub mod move_definition;
 pub mod name_index;
 pub mod name_tools;
+pub mod named_symbols;
 pub mod outline;
 pub mod package_lists;
 pub mod package_uses;

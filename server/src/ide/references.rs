@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::context::{Backend, Context, Cursor};
 use super::index::Packages;
+use super::named_symbols;
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
 use crate::image::api::symbols::{Known, Reference, SymbolPart};
@@ -16,7 +17,7 @@ use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions::{self, Hint};
-use crate::text::forms::{package_at, symbol_at};
+use crate::text::forms::package_at;
 use crate::text::names;
 use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
@@ -58,8 +59,9 @@ pub struct Found {
 /// Returns the references to the name at the cursor: calls, macro expansions, bindings, settings,
 /// reads and specializers; of a local name its occurrences. `None`: there is no name.
 pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Option<Vec<Target>> {
-    let (_, written) = symbol_at(&cursor.document, cursor.offset)?;
-    if let Some(form) = Form::at(&cursor.document, cursor.offset).filter(|_| !is_special(&written)) {
+    let here = cursor.symbol_here()?;
+    let local = !here.designated && !is_special(&here.written);
+    if let Some(form) = Form::at(&cursor.document, cursor.offset).filter(|_| local) {
         let scopes = Scopes::of(&form);
         if let Some(index) = scopes.resolve(cursor.offset) {
             let own = scopes.bindings[index].span;
@@ -67,8 +69,8 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
             return Some(spans.map(|span| cursor.target(span)).collect());
         }
     }
-    let package = cursor.package();
-    let found = of_name(&cursor.context, &written, package.as_deref(), &mut cursor.context.texts().await).await;
+    let mut texts = cursor.context.texts().await;
+    let found = of_name(&cursor.context, &here.written, here.package.as_deref(), &mut texts).await;
     let references = found.references.iter().filter(|one| with_declaration || one.kind != Kind::Defines);
     // A set, because a text may have as many definitions of the name as references to it.
     let defined: HashSet<(&str, Span)> = found.definitions.iter().map(|one| (one.uri.as_str(), one.span)).collect();
@@ -228,13 +230,21 @@ async fn all<B: Backend>(
                 continue;
             }
             let here = package_at(&text.document, top.span.start);
-            for one in kinds::named(&Form::of(&text.document, top.span), &key, special) {
+            let form = Form::of(&text.document, top.span);
+            let designated = named_symbols::all(&form);
+            let reader = here_or_user(here.as_deref());
+            for one in designated.iter().filter(|one| one.name == name && one.home(&packages, &reader) == own) {
+                if seen.insert((text.path.clone(), one.whole)) {
+                    found.push(Referred { kind: Kind::Mentions, called: false, text: text.clone(), span: one.span });
+                }
+            }
+            let elsewhere = |one: &kinds::Use| !designated.iter().any(|other| other.whole == one.span);
+            for one in kinds::named(&form, &key, special).into_iter().filter(elsewhere) {
                 stop::point();
                 let prefix = names::symbol(&one.written).and_then(|symbol| symbol.package);
-                let reader = here_or_user(here.as_deref());
                 let meant = match &prefix {
                     Some(prefix) => packages.named(prefix, &reader),
-                    None => reader,
+                    None => reader.clone(),
                 };
                 let certain = packages.get(&meant).is_some() && packages.home(&meant, &name) == own;
                 let prefixed = prefix.is_some() && (packages.get(&meant).is_none() || certain);

@@ -19,10 +19,10 @@ use std::path::PathBuf;
 
 pub(in crate::ide) use self::files::writable;
 use super::context::{Backend, Cursor};
+use super::named_symbols;
 use crate::image::api::expand::{CompareExpansions, Compared};
 use crate::model::image::ImageError;
 use crate::text::Span;
-use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::forms::symbol_at;
 use crate::text::names;
@@ -117,15 +117,14 @@ pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
 
 /// The symbol at a place, which is no name of a package.
 fn of_symbol(document: &Document, offset: usize) -> Result<Named, Refusal> {
+    if let Some(one) = named_symbols::at(document, offset) {
+        let written = one.as_symbol();
+        return Ok(Named { span: one.span, name: written.clone(), written });
+    }
     let Some((span, written)) = symbol_at(document, offset) else {
         return Refusal::of("There is no name here. Put the cursor on the name of a variable, function, class, ...");
     };
     let Some(symbol) = names::symbol(&written) else { return Refusal::of(format!("{written} is no name.")) };
-    if names_symbol(document, offset) {
-        let bare = written.trim_start_matches(['#', ':']);
-        let start = span.end - bare.chars().count();
-        return Ok(Named { span: Span { start, end: span.end }, name: bare.to_owned(), written: bare.to_owned() });
-    }
     if written.starts_with("#:") {
         return Refusal::of(format!("{written} is a symbol of no package, which only this place has."));
     }
@@ -135,22 +134,6 @@ fn of_symbol(document: &Document, offset: usize) -> Result<Named, Refusal> {
     let prefix = written[..names::prefix_length(&written)].chars().count();
     let name = written[names::prefix_length(&written)..].to_owned();
     Ok(Named { span: Span { start: span.start + prefix, end: span.end }, name, written })
-}
-
-/// Returns true if a place is one of a package definition where a symbol of the package is named:
-/// `#:x` in `(:export #:x)`.
-fn names_symbol(document: &Document, offset: usize) -> bool {
-    let Some(form) = Form::at(document, offset) else { return false };
-    let path = form.path(offset);
-    let [outer, option, name] = path.as_slice() else { return false };
-    let defines =
-        form.operator(outer).is_some_and(|operator| matches!(operator.as_str(), "defpackage" | "define-package"));
-    let at = option.children.iter().position(|child| child.span == name.span);
-    match form.operator(option).as_deref().filter(|_| defines) {
-        Some(":export" | ":intern" | ":shadow" | ":unintern") => at >= Some(1),
-        Some(":import-from" | ":shadowing-import-from") => at >= Some(2),
-        _ => false,
-    }
 }
 
 /// Renames the name at the cursor.
@@ -168,7 +151,9 @@ pub async fn rename<B: Backend>(
         return Ok(renaming);
     }
     let named = of_symbol(&cursor.document, cursor.offset)?;
-    if let Some(renaming) = local::rename(cursor, &named, new, expander).await? {
+    if named_symbols::at(&cursor.document, cursor.offset).is_none()
+        && let Some(renaming) = local::rename(cursor, &named, new, expander).await?
+    {
         return Ok(renaming);
     }
     global::rename(cursor, &named, new, options).await

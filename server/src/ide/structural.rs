@@ -72,8 +72,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// The actions before [`Action::DeleteForward`].
-    pub const ALL: [Action; 18] = [
+    /// All actions.
+    pub const ALL: [Action; 24] = [
         Action::Select,
         Action::SelectContract,
         Action::SlurpForward,
@@ -92,6 +92,12 @@ impl Action {
         Action::MoveBackward,
         Action::MoveUp,
         Action::MoveDown,
+        Action::DeleteForward,
+        Action::DeleteBackward,
+        Action::KillLine,
+        Action::Split,
+        Action::Join,
+        Action::Convolute,
     ];
 }
 

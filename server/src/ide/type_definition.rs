@@ -2,17 +2,17 @@
 //! of a variable, or of a function's value.
 
 use super::context::{Backend, Context, Cursor};
+use super::named_symbols::SymbolHere;
 use super::places::{self, Defined, Target};
 use super::texts::Texts;
 use super::types::{self, TypeOf};
 use crate::image::api::symbols::SymbolPart;
-use crate::text::forms::symbol_at;
 
 /// Returns the definitions of the type of the name at the cursor: of a local variable by the text,
 /// of other names by the image.
 pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
-    let Some((_, written)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
-    let (context, package) = (&cursor.context, cursor.package());
+    let Some(SymbolHere { written, package, .. }) = cursor.symbol_here() else { return Vec::new() };
+    let context = &cursor.context;
     let mut texts = context.texts().await;
     let (names, want) = match types::of_local(&cursor.document, cursor.offset) {
         Some(TypeOf::Unknown) => return Vec::new(),

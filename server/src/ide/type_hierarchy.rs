@@ -9,7 +9,6 @@ use super::hierarchy::{Item, Lookup, Named, add};
 use super::index::Packages;
 use super::references::home;
 use crate::image::api::symbols::SymbolPart;
-use crate::text::forms::symbol_at;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
@@ -26,14 +25,14 @@ fn is_class(kind: &str) -> bool {
 
 /// The definitions of the class, condition, structure or type at the cursor.
 pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
-    let Some((_, name)) = symbol_at(&cursor.document, cursor.offset) else { return Vec::new() };
+    let Some(here) = cursor.symbol_here() else { return Vec::new() };
     let form = crate::text::datum::Form::at(&cursor.document, cursor.offset);
-    if form.is_some_and(|form| Scopes::of(&form).resolve(cursor.offset).is_some()) {
+    if !here.designated && form.is_some_and(|form| Scopes::of(&form).resolve(cursor.offset).is_some()) {
         return Vec::new();
     }
     let index = cursor.context.texts_index().await;
     let mut lookup = Lookup::into(&cursor.context, &index).await;
-    lookup.definitions(&Named { name, package: cursor.package() }, is_type).await
+    lookup.definitions(&Named { name: here.written, package: here.package }, is_type).await
 }
 
 /// The direct superclasses, as far as they are defined in a file.

@@ -14,7 +14,7 @@ fn string(written: &str) -> String {
 }
 
 /// The string that a string designator denotes as written.
-pub(super) fn designated(written: &str, kind: TokenKind) -> Option<String> {
+pub fn designated(written: &str, kind: TokenKind) -> Option<String> {
     let symbol = match kind {
         TokenKind::String => {
             let inner = written.strip_prefix('"')?.strip_suffix('"')?;

@@ -2,7 +2,7 @@
 
 pub mod datum;
 pub mod definitions;
-mod designator;
+pub mod designator;
 pub mod document;
 pub mod expected;
 pub mod features;

@@ -40,6 +40,19 @@ pub fn prefix_length(written: &str) -> usize {
     })
 }
 
+/// How a symbol's name is written: in lower case, or between bars.
+pub fn as_written(name: &str) -> String {
+    let plain = |char: char| match char {
+        '(' | ')' | ':' | '|' | '\\' | '"' | '\'' | ';' | ',' | '`' | '#' => false,
+        _ => !char.is_whitespace() && !char.is_lowercase(),
+    };
+    if !name.is_empty() && name.chars().all(plain) && !is_number(name) && !name.bytes().all(|byte| byte == b'.') {
+        name.to_lowercase()
+    } else {
+        format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"))
+    }
+}
+
 /// The package prefix of a symbol as written; `None` without one, for a keyword and for the
 /// standard's package.
 pub fn other_package(written: &str) -> Option<String> {
@@ -128,6 +141,15 @@ mod tests {
         assert_eq!(other_package("foo::let").as_deref(), Some("FOO"));
         for written in ["let", "cl:let", "COMMON-LISP::let", ":let", "#:let", "1"] {
             assert_eq!(other_package(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn names_are_written_as_they_are_read() {
+        let all = [("CAR", "car"), ("Mixed", "|Mixed|"), ("A|B", "|A\\|B|"), ("1+", "1+"), ("12", "|12|"), ("", "||")];
+        for (name, expected) in all {
+            assert_eq!(as_written(name), expected);
+            assert_eq!(symbol(expected).map(|symbol| symbol.name).as_deref(), Some(name));
         }
     }
 

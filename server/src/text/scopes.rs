@@ -157,7 +157,12 @@ pub struct Scopes {
 impl Scopes {
     /// Finds the bindings of a form.
     pub fn of(form: &Form) -> Scopes {
-        let mut walk = Walk { form, scopes: Scopes::default(), into: HashSet::new(), shared: None };
+        Scopes::without(form, &[])
+    }
+
+    /// Finds the bindings of a form, in which operators with these names bind nothing.
+    pub fn without(form: &Form, plain: &[String]) -> Scopes {
+        let mut walk = Walk { form, plain, scopes: Scopes::default(), into: HashSet::new(), shared: None };
         walk.body(&form.nodes);
         walk.scopes.ordered()
     }
@@ -169,7 +174,7 @@ impl Scopes {
                 if is_code(node) { walk.code(node) } else { visit(walk, &node.children, is_code) }
             }
         }
-        let mut walk = Walk { form, scopes: Scopes::default(), into: HashSet::new(), shared: None };
+        let mut walk = Walk { form, plain: &[], scopes: Scopes::default(), into: HashSet::new(), shared: None };
         visit(&mut walk, &form.nodes, is_code);
         walk.scopes.ordered()
     }

@@ -31,7 +31,9 @@ pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile>
     let path = form.path(offset);
     let string = path.last().filter(|node| node.kind == Kind::String && node.span.start < offset)?;
     let text: String = document.text().slice(string.span.start + 1..offset).to_string();
-    if text.contains(['"', '\n', '\\', '*', '~']) && !text.starts_with("~/") {
+    // A tilde is the home directory at the beginning alone.
+    let behind = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')).unwrap_or(&text);
+    if behind.contains(['"', '\n', '\\', '*', '?', '[', '~']) {
         return None;
     }
     let list = path.iter().rev().find(|node| node.kind == Kind::List);
@@ -57,6 +59,12 @@ pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile>
     if !(component || takes_file || pathname || text.contains('/')) {
         return None;
     }
+    // `~/name/` in a control string is a directive.
+    let formats =
+        matches!(operator.as_str(), "format" | "formatter" | "error" | "cerror" | "warn" | "signal" | "break");
+    if text.starts_with('~') && (component || formats && !pathname) {
+        return None;
+    }
     let slash = text.rfind('/').map_or(0, |at| at + 1);
     let (directory, typed) = text.split_at(slash);
     let replace = Span { start: offset - typed.chars().count(), end: offset };
@@ -67,6 +75,10 @@ pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile>
 /// Returns the files that complete a partial name written in `file`, with their scores. Blocks: it
 /// reads a directory.
 pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
+    if partial.typed == "~" {
+        let item = Item { label: "~/".into(), kind: "directory".into(), detail: "directory".into(), ..Item::default() };
+        return vec![(item, 0.0)];
+    }
     let base = file.parent().unwrap_or(Path::new("/"));
     let directory = match partial.directory.strip_prefix("~/") {
         Some(rest) => crate::search_paths::home().unwrap_or_else(|| PathBuf::from("/")).join(rest),
@@ -78,7 +90,7 @@ pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
         let Ok(name) = entry.file_name().into_string() else { continue };
         // Hidden files, and names that a Lisp string cannot contain unescaped.
         if name.starts_with('.') && !partial.typed.starts_with('.')
-            || name.contains(['"', '\\'])
+            || name.contains(['"', '\\', '*', '?', '['])
             || name.chars().any(char::is_control)
         {
             continue;
@@ -130,16 +142,15 @@ pub(super) fn is_system(document: &Document, offset: usize) -> bool {
     depends(0) || matches!(operator(0).as_str(), ":version" | ":feature") && depends(1)
 }
 
-/// Returns the systems of the workspace and of the usual source directories, with their scores.
-/// Blocks: it reads directories.
-pub(super) fn systems(typed: &str, workspace: &Path) -> Vec<(Item, f32)> {
+/// Returns the systems of the workspace, those of the usual source directories, and those that ASDF
+/// knows, with their scores. Blocks: it reads directories.
+pub(super) fn systems(typed: &str, workspace: &Path, known: &[String]) -> Vec<(Item, f32)> {
     let bare = typed.trim_start_matches(['#', ':', '"']);
     let prefix = &typed[..typed.len() - bare.len()];
     let pattern = Pattern::new(bare);
     let own = AsdFiles::new(workspace.to_owned()).all();
     let mut found: Vec<(Item, f32)> = Vec::new();
-    let mut add = |path: &Path, more: f32, detail: &str| {
-        let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return };
+    let mut add = |stem: &str, more: f32, detail: &str| {
         if let Some(fit) = pattern.score(&stem.to_lowercase()) {
             let label = format!("{prefix}{stem}");
             if stem.chars().all(|char| char.is_ascii_graphic()) && !found.iter().any(|(one, _)| one.label == label) {
@@ -150,15 +161,19 @@ pub(super) fn systems(typed: &str, workspace: &Path) -> Vec<(Item, f32)> {
             }
         }
     };
-    own.iter().for_each(|path| add(path, 20.0, "system of the workspace"));
+    let stem = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+    own.iter().filter_map(|path| stem(path)).for_each(|name| add(&name, 20.0, "system of the workspace"));
     for directory in ["/usr/share/common-lisp/systems", "/usr/local/share/common-lisp/systems"] {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES) {
             let path = entry.path();
-            if path.extension().is_some_and(|kind| kind == "asd") {
-                add(&path, 0.0, "installed system");
+            if path.extension().is_some_and(|kind| kind == "asd")
+                && let Some(name) = stem(&path)
+            {
+                add(&name, 0.0, "installed system");
             }
         }
     }
+    known.iter().for_each(|name| add(name, 0.0, "system that ASDF knows"));
     found
 }
 
@@ -186,6 +201,11 @@ mod tests {
             ("#p\"./pi‸\"", "picture.png"),
             ("(princ \"pa‸\")", "-"),
             ("(load \"~a pa‸\")", "-"),
+            ("(load \"./*pa‸\")", "-"),
+            ("(load \"~/x/*‸\")", "-"),
+            ("(load \"~/x~‸\")", "-"),
+            ("(format t \"~/a‸\")", "-"),
+            ("(load \"~pa‸\")", "-"),
         ] {
             let (document, offset) = at(source);
             let found = partial(&document, offset).map(|partial| {
@@ -198,6 +218,17 @@ mod tests {
                 names.join(" ")
             });
             assert_eq!(found.as_deref().unwrap_or("-"), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_tilde_is_the_home_directory() {
+        let (document, offset) = at("(load \"~‸\")");
+        let found = files(&partial(&document, offset).unwrap(), Path::new("/no/a.lisp"));
+        assert_eq!(found.iter().map(|(item, _)| item.label.as_str()).collect::<Vec<_>>(), ["~/"]);
+        for (source, directory) in [("(load \"~/a/b‸\")", "~/a/"), ("#p\"~/‸\"", "~/"), ("(f \"~/x‸\")", "~/")] {
+            let (document, offset) = at(source);
+            assert_eq!(partial(&document, offset).unwrap().directory, directory, "{source}");
         }
     }
 

@@ -2,6 +2,7 @@
 //! and exported by other packages.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::matching::Pattern;
@@ -11,6 +12,7 @@ use super::words::Used;
 use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::ide::partial_name::Local;
 use crate::text::definitions::kind_of;
+use crate::text::names::as_written;
 
 /// The maximum number of candidates from packages that the current one does not use.
 const ELSEWHERE: usize = 40;
@@ -70,7 +72,7 @@ pub(super) fn candidates<'a>(
     wanted: &ExpectedName,
     most: usize,
 ) -> Vec<Candidate<'a>> {
-    let mut texts = of_texts(sources, pattern);
+    let mut texts = of_texts(sources, pattern, wanted);
     let mut found = of_package(sources, pattern);
     let mut all: Vec<(Found<'a>, f32)> = Vec::with_capacity(found.len() + texts.len());
     let mut finish = |lower: &str, mut one: Found<'a>| {
@@ -89,6 +91,16 @@ pub(super) fn candidates<'a>(
         all.push((one, score));
     };
     for (lower, mut one) in texts.drain() {
+        if matches!(one.source, Source::Local(_)) {
+            // The global function of a local variable's name is meant where an operator is, and the
+            // global variable of a local function's where a value is.
+            let global = found.get(&*lower).is_some_and(|known| is_other(&one, known, wanted));
+            if !global {
+                found.remove(&*lower);
+                finish(&lower, one);
+            }
+            continue;
+        }
         // Adds the image's facts about a name of the texts.
         if let Some(known) = found.remove(&*lower) {
             if one.source < known.source {
@@ -110,7 +122,7 @@ pub(super) fn candidates<'a>(
         .into_iter()
         .map(|(one, score)| Candidate {
             label: one.label.map_or_else(
-                || one.symbol.map_or_else(String::new, |(symbol, _)| written(symbol.name())),
+                || one.symbol.map_or_else(String::new, |(symbol, _)| as_written(symbol.name())),
                 str::to_owned,
             ),
             score,
@@ -127,13 +139,35 @@ pub(super) fn candidates<'a>(
     candidates
 }
 
+/// Returns true unless a place wants an operator and the name is a variable, or the reverse.
+fn is_meant(operator: Option<bool>, wanted: &ExpectedName) -> bool {
+    match wanted {
+        ExpectedName::Operator => operator != Some(false),
+        ExpectedName::Value => operator != Some(true),
+        _ => true,
+    }
+}
+
+/// Returns true if a local name is not what a place wants, and the image's symbol is.
+fn is_other(local: &Found<'_>, known: &Found<'_>, wanted: &ExpectedName) -> bool {
+    let wanted_of = |symbol: &Symbol| match wanted {
+        ExpectedName::Operator => symbol.function != b'-',
+        _ => symbol.variable != b'-',
+    };
+    !is_meant(local.operator, wanted) && known.symbol.is_some_and(|(symbol, _)| wanted_of(symbol))
+}
+
 /// The matching names of the texts by their lower case. Each name is taken from its best source.
-fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, str>, Found<'a>> {
+fn of_texts<'a>(
+    sources: &'a Sources<'a>,
+    pattern: &Pattern,
+    wanted: &ExpectedName,
+) -> HashMap<Cow<'a, str>, Found<'a>> {
     let mut texts: HashMap<Cow<'a, str>, Found<'a>> = HashMap::new();
     let mut add = |local: &'a Local, source: Source| {
         let lower = local.label.to_lowercase();
         let Some(fit) = pattern.score(&lower) else { return };
-        texts.entry(lower.into()).or_insert(Found {
+        let one = Found {
             label: Some(&local.label),
             fit,
             source,
@@ -141,7 +175,16 @@ fn of_texts<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<Cow<'a, 
             class: matches!(kind_of(&local.detail), "class" | "structure" | "condition" | "type"),
             detail: Some(&local.detail),
             symbol: None,
-        });
+        };
+        match texts.entry(lower.into()) {
+            Entry::Vacant(entry) => drop(entry.insert(one)),
+            // A variable does not hide a function, nor a function a variable.
+            Entry::Occupied(mut entry) => {
+                if !is_meant(entry.get().operator, wanted) && is_meant(one.operator, wanted) {
+                    entry.insert(one);
+                }
+            }
+        }
     };
     sources.bindings.iter().enumerate().for_each(|(index, one)| add(one, Source::Local(index)));
     sources.defined.iter().for_each(|one| add(one, Source::File));
@@ -244,7 +287,7 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
             continue;
         }
         all.push(Candidate {
-            label: written(symbol.name()),
+            label: as_written(symbol.name()),
             score,
             symbol: Some((at_home(sources.index, symbol), package)),
             local: None,
@@ -252,29 +295,4 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
         });
     }
     all
-}
-
-/// How a symbol's name is written: in lower case, or between bars.
-pub(super) fn written(name: &str) -> String {
-    let plain = |char: char| match char {
-        '(' | ')' | ':' | '|' | '\\' | '"' | '\'' | ';' | ',' | '`' | '#' => false,
-        _ => !char.is_whitespace() && !char.is_lowercase(),
-    };
-    if !name.is_empty() && name.chars().all(plain) {
-        name.to_lowercase()
-    } else {
-        format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_written_as_they_are_read() {
-        for (name, expected) in [("CAR", "car"), ("Mixed", "|Mixed|"), ("A|B", "|A\\|B|"), ("1+", "1+"), ("", "||")] {
-            assert_eq!(written(name), expected);
-        }
-    }
 }

@@ -13,6 +13,7 @@ use crate::ide::signature::{self, CallSite};
 use crate::text::datum::Form;
 use crate::text::definitions;
 use crate::text::document::Document;
+use crate::text::names;
 use crate::text::scopes::Scopes;
 
 /// Returns the keywords that complete what was typed, with their scores.
@@ -69,7 +70,7 @@ pub(super) fn keywords<B: Backend>(
         if typed.len() > 1 {
             for (symbol, _) in all.filter(|(_, letters)| bare.may_fit(**letters)) {
                 if bare.score(symbol.lower()).is_some() {
-                    add(format!(":{}", super::gather::written(symbol.name())), "keyword", -40.0);
+                    add(format!(":{}", names::as_written(symbol.name())), "keyword", -40.0);
                 }
             }
         }

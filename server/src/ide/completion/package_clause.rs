@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::gather::written;
 use super::matching::Pattern;
 use super::words::Used;
 use super::{Item, workspace};
 use crate::ide::index::{Snapshot, designated};
 use crate::ide::name_index::{EXTERNAL, NameIndex};
 use crate::text::datum::{Form, Kind, Node};
+use crate::text::names;
 
 /// The clause of a package definition at a place.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) fn names(
         for (symbol, letters) in package.symbols.iter().zip(&package.letters) {
             let seen = if clause.exported { letters & EXTERNAL != 0 } else { symbol.home().is_none() };
             if seen && pattern.may_fit(*letters) {
-                found.insert(symbol.lower().to_owned(), written(symbol.name()));
+                found.insert(symbol.lower().to_owned(), names::as_written(symbol.name()));
             }
         }
     }

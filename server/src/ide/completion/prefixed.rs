@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::gather::written;
 use super::matching::Pattern;
 use super::position::ExpectedName;
 use super::rank::{self, Known, Source};
@@ -38,7 +37,7 @@ pub(super) fn symbols(
                 continue;
             }
             let Some(fit) = pattern.score(symbol.lower()) else { continue };
-            let label = format!("{prefix}{}", written(symbol.name()));
+            let label = format!("{prefix}{}", names::as_written(symbol.name()));
             let lower = label.to_lowercase();
             let used = words.get(&lower);
             let home = symbol.home().and_then(|home| index.package(home, None));
@@ -100,7 +99,7 @@ pub(super) fn packages(
     let mut seen = HashSet::new();
     let mut add = |name: &str, meant: &str, more: f32| {
         let Some(fit) = pattern.score(&name.to_lowercase()) else { return };
-        let label = format!("{prefix}{}", written(name));
+        let label = format!("{prefix}{}", names::as_written(name));
         let near = words.get(&label.to_lowercase()).map_or(0.0, |used| 20.0 + 10.0 * (1.0 + used.other as f32).ln());
         if !seen.insert(label.clone()) {
             return;

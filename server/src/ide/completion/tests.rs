@@ -63,6 +63,55 @@ fn names_of_the_text_come_before_those_of_the_image() {
 }
 
 #[test]
+fn a_local_name_is_told_as_local() {
+    let first = |text: &str| {
+        let completed = run(complete(&cursor(image(), &[("a.lisp", text)]), Path::new("/no"))).unwrap();
+        let one = &completed.items[0];
+        format!("{}: {} ({}) {:?} {:?}", one.label, one.kind, one.detail, one.symbol, one.parameters)
+    };
+    // LISTEN is a function of the image, which ranks before a variable where an operator is wanted.
+    for (text, expected) in [
+        ("(defun f (list) (g li‸))", "list: variable (parameter (defun)) None \"\""),
+        ("(flet ((help (x) x)) (he‸))", "help: function (local function (flet)) None \"\""),
+        ("(defun f (help) (he‸))", "help: function (function) Some(\"|COMMON-LISP-USER|::|HELP|\") \"topic\""),
+        ("(flet ((height () 1)) (g hei‸))", "height: variable (variable) Some(\"|COMMON-LISP-USER|::|HEIGHT|\") \"\""),
+        ("(defun f (listen-x) (listen‸))", "listen: function (function) Some(\"|COMMON-LISP|::|LISTEN|\") \"\""),
+        ("(flet ((aa () 1)) (let ((aa 2)) (aa‸)))", "aa: function (local function (flet)) None \"\""),
+        ("(defun aaa () 1) (defun f (aaa) (aaa‸))", "aaa: function (defun) None \"\""),
+    ] {
+        assert_eq!(first(text), expected, "{text}");
+    }
+    // Where an operator is wanted, a variable of an operator's name is none.
+    check(
+        image(),
+        "(defun f (scan) (let ((animal 1)) (scan‸)))",
+        expect![[r#"
+            scan (function, COMMON-LISP-USER)
+        "#]],
+    );
+}
+
+#[test]
+fn systems_that_asdf_knows_are_offered() {
+    let known =
+        |text: &str| FakeImage::empty().answer("system-names", text, json!({"systems": ["sb-posix", "far-lib"]}));
+    check(
+        known("sb-po"),
+        "(defsystem a :depends-on (:sb-po‸))",
+        expect![[r#"
+            :sb-posix (system that ASDF knows)
+        "#]],
+    );
+    check(
+        known("far"),
+        "(defsystem a :depends-on (\"far‸\"))",
+        expect![[r#"
+            far-lib (system that ASDF knows)
+        "#]],
+    );
+}
+
+#[test]
 fn initials_parts_and_parts_of_words_find_names() {
     check(
         image(),

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
+use crate::text::designator;
 use crate::text::names;
+use crate::text::scanner::TokenKind;
 
 /// A package definition in a text. Its names are symbol names, as the reader makes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct PackageText {
     pub exports: HashSet<String>,
     /// The names of `:shadow` and `:intern`, whose symbols are the package's own.
     pub shadows: HashSet<String>,
+    /// The names of `:shadow` alone.
+    pub shadowed: HashSet<String>,
     /// Imported names, with the packages that they are imported from.
     pub imports: HashMap<String, String>,
     /// The packages whose exports it also exports.
@@ -31,10 +35,7 @@ pub struct PackageText {
 /// keyword.
 pub fn designated(form: &Form, node: &Node) -> Option<String> {
     match node.kind {
-        Kind::String => {
-            let written = form.text(node);
-            Some(written.strip_prefix('"')?.strip_suffix('"')?.to_owned())
-        }
+        Kind::String => designator::designated(form.text(node), TokenKind::String),
         Kind::Atom => names::symbol(form.text(node)).map(|symbol| symbol.name),
         _ => None,
     }
@@ -56,7 +57,11 @@ pub(super) fn package_of_form(form: &Form, span: Span) -> Option<PackageText> {
             }
             ":reexport" => package.reexports.extend(all()),
             ":export" => package.exports.extend(all()),
-            ":shadow" | ":intern" => package.shadows.extend(all()),
+            ":shadow" => {
+                package.shadows.extend(all());
+                package.shadowed.extend(all());
+            }
+            ":intern" => package.shadows.extend(all()),
             ":import-from" | ":shadowing-import-from" => {
                 let mut all = all();
                 if let Some(from) = all.next() {

@@ -151,24 +151,26 @@ const MODIFYING: [&str; 16] = [
     "zapf",
 ];
 /// Operators that assign to their arguments, with the index of the first assigned argument and the
-/// step to the next one; 9 where there is no next one.
+/// step to the next one; [`ONE`] where there is no next one.
 const ASSIGNING: [(&str, usize, usize); 15] = [
     ("setq", 1, 2),
     ("setf", 1, 2),
     ("psetq", 1, 2),
     ("psetf", 1, 2),
-    ("incf", 1, 9),
-    ("decf", 1, 9),
-    ("pop", 1, 9),
-    ("push", 2, 9),
-    ("pushnew", 2, 9),
-    ("remf", 1, 9),
+    ("incf", 1, ONE),
+    ("decf", 1, ONE),
+    ("pop", 1, ONE),
+    ("push", 2, ONE),
+    ("pushnew", 2, ONE),
+    ("remf", 1, ONE),
     ("rotatef", 1, 1),
     ("shiftf", 1, 1),
-    ("ccase", 1, 9),
-    ("ctypecase", 1, 9),
-    ("check-type", 1, 9),
+    ("ccase", 1, ONE),
+    ("ctypecase", 1, ONE),
+    ("check-type", 1, ONE),
 ];
+/// The step of an operator that assigns to one argument.
+const ONE: usize = usize::MAX;
 /// Iteration forms, whose variables change from one iteration to the next.
 const ITERATION_FORMS: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];

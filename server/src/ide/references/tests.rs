@@ -180,5 +180,13 @@ fn without_an_image_the_texts_packages_tell_who_means_the_symbol() {
         ("c.lisp", "(in-package :other)\n(far 3)\n(lib:far 4)"),
         ("p.lisp", "(defpackage :lib (:export :far))\n(defpackage :user-of-lib (:use :lib))\n(defpackage :other)"),
     ];
-    check_users_of_lib(&references(FakeImage::absent(), &files));
+    let found = references(FakeImage::absent(), &files);
+    let (users, exports) = found.split_at(found.find("p.lisp").expect("a mention in p.lisp"));
+    check_users_of_lib(users);
+    expect![[r#"
+        p.lisp:1
+        (defpackage :lib (:export :far))
+                                   ^^^
+    "#]]
+    .assert_eq(exports);
 }

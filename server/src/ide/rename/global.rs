@@ -15,8 +15,8 @@ use super::target::Target;
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{Packages, Snapshot};
+use crate::ide::named_symbols;
 use crate::image::api::symbols::SymbolPart;
-use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::names;
 use crate::text::position::line_column;
@@ -42,7 +42,7 @@ pub async fn rename<B: Backend>(
         return Refusal::of(format!("{} is no name.", named.written));
     };
     let Some(new_symbol) = names::symbol(new) else { return Refusal::of(format!("{new} is no name.")) };
-    let here = package_of(cursor);
+    let here = package_of(cursor, &packages);
     let package = match &symbol.package {
         Some(prefix) => packages.named(prefix, &here),
         None => here.clone(),
@@ -85,24 +85,32 @@ pub async fn rename<B: Backend>(
         targets[0].kinds.insert("function".into());
     }
     let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    let mentions =
-        Mentions { packages: &packages, targets: &targets, keywords: &keywords, old_as_written: &named.name, options };
+    // A package definition may write a name in another case than the code.
+    let designated = named_symbols::at(&cursor.document, cursor.offset).is_some();
+    let as_defined = as_defined(&index, &packages, &home, &symbol.name).filter(|_| designated);
+    let old_as_written = as_defined.as_ref().unwrap_or(&named.name);
+    let mentions = Mentions { packages: &packages, targets: &targets, keywords: &keywords, old_as_written, options };
     let files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
     Ok(Renaming { old: named.name.clone(), new: new.to_owned(), kind, files })
 }
 
-/// The current package at the cursor; within a package definition, the package that it defines.
-fn package_of<B>(cursor: &Cursor<B>) -> String
-where
-    B: Backend,
-{
-    let within = Form::at(&cursor.document, cursor.offset).and_then(|form| {
-        let outer = form.nodes.first()?;
-        let operator = form.operator(outer)?;
-        let defines = matches!(operator.as_str(), "defpackage" | "define-package");
-        defines.then(|| names::symbol(form.text(outer.children.get(1)?).trim_matches('"')))?
+/// The package in which the name at the cursor is looked up.
+fn package_of<B: Backend>(cursor: &Cursor<B>, packages: &Packages<'_>) -> String {
+    let here = cursor.package().unwrap_or_else(|| "COMMON-LISP-USER".into());
+    match named_symbols::at(&cursor.document, cursor.offset) {
+        Some(one) => one.looked_up_in(packages, &here),
+        None => here,
+    }
+}
+
+/// The name of a symbol as its first definition writes it, without a prefix.
+fn as_defined(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> Option<String> {
+    let all = index.mentioning(name).flat_map(|file| &file.definitions);
+    let written = all.filter_map(|one| Some((symbol_of(&one.written)?, one.package.as_deref())));
+    let mut own = written.filter(|(written, package)| {
+        names::symbol(written).is_some_and(|symbol| denotes(&symbol, *package, packages, home, name))
     });
-    within.map(|symbol| symbol.name).or_else(|| cursor.package()).unwrap_or_else(|| "COMMON-LISP-USER".into())
+    own.next().map(|(written, _)| written[names::prefix_length(written)..].to_owned())
 }
 
 /// The kinds of definitions of a symbol in the texts.
@@ -134,8 +142,12 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
 
 /// The symbol of a definition's name as written: `f` for `f` and `(setf f)`.
 fn defined_symbol(written: &str) -> Option<names::Symbol> {
-    let inner = written.trim_start_matches('(').trim_end_matches(')');
-    names::symbol(inner.split_whitespace().next_back()?)
+    names::symbol(symbol_of(written)?)
+}
+
+/// The symbol of a definition's name, as written.
+fn symbol_of(written: &str) -> Option<&str> {
+    written.trim_start_matches('(').trim_end_matches(')').split_whitespace().next_back()
 }
 
 /// Refuses a new name that is in use: defined, inherited or a symbol of COMMON-LISP in the symbol's
@@ -170,14 +182,16 @@ async fn refuse_taken_name<B: Backend>(
             target.new, target.home
         ));
     }
-    if is_standard_symbol(packages, &target.home, &new.name) {
+    // A `:shadow` clause gets the new name with the symbol, and lets it be no other package's.
+    let shadows = packages.get(&target.home).is_some_and(|home| home.shadowed.contains(&target.name));
+    if !shadows && is_standard_symbol(packages, &target.home, &new.name) {
         return Refusal::of(format!(
             "{} is in the package {} already: it is a symbol of COMMON-LISP.",
             target.new, target.home
         ));
     }
     let from = packages.home(&target.home, &new.name);
-    if from != target.home {
+    if !shadows && from != target.home {
         return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
     }
     // In these packages the new name would conflict with another symbol.
@@ -199,7 +213,7 @@ async fn refuse_taken_name<B: Backend>(
     let known = cursor.context.symbol(&target.new, Some(&target.home), &[SymbolPart::Facts]).await.unwrap_or_default();
     if let Some(facts) = known.facts {
         let package = facts.package.unwrap_or_default();
-        if package != target.home && !package.is_empty() {
+        if package != target.home && !package.is_empty() && !shadows {
             return Refusal::of(format!(
                 "{} is in the package {} already: it is a symbol of {package}.",
                 target.new, target.home

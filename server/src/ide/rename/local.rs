@@ -103,6 +103,11 @@ pub async fn rename<B: Backend>(
             Refusal(format!("{} is not renamed: {by} may mean it too, and the text does not tell.", named.name))
         });
     }
+    // No macro binds the name of a special variable otherwise than as that variable.
+    let starred = key.len() > 2 && key.starts_with('*') && key.ends_with('*');
+    if bound.is_none() && starred && is_global(cursor, &key, &named.written).await {
+        return Ok(None);
+    }
     let around =
         possible_macros(cursor, &form, &key, bound.and_then(|index| binder(&form, &scopes.bindings[index]))).await;
     if bound.is_none() && around.is_empty() {
@@ -477,10 +482,23 @@ fn changed(form: &Form, changes: &[Change]) -> String {
 /// # Errors
 /// The reason, which names the first one that does not.
 pub(super) fn keeps_meanings(form: &Form, scopes: &Scopes, changes: &[Change]) -> Result<(), String> {
+    keeps_meanings_without(form, scopes, changes, &[])
+}
+
+/// Acts as [`keeps_meanings`]; operators with the names `plain` bind nothing in the changed text.
+///
+/// # Errors
+/// See [`keeps_meanings`].
+pub(super) fn keeps_meanings_without(
+    form: &Form,
+    scopes: &Scopes,
+    changes: &[Change],
+    plain: &[String],
+) -> Result<(), String> {
     let text = changed(form, changes);
     let document = crate::text::document::Document::new(&text, 0);
     let after = Form::of(&document, Span { start: 0, end: document.text().len_chars() });
-    let after = Scopes::of(&after);
+    let after = Scopes::without(&after, plain);
     match scopes.first_difference(&after) {
         None => Ok(()),
         Some(name) => Err(format!("{name} would then mean another binding")),

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::local::keeps_meanings;
+use super::local::{keeps_meanings, keeps_meanings_without};
 use super::places::{Places, Role, is_structure};
 use super::spelling::{respelled, same};
 use super::structures::Keyword;
 use super::target::Target;
 use super::{Change, Options, Refusal};
-use crate::ide::index::{FileEntry, Packages, designated};
+use crate::ide::index::{FileEntry, Packages};
+use crate::ide::named_symbols;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::forms::possible_packages_at;
@@ -68,6 +69,8 @@ struct Around {
     of_type: bool,
     /// True if it is, or may be, the first element of its list.
     head: bool,
+    /// True within `(setf name)`, the name of a function.
+    setf_name: bool,
 }
 
 pub(super) struct Found<'a> {
@@ -76,6 +79,8 @@ pub(super) struct Found<'a> {
     places: Places,
     /// The spans of the names of definitions.
     defined: &'a HashSet<Span>,
+    /// The spans of string designators of symbols.
+    designated: HashSet<Span>,
     /// The possible current packages, the likeliest first; never empty.
     pub(super) here: Vec<String>,
     pub(super) changes: Vec<Change>,
@@ -93,6 +98,8 @@ impl Mentions<'_> {
         let defined: HashSet<Span> = file.definitions.iter().map(|one| one.name).collect();
         let mut all = Vec::new();
         let wanted: Vec<String> = self.targets.iter().map(|target| target.name.to_lowercase()).collect();
+        let names = self.targets.iter().flat_map(|target| [target.name.to_lowercase(), target.new.to_lowercase()]);
+        let renamed: Vec<String> = names.collect();
         for top in document.scan().forms() {
             let raw = document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();
             if !wanted.iter().any(|name| raw.contains(name.as_str())) {
@@ -102,13 +109,20 @@ impl Mentions<'_> {
             let here = possible_packages_at(document, top.span.start).into_iter();
             let here = here.map(|name| name.unwrap_or_else(|| "COMMON-LISP-USER".into())).collect();
             let (scopes, places) = (Scopes::of(&form), Places::of(&form));
-            let mut found = Found { form: &form, scopes, places, defined: &defined, here, changes: Vec::new() };
+            let (designated, changes) = Default::default();
+            let mut found = Found { form: &form, scopes, places, defined: &defined, designated, here, changes };
+            self.designators(&mut found);
             for node in &form.nodes {
                 self.visit(&mut found, node, &Around::default());
             }
             found.changes.sort_by_key(|change| change.span);
             found.changes.dedup_by_key(|change| change.span);
-            if let Err(why) = keeps_meanings(&form, &found.scopes, &found.changes) {
+            // A macro called `with-...` seems to bind a name, and one with another name does not.
+            let of_another_name = || {
+                let before = Scopes::without(&form, &renamed);
+                keeps_meanings_without(&form, &before, &found.changes, &renamed)
+            };
+            if let Err(why) = keeps_meanings(&form, &found.scopes, &found.changes).or_else(|_| of_another_name()) {
                 let line = crate::text::position::line_column(document.text(), top.span.start).line;
                 return Refusal::of(format!(
                     "The new name would be caught by a local binding in {}, line {line}: {why}.",
@@ -130,14 +144,16 @@ impl Mentions<'_> {
             _ => (around.quoted, around.expansion, around.of_type),
         };
         match node.kind {
+            Kind::Atom if found.designated.contains(&node.span) => {}
             Kind::Atom => self.atom(found, node, &Around { quoted, expansion, of_type, ..around.clone() }),
             Kind::String => {}
             Kind::List | Kind::Vector => {
                 let operator = found.form.operator(node).unwrap_or_default();
                 if matches!(operator.as_str(), "defpackage" | "define-package") && !quoted {
-                    return self.package_definition(found, node);
+                    return;
                 }
                 let mut inner = around.clone();
+                inner.setf_name = operator == "setf" && node.children.len() == 2;
                 inner.operators.push(operator);
                 (inner.quoted, inner.expansion, inner.of_type) = (quoted, expansion, of_type);
                 self.in_constructor(
@@ -184,10 +200,7 @@ impl Mentions<'_> {
         let by = respelled(&written, self.old_as_written, &target.new);
         let plain =
             |unsure: Option<String>| Change { span: node.span, by: by.clone(), unsure: guess.clone().or(unsure) };
-        let definition = found.defined.contains(&node.span)
-            || around.operators.last().is_some_and(|operator| operator == "setf")
-                && !around.head
-                && around.operators.len() > 1;
+        let definition = found.defined.contains(&node.span) || around.setf_name && !around.head && target.is_function();
         let scopes = if around.expansion { &found.places.scopes } else { &found.scopes };
         if let Some(index) = scopes.resolve(node.span.start) {
             let binding = &scopes.bindings[index];
@@ -222,6 +235,7 @@ impl Mentions<'_> {
             Some(Role::Type) => target.is_type(),
             Some(Role::Function) => target.is_function(),
             Some(Role::Variable) => target.is_variable(),
+            Some(Role::Symbol) => true,
             None => false,
         };
         let unsure = if definition || by_role {
@@ -235,6 +249,8 @@ impl Mentions<'_> {
             match space {
                 _ if in_slots && target.is(&["slot"]) => None,
                 Some(Space::Function) if target.is_function() || target.guess.is_some() => None,
+                // No local block has the name: it is that of the function's definition.
+                Some(Space::Block) if target.is_function() => None,
                 Some(Space::Variable) if target.is_variable() => None,
                 Some(Space::Variable) if target.is_type() && declared => None,
                 Some(Space::Variable) if in_function => None,
@@ -263,43 +279,26 @@ impl Mentions<'_> {
         plain.then(|| (*around, variable.to_owned()))
     }
 
-    /// `(defpackage name (:export ...) (:import-from ...) ...)`.
-    fn package_definition(&self, found: &mut Found<'_>, node: &Node) {
-        let Some(package) = node.children.get(1).and_then(|name| designated(found.form, name)) else { return };
-        for option in node.children.iter().skip(2) {
-            let Some(head) = option.children.first().and_then(|head| found.form.name(head)) else { continue };
-            let from = match head.as_str() {
-                ":export" | ":intern" | ":shadow" | ":unintern" => 1,
-                ":import-from" | ":shadowing-import-from" => 2,
-                _ => continue,
+    /// Adds the changes of the string designators that name a target.
+    fn designators(&self, found: &mut Found<'_>) {
+        for one in named_symbols::all(found.form) {
+            let mut same = self.targets.iter().filter(|target| target.name == one.name);
+            let meant = |target: &&Target| {
+                let home = |here: &String| one.home(self.packages, here) == target.home;
+                found.here.iter().any(home).then(|| found.here.iter().all(home))
             };
-            for name in option.children.iter().skip(from) {
-                let Some(meant) = designated(found.form, name) else { continue };
-                let Some(target) = self.targets.iter().find(|target| target.name == meant) else { continue };
-                let home = match from {
-                    1 => self.packages.home(&package, &meant),
-                    _ => match option.children.get(1).and_then(|of| designated(found.form, of)) {
-                        Some(of) => self.packages.home(&self.packages.named(&of, &package), &meant),
-                        None => continue,
-                    },
+            if let Some((target, certain)) = same.find_map(|target| Some((target, meant(&target)?))) {
+                let by = match one.string {
+                    true => {
+                        let name = names::symbol(&target.new).map(|symbol| symbol.name).unwrap_or_default();
+                        name.replace('\\', "\\\\").replace('"', "\\\"")
+                    }
+                    false => respelled(&one.written, self.old_as_written, &target.new),
                 };
-                if home == target.home {
-                    let by = self.designator(found.form.text(name), &target.new);
-                    found.changes.push(Change { span: name.span, by, unsure: target.guess.clone() });
-                }
+                let doubt = (!certain).then(|| BY_FEATURES.to_owned());
+                found.changes.push(Change { span: one.span, by, unsure: target.guess.clone().or(doubt) });
             }
-        }
-    }
-
-    /// A new name in the style of the string designator `written`: `"X"`, `:x`, `#:x` or `x`.
-    fn designator(&self, written: &str, new: &str) -> String {
-        if written.starts_with('"') {
-            let name = names::symbol(new).map_or_else(|| new.to_uppercase(), |symbol| symbol.name);
-            return format!("\"{name}\"");
-        }
-        match written.strip_prefix("#:") {
-            Some(name) => format!("#:{}", respelled(name, self.old_as_written, new)),
-            None => respelled(written, self.old_as_written, new),
+            found.designated.insert(one.whole);
         }
     }
 

@@ -15,6 +15,8 @@ pub(super) enum Role {
     Type,
     Function,
     Variable,
+    /// The symbol itself is meant, whatever it names.
+    Symbol,
 }
 
 /// Operators whose first argument, when quoted, is the name of a function.
@@ -29,6 +31,10 @@ const OF_VARIABLES: &str = " boundp symbol-value set makunbound ";
 
 /// Operators whose first argument, when quoted, is the name of a type.
 const OF_TYPES: &str = " concatenate map merge make-sequence make-instances-obsolete upgraded-array-element-type ";
+
+/// Operators whose first argument, when quoted, is a symbol or a list of symbols.
+const OF_SYMBOLS: &str = " export unexport import shadowing-import unintern export* unexport* import* \
+shadowing-import* unintern* ";
 
 /// The places of a form whose names have a role.
 #[derive(Debug, Default)]
@@ -100,6 +106,12 @@ impl Places {
             _ => Vec::new(),
         };
         self.roles.extend(types.into_iter().map(|span| (span, Role::Type)));
+        if operator == "handler-bind" {
+            let clauses = all.get(1).map(|list| list.children.as_slice()).unwrap_or_default();
+            let handlers = clauses.iter().filter_map(|clause| clause.children.get(1));
+            let named = handlers.filter(|one| one.kind == Kind::Atom && one.prefix == Prefix::Quote);
+            self.roles.extend(named.map(|one| (one.span, Role::Function)));
+        }
         match operator {
             "defmacro" | "define-compiler-macro" => self.result(form, rest(3), false),
             "defsetf" => self.result(form, rest(4), false),
@@ -135,6 +147,20 @@ impl Places {
         }
         if is(OF_TYPES) {
             found.extend(quoted(1).map(|one| (one.span, Role::Type)));
+        }
+        if operator == "documentation" {
+            let role = match all.get(2).filter(|kind| kind.prefix == Prefix::Quote).and_then(|kind| form.name(kind)) {
+                Some(kind) if matches!(kind.as_str(), "function" | "compiler-macro" | "setf") => Some(Role::Function),
+                Some(kind) if kind == "variable" => Some(Role::Variable),
+                Some(kind) if matches!(kind.as_str(), "type" | "structure") => Some(Role::Type),
+                _ => None,
+            };
+            found.extend(role.and_then(|role| Some((quoted(1)?.span, role))));
+        }
+        if is(OF_SYMBOLS)
+            && let Some(argument) = all.get(1)
+        {
+            symbols(form, argument, &mut self.roles);
         }
         if operator == "assert" {
             found.extend(quoted(3).map(|one| (one.span, Role::Type)));
@@ -186,6 +212,21 @@ impl Places {
             _ if operator.starts_with("with-") => self.result(form, rest(2), types),
             _ => {}
         }
+    }
+}
+
+/// Records the quoted symbols of an argument that is one symbol or a list of symbols.
+fn symbols(form: &Form, node: &Node, roles: &mut HashMap<Span, Role>) {
+    match (node.prefix, node.kind) {
+        (Prefix::Quote, Kind::Atom) => drop(roles.insert(node.span, Role::Symbol)),
+        (Prefix::Quote, Kind::List) => {
+            let atoms = node.children.iter().filter(|child| child.kind == Kind::Atom && child.prefix == Prefix::None);
+            roles.extend(atoms.map(|child| (child.span, Role::Symbol)));
+        }
+        (Prefix::None, Kind::List) if form.operator(node).as_deref() == Some("list") => {
+            node.children.iter().skip(1).for_each(|child| symbols(form, child, roles));
+        }
+        _ => {}
     }
 }
 

@@ -139,21 +139,10 @@ fn keyword(home: String, constructor: String, positional: usize, slot: &Target, 
 }
 
 fn function(home: String, name: String, new: &str) -> Target {
-    Target { home, name, new: written(new), kinds: HashSet::from(["function".to_owned()]), guess: None }
+    Target { home, name, new: names::as_written(new), kinds: HashSet::from(["function".to_owned()]), guess: None }
 }
 
 /// The symbol name that the reader makes of a name as written.
 fn read(written: &str) -> String {
     names::symbol(written).map_or_else(|| written.to_uppercase(), |symbol| symbol.name)
-}
-
-/// A symbol name as it is written: in lower case if the reader then gives the same name, else
-/// between bars.
-fn written(name: &str) -> String {
-    let lower = name.to_lowercase();
-    if names::symbol(&lower).is_some_and(|symbol| symbol.name == name) && !lower.contains(char::is_whitespace) {
-        lower
-    } else {
-        format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"))
-    }
 }

@@ -1,4 +1,5 @@
 mod back;
+mod exported;
 mod guarded;
 mod packages;
 mod places;

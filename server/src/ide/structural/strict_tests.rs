@@ -117,14 +117,14 @@ fn lists_are_split_joined_and_turned() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
     #[test]
     fn nothing_unbalances_a_text(
         text in "[()\"; a\n'#|\\\\]{0,40}",
         at in 0usize..40,
         length in 0usize..12,
-        index in 0usize..6,
+        action in prop::sample::select(Action::ALL.to_vec()),
     ) {
-        let action: Action = [DeleteForward, DeleteBackward, KillLine, Split, Join, Convolute][index];
         let (start, end) = (at.min(text.len()), (at + length).min(text.len()));
         if let Some(outcome) = act(&text, start..end, action) {
             let new = applied(&text, &outcome.edits);

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::Action::*;
 use super::*;
+use crate::text::scanner::{Scanner, TokenKind};
 
 /// The text without its `‸`s (one: the cursor, two: a selection), and where they were.
 fn read(source: &str) -> (String, Range<usize>) {
@@ -197,8 +198,22 @@ fn datum() -> impl Strategy<Value = String> {
     })
 }
 
+/// The data and comments of a text, without brackets and white space, in order of their text.
+fn tokens(text: &str) -> Vec<&str> {
+    let all = Scanner::new(text).filter(|token| !matches!(token.kind, TokenKind::Open | TokenKind::Close));
+    let mut all: Vec<&str> = all.map(|token| text[token.start..token.end].trim()).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Returns true if each token of `some` is in `all`, as often as there.
+fn are_among(some: &[&str], all: &[&str]) -> bool {
+    let mut rest = all.iter();
+    some.iter().all(|one| rest.any(|other| other == one))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
     #[test]
     fn no_action_unbalances(texts in prop::collection::vec(datum(), 1..4), at in 0usize..200, length in 0usize..20, action in prop::sample::select(Action::ALL.to_vec())) {
         let text = texts.join("\n");
@@ -209,6 +224,15 @@ proptest! {
             let new = applied(&text, &outcome.edits);
             prop_assert_eq!(Scan::of(&new).broken().count(), 0, "{:?} {:?} -> {:?}", action, text, new);
             prop_assert!(new.is_char_boundary(outcome.selection.start) && new.is_char_boundary(outcome.selection.end));
+            let (before, after) = (tokens(&text), tokens(&new));
+            match action {
+                // They may end within a token.
+                KillSexp | KillLine | DeleteForward | DeleteBackward | WrapSquare => {}
+                // A string or comment that is split or joined is another one.
+                Split | Join if text.contains(['"', ';', '|']) => {}
+                Raise => prop_assert!(are_among(&after, &before), "{:?} {:?} -> {:?}", action, text, new),
+                _ => prop_assert_eq!(before, after, "{:?} {:?} -> {:?}", action, text, new),
+            }
         }
     }
 }

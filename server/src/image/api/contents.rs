@@ -132,6 +132,25 @@ impl Operation for SystemFiles {
     type Answer = Files;
 }
 
+/// `system-names`.
+#[derive(Debug, Clone, Serialize)]
+pub struct SystemNames {
+    /// The characters that the names have.
+    pub text: String,
+}
+
+/// The answer to `system-names`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Systems {
+    /// The names, in order, up to a limit.
+    pub systems: Vec<String>,
+}
+
+impl Operation for SystemNames {
+    const NAME: &'static str = "system-names";
+    type Answer = Systems;
+}
+
 /// `workspace-systems`: makes ASDF prefer the systems of these files from then on.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkspaceSystems {

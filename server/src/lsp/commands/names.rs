@@ -10,6 +10,7 @@ use super::{Command, at_place};
 use crate::ide::context::Backend as _;
 use crate::ide::manuals::Manuals;
 use crate::ide::name_tools::{self, Named, Operation, Printed};
+use crate::ide::named_symbols::SymbolHere;
 use crate::ide::{hyperspec, manual_page};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
@@ -35,8 +36,8 @@ async fn named(connection: &Connection, argument: Argument) -> Result<(Option<St
         Argument { name: Some(name), package, .. } => Ok((Some(name), package)),
         Argument { uri: Some(uri), position: Some(position), package, .. } => {
             let place = at_place(connection, &uri, position).await?;
-            match symbol_at(&place.document, place.offset) {
-                Some((_, name)) => Ok((Some(name), package.or(place.package))),
+            match SymbolHere::at(&place.document, place.offset) {
+                Some(here) => Ok((Some(here.written), package.or(here.package))),
                 None => Err(Error::invalid_params("There is no symbol at that place.")),
             }
         }

@@ -7,10 +7,10 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place};
 use crate::ide::enclosing;
+use crate::ide::named_symbols::SymbolHere;
 use crate::ide::references::{self, Kind, Referred};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
-use crate::text::forms::symbol_at;
 
 /// `consort.references`.
 pub(super) struct References;
@@ -39,8 +39,8 @@ impl Command for References {
             Argument { name: Some(name), package, .. } => (name, package),
             Argument { uri: Some(uri), position: Some(position), package, .. } => {
                 let place = at_place(connection, &uri, position).await?;
-                match symbol_at(&place.document, place.offset) {
-                    Some((_, name)) => (name, package.or(place.package)),
+                match SymbolHere::at(&place.document, place.offset) {
+                    Some(here) => (here.written, package.or(here.package)),
                     None => return Err(Error::invalid_params("There is no symbol at that place.")),
                 }
             }

@@ -28,12 +28,15 @@ fn parameters(
 ) {
     let mut required = true;
     let mut keys = false;
+    // Behind `&rest` and `&body`, a list is destructured and has no default.
+    let mut rest = false;
     for node in &list.children {
         if node.kind == Kind::Atom {
             match walk.form.name(node) {
                 Some(name) if name.starts_with('&') => {
                     required = matches!(name.as_str(), "&whole" | "&environment") && required;
                     keys = name == "&key" || keys && name == "&allow-other-keys";
+                    rest = matches!(name.as_str(), "&rest" | "&body");
                 }
                 _ if node.prefix == Prefix::None => {
                     let shorthand = if keys { Shorthand::Key } else { Shorthand::None };
@@ -47,7 +50,7 @@ fn parameters(
             continue;
         }
         let Some((name, more)) = node.children.split_first() else { continue };
-        if required && !typed {
+        if (required || rest) && !typed {
             parameters(walk, node, false, by, scopes, kind); // destructuring
             continue;
         }

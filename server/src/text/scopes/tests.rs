@@ -257,3 +257,26 @@ fn a_name_of_another_package_is_another_name() {
         assert_eq!(found, expected, "{source}");
     }
 }
+
+#[test]
+fn code_in_the_options_of_classes_and_structures_binds() {
+    for text in [
+        "(define-condition c () () (:report (lambda (^c‸ s) (format s \"~a\" (f ^c)))))",
+        "(defstruct (c (:print-function (lambda (^c‸ s d) (f ^c s d)))) s)",
+        "(defclass c () () (:default-initargs :x (lambda (^c‸) ^c) :c c))",
+    ] {
+        same_carets(text);
+    }
+}
+
+#[test]
+fn patterns_behind_body_are_destructured() {
+    for text in [
+        "(defmacro m (x &body (^y‸ &optional (z ^y))) `(f ,x ,^y ,z))",
+        "(destructuring-bind (a &rest (b ^c‸)) l (list a b ^c))",
+        "(defun f (&rest x &key (^y‸ z)) (list ^y))",
+        "(symbol-macrolet ((a (car ^b)) (^b‸ l)) (list a ^b))",
+    ] {
+        same_carets(text);
+    }
+}

@@ -86,6 +86,8 @@ const STANDARD: [&str; 68] = [
 /// A walk through a form, which collects its bindings.
 pub(super) struct Walk<'a> {
     pub(super) form: &'a Form,
+    /// The names of operators that bind nothing, whatever they are called.
+    pub(super) plain: &'a [String],
     pub(super) scopes: Scopes,
     /// The variables of each `loop` that `into` names.
     pub(super) into: HashSet<(String, Span)>,
@@ -190,6 +192,10 @@ impl Walk<'_> {
         let rest = &node.children[1..];
         let to_end = |from: usize| Span { start: from, end: node.span.end };
         match operator.as_str() {
+            _ if self.plain.contains(&operator) => {
+                self.used(head, Space::Function);
+                self.body(rest);
+            }
             "quote" | "in-package" | "defpackage" | "uiop:define-package" | "define-package" | "declaim" => {}
             "go" => rest.iter().take(1).for_each(|tag| self.used(tag, Space::Tag)),
             "block" => {
@@ -263,10 +269,16 @@ impl Walk<'_> {
                 self.body(rest.get(1..).unwrap_or_default());
             }
             "loop" => loop_form::walk(self, node, rest),
-            "defclass" | "define-condition" => self.slot_options(rest),
-            "defstruct" => rest.iter().skip(1).filter(|slot| slot.kind == Kind::List).for_each(|slot| {
-                self.body(slot.children.get(1..2).unwrap_or_default());
-            }),
+            "defclass" | "define-condition" => {
+                self.slot_options(rest);
+                self.class_options(rest);
+            }
+            "defstruct" => {
+                rest.iter().take(1).for_each(|name| self.structure_options(name));
+                rest.iter().skip(1).filter(|slot| slot.kind == Kind::List).for_each(|slot| {
+                    self.body(slot.children.get(1..2).unwrap_or_default());
+                });
+            }
             "defvar" | "defparameter" | "defconstant" | "defglobal" | "define-symbol-macro" => {
                 self.body(rest.get(1..).unwrap_or_default())
             }

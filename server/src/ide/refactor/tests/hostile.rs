@@ -299,3 +299,14 @@ fn an_export_that_another_file_uses_stays() {
     let found = refactored(&[text, package, ("b.lisp", "(in-package :b)\n(app::g)")], "do-not-export");
     assert!(found.contains("(:export))"), "{found}");
 }
+
+#[test]
+fn clauses_are_no_assigned_places() {
+    let clauses = "(a 1) (b 2) (c 3) (d 4) (e 5) (g 6) (h 7) (i 8) (values y)";
+    for operator in ["ccase", "ctypecase"] {
+        let text = format!("(defun f (x y) (let ((v‸ y)) ({operator} x {clauses}) (list v)))");
+        assert_results("inline-variable", &[(&text, "(list y)")]);
+        let text = format!("(defun f (x y) (let ((v‸ x)) ({operator} x {clauses}) (list v)))");
+        assert_refused("inline-variable", &[(&text, "may have an effect or change")]);
+    }
+}

@@ -79,3 +79,25 @@ fn an_accessor_of_another_structure_is_not_free() {
     let found = super::renamed("(defstruct pt x‸ y)\n(defun f (x) x)", "y", &FixedExpander(None));
     assert!(found.contains("pt-y is already defined in the package COMMON-LISP-USER: /no/a.lisp, line 1"), "{found}");
 }
+
+#[test]
+fn a_shadowing_symbol_gets_its_name_back() {
+    let package = "(defpackage :a (:use :cl :b) (:shadow #:zz))\n(defpackage :b (:export #:far))\n(in-package :a)\n";
+    for new in ["search", "far"] {
+        let found = renamed(&format!("{package}(defun zz‸ (x) x)"), new, &FixedExpander(None));
+        let expected = format!("{package}(defun zz (x) x)").replace("zz", new);
+        assert_eq!(found, format!("function: {expected}\n"));
+    }
+}
+
+#[test]
+fn a_macro_may_be_called_otherwise_than_with() {
+    let text = "(defmacro with-it ((x) &body body) `(f ,x ,@body))\n(defun g (*y* h) (with-it (*y*) (list *y* h)))";
+    for (old, new) in [("with-it", "call-it"), ("call-it", "with-it"), ("with-it", "when-let"), ("once-only", "it")] {
+        let text = text.replace("with-it", old);
+        let found = renamed(&text.replacen(old, &format!("{old}‸"), 1), new, &FixedExpander(None));
+        assert_eq!(found, format!("macro: {}\n", text.replace(old, new)));
+    }
+    let caught = "(defmacro with-it‸ ((x) &body body) `(f ,x ,@body))\n(flet ((call-it (x) x)) (with-it (y) y))";
+    assert!(renamed(caught, "call-it", &FixedExpander(None)).contains("caught by a local binding"));
+}

@@ -76,3 +76,48 @@ fn code_that_macros_return() {
         "#]],
     );
 }
+
+#[test]
+fn the_block_of_a_function_and_its_setf_function() {
+    global(
+        &[(
+            "a.lisp",
+            "(defun fa‸r (x) (when x (return-from far 1)) (block far (return-from far 2)))
+(defun (setf far) (v x) (return-from far (list v x)))
+(defmethod near (x) (return-from near x))\n(defmethod far ((x (eql 'far))) (return-from far x))
+(declaim (ftype (function (t) t) far) (inline far))\n(define-compiler-macro far (x) x)
+(defgeneric far (x) (:method ((x t)) (return-from far x)))
+(setf (far 1) 2 (far 3) 4)\n(incf (far 1))\n(push 1 (far 2))\n#'(setf far)\n(trace far)\n(fdefinition '(setf far))
+(documentation 'far 'function)\n(compile 'far)\n(handler-bind ((error #'far) (warning 'far)) (far 1))",
+        )],
+        "away",
+        Options::default(),
+        expect![[r##"
+            compiler macro
+            (defun away (x) (when x (return-from away 1)) (block far (return-from far 2)))
+            (defun (setf away) (v x) (return-from away (list v x)))
+            (defmethod near (x) (return-from near x))
+            (defmethod away ((x (eql '?away))) (return-from away x))
+            (declaim (ftype (function (t) t) away) (inline away))
+            (define-compiler-macro away (x) x)
+            (defgeneric away (x) (:method ((x t)) (return-from away x)))
+            (setf (away 1) 2 (away 3) 4)
+            (incf (away 1))
+            (push 1 (away 2))
+            #'(setf away)
+            (trace away)
+            (fdefinition '(setf away))
+            (documentation 'away 'function)
+            (compile 'away)
+            (handler-bind ((error #'away) (warning 'away)) (away 1))
+        "##]],
+    );
+}
+
+#[test]
+fn a_special_variable_within_a_macro_call() {
+    for text in ["(defvar *x* 1)\n(with-thing (y) (list *x‸*))", "(defvar *x* 1)\n(deftest t1 (list *x*‸))"] {
+        let found = renamed(text, "*new*", &FixedExpander(None));
+        assert_eq!(found, format!("variable: {}\n", text.replace('‸', "").replace("*x*", "*new*")));
+    }
+}

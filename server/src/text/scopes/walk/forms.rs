@@ -24,7 +24,12 @@ impl Walk<'_> {
                 _ => (Some(binding), &[][..]),
             };
             self.body(value);
-            let from = if serial { binding.span.end } else { list.span.end };
+            let from = match operator {
+                // An expansion is code of the place where the symbol stands.
+                "symbol-macrolet" => list.span.start,
+                _ if serial => binding.span.end,
+                _ => list.span.end,
+            };
             if let Some(name) = name {
                 self.bind(name, kind, operator, vec![Span { start: from, end: node.span.end }]);
             }
@@ -171,6 +176,38 @@ impl Walk<'_> {
                     _ => {}
                 }
             }
+        }
+    }
+
+    /// The code in the options of `defclass` and `define-condition`.
+    pub(super) fn class_options(&mut self, rest: &[Node]) {
+        for option in rest.iter().skip(3).filter(|option| option.kind == Kind::List) {
+            let values = option.children.get(1..).unwrap_or_default();
+            match self.form.operator(option).as_deref() {
+                Some(":default-initargs") => {
+                    values.iter().skip(1).step_by(2).for_each(|value| self.expression(value));
+                }
+                Some(":report") => values.iter().for_each(|report| self.function_or_lambda(report)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The functions in the options of a structure.
+    pub(super) fn structure_options(&mut self, name: &Node) {
+        for option in name.children.iter().skip(1).filter(|option| option.kind == Kind::List) {
+            if matches!(self.form.operator(option).as_deref(), Some(":print-function" | ":print-object")) {
+                option.children.iter().skip(1).for_each(|function| self.function_or_lambda(function));
+            }
+        }
+    }
+
+    /// The name of a function, or a lambda expression.
+    fn function_or_lambda(&mut self, node: &Node) {
+        match node.kind {
+            Kind::Atom if node.prefix == Prefix::None => self.used(node, Space::Function),
+            Kind::List => self.expression(node),
+            _ => {}
         }
     }
 
