@@ -116,7 +116,7 @@
   "Has forms left in time, in a copy that the host ends after SECONDS."
   (setf *check-end* (+ (get-internal-real-time) (round (* 9/10 seconds internal-time-units-per-second)))))
 
-(defun call-in-time (function)
+(defun call-with-form-timeout (function)
   "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the time that is left."
   (if *check-end*
       (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
@@ -139,7 +139,7 @@
                      (return-from guarded)))
                  (*debugger-hook* nil))
              (restart-case
-                 (progn (setf values (multiple-value-list (call-in-time function)))
+                 (progn (setf values (multiple-value-list (call-with-form-timeout function)))
                         (setf done t))
                (abort () :report "Leave this form.")))
         ;; A throw past us ends here too.
