@@ -97,7 +97,7 @@ pub struct EvalParams {
     pub freeze: Option<Freeze>,
 }
 
-/// How an error is frozen.
+/// The way in which an error is frozen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Freeze {
     /// The socket to which the frozen failure connects.

@@ -1,4 +1,4 @@
-//! How the forms around a form evaluate it, as far as the standard's operators and the known macros
+//! The evaluation of a form by the forms around it, as far as the standard's operators and the known macros
 //! tell.
 
 use super::site::{Operator, Site};
