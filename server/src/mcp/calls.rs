@@ -18,7 +18,7 @@ pub(crate) struct Calls {
     calls: calls::Calls,
     /// Calls whose line was read and whose task has not begun.
     arrived: Mutex<HashMap<RequestId, CallKind>>,
-    /// True on a connection of lines; over HTTP a call is noted when its task take_arrived.
+    /// True on a connection of lines; over HTTP a call is noted when its task begins.
     by_lines: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ impl Calls {
         self.lock().remove(id);
     }
 
-    /// Returns the record of a call whose task take_arrived. A call over HTTP arrives only now.
+    /// Returns the record of a call whose task begins. A call over HTTP arrives only now.
     pub(crate) fn take_arrived(&self, id: &RequestId, call: &CallToolRequestParams) -> Option<CallKind> {
         match self.lock().remove(id) {
             Some(arrived) => Some(arrived),

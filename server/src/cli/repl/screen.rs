@@ -1,4 +1,4 @@
-//! The output. Text of the image is made escape_controls before it reaches a terminal.
+//! The output. Text of the image is escaped before it reaches a terminal.
 
 use std::io::{self, IsTerminal};
 

@@ -52,8 +52,8 @@ impl Macros {
         self.functions.insert(name.to_owned());
     }
 
-    /// The evaluation of an operator's arguments. An unknown name is taken for a function's, unless it
-    /// is named like a macro: `with-`, `do-`, a definer.
+    /// The evaluation of an operator's arguments. An unknown name is taken for a function's, unless
+    /// it is named like a macro: `with-`, `do-`, a definer.
     pub(super) fn operator(&self, name: &str) -> Operator {
         match self.macros.get(name) {
             Some(Some(body)) => Operator::Body(*body),
