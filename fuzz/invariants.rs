@@ -4,7 +4,7 @@
 use consort::ide::structure;
 use consort::text::document::{Document, Edit};
 use consort::text::position::{PositionEncoding, to_position};
-use consort::text::scanner::{Cut, Scanner, TokenKind};
+use consort::text::scanner::{Scanner, TokenKind, Unterminated};
 use consort::text::toplevel::Scan;
 use ropey::Rope;
 
@@ -64,9 +64,9 @@ fn forms(text: &str) {
         let source = rope.slice(form.span.start..form.span.end).to_string();
         if form.fault.is_none() {
             let mut depth = 0i64;
-            for token in Scanner::of_part(&source) {
+            for token in Scanner::inside(&source) {
                 depth += i64::from(token.kind == TokenKind::Open) - i64::from(token.kind == TokenKind::Close);
-                assert!(depth >= 0 && token.cut == Cut::None, "{form:?}: {source:?}");
+                assert!(depth >= 0 && token.unterminated == Unterminated::No, "{form:?}: {source:?}");
             }
             assert_eq!(depth, 0, "{form:?}: {source:?}");
         }

@@ -6,7 +6,7 @@ CACHE=${CONSORT_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/consort-test}
 # Debian's directory of the sources of Lisp systems.
 LIBRARIES=/usr/share/common-lisp/source
 
-# What scripts sort, compare and match does not depend on the caller's locale.
+# Sorting, comparing and matching in scripts does not depend on the caller's locale.
 case $(uname -s) in Darwin) UTF8_LOCALE=en_US.UTF-8 ;; *) UTF8_LOCALE=C.UTF-8 ;; esac
 unset LANG LANGUAGE ${!LC_*}
 export LC_ALL=$UTF8_LOCALE
@@ -21,7 +21,7 @@ fail() {
 }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Whether `as_root` works without a question on a terminal that is not there.
+# True if `as_root` works without a question on a terminal that is not there.
 can_be_root() {
     [ "$(id -u)" = 0 ] || { have sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; }
 }

@@ -20,8 +20,8 @@ use consort::ide::context::{Backend, Context, Cursor, RecordedDefinition};
 use consort::ide::format::rules::Bodies;
 use consort::ide::index::Snapshot;
 use consort::ide::name_index::NameIndex;
-use consort::ide::refactor::proof::Compiler;
-use consort::ide::refactor::{carry_out, offers};
+use consort::ide::refactor::verification::Compiler;
+use consort::ide::refactor::{apply, offers};
 use consort::ide::texts::OpenText;
 use consort::image::api::Operation;
 use consort::model::check::CheckReport;
@@ -190,7 +190,7 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
             if *made >= wanted {
                 continue;
             }
-            let done = match carry_out(&cursor, selection, offer.id, &Later).await {
+            let done = match apply(&cursor, selection, offer.id, &Later).await {
                 Ok(done) => done,
                 Err(_) => {
                     *refused += 1;

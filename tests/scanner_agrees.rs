@@ -100,7 +100,7 @@ fn starts_behind_guards(form: &[char]) -> Vec<usize> {
     let mut tokens =
         Scanner::new(&text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
     let mut token = tokens.next();
-    while token.is_some_and(|token| token.kind == TokenKind::Guard) {
+    while token.is_some_and(|token| token.kind == TokenKind::FeatureConditional) {
         let mut depth = 0;
         for token in tokens.by_ref() {
             match token.kind {

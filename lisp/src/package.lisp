@@ -1,4 +1,4 @@
-;;;; The one package of all of Consort's Lisp, and the contribs it stands on.
+;;;; The package of Consort's Lisp, and the contribs that it requires (those of consort.asd).
 
 (eval-when (:compile-toplevel :load-toplevel :execute)
   (require :asdf)
@@ -10,5 +10,6 @@
 
 (defpackage :consort
   (:use :common-lisp)
-  (:export #:main #:build #:exit-refused #:image-id)
+  (:export #:main #:build                ; boot.lisp, and the core that it saves
+           #:exit-refused #:image-id)    ; what user code and tests may see
   (:documentation "The image's side of Consort: it serves the host over the descriptor named in CONSORT_FD (docs/wire.md)."))

@@ -168,3 +168,12 @@
                                          :output out))))
         (ok (plusp (length plain)))
         (is string= plain (path (evaluated image (format nil "(load ~S)" file)) "stdout" "text"))))))
+
+(deftest a-host-that-cannot-be-reached-leaves-no-descriptor
+  (with-image (image)
+    (dolist (path (list "/no/such/socket" (format nil "/~A" (make-string 200 :initial-element #\x))))
+      (is equal "(:ERROR 0)"
+          (first-value image (format nil "(flet ((descriptors () (length (directory \"/dev/fd/*.*\" :resolve-symlinks nil))))
+                                            (let ((before (descriptors)))
+                                              (list (handler-case (consort::connect-to-host ~S) (error () :error)) (- (descriptors) before))))"
+                                     path))))))

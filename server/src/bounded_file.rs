@@ -54,7 +54,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// The errors of [`read`].
-pub async fn read_aside(path: PathBuf, limit: u64) -> io::Result<Vec<u8>> {
+pub async fn read_blocking(path: PathBuf, limit: u64) -> io::Result<Vec<u8>> {
     tokio::task::spawn_blocking(move || read(&path, limit)).await.map_err(io::Error::other)?
 }
 

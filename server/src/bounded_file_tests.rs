@@ -28,7 +28,7 @@ const ALLOWED: &Allowed = &[
     ("session/saved.rs", "read(true)", "NONBLOCK, a regular file, and up to what the text may take"),
     ("session/saved.rs", "longest + 1", "up to what the text may take"),
     ("session/source_files.rs", "openat(", "NONBLOCK and below an open directory"),
-    ("session/source_files.rs", "LARGEST + 1", "up to a limit"),
+    ("session/source_files.rs", "MAX_FILE_BYTES + 1", "up to a limit"),
     ("session/status.rs", "/proc/self/status", "the kernel's file"),
 ];
 

@@ -25,6 +25,9 @@ use approval::ApprovalConfig;
 pub use source::Source;
 use trust::{TrustStore, UntrustedSettings};
 
+/// The time that the stops of a client that left wait for a person.
+pub const ABANDONED_STOP_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The start of the image: table `[lisp]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LispConfig {
@@ -158,8 +161,8 @@ pub struct Config {
     /// s.
     pub linger: Duration,
     /// The time that stops of a client's threads wait for a person after the client left. Not a
-    /// setting: 60 s.
-    pub abandoned: Duration,
+    /// setting.
+    pub abandoned_stop_timeout: Duration,
     /// The problems in the settings, to be shown to a person. Empty when there are none.
     pub problems: Vec<Problem>,
     /// The settings that the workspace requests and the user has not trusted; none of them is in
@@ -227,7 +230,7 @@ impl Default for Config {
             lint_own: Vec::new(),
             format_indent: std::collections::BTreeMap::new(),
             linger: Duration::from_secs(60),
-            abandoned: Duration::from_secs(60),
+            abandoned_stop_timeout: ABANDONED_STOP_TIMEOUT,
             problems: Vec::new(),
             untrusted: None,
         }

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a `file:` URI of this machine; `None` for any other (`untitled:`, another
-/// host, a relative one).
+/// Returns the path of a `file:` URI of this machine; `None` for other schemes (`untitled:`), other
+/// hosts, relative paths and malformed escapes.
 pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file:")?;
     let path = match rest.strip_prefix("//") {
@@ -19,7 +19,9 @@ pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
         bytes.push(match byte {
             b'%' => {
                 let digits = [rest.next()?, rest.next()?];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+                // `from_str_radix` takes a sign.
+                let digits = std::str::from_utf8(&digits).ok().filter(|_| digits.iter().all(u8::is_ascii_hexdigit))?;
+                u8::from_str_radix(digits, 16).ok()?
             }
             byte => byte,
         });
@@ -57,10 +59,11 @@ mod tests {
         assert_eq!(path_of_uri("file:///c%3A/x.lisp"), Some("/c:/x.lisp".into()));
         assert_eq!(path_of_uri("file://localhost/x"), Some("/x".into()));
         assert_eq!(path_of_uri("file:/x"), Some("/x".into()));
-        for other in
-            ["untitled:Untitled-1", "file://host/x", "file://", "file:x", "http://h/x", "file:///%4", "file:///%zz"]
-        {
+        for other in ["untitled:Untitled-1", "file://host/x", "file://", "file:x", "http://h/x"] {
             assert_eq!(path_of_uri(other), None, "{other}");
+        }
+        for malformed in ["file:///%4", "file:///%zz", "file:///%+1", "file:///%-0", "file:///%4/x"] {
+            assert_eq!(path_of_uri(malformed), None, "{malformed}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Consort: one live Common Lisp image, shared by a person's editor (LSP) and that person's
 //! coding agent (MCP).
 //!
-//! Data flows in one direction: front end (`lsp`, `mcp`, `host::control`) -> `session` -> `ide`
-//! -> {`checker`, `image`}, and back as the answer. Lower layers never call upward; events of the
-//! image are sent to the session. See docs/architecture.md.
+//! Data flows in one direction: front end (`lsp`, `mcp`, `dap`, `host::control`) -> `ide` ->
+//! `session` (as `Backend` and `Compiler`) -> {`checker`, `image`}, and back as the answer. Front
+//! ends call the session directly for documents, jobs and approval. Lower layers never call upward;
+//! events of the image are sent to the session. See docs/architecture.md.
 
 pub mod bounded_file;
 pub mod checker;
@@ -61,6 +62,10 @@ mod tests {
         text.split('`').skip(1).step_by(2)
     }
 
+    fn is_source(name: &str) -> bool {
+        [".rs", ".lisp", ".ts", ".lua"].iter().any(|end| name.ends_with(end)) && !name.ends_with(".d.ts")
+    }
+
     /// The files named by the part of the map between two headings, each with its possible paths
     /// relative to the part's directory.
     fn named(from: &str, to: &str) -> Vec<Vec<PathBuf>> {
@@ -69,7 +74,7 @@ mod tests {
         for section in part.split("\n### ").skip(1) {
             let directories: Vec<&str> =
                 quoted(section.lines().next().unwrap()).filter(|word| word.ends_with('/')).collect();
-            for word in quoted(section).filter(|word| word.ends_with(".rs") || word.ends_with(".lisp")) {
+            for word in quoted(section).filter(|word| is_source(word)) {
                 named.push(
                     [""].iter()
                         .chain(&directories)
@@ -90,7 +95,7 @@ mod tests {
             let tested = name.strip_suffix("_tests.rs").map(|of| root.join(path.with_file_name(format!("{of}.rs"))));
             if root.join(&path).is_dir() {
                 sources(root, &path, found);
-            } else if (name.ends_with(".rs") || name.ends_with(".lisp"))
+            } else if is_source(name)
                 && !(name == "mod.rs" || name == "tests.rs" || tested.is_some_and(|tested| tested.is_file()))
             {
                 found.insert(path);
@@ -101,7 +106,13 @@ mod tests {
     #[test]
     fn the_map_has_every_file() {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for (from, to, root) in [("\n## Rust", "\n## Lisp", "server/src"), ("\n## Lisp", "\n## Tests", "lisp/src")] {
+        let (vscode, neovim) = ("\n### `vscode/src/`", "\n### `neovim/lua/consort/`");
+        for (from, to, root) in [
+            ("\n## Rust", "\n## Lisp", "server/src"),
+            ("\n## Lisp", "\n## Editors", "lisp/src"),
+            ("\n## Editors", neovim, "editors/vscode/src"),
+            (vscode, "\n## Tests", "editors/neovim/lua/consort"),
+        ] {
             let root = workspace.join(root);
             let mut found = BTreeSet::new();
             sources(&root, Path::new(""), &mut found);

@@ -198,20 +198,20 @@ impl Session {
 
     /// Sets the unit in which a client counts columns (UTF-16 by default).
     pub fn set_encoding(&self, client: ClientId, encoding: PositionEncoding) {
-        self.send(Event::Encoding { client, encoding });
+        self.send(Event::EncodingNegotiated { client, encoding });
     }
 
     /// Sets a client's own settings (the section `consort` of an editor's). They override the
     /// configuration for its documents and evaluations.
     pub fn configure(&self, client: ClientId, settings: serde_json::Value, source: Source) {
-        self.send(Event::Configure { client, settings, source, initial: false });
+        self.send(Event::Configure { client, settings, source, from_initialize: false });
         self.inner.configured.send_replace(());
     }
 
     /// [`Session::configure`] with the settings sent with `initialize`. The settings after these
     /// may relax approval once more; later settings can only tighten it.
     pub fn configure_first(&self, client: ClientId, settings: serde_json::Value, source: Source) {
-        self.send(Event::Configure { client, settings, source, initial: true });
+        self.send(Event::Configure { client, settings, source, from_initialize: true });
         self.inner.configured.send_replace(());
     }
 
@@ -236,7 +236,7 @@ impl Session {
     /// Sets or removes a note on the host for all clients. A note is shown to people when it
     /// changes, and in the status.
     pub fn note(&self, about: &'static str, text: Option<String>) {
-        self.send(Event::Note { about, text });
+        self.send(Event::HostProblem { about, text });
     }
 
     /// Returns the workspace's directory: for a client that works in another folder of an editor,
@@ -292,7 +292,7 @@ impl Session {
         settled: bool,
     ) -> impl Future<Output = Option<Snapshot>> + Send + use<> {
         let uri = uri.into();
-        let answer = self.ask(|reply| Event::Snapshot { client, uri, settled, reply });
+        let answer = self.ask(|reply| Event::Snapshot { client, uri, await_check: settled, reply });
         async { answer.await.ok().flatten() }
     }
 
@@ -318,7 +318,7 @@ impl Session {
     /// Has the unsaved texts of an editor, whose process is known, marked for other hosts from now
     /// on.
     pub fn marks_unsaved(&self, editor: ClientId, process: EditorProcess) {
-        self.send(Event::MarksUnsaved { editor, process });
+        self.send(Event::UnsavedMarksFrom { editor, process });
     }
 
     /// Has code that a client runs from now on ask that client when it reads its standard input,

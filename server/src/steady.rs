@@ -50,13 +50,13 @@ mod kernel {
     use tokio::io::unix::AsyncFd;
 
     /// The longest wait, in seconds: a century.
-    const LONGEST: u64 = 100 * 366 * 86_400;
+    const MAX_SECONDS: u64 = 100 * 366 * 86_400;
 
     /// Returns a descriptor that is readable after `time`, which is not zero.
     #[allow(unsafe_code)]
     pub(super) fn timer(time: Duration) -> io::Result<AsyncFd<OwnedFd>> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        let seconds = time.as_secs().min(LONGEST).cast_signed();
+        let seconds = time.as_secs().min(MAX_SECONDS).cast_signed();
         let once = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: Timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos().into() },

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The limit of a line that is a comment, in columns.
 const WIDTH: usize = 100;
 /// The limit of lines that begin with one of [`BARE`], in percent of a language's comment lines.
-const PERCENT: f64 = 3.0;
+const PERCENT: f64 = 1.0;
 const BARE: [&str; 15] = [
     "How", "It", "Its", "Of", "That", "Their", "Them", "They", "Those", "What", "Whether", "Which", "Who", "Whom",
     "Whose",

@@ -40,7 +40,7 @@ const SIZES: [usize; 3] = [1_000, 4_000, 16_000];
 /// millions of steps.
 const QUICK: Duration = Duration::from_millis(30);
 /// The limit of the ratio of four times the text to the text. Linear is 4, quadratic 16.
-const MOST: f64 = 7.0;
+const MAX_RATIO: f64 = 7.0;
 
 fn repeated(n: usize, one: impl Fn(usize) -> String) -> String {
     (0..n).map(one).collect()
@@ -364,7 +364,7 @@ fn ratio(feature: Feature, shape: Shape, (document, text): (&Document, &str)) ->
         return None;
     }
     let found = slow.as_secs_f64() / of_size(feature, shape, SIZES[0]).as_secs_f64();
-    if found < MOST {
+    if found < MAX_RATIO {
         return Some(found);
     }
     // A text that no longer fits into a cache is slower at one step; a quadratic feature is slower
@@ -391,12 +391,12 @@ fn holds(shapes: &[Shape]) {
         let document = Document::new(&text, 0);
         for (_, feature) in FEATURES.iter().enumerate().filter(|cell| chosen(*cell, row)) {
             let found = ratio(*feature, *shape, (&document, &text));
-            if let Some(ratio) = found.filter(|ratio| *ratio >= MOST) {
+            if let Some(ratio) = found.filter(|ratio| *ratio >= MAX_RATIO) {
                 wrong.push(format!("{} of {}: {ratio:.1}", feature.0, shape.0));
             }
         }
     }
-    assert!(wrong.is_empty(), "four times the text takes more than {MOST} times as long:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "four times the text takes more than {MAX_RATIO} times as long:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn a_quadratic_feature_is_seen() {
     let shape: Shape = ("commas", |n| ",".repeat(n));
     let text = shape.1(SIZES[1]);
     let found = ratio(quadratic, shape, (&Document::new(&text, 0), &text));
-    assert!(found.is_some_and(|ratio| ratio >= MOST), "{found:?}");
+    assert!(found.is_some_and(|ratio| ratio >= MAX_RATIO), "{found:?}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Row {
 }
 
 /// The most that a check may take of what `asdf:compile-system` takes.
-const MOST: f64 = 1.3;
+const MAX_RATIO: f64 = 1.3;
 /// The processor's seconds that each check may take besides, whatever the system: for the fork, for
 /// the pages that are copied when they are first written, and for giving them back.
 const FIXED: f64 = 0.07;
@@ -36,10 +36,10 @@ const FIXED: f64 = 0.07;
 impl Row {
     /// Returns what is said of a check that takes the processor too long; `None`: it does not.
     pub(crate) fn too_slow(&self) -> Option<String> {
-        let most = MOST * self.compile_processor + FIXED;
+        let most = MAX_RATIO * self.compile_processor + FIXED;
         (self.whole_processor > most).then(|| {
             format!(
-                "the check takes {:.2} s of the processor; at most {most:.2} s are {MOST} times the compilation and {FIXED} s",
+                "the check takes {:.2} s of the processor; at most {most:.2} s are {MAX_RATIO} times the compilation and {FIXED} s",
                 self.whole_processor
             )
         })

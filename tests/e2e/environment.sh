@@ -10,7 +10,7 @@ if [ -z "${E2E_ENVIRONMENT:-}" ]; then
     CONSORT_TEST_CACHE=${CONSORT_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/consort-test}
     CONSORT_BIN=$(cd "$(dirname "$CONSORT_BIN")" && pwd)/$(basename "$CONSORT_BIN")
     keep=(PATH CONSORT_BIN CONSORT_TEST_CACHE CONSORT_TEST_RUN CONSORT_TEST_PATIENCE ONLY)
-    # What scripts/isolated has prepared.
+    # The variables that scripts/isolated has set.
     if [ -n "${CONSORT_TEST_PLACE:-}" ]; then
         keep+=(CONSORT_TEST_PLACE CONSORT_MEMORY_FACTS HOME TMPDIR XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR XDG_CACHE_HOME)
         keep+=(CL_SOURCE_REGISTRY ASDF_OUTPUT_TRANSLATIONS SBCL_HOME)

@@ -14,7 +14,7 @@ use serde_json::json;
 /// others: the 64 MB that it queues, and the answers that are being made.
 const BOUND: u64 = 200 << 20;
 /// The part of the bound that may stay when the client has left.
-const KEPT: u64 = 32 << 20;
+const MAX_KEPT: u64 = 32 << 20;
 
 fn memory(world: &Installation) -> u64 {
     world.status()["host_memory"].as_u64().expect("the host's memory")
@@ -65,7 +65,7 @@ fn a_non_reading_client(framing: Framing, requests: usize) {
     assert!(highest < BOUND, "{highest} bytes for a client that reads nothing, which sent {sent} requests");
     client.end();
     until("one client", || clients(&world) == 1);
-    until("memory given back", || memory(&world).saturating_sub(before) < KEPT);
+    until("memory given back", || memory(&world).saturating_sub(before) < MAX_KEPT);
     drop(hears);
     world.finish();
 }

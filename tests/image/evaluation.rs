@@ -1,4 +1,4 @@
-//! Evaluation: values, sessions, output, queues.
+//! Evaluation in a real image: values, evaluation sessions, output, queueing.
 
 use consort::image::api::LoadSystemParams;
 use consort::model::evaluation::EvalStatus;
@@ -12,7 +12,7 @@ use crate::support::{Fixture, lives, params, soon};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_output_and_the_package_come_back() {
     let mut fixture = Fixture::new();
-    let pid = fixture.ready().await;
+    fixture.ready().await;
     let outcome = fixture.eval("(princ \"hello\") (values 1 :two \"three\")").await;
     assert_eq!(outcome.status, EvalStatus::Ok);
     assert_eq!(outcome.stdout.text, "hello");
@@ -24,6 +24,13 @@ async fn values_output_and_the_package_come_back() {
     assert_eq!(fixture.values("(package-name *package*)").await, ["\"P\""]);
     let other = soon(fixture.image.eval(params("other", "(package-name *package*)", AMPLE), None)).await.unwrap();
     assert_eq!(other.values[0].text, "\"COMMON-LISP-USER\"");
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contribs_load_and_the_directory_is_the_workspaces() {
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
     assert_eq!(fixture.values("(require :sb-md5) (null (find-package :sb-md5))").await, ["NIL"]);
     let facts = soon(fixture.image.facts()).await.unwrap();
     assert_eq!(facts.pid, pid);
@@ -59,7 +66,8 @@ async fn two_sessions_run_at_once_and_one_session_queues() {
     let mut fixture = Fixture::new();
     fixture.ready().await;
     fixture.eval("(defvar *go* (sb-thread:make-semaphore)) (defvar *log* nil)").await;
-    // The first waits for the second, which is another session's: both must be running.
+    // `waiting` waits for `signal`, of another session: both must run at once. `queued`, of the
+    // same session, must not have begun.
     let waiting =
         fixture.image.eval(params("a", "(sb-thread:wait-on-semaphore *go*) (push :a *log*) :waited", AMPLE), None);
     let queued = fixture.image.eval(params("a", "(push :queued *log*) (length *log*)", AMPLE), None);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use consort::ide::context::{Backend, Context, Cursor};
-use consort::ide::refactor::{carry_out, offers};
+use consort::ide::refactor::{apply, offers};
 use consort::text::Span;
 use consort::text::document::Document;
 use consort_tests::registry::LIBRARIES;
@@ -28,7 +28,7 @@ async fn cleaned(before: &Files) -> Result<(Files, usize)> {
             if !offered.iter().any(|offer| offer.id == "clean-imports" && offer.refused.is_none()) {
                 continue;
             }
-            let done = carry_out(&cursor, selection, "clean-imports", &Later).await?;
+            let done = apply(&cursor, selection, "clean-imports", &Later).await?;
             ensure!(done.files.len() == 1, "{} files", done.files.len());
             let changes: Vec<_> = done.files[0].changes.iter().map(|change| (change.span, change.by.clone())).collect();
             let text = applied(&done.files[0].document, &changes);

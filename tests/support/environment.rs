@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// The variables that are kept: where programs are, the marks of the tests, and the variables that
 /// `scripts/isolated` sets for ASDF.
-const KEPT: [&str; 8] = [
+const KEPT_VARIABLES: [&str; 8] = [
     "PATH",
     "CONSORT_MEMORY_FACTS",
     "CONSORT_TEST_PLACE",
@@ -20,7 +20,7 @@ const KEPT: [&str; 8] = [
 /// have.
 pub fn clear_environment(command: &mut Command) {
     command.env_clear();
-    for name in KEPT {
+    for name in KEPT_VARIABLES {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }

@@ -28,7 +28,7 @@ const ALWAYS_IGNORED: [&str; 15] = [
     "workspace/semanticTokens/refresh",
 ];
 /// The limit of a message's text in a failure, in characters.
-const SHOWN: usize = 600;
+const MAX_TEXT_CHARS: usize = 600;
 
 /// The messages that a test has not read.
 pub struct Unread {
@@ -96,7 +96,7 @@ impl Unread {
 
 impl Message {
     fn line(&self) -> String {
-        let text: String = self.body.to_string().chars().take(SHOWN).collect();
+        let text: String = self.body.to_string().chars().take(MAX_TEXT_CHARS).collect();
         format!("- {}: {text}", self.when)
     }
 }

@@ -22,7 +22,7 @@ pub enum Framing {
 }
 
 /// The number of last messages that a failure shows.
-const SHOWN: usize = 20;
+const MAX_SHOWN_MESSAGES: usize = 20;
 
 /// A running server on stdio.
 pub struct Rpc {
@@ -158,7 +158,7 @@ impl Rpc {
     }
 
     fn sort(&mut self, message: Value) {
-        if self.last.len() == SHOWN {
+        if self.last.len() == MAX_SHOWN_MESSAGES {
             self.last.pop_front();
         }
         self.last.push_back(format!("{:.1000}", message.to_string()));

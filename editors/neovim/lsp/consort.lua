@@ -38,6 +38,6 @@ return {
       local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }
       require('consort.client').say(params.message, levels[params.type])
     end,
-    ['consort/logEntry'] = function() require('consort.differences').soon() end,
+    ['consort/logEntry'] = function() require('consort.differences').schedule_update() end,
   },
 }

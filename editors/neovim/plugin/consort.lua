@@ -9,7 +9,7 @@ vim.api.nvim_create_user_command('Consort', function(context) require('consort.c
   complete = function(...) return require('consort.commands').complete(...) end,
 })
 
-require('consort.maps').plugs()
+require('consort.maps').define_plug_maps()
 
 local group = vim.api.nvim_create_augroup('consort', {})
 

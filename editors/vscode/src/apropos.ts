@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import type { Documents } from './documents.js'
 import { label } from './format.js'
 import type { Apropos } from './lsp_ext.js'
-import { complain, forHere, type Server } from './server.js'
+import { complain, withUnmovedFocus, type Server } from './server.js'
 import { tell } from './views.js'
 
 const MOST = 500
@@ -13,7 +13,7 @@ export async function apropos(server: Server, documents: Documents): Promise<voi
   const pattern = (await vscode.window.showInputBox({ title: 'Apropos', prompt: 'A part of a name, in any case' }))?.trim()
   if (pattern === undefined || pattern === '') return
   try {
-    const { total, symbols } = await forHere(server.run<Apropos>('apropos', { pattern, limit: MOST }))
+    const { total, symbols } = await withUnmovedFocus(server.run<Apropos>('apropos', { pattern, limit: MOST }))
     if (symbols.length === 0) {
       void vscode.window.showInformationMessage(`Consort: no symbol that names something has ${label(pattern)} in its name.`)
       return

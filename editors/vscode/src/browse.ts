@@ -4,7 +4,7 @@ import type { PackageSymbols, Packages, Thread, Threads } from './lsp_ext.js'
 import { complain, type Server } from './server.js'
 import { goToSymbol } from './source.js'
 import { Rows } from './rows.js'
-import { Tree, whenResting } from './trees.js'
+import { Tree, onIdle } from './trees.js'
 import { label } from './format.js'
 
 type Node =
@@ -26,7 +26,7 @@ export class PackagesTree extends Tree<Node> {
 
   constructor(private readonly server: Server) {
     super()
-    this.resting = whenResting(server, () => this.refresh())
+    this.resting = onIdle(server, () => this.refresh())
   }
   override dispose(): void {
     this.resting.dispose()

@@ -4,7 +4,7 @@ import { plain, plainRange, toRange } from './convert.js'
 import type { EvalResult, Name, ReloadReport } from './lsp_ext.js'
 import { formAt, packageAt, topLevelFormAt } from './reader.js'
 import { offerPackage } from './missing_package.js'
-import { Followed } from './followed.js'
+import { TrackedRange } from './tracked_range.js'
 import type { Results } from './results.js'
 import { complain, isLisp, Refused, type Server } from './server.js'
 import { label } from './format.js'
@@ -103,7 +103,7 @@ export class Evaluator {
     const range = editor && rangeOf(editor, 'form')
     if (editor === undefined || range === undefined) return
     const { document } = editor
-    const place = new Followed(document, range)
+    const place = new TrackedRange(document, range)
     const result = await this.evaluateRange(document, range, 'form', editor.selection.active).finally(() => place.dispose())
     if (result === undefined) return
     const text = result.status === 'ok' ? result.values.join('\n') || '; no value' : `${result.error?.type ?? result.status}: ${result.error?.message ?? ''}`

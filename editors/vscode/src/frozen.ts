@@ -4,7 +4,7 @@ import * as vscode from 'vscode'
 import { startDebugging } from './debug_session.js'
 import { label, plain } from './format.js'
 import type { Failure, TestReport } from './lsp_ext.js'
-import { complain, forHere, type Server } from './server.js'
+import { complain, withUnmovedFocus, type Server } from './server.js'
 
 const LOOK = 'Look into It'
 
@@ -30,7 +30,7 @@ export async function lookInto(server: Server, failure: number): Promise<void> {
 /** The command: opens a frozen failure, or one that is chosen from all, newest first. */
 export async function failures(server: Server, failure?: unknown): Promise<void> {
   if (typeof failure === 'number') return lookInto(server, failure)
-  const { failures: kept = [] } = await forHere(server.run<{ failures?: Failure[] }>('status', {}))
+  const { failures: kept = [] } = await withUnmovedFocus(server.run<{ failures?: Failure[] }>('status', {}))
   if (kept.length === 0) return void vscode.window.showInformationMessage('Consort: no failure is kept.')
   const items = kept.reverse().map(({ failure, session, type, message, seconds }) => ({
     label: label(`${type}: ${message}`), description: label(`failure ${failure} of ${session}, ${seconds} s ago`), failure,

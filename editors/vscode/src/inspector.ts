@@ -6,7 +6,7 @@ import type { Documents } from './documents.js'
 import { label } from './format.js'
 import { comparisonText, definitionItems, descriptionText, tableText } from './inspected.js'
 import type { Comparison, Described, EvalResult, Inspected, InspectedValue, ValueDefinitions, ValueTable } from './lsp_ext.js'
-import { complain, forHere, here, isLisp, type Server } from './server.js'
+import { complain, withUnmovedFocus, trackFocus, isLisp, type Server } from './server.js'
 import { Tree } from './trees.js'
 
 /** The parts that are read at a time. */
@@ -99,13 +99,13 @@ export class Inspector extends Tree<Inspecting> {
     const code = await vscode.window.showInputBox({ title: 'Inspect', prompt: 'A Lisp form, whose value is inspected', value: range === undefined ? '' : editor?.document.getText(range) ?? '' })
     if (code === undefined || code.trim() === '') return
     const place = editor === undefined ? {} : { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
-    const isHere = here()
+    const isFocusUnmoved = trackFocus()
     const result = await this.server.run<EvalResult>('eval', { code, ...place })
     const error = result.error
     if (error !== null) throw new Error(`${error.type}: ${error.message}`)
     const text = result.values[0]
     if (text === undefined) throw new Error(`${code} has no value.`)
-    await this.enter({ name: code, value: { text, type: null, reference: result.references?.[0] ?? 0 } }, isHere())
+    await this.enter({ name: code, value: { text, type: null, reference: result.references?.[0] ?? 0 } }, isFocusUnmoved())
   }
 
   async back(): Promise<void> {
@@ -143,11 +143,11 @@ export class Inspector extends Tree<Inspecting> {
     const code = await vscode.window.showInputBox({ title: `Evaluate on ${label(node.name)}`, prompt: 'A Lisp form; * is this value', value: '*' })
     if (code === undefined || code.trim() === '') return
     const shown = this.path.at(-1)
-    const isHere = here()
+    const isFocusUnmoved = trackFocus()
     const value = first(await this.server.run<Evaluated>('inspectEval', { reference: node.value.reference, code }))
     // The view has gone to another value meanwhile.
     if (this.path.at(-1) !== shown) vscode.window.setStatusBarMessage(`⇒ ${label(value.text)}`, 8000)
-    else await this.enter({ name: code, value }, isHere())
+    else await this.enter({ name: code, value }, isFocusUnmoved())
   }
 
   async table(given?: Inspecting): Promise<void> {
@@ -159,7 +159,7 @@ export class Inspector extends Tree<Inspecting> {
   /** Goes to where the value is defined; for an instance, to its class. */
   async definition(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
-    const items = definitionItems(await forHere(this.server.run<ValueDefinitions>('inspectDefinition', { reference: node.value.reference })))
+    const items = definitionItems(await withUnmovedFocus(this.server.run<ValueDefinitions>('inspectDefinition', { reference: node.value.reference })))
     if (items.length === 0) throw new Error(`${label(node.name)} is from no file that can be read.`)
     const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick(items, { title: `Definitions of ${label(node.name)}` })
     if (chosen === undefined) return

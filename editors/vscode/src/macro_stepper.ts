@@ -6,7 +6,7 @@ import { plain, toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'
 import type { Expansion, MacroCalls } from './lsp_ext.js'
 import { begun, collapsed, expanded, innermost, neighbour, offsetAt, rangeAt, type Steps } from './macrosteps.js'
-import { complain, GoneOn, here, type Server } from './server.js'
+import { complain, FocusMoved, trackFocus, type Server } from './server.js'
 
 export const STEPPER = 'consort-macrostep'
 
@@ -65,11 +65,11 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
   private async begin(editor: vscode.TextEditor): Promise<void> {
     const { document, selection, viewColumn } = editor
     const copy: Copy = { original: document, version: document.version, selection, steps: begun(document.getText()) }
-    const isHere = here()
+    const isFocusUnmoved = trackFocus()
     const start = await this.expand(copy, selection.active)
     if (start === undefined) return
     // The text has changed, or the copy would take the focus of a person who has gone on.
-    if (!isHere()) return complain(new GoneOn())
+    if (!isFocusUnmoved()) return complain(new FocusMoved())
     const name = `macro steps: ${document.uri.path.split('/').at(-1) ?? ''}`
     const path = document.uri.path.includes('/') ? vscode.Uri.joinPath(document.uri, '..', name).path : `/${name}`
     const uri = vscode.Uri.from({ scheme: STEPPER, path, query: document.uri.scheme === 'file' ? '' : document.uri.toString() })

@@ -2,12 +2,12 @@
 import * as vscode from 'vscode'
 import { label } from './format.js'
 import type { Moved, MoveDestinations } from './lsp_ext.js'
-import { forHere, type Server } from './server.js'
+import { withUnmovedFocus, type Server } from './server.js'
 
 /** Asks for the file to which the definition at a place goes, and moves it. */
 export async function moveDefinition(server: Server, document: vscode.TextDocument, place: object): Promise<void> {
   const { version } = document
-  const found = await forHere(server.ask<MoveDestinations>('moveDestinations', place))
+  const found = await withUnmovedFocus(server.ask<MoveDestinations>('moveDestinations', place))
   const items = found.files.map((file) => ({ label: label(file.path), file }))
   const chosen = await vscode.window.showQuickPick(items, { title: `Move ${label(found.name)} to Another File`, placeHolder: 'A file of its package' })
   if (chosen === undefined) return

@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import { toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'
 import type { ManualPage, References } from './lsp_ext.js'
-import { complain, forHere, type Server } from './server.js'
+import { complain, withUnmovedFocus, type Server } from './server.js'
 import { named } from './views.js'
 
 /** The names of the kinds of references. */
@@ -24,7 +24,7 @@ export async function referencesByKind(server: Server): Promise<void> {
   const { document, selection } = editor
   const position = { line: selection.active.line, character: selection.active.character }
   try {
-    const { name, kinds, references } = await forHere(server.run<References>('references', { uri: document.uri.toString(), position }))
+    const { name, kinds, references } = await withUnmovedFocus(server.run<References>('references', { uri: document.uri.toString(), position }))
     const counted = kinds.map((kind) => ({ kind, found: references.filter((one) => one.kind === kind) })).filter(({ found }) => found.length > 0)
     if (counted.length === 0) {
       void vscode.window.showInformationMessage(`Consort: nothing refers to ${name}.`)

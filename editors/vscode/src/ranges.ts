@@ -6,7 +6,7 @@ export interface Change {
   text: string
 }
 
-const before = (a: Position, b: Position): boolean => a.line < b.line || (a.line === b.line && a.character <= b.character)
+const notAfter = (a: Position, b: Position): boolean => a.line < b.line || (a.line === b.line && a.character <= b.character)
 
 function shift(position: Position, change: Change): Position {
   const lines = change.text.split('\n')
@@ -18,12 +18,12 @@ function shift(position: Position, change: Change): Position {
 }
 
 /** The range after the change; undefined when the change touches it. */
-export function moved(range: Range, change: Change): Range | undefined {
-  if (before(range.end, change.range.start)) {
+export function rangeAfter(range: Range, change: Change): Range | undefined {
+  if (notAfter(range.end, change.range.start)) {
     // At its very end: white space and new lines may follow, anything else is an edit.
     const touches = range.end.line === change.range.start.line && range.end.character === change.range.start.character
     return touches && /^\S/.test(change.text) ? undefined : range
   }
-  if (before(change.range.end, range.start)) return { start: shift(range.start, change), end: shift(range.end, change) }
+  if (notAfter(change.range.end, range.start)) return { start: shift(range.start, change), end: shift(range.end, change) }
   return undefined
 }

@@ -7,7 +7,7 @@ import { startDebugging } from './debug_session.js'
 import { lispEditor } from './evaluate.js'
 import { label } from './format.js'
 import type { RecordAnswer, RecordedRow, RecordingAnswer } from './lsp_ext.js'
-import { complain, here, type Server } from './server.js'
+import { complain, trackFocus, type Server } from './server.js'
 
 interface Item extends vscode.QuickPickItem {
   row?: RecordedRow
@@ -55,7 +55,7 @@ export class Recordings {
   }
 
   private async record(title: string, argument: object): Promise<void> {
-    const isHere = here()
+    const isFocusUnmoved = trackFocus()
     try {
       const { text, recording } = await vscode.window.withProgress(
         { location: vscode.ProgressLocation.Notification, title, cancellable: true },
@@ -66,7 +66,7 @@ export class Recordings {
       const { error, values } = recording.outcome
       const outcome = error == null ? `⇒ ${values.join(', ')}` : `${error.type}: ${error.message}`
       // A list would take the keys of a person who types on.
-      if (!isHere() && (await vscode.window.showInformationMessage(`Consort: recording ${recording.recording}: ${label(outcome)}`, SHOW)) !== SHOW) return
+      if (!isFocusUnmoved() && (await vscode.window.showInformationMessage(`Consort: recording ${recording.recording}: ${label(outcome)}`, SHOW)) !== SHOW) return
       await this.show(recording.recording, recording.answer, outcome)
     } catch (error) {
       complain(error)

@@ -5,7 +5,7 @@ import { crlf, endsWithPrompt, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
 import { backtraceLines } from './frames.js'
 import { complete } from './reader.js'
-import { describe, forHere, isLisp, type Server } from './server.js'
+import { describe, withUnmovedFocus, isLisp, type Server } from './server.js'
 import { FUNCTIONS, OPERATORS } from '../syntaxes/names.mjs'
 
 const HISTORY = 'consort.replHistory'
@@ -292,7 +292,7 @@ export class Repl implements vscode.Disposable {
   /** Shows the REPL with a call of the function at a place, for a person to go on with. */
   async call(place: object): Promise<void> {
     const argument = { ...place, package: this.pty?.inPackage ?? 'COMMON-LISP-USER' }
-    const { text } = await forHere(this.server.ask<CallTemplate>('callTemplate', argument))
+    const { text } = await withUnmovedFocus(this.server.ask<CallTemplate>('callTemplate', argument))
     this.show()
     if (this.pty?.type(text) === false) void vscode.window.showInformationMessage('Consort: an evaluation runs in the REPL.')
   }

@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import { columns, fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
 import { briefly } from './frames.js'
 import type { EvalResult, LispError } from './lsp_ext.js'
-import { moved } from './ranges.js'
+import { rangeAfter } from './ranges.js'
 import { frameLink } from './source.js'
 import { toRange } from './convert.js'
 
@@ -153,7 +153,7 @@ export class Results implements vscode.Disposable {
 
   private edited(uri: string, change: vscode.TextDocumentContentChangeEvent): void {
     for (const shown of this.shown.filter((shown) => shown.uri === uri)) {
-      const range = moved(shown.range, change)
+      const range = rangeAfter(shown.range, change)
       if (range === undefined) this.forget((other) => other === shown)
       else {
         shown.range = toRange(range)

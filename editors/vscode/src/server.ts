@@ -71,7 +71,7 @@ export class NotRunning extends Refused {
 }
 
 /** Thrown for an answer that would take the focus of a person who has gone on since they asked. */
-export class GoneOn extends Error {
+export class FocusMoved extends Error {
   constructor() {
     super('You have gone on since you asked. Ask again for the answer.')
   }
@@ -81,17 +81,17 @@ export class GoneOn extends Error {
  * Remembers the active document and its version. The function that is returned tells whether both
  * are still the same: only then may an answer take the focus.
  */
-export function here(): () => boolean {
+export function trackFocus(): () => boolean {
   const document = vscode.window.activeTextEditor?.document
   const version = document?.version
   return () => vscode.window.activeTextEditor?.document === document && document?.version === version
 }
 
-/** Resolves to an answer that is shown with the focus; throws `GoneOn` where it may not take it. */
-export async function forHere<T>(answer: Promise<T>): Promise<T> {
-  const isHere = here()
+/** Resolves to an answer that takes the focus; throws `FocusMoved` if it may not. */
+export async function withUnmovedFocus<T>(answer: Promise<T>): Promise<T> {
+  const isFocusUnmoved = trackFocus()
   const answered = await answer
-  if (!isHere()) throw new GoneOn()
+  if (!isFocusUnmoved()) throw new FocusMoved()
   return answered
 }
 
@@ -375,7 +375,7 @@ export function describe(condition: Condition): string {
 export function complain(error: unknown): void {
   if (error instanceof vscode.CancellationError) return
   const message = error instanceof Error ? error.message : String(error)
-  if (error instanceof GoneOn) vscode.window.setStatusBarMessage(`Consort: ${message}`, 8000)
+  if (error instanceof FocusMoved) vscode.window.setStatusBarMessage(`Consort: ${message}`, 8000)
   else if (error instanceof NotRunning) void offerHelp(error.condition)
   else if (error instanceof Refused && saysNoSbcl(message)) void offerSbcl()
   else void vscode.window.showErrorMessage(`Consort: ${plain(message)}`)

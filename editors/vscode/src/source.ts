@@ -3,20 +3,20 @@ import * as vscode from 'vscode'
 import { toRange } from './convert.js'
 import { calleeOf, callIn, frameAt, sourced, type Sourced } from './frames.js'
 import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
-import { complain, GoneOn, here, Refused, type Server } from './server.js'
+import { complain, FocusMoved, trackFocus, Refused, type Server } from './server.js'
 
 /**
  * Opens the first definition of a symbol; by the server's command where there is one, by the
  * workspace's symbols otherwise.
  */
 export async function goToSymbol(server: Server, symbol: string): Promise<void> {
-  const isHere = here()
+  const isFocusUnmoved = trackFocus()
   const name = symbol.replace(/^\((?:setf|flet|labels|lambda|sb-pcl::fast-method|method)\s+/i, '').replace(/[)\s].*$/, '')
   if (server.can('sourceLocation')) {
     const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: name })
     const place = answer.definitions.find(({ location }) => location != null)?.location
     if (place != null) {
-      await show(vscode.Uri.parse(place.uri), toRange(place.range).start, isHere)
+      await show(vscode.Uri.parse(place.uri), toRange(place.range).start, isFocusUnmoved)
       return
     }
   }
@@ -28,7 +28,7 @@ export async function goToSymbol(server: Server, symbol: string): Promise<void> 
     const match = defined.exec(text)
     if (match === null) continue
     const line = text.slice(0, match.index).split('\n').length - 1
-    await show(file, new vscode.Position(line, 0), isHere)
+    await show(file, new vscode.Position(line, 0), isFocusUnmoved)
     return
   }
   throw new Refused(`No definition of ${symbol} was found in the workspace.`, undefined)
@@ -39,14 +39,14 @@ export async function goToSymbol(server: Server, symbol: string): Promise<void> 
  * is not found.
  */
 export async function goToFrame(server: Server, frame: Sourced, callee: string | undefined): Promise<void> {
-  const isHere = here()
+  const isFocusUnmoved = trackFocus()
   const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: frame.name })
   const definition = definitionOf(frame, answer.definitions)
   if (definition?.location == null) {
     // The definition is gone, or another one has its name: the frame knows the file that it was
     // loaded from.
     if (frame.file === null) throw new Refused(`The definition of ${frame.name} is not known: it was not loaded from a file.`, undefined)
-    await show(vscode.Uri.file(frame.file), new vscode.Position(Math.max(0, (frame.line ?? 1) - 1), 0), isHere)
+    await show(vscode.Uri.file(frame.file), new vscode.Position(Math.max(0, (frame.line ?? 1) - 1), 0), isFocusUnmoved)
     return
   }
   const uri = vscode.Uri.parse(definition.location.uri)
@@ -57,7 +57,7 @@ export async function goToFrame(server: Server, frame: Sourced, callee: string |
     const at = callIn(document.getText(form), callee)
     if (at !== undefined) place = document.positionAt(document.offsetAt(form.start) + at)
   }
-  await show(uri, place, isHere)
+  await show(uri, place, isFocusUnmoved)
 }
 
 /** A definition as its file has it. */
@@ -94,8 +94,8 @@ function definitionOf(frame: Sourced, all: Definition[]): Definition | undefined
   return known.find(({ kind }) => /function|macro/.test(kind ?? '')) ?? known[0]
 }
 
-async function show(uri: vscode.Uri, at: vscode.Position, isHere: () => boolean): Promise<void> {
-  if (!isHere()) throw new GoneOn()
+async function show(uri: vscode.Uri, at: vscode.Position, isFocusUnmoved: () => boolean): Promise<void> {
+  if (!isFocusUnmoved()) throw new FocusMoved()
   const there = vscode.window.visibleTextEditors.find(({ document }) => document.uri.toString() === uri.toString())
   await vscode.window.showTextDocument(uri, { viewColumn: there?.viewColumn ?? vscode.ViewColumn.One, selection: new vscode.Range(at, at) })
 }

@@ -37,7 +37,7 @@ export abstract class Tree<T> implements vscode.TreeDataProvider<T>, vscode.Disp
 }
 
 /** Runs a function after each change, once no evaluation has been running for a moment. */
-export function whenResting(server: Server, run: () => void): vscode.Disposable {
+export function onIdle(server: Server, run: () => void): vscode.Disposable {
   let timer: NodeJS.Timeout | undefined
   const changes = server.onChange(() => {
     clearTimeout(timer)
@@ -57,7 +57,7 @@ export interface SystemRow extends System {
 export class SystemsTree extends Rows<SystemRow> {
   constructor(private readonly server: Server) {
     super()
-    this.resting = whenResting(server, () => this.refresh())
+    this.resting = onIdle(server, () => this.refresh())
   }
   private readonly resting: vscode.Disposable
 

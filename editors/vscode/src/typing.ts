@@ -1,7 +1,7 @@
 // The indentation of a line that was begun with Enter: the server's, and the text's own where the
 // server is late, starting or absent.
 import * as vscode from 'vscode'
-import { BegunLines, type BegunLine } from './begun_lines.js'
+import { AutoIndentedLines, type AutoIndentedLine } from './auto_indented_lines.js'
 import { indentation } from './indent.js'
 
 /**
@@ -51,7 +51,7 @@ function blankOf(document: vscode.TextDocument, line: number): string {
  * answer for a line when the next key comes first, and its own rules for Enter see one line only.
  */
 class AfterTyping implements vscode.Disposable {
-  private readonly begun = new Map<vscode.TextDocument, BegunLines>()
+  private readonly autoIndented = new Map<vscode.TextDocument, AutoIndentedLines>()
   private readonly subscriptions: vscode.Disposable[]
   private timer: NodeJS.Timeout | undefined
 
@@ -59,10 +59,10 @@ class AfterTyping implements vscode.Disposable {
     this.subscriptions = [
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges, reason }) => {
         if (vscode.languages.match(selector, document) === 0) return
-        if (reason !== undefined) this.begun.delete(document) // undone or redone
+        if (reason !== undefined) this.autoIndented.delete(document) // undone or redone
         else this.changed(document, contentChanges)
       }),
-      vscode.workspace.onDidCloseTextDocument((document) => this.begun.delete(document)),
+      vscode.workspace.onDidCloseTextDocument((document) => this.autoIndented.delete(document)),
     ]
   }
 
@@ -72,27 +72,27 @@ class AfterTyping implements vscode.Disposable {
   }
 
   private changed(document: vscode.TextDocument, changes: readonly vscode.TextDocumentContentChangeEvent[]): void {
-    const lines = this.begun.get(document) ?? new BegunLines()
+    const lines = this.autoIndented.get(document) ?? new AutoIndentedLines()
     lines.changed(changes.map(({ range, text }) => ({ start: range.start, end: range.end, text: text.replaceAll('\r\n', '\n') })))
     if (lines.empty) {
-      this.begun.delete(document)
+      this.autoIndented.delete(document)
       return
     }
-    this.begun.set(document, lines)
+    this.autoIndented.set(document, lines)
     clearTimeout(this.timer)
     this.timer = setTimeout(() => void this.settle(document, lines), PAUSE)
   }
 
   /** Indents the lines from the top, as each depends on those above, until the next key comes. */
-  private async settle(document: vscode.TextDocument, lines: BegunLines): Promise<void> {
+  private async settle(document: vscode.TextDocument, lines: AutoIndentedLines): Promise<void> {
     const editor = vscode.window.activeTextEditor
     const wanted = vscode.workspace.getConfiguration('editor', document).get<boolean>('formatOnType') === true
     if (editor?.document !== document || !wanted) {
-      this.begun.delete(document)
+      this.autoIndented.delete(document)
       return
     }
-    const passed = new Set<BegunLine>()
-    const next = (): BegunLine | undefined => lines.all.find((one) => !passed.has(one))
+    const passed = new Set<AutoIndentedLine>()
+    const next = (): AutoIndentedLine | undefined => lines.all.find((one) => !passed.has(one))
     for (let one = next(); one !== undefined; one = next()) {
       passed.add(one)
       const { line, blank } = one

@@ -2,7 +2,7 @@
 import * as vscode from 'vscode'
 import { label } from './format.js'
 import type { ReloadReport, Removable } from './lsp_ext.js'
-import { forHere, type Server } from './server.js'
+import { withUnmovedFocus, type Server } from './server.js'
 
 const REMOVE = 'Remove'
 
@@ -10,7 +10,7 @@ const REMOVE = 'Remove'
  * Asks which definitions of the name at a place to remove, and for confirmation; then removes them.
  */
 export async function undefine(server: Server, place: object): Promise<void> {
-  const found = await forHere(server.ask<Removable>('removable', place))
+  const found = await withUnmovedFocus(server.ask<Removable>('removable', place))
   const items = found.parts.map((part) => ({ label: label(part.text), detail: part.lost ?? '', part }))
   const chosen = await vscode.window.showQuickPick(items, { title: `Remove from the Image: ${label(found.name)}`, canPickMany: true })
   if (chosen === undefined || chosen.length === 0) return

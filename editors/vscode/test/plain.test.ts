@@ -14,7 +14,7 @@ import { projectFiles, wrongName } from '../src/project.js'
 import { Queue } from '../src/queue.js'
 import { complete } from '../src/reader.js'
 import { installationOn } from '../src/install.js'
-import { moved } from '../src/ranges.js'
+import { rangeAfter } from '../src/ranges.js'
 import { FILE_ONLY, SERVER_KEYS, serverSettings } from '../src/settings.js'
 import { systemsIn } from '../src/systems.js'
 
@@ -95,15 +95,15 @@ test('a result stays until its form is edited, and moves with it', () => {
   const change = (l1: number, c1: number, l2: number, c2: number, text: string) => ({
     range: { start: { line: l1, character: c1 }, end: { line: l2, character: c2 } }, text,
   })
-  assert.deepEqual(moved(range, change(5, 0, 5, 0, 'x')), range, 'below')
-  assert.deepEqual(moved(range, change(3, 5, 3, 5, '\n')), range, 'a new line at its end')
-  assert.equal(moved(range, change(3, 5, 3, 5, 'x')), undefined, 'text at its end')
-  assert.equal(moved(range, change(3, 1, 3, 2, '')), undefined, 'inside')
-  assert.equal(moved(range, change(0, 0, 9, 0, '')), undefined, 'around')
-  assert.deepEqual(moved(range, change(0, 0, 0, 0, 'a\nb\n')), { start: { line: 4, character: 0 }, end: { line: 5, character: 5 } })
-  assert.deepEqual(moved(range, change(0, 0, 1, 0, '')), { start: { line: 1, character: 0 }, end: { line: 2, character: 5 } })
+  assert.deepEqual(rangeAfter(range, change(5, 0, 5, 0, 'x')), range, 'below')
+  assert.deepEqual(rangeAfter(range, change(3, 5, 3, 5, '\n')), range, 'a new line at its end')
+  assert.equal(rangeAfter(range, change(3, 5, 3, 5, 'x')), undefined, 'text at its end')
+  assert.equal(rangeAfter(range, change(3, 1, 3, 2, '')), undefined, 'inside')
+  assert.equal(rangeAfter(range, change(0, 0, 9, 0, '')), undefined, 'around')
+  assert.deepEqual(rangeAfter(range, change(0, 0, 0, 0, 'a\nb\n')), { start: { line: 4, character: 0 }, end: { line: 5, character: 5 } })
+  assert.deepEqual(rangeAfter(range, change(0, 0, 1, 0, '')), { start: { line: 1, character: 0 }, end: { line: 2, character: 5 } })
   const inLine = { start: { line: 1, character: 4 }, end: { line: 1, character: 8 } }
-  assert.deepEqual(moved(inLine, change(1, 0, 1, 2, 'abc')), { start: { line: 1, character: 5 }, end: { line: 1, character: 9 } })
+  assert.deepEqual(rangeAfter(inLine, change(1, 0, 1, 2, 'abc')), { start: { line: 1, character: 5 }, end: { line: 1, character: 9 } })
 })
 
 test('settings are those that docs/configuration.md documents, with the same defaults', () => {

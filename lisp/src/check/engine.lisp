@@ -22,7 +22,7 @@
                          (ignore-errors (designator-place check (check-form check) (package-error-package condition))))
                     where
                     span)))
-    (when package (lose-package check (package-error-package condition)))
+    (when package (enter-placeholder-package check (package-error-package condition)))
     (report-finding check (new-finding check (car place) (cdr place) :error
                                        (cond (refused "confined")
                                              (package "unknown-package")
@@ -262,7 +262,7 @@
   `(let ((*checks* '()))
      (with-compilation-unit (:override t) ,@body)))
 
-(defun lose-package (check designator)
+(defun enter-placeholder-package (check designator)
   "Handles an IN-PACKAGE of a package that does not exist: what follows is read in an empty one of
   that name, and names in it mean nothing."
   (setf (check-lost-package check) t

@@ -66,7 +66,7 @@ If it must, load the file's system first.)" message))))
     (cond ((and (eq severity :error) (confinement-errno inner) (check-confined check))
            (setf code "confined" message (confined-message message inner)))
           ((and (string= code "unknown-package") (in-package-form-p (check-form check)))
-           (when (typep inner 'package-error) (lose-package check (package-error-package inner)))))
+           (when (typep inner 'package-error) (enter-placeholder-package check (package-error-package inner)))))
     (unless (or (passed-over-p check code inner) (note-duplicate-reported check code))
       (report-finding check (new-finding check (car place) (cdr place) severity code message
                                          :condition (type-name-for-user inner)

@@ -120,7 +120,7 @@
 
 (defconstant +definition-limit+ 3 "The seconds that a system definition may take while a file's system is looked for.")
 
-(defun call-in-time (function)
+(defun call-with-form-timeout (function)
   "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the time that is left, or
   *FORM-LIMIT*."
   (if *check-end*
@@ -145,7 +145,7 @@
                      (return-from guarded)))
                  (*debugger-hook* nil))
              (restart-case
-                 (progn (setf values (multiple-value-list (call-in-time function)))
+                 (progn (setf values (multiple-value-list (call-with-form-timeout function)))
                         (setf done t))
                (abort () :report "Leave this form.")))
         ;; A throw past us ends here too.

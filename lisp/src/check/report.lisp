@@ -3,7 +3,7 @@
 
 (in-package :consort)
 
-(defconstant +report-descriptor+ 200 "The number of the socket in the copy: out of the way of what code opens.")
+(defconstant +report-descriptor+ 200 "The file descriptor of a copy's socket to the host, above those that code under check gets.")
 
 (defstruct (report (:constructor make-report (descriptor)))
   "Lines that wait to be sent: OCTETS up to FILL."
@@ -11,43 +11,62 @@
   (octets (make-array 16384 :element-type '(unsigned-byte 8)) :type octets)
   (fill 0 :type fixnum))
 
-(defun connect-to-host (path)
-  "A descriptor connected to the Unix socket at PATH. Made with system calls: streams and sockets of
-  Lisp take locks."
+(defconstant +af-unix+ 1)
+(defconstant +sock-stream+ 1)
+(defconstant +sun-path-limit+ #+linux 107 #-linux 103
+  "The maximum number of octets of a socket's path (sun_path), without the NUL at its end.")
+
+(defun unix-socket-address (path)
+  "Returns the octets of a sockaddr_un of PATH, and how many of them count."
   (let* ((name (sb-ext:string-to-octets path :external-format :utf-8))
-         (address (make-array 110 :element-type '(unsigned-byte 8) :initial-element 0))
-         ;; AF_UNIX, SOCK_STREAM.
-         (descriptor (call-c "socket" sb-alien:int (sb-alien:int 1) (sb-alien:int 1) (sb-alien:int 0))))
-    (when (> (length name) 107)
+         (end (+ 3 (length name)))
+         (address (make-array end :element-type '(unsigned-byte 8) :initial-element 0)))
+    (when (> (length name) +sun-path-limit+)
       (error "The socket's path is too long: ~A" path))
-    #+linux (setf (aref address 0) 1)                             ; sa_family
-    #-linux (setf (aref address 0) (+ 2 (length name)) (aref address 1) 1)
+    #+linux (setf (aref address 0) +af-unix+)                     ; sa_family
+    #-linux (setf (aref address 0) (+ 2 (length name)) (aref address 1) +af-unix+)
     (replace address name :start1 2)
-    (when (or (minusp descriptor)
-              (minusp (with-pinned-objects (address)
-                        (call-c "connect" sb-alien:int (sb-alien:int descriptor) (sb-alien:system-area-pointer (vector-sap address))
-                                (sb-alien:int (+ 3 (length name)))))))
-      (error "The host's socket ~A cannot be reached: ~A" path (system-message)))
-    (sb-posix:dup2 descriptor +report-descriptor+)
-    (sb-posix:close descriptor)
-    +report-descriptor+))
+    (values address end)))
+
+(defun connect-to-host (path)
+  "Connects +REPORT-DESCRIPTOR+ to the Unix socket at PATH and returns it. Uses system calls: streams
+  and sockets of Lisp take locks."
+  (multiple-value-bind (address end) (unix-socket-address path)
+    (let ((descriptor (call-c "socket" sb-alien:int (sb-alien:int +af-unix+) (sb-alien:int +sock-stream+) (sb-alien:int 0))))
+      (when (or (minusp descriptor)
+                (minusp (with-pinned-objects (address)
+                          (call-c "connect" sb-alien:int (sb-alien:int descriptor) (sb-alien:system-area-pointer (vector-sap address))
+                                  (sb-alien:int end)))))
+        (let ((message (system-message)))
+          (unless (minusp descriptor) (sb-posix:close descriptor))
+          (error "The host's socket ~A cannot be reached: ~A" path message)))
+      (sb-posix:dup2 descriptor +report-descriptor+)
+      (sb-posix:close descriptor)
+      +report-descriptor+)))
+
+(defun write-or-exit (report octets end)
+  "Writes OCTETS up to END to the host. Exits with code 0, as at an orderly end, when the host has
+  closed the socket."
+  (unless (write-octets (report-descriptor report) octets 0 end)
+    (exit-process 0)))
 
 (defun flush-report (report)
-  "Sends the lines that wait. Ends this process when the host is gone."
-  (unless (write-octets (report-descriptor report) (report-octets report) 0 (report-fill report))
-    (exit-process 0))
+  "Writes the buffered lines to the host."
+  (write-or-exit report (report-octets report) (report-fill report))
   (setf (report-fill report) 0))
 
-(defconstant +line-limit+ 1000000 "Octets of a line. The host ends a copy that sends one of more than a MiB.")
+(defconstant +line-limit+ 1000000 
+  "The maximum number of octets of a line. The host kills a copy whose line exceeds 1 MiB (LINE_LIMIT,
+  server/src/checker/report.rs).")
 
 (defun send-line (report value &key flush)
-  "Sends VALUE as a line, now if FLUSH, else when enough waits. One that is too long has its long
-  texts and lists cut."
+  "Writes VALUE as a line of JSON, buffered unless FLUSH. A line above +LINE-LIMIT+ is shortened
+  (FITTING-LINE)."
   (multiple-value-bind (octets end) (fitting-line value +line-limit+)
     (when (> (+ (report-fill report) end) (length (report-octets report)))
       (flush-report report))
     (cond ((> end (length (report-octets report)))
-           (unless (write-octets (report-descriptor report) octets 0 end) (exit-process 0)))
+           (write-or-exit report octets end))
           (t
            (replace (report-octets report) octets :start1 (report-fill report) :end2 end)
            (incf (report-fill report) end)))

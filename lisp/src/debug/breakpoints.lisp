@@ -217,13 +217,13 @@
   "The JSON of POINT, and its breakpoint or NIL; third value: true if it took longer than SECONDS.
   LOCATE, KEY, WORDS and KNOWN as in CALL-SETTING-BREAKPOINTS."
   (let* ((own (list key (wanted-text point "condition") (wanted-text point "log")))
-         (message (or (late-definition owner file key) (late-definition owner file own)))
+         (message (or (timed-out-definition-message owner file key) (timed-out-definition-message owner file own)))
          (located nil))
     (flet ((unset (message) (object "verified" :false "message" message)))
       (if message
           (unset message)
           (values-list
-           (call-within seconds
+           (call-with-time-limit seconds
                         (lambda ()
                           (handler-case
                               (multiple-value-bind (unit site) (funcall (the function locate) point)
@@ -232,8 +232,8 @@
                                   (list (verified-json unit site) breakpoint)))
                             (error (condition) (list (unverified-json condition)))))
                         (lambda (holder)
-                          (let ((message (late-message (funcall (the function words) point) seconds holder)))
-                            (unless holder (note-late-definition owner file (if located own key) message))
+                          (let ((message (timeout-message (funcall (the function words) point) seconds holder)))
+                            (unless holder (note-timed-out-definition owner file (if located own key) message))
                             (list (unset message) nil t)))))))))
 
 (defun call-setting-breakpoints (owner file locate key words points timeout)
@@ -244,7 +244,7 @@
   together have TIMEOUT seconds, but each at least half a second."
   (let ((*setting-breakpoints* t) (until nil) (keys (map 'list key points)))
     (sb-thread:with-mutex (*probes-lock*)
-      (keep-late-definitions owner file keys)
+      (retain-timed-out-definitions owner file keys)
       (flet ((ours-p (breakpoint) (and (string= (breakpoint-owner breakpoint) owner) (string= (breakpoint-file breakpoint) file))))
         (let* ((known (remove-if-not #'ours-p *breakpoints*))
                (made '())
@@ -284,11 +284,11 @@
       (let* ((start (point-offset text start-line 1))
              (piece (and start (piece-at pieces start)))
              (unit (and piece
-                        (call-within timeout
+                        (call-with-time-limit timeout
                                      (lambda () (handler-case (ensure-unit file text pieces piece) (error () nil)))
                                      (lambda (holder)
                                        (settle-units)
-                                       (refuse-probe "~A" (late-message (words-of-piece file text piece) timeout holder)))))))
+                                       (refuse-probe "~A" (timeout-message (words-of-piece file text piece) timeout holder)))))))
         (prog1
             (if (null unit)
                 #()

@@ -43,7 +43,7 @@
         (setf (evaluation-reason evaluation) :cancel)
         (stop-here evaluation)))))
 
-(defun come-to-probe (unit number after value values frame)
+(defun handle-probe (unit number after value values frame)
   "Handles the arrival of this thread, whose function has the frame pointer FRAME, at the probe
   NUMBER of UNIT, which is not idle, before its form or AFTER it. Only evaluations that stop at
   errors stop here; code that runs for a stop does if its errors are stops of their own."
@@ -59,9 +59,9 @@
 
 (declaim (notinline before-form after-form))
 (defun before-form (unit number &rest values)
-  (come-to-probe unit number nil nil values (caller-frame-pointer))
+  (handle-probe unit number nil nil values (caller-frame-pointer))
   nil)
 
 (defun after-form (unit number value &rest values)
-  (come-to-probe unit number t value values (caller-frame-pointer))
+  (handle-probe unit number t value values (caller-frame-pointer))
   nil)

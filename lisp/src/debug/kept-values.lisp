@@ -3,7 +3,8 @@
 ;;;; changes the original. Copying and showing run no code of the user's.
 ;;;;
 ;;;; Numbers, characters, symbols and functions are kept as they are; lists, strings and vectors as
-;;;; lists, strings and vectors, so that a condition can look at them; anything else as a PICTURE.
+;;;; lists, strings and vectors, so that a condition can look at them; anything else as an
+;;;; OBJECT-SNAPSHOT.
 
 (in-package :consort)
 
@@ -13,7 +14,7 @@
 (defconstant +kept-number-bits+ 2048 "Bits of an integer that is kept as it is.")
 (defconstant +kept-text+ 300 "Characters of a kept value that are shown.")
 
-(defstruct (picture (:constructor make-picture (type labels parts note)))
+(defstruct (object-snapshot (:constructor make-object-snapshot (type labels parts note)))
   "An object as it was: the name of its TYPE, the LABELS of its PARTS, and a NOTE or NIL."
   (type nil :read-only t) (labels '() :type list :read-only t) (parts '() :type list :read-only t) (note nil :read-only t))
 
@@ -54,13 +55,13 @@
                    (let ((kept (loop for slot in slots repeat +kept-parts+ collect slot)))
                      (list* slots (mapcar #'sb-mop:slot-definition-name kept) kept)))))))
 
-(defun picture-of-instance (object depth)
+(defun snapshot-of-instance (object depth)
   (destructuring-bind (labels . slots) (slots-kept (class-of object))
     (let ((parts (loop for slot in slots
                        collect (multiple-value-bind (value bound) (stored-slot object slot)
                                  (if (eq bound t) (keep-part value (1+ depth)) *omitted*)))))
       (note-octets (+ 48 (* 16 (length parts))))
-      (make-picture (class-name (class-of object)) labels parts nil))))
+      (make-object-snapshot (class-name (class-of object)) labels parts nil))))
 
 (defun keep-list (list depth)
   (note-octets 16)
@@ -81,26 +82,26 @@
     (let ((parts (loop for index below kept collect (keep-part (aref vector index) (1+ depth)))))
       (if (= kept (length vector))
           (coerce parts 'simple-vector)
-          (make-picture 'vector '() parts (format nil "~D elements" (length vector)))))))
+          (make-object-snapshot 'vector '() parts (format nil "~D elements" (length vector)))))))
 
 (defun keep-object (object depth)
   "Keeps OBJECT, which may change."
-  (cond ((obsolete-p object) (make-picture (class-name (class-of object)) '() '() "obsolete"))
+  (cond ((obsolete-p object) (make-object-snapshot (class-name (class-of object)) '() '() "obsolete"))
         ((or (> depth +kept-depth+) (<= *parts-left* 0)) *omitted*)
         (t
          (typecase object
            ((or omitted function package) object)
-           (picture object)
-           (integer (make-picture 'integer '() '() (format nil "~D bits" (integer-length object))))
+           (object-snapshot object)
+           (integer (make-object-snapshot 'integer '() '() (format nil "~D bits" (integer-length object))))
            (number object)
            (string (note-octets (+ 16 (* 4 (min +kept-string+ (length object)))))
             (if (<= (length object) +kept-string+)
                 (copy-of-string object)
-                (make-picture 'string '() (list (copy-of-string object +kept-string+))
+                (make-object-snapshot 'string '() (list (copy-of-string object +kept-string+))
                               (format nil "~D characters" (length object)))))
            (cons (keep-list object depth))
            (vector (keep-vector object depth))
-           (array (make-picture 'array '() '() (format nil "~{~D~^x~}" (array-dimensions object))))
+           (array (make-object-snapshot 'array '() '() (format nil "~{~D~^x~}" (array-dimensions object))))
            (hash-table (let ((parts '()) (labels '()))
                          (block parts
                            (maphash (lambda (key value)
@@ -109,11 +110,11 @@
                                       (push (keep-part value (1+ depth)) parts))
                                     object))
                          (note-octets (+ 64 (* 32 (length parts))))
-                         (make-picture 'hash-table (nreverse labels) (nreverse parts)
+                         (make-object-snapshot 'hash-table (nreverse labels) (nreverse parts)
                                        (format nil "~D entr~:@P" (hash-table-count object)))))
-           (pathname (make-picture 'pathname '() '() (let ((name (ignore-errors (sb-ext:native-namestring object)))) (and name (bounded-text name +kept-string+)))))
-           ((or standard-object structure-object condition) (picture-of-instance object depth))
-           (t (make-picture (class-name (class-of object)) '() '() nil))))))
+           (pathname (make-object-snapshot 'pathname '() '() (let ((name (ignore-errors (sb-ext:native-namestring object)))) (and name (bounded-text name +kept-string+)))))
+           ((or standard-object structure-object condition) (snapshot-of-instance object depth))
+           (t (make-object-snapshot (class-name (class-of object)) '() '() nil))))))
 
 (defun bounded-text (text limit)
   (if (<= (length text) limit) text (concatenate 'string (subseq text 0 (max 0 (- limit 3))) "...")))
@@ -189,19 +190,19 @@
   "Returns an object that prints as the original of KEPT did, with PACKAGE current."
   (typecase kept
     (omitted (make-placeholder "..."))
-    (picture
+    (object-snapshot
      (make-placeholder
       (with-output-to-string (out)
-        (format out "#<~A" (present (picture-type kept) package))
-        (loop with labels = (picture-labels kept)
-              for part in (picture-parts kept)
+        (format out "#<~A" (present (object-snapshot-type kept) package))
+        (loop with labels = (object-snapshot-labels kept)
+              for part in (object-snapshot-parts kept)
               do (when labels
                    (let ((label (pop labels)))
-                     (format out " ~A" (if (and label (symbolp label) (not (eq (picture-type kept) 'hash-table)))
+                     (format out " ~A" (if (and label (symbolp label) (not (eq (object-snapshot-type kept) 'hash-table)))
                                            (string-downcase label) ; a slot
                                            (present (revived label package) package)))))
                  (format out " ~A" (present (revived part package) package :length +kept-parts+ :depth +kept-depth+)))
-        (when (picture-note kept) (format out " ~A" (picture-note kept)))
+        (when (object-snapshot-note kept) (format out " ~A" (object-snapshot-note kept)))
         (write-char #\> out))))
     (cons (let ((parts '()))
             (loop for tail = kept then (cdr tail)

@@ -139,14 +139,14 @@
                   collect (list (format nil "[~D]" index) (car tail)) into parts
                   finally (return (if tail (append parts (list (list "." tail))) parts))))
       (simple-vector (numbered (coerce kept 'list)))
-      (picture (if (picture-labels kept)
-                   (loop for label in (picture-labels kept)
-                         for part in (picture-parts kept)
-                         collect (list (if (and label (symbolp label) (not (eq (picture-type kept) 'hash-table)))
+      (object-snapshot (if (object-snapshot-labels kept)
+                   (loop for label in (object-snapshot-labels kept)
+                         for part in (object-snapshot-parts kept)
+                         collect (list (if (and label (symbolp label) (not (eq (object-snapshot-type kept) 'hash-table)))
                                            (string-downcase label)
                                            (present (revived label package) package))
                                        part))
-                   (numbered (picture-parts kept)))))))
+                   (numbered (object-snapshot-parts kept)))))))
 
 (defun entry-json (entry package)
   (destructuring-bind (label kept &rest more) entry

@@ -24,7 +24,7 @@
       (clrhash *evaluated-sources*))
     (let ((form (without-end-blanks (subseq text start end))))
       (setf (gethash (cons (source-file (origin-source origin)) (+ start (origin-offset origin))) *evaluated-sources*) form)
-      (forget-late-definition form))))
+      (forget-timed-out-definition form))))
 
 (defun form-text-at (text start)
   "The text of the form that begins at START of TEXT; NIL if it cannot be read."
@@ -203,7 +203,7 @@
   "Installs all plain definitions again, before a hot reload compares definitions."
   (sb-thread:with-mutex (*probes-lock*)
     (end-awaited "code was reloaded")
-    (setf *late-definitions* '())
+    (setf *timed-out-definitions* '())
     (mapc #'take-out *units*)))
 
 ;;; Finding the definition in a text

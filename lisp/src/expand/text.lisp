@@ -177,7 +177,7 @@
       (values (with-symbols form (lambda (symbol) (if (> (gethash symbol counts 0) 1) (name symbol) symbol)))
               unreadable))))
 
-(defconstant +margin+ 80)
+(defconstant +right-margin+ 80 "The right margin of printed code, in columns.")
 
 (defun code-text (form &key (column 0) (limit +text-limit+) dispatch)
   "FORM as a person writes it, pretty and in lower case, as *PACKAGE* sees it, to stand at COLUMN,
@@ -190,7 +190,7 @@
                           (*print-readably* nil) (*print-pretty* t) (*print-case* :downcase)
                           (*print-circle* (circular-p form))
                           (*print-pprint-dispatch* (or dispatch *print-pprint-dispatch*))
-                          (*print-right-margin* (+ +margin+ (ash column -1)))
+                          (*print-right-margin* (+ +right-margin+ (ash column -1)))
                           (indentation (make-string column :initial-element #\Space)))
                       (print-safely form (+ limit column)
                                     (lambda (form stream)

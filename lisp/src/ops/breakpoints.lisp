@@ -9,7 +9,7 @@
     points))
 
 (defun timeout-param (params)
-  (param params "timeout" '(real (0)) :default +definition-time+))
+  (param params "timeout" '(real (0)) :default +default-breakpoint-seconds+))
 
 (defun answer-setting (id function)
   "Calls FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation;

@@ -68,7 +68,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
       (mapcar (lambda (failure) (if (refused-p failure) (add-to-message failure (refusal-words nil params)) failure))
               (field test "failures" '())))))
 
-(defun call-within-time (evaluation seconds function)
+(defun call-with-evaluation-timeout (evaluation seconds function)
   "Calls FUNCTION, which runs EVALUATION in a copy. After SECONDS the evaluation is left."
   (call-with-alarm seconds
                    (lambda ()
@@ -89,7 +89,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     (handler-bind ((error (lambda (condition)
                             (when (and (confined-p params) (confinement-errno condition))
                               (setf refused (refusal-words condition params))))))
-      (call-within-time evaluation timeout (lambda () (setf outcome (funcall function evaluation timeout)))))
+      (call-with-evaluation-timeout evaluation timeout (lambda () (setf outcome (funcall function evaluation timeout)))))
     (values (cond ((eq (evaluation-reason evaluation) :timeout)
                    (with-field outcome "error" (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
                   ((and refused (evaluation-error evaluation))

@@ -12,7 +12,7 @@
                 ((or (boundp symbol) (eq (sb-cltl2:variable-information symbol) :special)) '("variable")))
           (when (find-class symbol nil) '("class"))))
 
-(defun never-taken-from-p (package)
+(defun excluded-package-p (package)
   "Returns true if no user would take a name from PACKAGE."
   (or (member package (list (find-package "CONSORT") (find-package "KEYWORD")))))
 
@@ -23,7 +23,7 @@
     (dolist (package (list-all-packages))
       (multiple-value-bind (symbol status) (find-symbol name package)
         (when (and (member status '(:internal :external))
-                   (not (never-taken-from-p package))
+                   (not (excluded-package-p package))
                    (or (eq status :external)
                        (and (eq (symbol-package symbol) package) (not (sb-ext:package-locked-p package))))
                    (offer-kinds symbol))

@@ -76,7 +76,7 @@
              table)
     sum))
 
-(defun looked-into-p (object)
+(defun hash-slots-p (object)
   "Returns true if the slots of OBJECT count."
   (and *inside-p*
        (typep object '(or structure-object standard-object))
@@ -109,7 +109,7 @@
         ((hash-table-p object)
          (mix (mix (identity-hash object) (hash-table-count object))
               (if (and *inside-p* (not (sb-ext:hash-table-weakness object))) (entries-hash object depth) 0)))
-        ((looked-into-p object) (values-in-slots-hash object depth))
+        ((hash-slots-p object) (values-in-slots-hash object depth))
         (t (identity-hash object))))
 
 ;;; Variables that change by themselves

@@ -150,7 +150,7 @@
          (symbol (and package (find-symbol "QUICKLOAD" package))))
     (and symbol (fboundp symbol) symbol)))
 
-(defun load-by-all-means (id system asd-files force)
+(defun load-with-quicklisp-fallback (id system asd-files force)
   "Loads SYSTEM; through Quicklisp when a system is missing and Quicklisp is there."
   (let ((quickload (quickload-function)))
     (if quickload
@@ -166,5 +166,5 @@
         (force (param params "force" 'boolean :default nil))
         (allowed (allowed-param params)))
     (multiple-value-bind (how outcome) (evaluate-alone id (lambda ()
-                                                            (call-allowing allowed (lambda () (load-by-all-means id system asd-files force)))))
+                                                            (call-allowing allowed (lambda () (load-with-quicklisp-fallback id system asd-files force)))))
       (append outcome (list "loaded" (bool (eq how :ok)))))))

@@ -49,7 +49,7 @@
           (evaluate-alone id (lambda ()
                                (handler-case
                                    (sb-thread:with-mutex (*probes-lock*)
-                                     (call-within within
+                                     (call-with-time-limit within
                                                   (lambda () (prepare-awaited awaited names directories +definitions-seconds+))
                                                   (lambda (holder) (setf late (or holder t)))))
                                  (refusal (condition) (setf refused (refusal-why condition)))))))

@@ -37,12 +37,12 @@
   (call-allowing
    allowed
    (lambda ()
-     (load-by-all-means id system asd-files nil)
+     (load-with-quicklisp-fallback id system asd-files nil)
      (call-with-asd-files asd-files
                           (lambda ()
                             (let ((names (test-system-names system)))
                               (dolist (name names (cons system names))
-                                (load-by-all-means id name asd-files nil))))))))
+                                (load-with-quicklisp-fallback id name asd-files nil))))))))
 
 (defun cases-meant (framework systems files &key suite test package)
   "The tests that are meant, and the framework they are of."

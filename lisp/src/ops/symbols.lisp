@@ -7,7 +7,7 @@
   "The package in force at a name: CL-USER when none is given, or when it does not exist."
   (package-in-force (param params "package" 'string :default nil)))
 
-(defun demand-package (params)
+(defun strict-param-package (params)
   "PARAM-PACKAGE, but with `strict` a named package that does not exist is an error."
   (let ((name (param params "package" 'string :default nil)))
     (when (and name (param params "strict" 'boolean :default nil)
@@ -35,7 +35,7 @@
   (coerce (loop for feature in (setting *image-settings* '*features*) when (symbolp feature) collect (symbol-name feature)) 'vector))
 
 (define-operation "symbol" :query (id params)
-  (let* ((package (demand-package params))
+  (let* ((package (strict-param-package params))
          (text (setf-name-inside (param params "name" 'string)))
          (want (param params "want" 'vector :default #("facts" "definitions")))
          (most (param params "methods" '(integer 1) :default nil))

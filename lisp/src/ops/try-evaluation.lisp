@@ -68,7 +68,7 @@
     (unless before
       (setf (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal)))
     ;; The comparison has a time of its own.
-    (prog1 (call-within-time evaluation timeout (lambda () (evaluate-as-asked evaluation params package timeout)))
+    (prog1 (call-with-evaluation-timeout evaluation timeout (lambda () (evaluate-as-asked evaluation params package timeout)))
       (when (equal (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal))
         (setf (setting *user-settings* '*break-on-signals*) before)))))
 

@@ -42,7 +42,7 @@ const END: Duration = Duration::from_secs(2);
 /// The time limit of the wait for an image at rest: when a chain is made, and for an edit.
 const AT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(60));
 /// The intervals at which the memory of a working chain, and that of the machine, are checked.
-const WATCH: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const SHORTAGE: Duration = Duration::from_secs(5);
 /// Milliseconds of compiling between two checkpoints: for most texts, and for those of more bytes
 /// than `LARGE`.
@@ -238,7 +238,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         ticks
     };
     let mut chain = Chain {
-        limit: params.memory.saturating_add(forked.had()),
+        limit: params.memory.saturating_add(forked.baseline_memory()),
         contents: Watch::new(forked.scratch(), Some(head)),
         forked,
         lines: Lines::new(read, LINE_LIMIT),
@@ -250,7 +250,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         taken: 0,
         patience: within / DEADLINE_DIVISOR,
         due: Some(Instant::now() + within),
-        watch: ticks(WATCH),
+        watch: ticks(POLL_INTERVAL),
         shortage: ticks(SHORTAGE),
     };
     chain.wait_until_ready().await?;

@@ -1,4 +1,4 @@
-//! How a copy ended without a report, and why, in words for the user.
+//! The end of a copy without a report, and its reason, in words for the user.
 
 use std::path::Path;
 use std::sync::Arc;

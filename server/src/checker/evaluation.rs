@@ -27,7 +27,7 @@ struct Limits {
     deadline: f64,
     /// Bytes of private memory.
     memory: u64,
-    /// Whether the copy may have threads, and sockets of its own.
+    /// True if the copy may have threads, and sockets of its own.
     threads: bool,
 }
 

@@ -36,9 +36,9 @@ use crate::steady::{sleep, timeout};
 /// The time limit of a fork by the image, which has a shorter limit of its own.
 const FORK: Duration = Duration::from_secs(15);
 /// The upper bound of a deadline, so that it can be added to the time of day.
-const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+const MAX_DEADLINE: Duration = Duration::from_secs(365 * 86_400);
 /// The interval between checks of the limits.
-const WATCH: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The source of the notice that a copy ended.
 enum ChildHandle {
@@ -85,7 +85,7 @@ pub(super) struct ForkedCheck {
     pid: u32,
     /// Bytes that do not count for the check: those that a second process had before it began, and
     /// the swapped memory and page tables of the image in a copy of it.
-    had: u64,
+    baseline_memory: u64,
     /// The end of the copy, when known; the copy was then reaped.
     end: Option<CopyEnd>,
     scratch: Option<Scratch>,
@@ -141,7 +141,7 @@ impl Forker {
             copied: Some(copied),
             pid_handle: None,
             pid: 0,
-            had: 0,
+            baseline_memory: 0,
             end: None,
             scratch: Some(scratch),
             permit,
@@ -182,18 +182,18 @@ async fn take_line(
 }
 
 /// Returns the limit that a copy has exceeded, with the reason. `late`: the time that it had, if
-/// that is over. `had`: the memory that it had at its start.
+/// that is over. `baseline_memory`: the memory that it had at its start.
 async fn limit_exceeded<P>(
     job: &CheckJob<P>,
     pid_handle: Option<&PidHandle>,
     late: Option<Duration>,
-    had: u64,
+    baseline_memory: u64,
     contents: &mut Watch,
 ) -> Option<(Limit, String)> {
     let copy = pid_handle.map(PidHandle::pid).filter(|_| job.threads);
     // Files in memory are the copy's memory too, as are buffers of sockets.
     let beside = contents.memory().saturating_add(copy.map_or(0, threads::memory));
-    let memory = (job.memory, had, beside);
+    let memory = (job.memory, baseline_memory, beside);
     if let Some(passed) = passed_limit(pid_handle, late.is_some(), late.unwrap_or_default(), memory, job.what) {
         return Some(passed);
     }
@@ -230,7 +230,7 @@ impl ForkedCheck {
             accepted = scratch.accept(self.pid) => accepted,
             end = child.end() => {
                 // The copy may have connected, and done all its work.
-                let Ok(accepted) = timeout(WATCH, scratch.accept(self.pid)).await else { return Err(early(end, &self.instance)) };
+                let Ok(accepted) = timeout(POLL_INTERVAL, scratch.accept(self.pid)).await else { return Err(early(end, &self.instance)) };
                 self.end = Some(end.map_err(|error| early(Err(error), &self.instance))?);
                 accepted
             }
@@ -240,7 +240,7 @@ impl ForkedCheck {
         };
         if let Some(pid_handle) = &self.pid_handle {
             let measure = if matches!(child, ChildHandle::Process(..)) { memory::resident } else { memory::inherited };
-            self.had = measure(pid_handle.pid()).unwrap_or(0);
+            self.baseline_memory = measure(pid_handle.pid()).unwrap_or(0);
         }
         accepted.map_err(no_socket)
     }
@@ -263,9 +263,9 @@ impl ForkedCheck {
         };
         let pid_handle = self.pid_handle.clone();
         let started = Instant::now();
-        let deadline = started + within.min(LONGEST);
+        let deadline = started + within.min(MAX_DEADLINE);
         let mut contents = Watch::new(scratch.path(), pid_handle.as_deref().map(PidHandle::pid));
-        let mut ticks = interval(WATCH);
+        let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut passed: Option<(Limit, String)> = None;
         let mut end = self.end.take();
@@ -308,7 +308,7 @@ impl ForkedCheck {
                             return Err(Failed::Unresponsive(format!("The check's copy of the image did not come to its work within {seconds} s.")));
                         }
                         let late = (now > deadline).then_some(within);
-                        over = limit_exceeded(job, pid_handle.as_deref(), late, self.had, &mut contents).await;
+                        over = limit_exceeded(job, pid_handle.as_deref(), late, self.baseline_memory, &mut contents).await;
                     }
                 },
             }
@@ -380,8 +380,8 @@ impl ForkedCheck {
     }
 
     /// Returns the bytes that do not count for the check.
-    pub(super) fn had(&self) -> u64 {
-        self.had
+    pub(super) fn baseline_memory(&self) -> u64 {
+        self.baseline_memory
     }
 
     /// Returns the process id of the copy; 0 before it has connected.

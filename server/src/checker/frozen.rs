@@ -31,7 +31,7 @@ use crate::model::image::ImageError;
 use crate::steady::{sleep, timeout};
 
 /// Seconds for which a frozen failure is kept.
-const KEPT: f64 = 600.0;
+const RETENTION_S: f64 = 600.0;
 /// Seconds that an attempt may take.
 const ATTEMPT: f64 = 20.0;
 /// The pause before connections are accepted again after an error.
@@ -44,11 +44,11 @@ struct Hello {
     pid: u32,
 }
 
-fn gone(number: u64) -> ImageError {
+fn not_found(number: u64) -> ImageError {
     let message = format!(
         "There is no frozen failure {number} (any more): the newest are kept for {} minutes, and only while there is memory for them. \
          The action `stops` lists those that there are; evaluate again for a new one.",
-        KEPT / 60.0
+        RETENTION_S / 60.0
     );
     ImageError::Refused { kind: ErrorKind::STALE, message }
 }
@@ -80,7 +80,7 @@ pub(super) fn freeze_params(failures: &Arc<Failures>, keep: usize) -> Option<Fre
         socket: scratch.socket().to_owned(),
         token: scratch.token.clone(),
         keep,
-        seconds: KEPT,
+        seconds: RETENTION_S,
         read: read.collect(),
     })
 }
@@ -169,10 +169,10 @@ pub(super) async fn ask<O: Operation, A: DeserializeOwned>(
         ImageError::Unavailable(format!("The answer of the frozen failure means nothing: {error}"))
     };
     let params = serde_json::to_value(operation).map_err(unreadable)?;
-    let asks = failures.asks(number).ok_or_else(|| gone(number))?;
+    let asks = failures.asks(number).ok_or_else(|| not_found(number))?;
     let (reply, answer) = oneshot::channel();
-    asks.send(Ask { op: O::NAME, params, seconds: ATTEMPT, reply }).await.map_err(|_| gone(number))?;
-    let answer = answer.await.map_err(|_| gone(number))??;
+    asks.send(Ask { op: O::NAME, params, seconds: ATTEMPT, reply }).await.map_err(|_| not_found(number))?;
+    let answer = answer.await.map_err(|_| not_found(number))??;
     if !numbers_are_bounded(&answer) {
         return Err(ImageError::Unavailable("A number in the answer of the frozen failure is out of range.".into()));
     }

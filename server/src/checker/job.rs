@@ -31,7 +31,7 @@ pub(super) struct CheckJob<P> {
     pub(super) params: P,
     pub(super) deadline: f64,
     pub(super) memory: u64,
-    /// Whether the copy may have threads, and sockets of its own.
+    /// True if the copy may have threads, and sockets of its own.
     pub(super) threads: bool,
     /// The path of the first text, with its length.
     pub(super) first: (PathBuf, usize),

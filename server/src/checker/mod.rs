@@ -32,7 +32,7 @@ use crate::image::api::Operation;
 use crate::image::api::contents::SourceDirectories;
 use crate::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
 use crate::image::api::expand::{ExpandParams, ExpandPlain, PlainAnswer};
-use crate::image::api::record::{AwaitCall, RecordCallParams, RecordParams, RecordingQuestion};
+use crate::image::api::record::{AwaitCallParams, RecordCallParams, RecordParams, RecordingQuestion};
 use crate::image::api::try_code::TryParams;
 use crate::image::api::{CheckParams, CheckSystemParams, Freeze};
 use crate::image::runtime::Phase;
@@ -195,7 +195,7 @@ impl Checker {
     /// The function cannot be recorded, was not called in time, or the image cannot be copied.
     pub async fn await_call(
         &self,
-        params: &AwaitCall,
+        params: &AwaitCallParams,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<u64, ImageError> {
         if self.copies() == Some(Copies::Process) {

@@ -25,9 +25,9 @@ use crate::model::recording::Recording;
 use crate::steady::{sleep, timeout};
 
 /// The number of recordings that are kept, the newest ones.
-const RECORDINGS: usize = 4;
+const MAX_RECORDINGS: usize = 4;
 /// The time for which a recording is kept.
-const KEPT: Duration = Duration::from_secs(600);
+const RETENTION: Duration = Duration::from_secs(600);
 /// Seconds that an answer may take.
 const ANSWER: f64 = 20.0;
 /// The time limit for a copy to accept a question.
@@ -85,7 +85,7 @@ impl ExpectedRecording {
             one.failure = Some(error);
         }
         let failed = expected.iter().filter(|one| one.failure.is_some()).count();
-        if failed > RECORDINGS
+        if failed > MAX_RECORDINGS
             && let Some(oldest) = expected.iter().position(|one| one.failure.is_some())
         {
             expected.remove(oldest);
@@ -114,10 +114,10 @@ struct Ask {
     reply: oneshot::Sender<Result<Value, ImageError>>,
 }
 
-fn gone(number: u64) -> ImageError {
+fn not_found(number: u64) -> ImageError {
     let message = format!(
-        "There is no recording {number} (any more): the newest {RECORDINGS} are kept for {} minutes, while the image that they are of runs. Record again.",
-        KEPT.as_secs() / 60
+        "There is no recording {number} (any more): the newest {MAX_RECORDINGS} are kept for {} minutes, while the image that they are of runs. Record again.",
+        RETENTION.as_secs() / 60
     );
     ImageError::Refused { kind: ErrorKind::STALE, message }
 }
@@ -143,7 +143,7 @@ impl Recordings {
         let end = CancellationToken::new();
         let mut kept = lock(&self.kept);
         kept.push(Kept { number, error, asks, end: end.clone() });
-        let excess = kept.len().saturating_sub(RECORDINGS);
+        let excess = kept.len().saturating_sub(MAX_RECORDINGS);
         kept.drain(..excess).for_each(|oldest| oldest.end.cancel());
         (asked, end)
     }
@@ -164,8 +164,8 @@ pub(super) fn expect(recordings: &Arc<Recordings>, function: &str) -> ExpectedRe
 
 /// Runs `record`; see [`super::Checker::record`].
 pub(super) async fn record(recordings: &Arc<Recordings>, params: RecordParams) -> Result<Recording, ImageError> {
-    let (seconds, within, memory) = (params.timeout, params.within_seconds, params.memory);
-    keep(recordings, job("record", params, within, memory), seconds, None).await
+    let (code_timeout_s, host_timeout_s, memory) = (params.code_timeout_s, params.host_timeout_s, params.memory);
+    keep(recordings, job("record", params, host_timeout_s, memory), code_timeout_s, None).await
 }
 
 /// Runs `record-call`; see [`super::Checker::record_call`].
@@ -174,8 +174,8 @@ pub(super) async fn record_call(
     params: RecordCallParams,
     expected: &ExpectedRecording,
 ) -> Result<Recording, ImageError> {
-    let (seconds, within, memory) = (params.timeout, params.within_seconds, params.memory);
-    keep(recordings, job("record-call", params, within, memory), seconds, Some(expected.number)).await
+    let (code_timeout_s, host_timeout_s, memory) = (params.code_timeout_s, params.host_timeout_s, params.memory);
+    keep(recordings, job("record-call", params, host_timeout_s, memory), code_timeout_s, Some(expected.number)).await
 }
 
 /// Makes a copy and keeps it, by `number` if it has one already.
@@ -217,7 +217,7 @@ async fn keep<P: Serialize>(
             tokio::select! {
                 () = serve(running, asked, memory) => {}
                 () = end.cancelled() => {}
-                () = sleep(KEPT) => {}
+                () = sleep(RETENTION) => {}
             }
             recordings.remove(number);
         }
@@ -280,8 +280,8 @@ pub(super) async fn ask<Q: RecordingQuestion>(
         not_yet(recordings, number)?;
     }
     let (reply, answer) = oneshot::channel();
-    asks.ok_or_else(|| gone(number))?.send(Ask { question, reply }).await.map_err(|_| gone(number))?;
-    let answer = answer.await.map_err(|_| gone(number))??;
+    asks.ok_or_else(|| not_found(number))?.send(Ask { question, reply }).await.map_err(|_| not_found(number))?;
+    let answer = answer.await.map_err(|_| not_found(number))??;
     match answer["problem"].as_str() {
         Some(message) => Err(ImageError::Refused { kind: ErrorKind::NO_ANSWER, message: message.into() }),
         None => serde_json::from_value(answer).map_err(meaningless),
@@ -308,11 +308,11 @@ pub(super) fn end(recordings: &Recordings, number: u64) -> Result<(), ImageError
         let expected = lock(&recordings.expected);
         expected.iter().find(|one| one.number == number && one.failure.is_none()).map(|one| one.end.clone())
     };
-    kept.or_else(waiting).map(|end| end.cancel()).ok_or_else(|| gone(number))
+    kept.or_else(waiting).map(|end| end.cancel()).ok_or_else(|| not_found(number))
 }
 
 /// Returns the error that a recording ended with; see [`super::Checker::recorded_error`].
 pub(super) fn error(recordings: &Recordings, number: u64) -> Result<Option<EvalError>, ImageError> {
     let kept = lock(&recordings.kept);
-    kept.iter().find(|kept| kept.number == number).map(|kept| kept.error.clone()).ok_or_else(|| gone(number))
+    kept.iter().find(|kept| kept.number == number).map(|kept| kept.error.clone()).ok_or_else(|| not_found(number))
 }

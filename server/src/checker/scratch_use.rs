@@ -23,7 +23,7 @@ const MAPPED: u64 = 256 << 20;
 /// The number of a file system in memory (`statfs`).
 const TMPFS: i64 = 0x0102_1994;
 /// The interval between two looks.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The result of one look.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(directory: &Path, head: Option<Pid>) -> Watch {
         let in_memory = is_in_memory(directory);
-        let next = Instant::now() + LOOK;
+        let next = Instant::now() + POLL_INTERVAL;
         Watch { directory: directory.to_owned(), head, in_memory, bytes: 0, next, look: None }
     }
 
@@ -64,7 +64,7 @@ impl Watch {
     pub(super) async fn over(&mut self) -> Option<String> {
         match self.look.take_if(|look| look.is_finished()) {
             Some(look) => {
-                self.next = Instant::now() + LOOK;
+                self.next = Instant::now() + POLL_INTERVAL;
                 let found = look.await.unwrap_or_default(); // fails only when the host leaves
                 self.bytes = found.bytes;
                 found.over

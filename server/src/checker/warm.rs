@@ -22,7 +22,7 @@ use crate::image::lines::Lines;
 use crate::image::runtime::Phase;
 
 /// The time for which a warm copy is kept without a check.
-const KEPT: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for a copy to become ready for its text, and to accept it.
 const READY: Duration = Duration::from_secs(5);
 /// The approximate memory that compilation takes, bytes a character, and the bounds of the memory
@@ -209,6 +209,6 @@ async fn keep(mut warm: WarmCopy, mut claimed: mpsc::Receiver<oneshot::Sender<Wa
             let _ = claim.send(warm); // whoever wanted it may have gone
         },
         () = warm.forked.ended() => {}
-        () = sleep(KEPT) => {}
+        () = sleep(IDLE_TIMEOUT) => {}
     }
 }

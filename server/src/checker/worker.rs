@@ -25,7 +25,7 @@ use crate::image::runtime::Runtime;
 use crate::model::image::ImageError;
 
 /// The time for which a process is kept without a check.
-const KEPT: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The requests for the process that is kept ready.
 type Claims = mpsc::Sender<oneshot::Sender<Box<WorkerProcess>>>;
@@ -144,7 +144,7 @@ impl Workers {
                             unclaimed.finish().await; // whoever wanted it has gone
                         },
                         _ = worker.end(None) => worker.finish().await,
-                        () = sleep(KEPT) => worker.finish().await,
+                        () = sleep(IDLE_TIMEOUT) => worker.finish().await,
                     }
                 }
                 // Unless the slot was taken by another process meanwhile.

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // Code that cannot be read is shown as `consort check` shows it.
     match unread(&code, outcome.error.as_ref().map_or("", |error| &error.kind)) {
         Some(shown) => print_error_as_it_is(&shown)?,
-        None => print_error(&trouble(&outcome))?,
+        None => print_error(&failure_message(&outcome))?,
     }
     Ok(ExitCode::FAILURE)
 }
@@ -221,7 +221,7 @@ pub(super) fn unread(code: &str, kind: &str) -> Option<String> {
     Some(structure.diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one))).collect())
 }
 
-fn trouble(outcome: &EvalOutcome) -> String {
+fn failure_message(outcome: &EvalOutcome) -> String {
     let Some(error) = &outcome.error else {
         return match outcome.status {
             EvalStatus::Timeout => "stopped: it took longer than its timeout (--timeout S gives it more)\n".into(),

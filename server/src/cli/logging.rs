@@ -52,7 +52,7 @@ struct TerminalWriter {
 const COLOURS: [&str; 9] =
     ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[35m"];
 
-fn harmless(line: &str) -> String {
+fn escape_controls(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(start) = rest.find('\x1b') {
@@ -68,7 +68,7 @@ fn harmless(line: &str) -> String {
 impl io::Write for TerminalWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        let text = if self.colour { harmless(&text) } else { shown::terminal(&text) };
+        let text = if self.colour { escape_controls(&text) } else { shown::terminal(&text) };
         io::stderr().lock().write_all(text.as_bytes())?;
         Ok(line.len())
     }
@@ -98,7 +98,7 @@ mod tests {
     fn a_line_of_the_log_has_its_own_colours_alone() {
         let line = "\x1b[2m12:00\x1b[0m \x1b[32m INFO\x1b[0m of /x\x1b]0;t\x07\x1b[8my\x1b[2J\u{9b}2J\n";
         assert_eq!(
-            harmless(line),
+            escape_controls(line),
             "\x1b[2m12:00\x1b[0m \x1b[32m INFO\x1b[0m of /x\\u{1b}]0;t\\u{7}\\u{1b}[8my\\u{1b}[2J\\u{9b}2J\n"
         );
     }

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         // The client that started this process reads the word, unless the host has reported before
         // that it is ready.
         tracing::error!("{word}");
-        say(&word)?;
+        print_line(&word)?;
         return Ok(ExitCode::FAILURE);
     }
     logging::to_stderr_from("info");
@@ -78,15 +78,15 @@ fn run_in_background(args: &Args) -> Result<ExitCode, Failure> {
     }
     let runtime = runtime_of(&workspace)?;
     let Some(elected) = elect(&runtime)? else {
-        say(TAKEN)?;
+        print_line(TAKEN)?;
         return Ok(ExitCode::SUCCESS);
     };
-    live(elected, &workspace, &runtime, args, log, || say(READY))?;
+    live(elected, &workspace, &runtime, args, log, || print_line(READY))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the line that the starting client waits for, and closes the pipe.
-fn say(line: &str) -> io::Result<()> {
+fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     // A client that has left is no reason to stop serving the others.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::Config;
 
 /// The maximum number of arguments before a body.
-const MOST: u64 = 20;
+const MAX_ARGUMENTS: u64 = 20;
 /// The maximum number of entries that a message names.
-const SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Uses the valid entries of a table.
 ///
@@ -21,7 +21,7 @@ pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
     };
     let mut wrong = Vec::new();
     for (name, value) in table {
-        match value.as_u64().filter(|count| *count <= MOST).map(usize::try_from) {
+        match value.as_u64().filter(|count| *count <= MAX_ARGUMENTS).map(usize::try_from) {
             Some(Ok(count)) => drop(config.format_indent.insert(name.to_lowercase(), count)),
             _ => wrong.push(format!("{name} = {value}")),
         }
@@ -30,8 +30,8 @@ pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
         return Ok(());
     }
     let others = if wrong.len() < table.len() { "; the other entries are used" } else { "" };
-    let more = wrong.len().saturating_sub(SHOWN);
-    wrong.truncate(SHOWN);
+    let more = wrong.len().saturating_sub(MAX_SHOWN);
+    wrong.truncate(MAX_SHOWN);
     let shown: String = wrong.join(", ").chars().take(500).collect();
     let shown = if more > 0 { format!("{shown} and {more} more") } else { shown };
     Err(format!("{EXPECTED}; ignored: {shown}{others}"))

@@ -7,12 +7,12 @@ use crate::model::lint_rule::LintRule;
 use crate::text::pattern::{Pattern, Template};
 
 /// The maximum number of rules of all settings together.
-const MOST: usize = 64;
+const MAX_RULES: usize = 64;
 /// The maximum length of a message in characters, and of a name in bytes.
-const LONGEST: usize = 500;
-const LONGEST_NAME: usize = 60;
+const MAX_MESSAGE_CHARS: usize = 500;
+const MAX_NAME_BYTES: usize = 60;
 /// The maximum number of rules that a message names.
-const SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 /// The name of a rule that gives none.
 const UNNAMED: &str = "own";
 
@@ -34,8 +34,8 @@ pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
         };
         match rule {
             Ok(rule) if config.lint_own.contains(&rule) => {}
-            Ok(_) if config.lint_own.len() >= MOST => {
-                wrong.push(format!("rule {}: there are {MOST} already", index + 1))
+            Ok(_) if config.lint_own.len() >= MAX_RULES => {
+                wrong.push(format!("rule {}: there are {MAX_RULES} already", index + 1))
             }
             Ok(rule) => config.lint_own.push(rule),
             Err(why) => wrong.push(format!("rule {} {why}", index + 1)),
@@ -45,8 +45,8 @@ pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
         return Ok(());
     }
     let others = if wrong.len() < tables.len() { "; the other rules are used" } else { "" };
-    let more = wrong.len().saturating_sub(SHOWN);
-    wrong.truncate(SHOWN);
+    let more = wrong.len().saturating_sub(MAX_SHOWN);
+    wrong.truncate(MAX_SHOWN);
     let shown: String = wrong.join("; ").chars().take(1_000).collect();
     let shown = if more > 0 { format!("{shown}; and {more} more") } else { shown };
     Err(format!("{EXPECTED}; ignored: {shown}{others}"))
@@ -65,9 +65,9 @@ fn rule(table: &Map<String, Value>) -> Result<LintRule, String> {
     };
     let name = text("name")?.unwrap_or(UNNAMED);
     let letters = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    if name.is_empty() || name.len() > LONGEST_NAME || !letters(name) || name.starts_with('-') || name == "all" {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !letters(name) || name.starts_with('-') || name == "all" {
         return Err(format!(
-            "has the name {name:?}: it is made of letters, digits and -, at most {LONGEST_NAME}, and not all"
+            "has the name {name:?}: it is made of letters, digits and -, at most {MAX_NAME_BYTES}, and not all"
         ));
     }
     let Some(written) = text("pattern")? else { return Err("has no pattern".into()) };
@@ -75,8 +75,8 @@ fn rule(table: &Map<String, Value>) -> Result<LintRule, String> {
         return Err("has no message".into());
     };
     let length = message.chars().count();
-    if length > LONGEST {
-        return Err(format!("has a message of {length} characters, and may have {LONGEST}"));
+    if length > MAX_MESSAGE_CHARS {
+        return Err(format!("has a message of {length} characters, and may have {MAX_MESSAGE_CHARS}"));
     }
     let pattern = Pattern::read(written).map_err(|why| format!("has a pattern that {why}"))?;
     let rewrite = match text("rewrite")? {
@@ -97,7 +97,7 @@ mod tests {
     fn good_rules_count_and_wrong_ones_are_told() {
         let mut config = Config::default();
         let good = json!({"name": "no-first", "pattern": "(first ?x)", "message": "Say car.", "rewrite": "(car ?x)"});
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_MESSAGE_CHARS + 1);
         for (wrong, why) in [
             (json!("(f)"), "rule 2 is no table"),
             (json!({"pattern": "(f)"}), "has no message"),
@@ -116,9 +116,9 @@ mod tests {
         assert_eq!(config.lint_own.len(), 1);
         assert!(set(&mut config, &json!({})).unwrap_err().starts_with("lint.rule must be an array of tables"));
         let rules: Vec<Value> =
-            (0..MOST + 20).map(|at| json!({"pattern": format!("(f{at})"), "message": "m"})).collect();
+            (0..MAX_RULES + 20).map(|at| json!({"pattern": format!("(f{at})"), "message": "m"})).collect();
         let message = set(&mut config, &json!(rules)).unwrap_err();
         assert!(message.contains("there are 64 already") && message.contains("and 11 more"), "{message}");
-        assert_eq!(config.lint_own.len(), MOST);
+        assert_eq!(config.lint_own.len(), MAX_RULES);
     }
 }

@@ -20,7 +20,7 @@ use crate::bounded_file;
 const RECORD: u64 = 4 * ownership::LIMIT;
 /// The limit of all keys and values as they are shown, in characters. VS Code shows 1,000
 /// characters of a notification, and the question has a sentence and the workspace besides.
-const SHOWN: usize = 500;
+const MAX_SHOWN_CHARS: usize = 500;
 /// The command that a person is advised to run.
 pub const COMMAND: &str = "consort trust";
 
@@ -59,10 +59,10 @@ impl UntrustedSettings {
         // As the question has them, which escapes more than a terminal needs.
         let shown = |line: &String| crate::shown::notification(line).chars().count();
         let length: usize = untrusted.lines().iter().map(shown).sum();
-        if length > SHOWN {
+        if length > MAX_SHOWN_CHARS {
             let names: Vec<&str> = untrusted.keys.iter().map(|(name, _)| name.as_str()).collect();
             return Err(format!(
-                "{} cannot be trusted and not used: with {length} characters, more than {SHOWN}, a person would not be shown \
+                "{} cannot be trusted and not used: with {length} characters, more than {MAX_SHOWN_CHARS}, a person would not be shown \
                  all of it; shorten it, or set it in your own config.toml",
                 names.join(", ")
             ));

@@ -6,7 +6,7 @@ use crate::model::image::ImageError;
 use crate::session::debug::Done;
 
 /// The largest page that the image gives.
-pub(super) const MOST: usize = 1000;
+pub(super) const MAX_PAGE: usize = 1000;
 
 /// The body of a response, or the message of one that failed.
 pub(super) type Answer = Result<Value, String>;

@@ -10,7 +10,7 @@ use crate::framing::content_length::{self, Frame, FrameBuffer};
 /// The limit of a message, in bytes.
 const MAX_BODY: usize = 128 << 20;
 /// The size of one read, in bytes.
-const PIECE: usize = 1 << 16;
+const READ_SIZE: usize = 1 << 16;
 
 /// A connection to the debugger of a host.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Drop for Client {
 
 fn read_messages(read: &mut impl Read, each: &dyn Fn(Value)) -> io::Result<()> {
     let mut buffer = FrameBuffer::new(MAX_BODY);
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_SIZE];
     loop {
         while let Some(frame) = buffer.next() {
             match frame {

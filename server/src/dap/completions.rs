@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::answers::{Answer, MOST};
+use super::answers::{Answer, MAX_PAGE};
 use super::connection::Connection;
 use super::protocol::Completions;
 use crate::file_uri::uri_of_path;
@@ -17,7 +17,7 @@ use crate::text::document::Document;
 /// The maximum time that a completion waits until the index has the names that the last evaluation
 /// defined, and the interval at which it is polled.
 const CURRENT: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The name of the console's text, which has no file.
 const NAME: &str = "-";
 
@@ -27,7 +27,7 @@ pub(super) async fn complete(connection: &Connection, wanted: Completions) -> An
     let console = Console::new(&wanted, package.as_deref());
     let current = async {
         while !connection.session.names().1 {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     // After the time limit the index is used as it is: most names are in it.
@@ -94,7 +94,7 @@ fn utf16(text: &str, chars: usize) -> usize {
 /// The names of a frame's variables; none when they cannot be had.
 async fn locals(connection: &Connection, frame: Option<u64>) -> Vec<String> {
     let Some(Ok((stop, frame))) = frame.map(|number| connection.frame_of(number)) else { return Vec::new() };
-    let page = connection.session.query(DebugLocals { stop, frame, start: 0, count: MOST }).await;
+    let page = connection.session.query(DebugLocals { stop, frame, start: 0, count: MAX_PAGE }).await;
     page.map(|page| page.locals.into_iter().map(|local| local.name).collect()).unwrap_or_default()
 }
 

@@ -25,7 +25,7 @@ use crate::session::own_sessions::is_session_of;
 use crate::session::{ClientId, Frontend, Session};
 
 /// The time limit for the image to list its stops.
-const REREAD: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The thread that clients are told of when none runs or is stopped: some evaluate only when there
 /// is one, and the protocol wants one (Debug Adapter Protocol, "threads").
 pub(super) const IDLE_THREAD: u64 = i32::MAX as u64;
@@ -241,7 +241,7 @@ impl Connection {
     /// event undoes it.
     async fn catch_up_after(&self, missed: u64) {
         tracing::info!(missed, "events of stops were missed by a debugger");
-        let answer = crate::steady::timeout(REREAD, self.session.query(DebugStops {})).await;
+        let answer = crate::steady::timeout(LIST_TIMEOUT, self.session.query(DebugStops {})).await;
         let Ok(Ok(answer)) = answer else {
             return self.say(&format!(
                 "{missed} events of stops were missed, and the image does not answer. Start the debugger again to see the stops that there are.\n"
@@ -255,7 +255,7 @@ impl Connection {
     pub(super) async fn image_changed(&self) {
         self.compare(Vec::new());
         if matches!(self.session.image_state(), ImageState::Ready { .. })
-            && let Ok(Ok(answer)) = crate::steady::timeout(REREAD, self.session.query(DebugStops {})).await
+            && let Ok(Ok(answer)) = crate::steady::timeout(LIST_TIMEOUT, self.session.query(DebugStops {})).await
         {
             self.compare(answer.stops);
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::answers::{Answer, MOST, text, trouble};
+use super::answers::{Answer, MAX_PAGE, text, trouble};
 use super::connection::{Connection, Running};
 use super::protocol::{Begin, Evaluate, Report};
 use crate::ide::context::Backend;
@@ -107,7 +107,7 @@ async fn evaluate_new(connection: &Connection, number: u64, wanted: Evaluate) ->
 
 /// The value of a variable of a frame, for a hover, which evaluates nothing.
 pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<Inspected, String> {
-    let locals = at.query(DebugLocals { stop, frame, start: 0, count: MOST }).await.map_err(text)?.locals;
+    let locals = at.query(DebugLocals { stop, frame, start: 0, count: MAX_PAGE }).await.map_err(text)?.locals;
     let name = name.trim();
     let local = locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name));
     local.and_then(|local| local.value).ok_or_else(|| format!("No value of {name} is known here."))

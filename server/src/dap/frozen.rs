@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, MOST, text, trouble};
+use super::answers::{Answer, MAX_PAGE, text, trouble};
 use super::connection::Connection;
 use super::evaluating::{shown_values, variable};
 use super::protocol::{
@@ -113,7 +113,7 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
     let handle = lock(&connection.handles).get(wanted.variables_reference);
     let shown = match handle {
         Some(Handle::Locals { stop, frame }) => {
-            let count = if wanted.count == 0 { MOST } else { wanted.count.min(MOST) };
+            let count = if wanted.count == 0 { MAX_PAGE } else { wanted.count.min(MAX_PAGE) };
             let page = DebugLocals { stop, frame, start: wanted.start, count };
             let mut locals = connection.session.at_failure(number).query(page).await.map_err(text)?.locals;
             // Each request is answered by a process of its own, and a reference is valid only

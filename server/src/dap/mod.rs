@@ -35,9 +35,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::session::Session;
 
-/// The time that the stops of a client that left wait for a person.
-pub const ABANDONED: Duration = Duration::from_secs(60);
-
 /// Serves one client until it disconnects and its evaluations have ended. `abandoned`: the time
 /// that its stops wait after it left.
 pub async fn serve<R, W>(session: Session, read: R, write: W, abandoned: Duration)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, MOST, text, trouble};
+use super::answers::{Answer, MAX_PAGE, text, trouble};
 use super::breakpoints;
 use super::connection::{Connection, IDLE_THREAD, thread_of};
 use super::protocol::{
@@ -157,7 +157,7 @@ pub(super) async fn page_of_frames(
     stop: u64,
     wanted: &StackTrace,
 ) -> Answer {
-    let count = if wanted.levels == 0 { PAGE } else { wanted.levels.min(MOST) };
+    let count = if wanted.levels == 0 { PAGE } else { wanted.levels.min(MAX_PAGE) };
     let page = DebugFrames { stop, start: wanted.start_frame, count };
     let page = backend.query(page).await.map_err(text)?;
     let texts = connection.texts();
@@ -188,11 +188,15 @@ pub(super) fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
 
 async fn variables(connection: &Connection, wanted: Variables) -> Answer {
     let handle = lock(&connection.handles).get(wanted.variables_reference);
-    let count = if wanted.count == 0 { PAGE } else { wanted.count.min(MOST) };
+    let count = if wanted.count == 0 { PAGE } else { wanted.count.min(MAX_PAGE) };
     let shown = match handle {
         Some(Handle::Locals { stop, frame }) => {
-            let page =
-                DebugLocals { stop, frame, start: wanted.start, count: if wanted.count == 0 { MOST } else { count } };
+            let page = DebugLocals {
+                stop,
+                frame,
+                start: wanted.start,
+                count: if wanted.count == 0 { MAX_PAGE } else { count },
+            };
             let page = connection.session.query(page).await.map_err(text)?;
             let mut handles = lock(&connection.handles);
             page.locals.iter().map(|local| handles.local(local)).collect()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, MOST, text, trouble};
+use super::answers::{Answer, MAX_PAGE, text, trouble};
 use super::connection::Connection;
 use super::protocol::SetVariable;
 use super::variables::{Handle, part_name};
@@ -19,7 +19,7 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
     let done = match handle {
         Some(Handle::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
         Some(Handle::Parts { reference, start }) => {
-            let page = session.query(Inspect { reference, start, count: MOST }).await.map_err(text)?;
+            let page = session.query(Inspect { reference, start, count: MAX_PAGE }).await.map_err(text)?;
             let mut named = page.parts.iter().enumerate().filter(|(_, part)| shown::line(part_name(part)) == name);
             let part = match (named.next(), named.next()) {
                 (Some((at, _)), None) => start + at,

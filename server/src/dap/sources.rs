@@ -50,7 +50,7 @@ pub(super) async fn place(place: Option<&Place>, texts: &[Evaluated]) -> Value {
 }
 
 async fn text_of(file: &Path) -> Option<String> {
-    let bytes = bounded_file::read_aside(file.to_owned(), FILE).await.ok()?;
+    let bytes = bounded_file::read_blocking(file.to_owned(), FILE).await.ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -190,7 +190,7 @@ impl<R: Read> BlockingLines<R> {
 mod tests {
     use tokio::io::AsyncWriteExt;
 
-    use super::super::{KEEP, ROOM};
+    use super::super::{MAX_KEPT_BUFFER, ROOM};
     use super::*;
 
     /// A blocking stream of pieces; before each, a read times out.
@@ -264,7 +264,7 @@ mod tests {
         for _ in 0..100 {
             assert!(matches!(lines.next().await.unwrap(), Some(Line::Piece { last: false, .. })));
         }
-        assert!(lines.buffer.bytes.capacity() <= 2 * KEEP, "{}", lines.buffer.bytes.capacity());
+        assert!(lines.buffer.bytes.capacity() <= 2 * MAX_KEPT_BUFFER, "{}", lines.buffer.bytes.capacity());
     }
 
     #[tokio::test]
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(&text[..1 << 20])));
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(&b"short"[..])));
         assert_eq!(lines.next().await.unwrap(), None);
-        assert!(lines.buffer.bytes.capacity() <= KEEP + ROOM, "{}", lines.buffer.bytes.capacity());
+        assert!(lines.buffer.bytes.capacity() <= MAX_KEPT_BUFFER + ROOM, "{}", lines.buffer.bytes.capacity());
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ pub(crate) mod lines;
 /// The least free space for one read.
 const ROOM: usize = 64 << 10;
 /// The buffer size kept between messages; the buffer of a longer message is freed.
-const KEEP: usize = 2 * ROOM;
+const MAX_KEPT_BUFFER: usize = 2 * ROOM;
 
 /// Moves the unread rest of `buffer`, from `start`, to its front, frees the space of a long
 /// message, and makes room for a read.
@@ -22,7 +22,7 @@ fn make_room(buffer: &mut Vec<u8>, start: &mut usize) {
         buffer.drain(..*start);
         *start = 0;
     }
-    if buffer.len() < ROOM && buffer.capacity() > KEEP {
+    if buffer.len() < ROOM && buffer.capacity() > MAX_KEPT_BUFFER {
         buffer.shrink_to(ROOM);
     }
     buffer.reserve(ROOM);

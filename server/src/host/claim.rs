@@ -41,7 +41,7 @@ impl Claim {
 
     /// Closes the connections of processes that queried the holder, so that the backlog never
     /// fills.
-    pub(super) fn tend(&self) {
+    pub(super) fn drain_connections(&self) {
         #[cfg(target_os = "linux")]
         while self.name.as_ref().is_some_and(|name| name.accept().is_ok()) {}
     }

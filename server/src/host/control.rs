@@ -26,7 +26,7 @@ use crate::session::{
 const MAX_REQUEST: usize = 64 << 20;
 
 /// The silence after which the command line checks whether the host answers at all.
-const QUIET: Duration = Duration::from_secs(3);
+const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 
 /// The interval at which a request is told that it waits for the image.
 const STARTING: Duration = Duration::from_secs(3);
@@ -129,7 +129,7 @@ pub fn ask(
     let mut stream = connected.stream;
     let line = hello::line(request)?;
     fault::point(Call::Write).and_then(|()| stream.write_all(&line)).map_err(ended)?;
-    stream.set_read_timeout(Some(QUIET))?;
+    stream.set_read_timeout(Some(LIVENESS_DELAY))?;
     let mut lines = BlockingLines::new(stream);
     let mut answer = None;
     let mut told = false;

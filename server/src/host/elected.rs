@@ -20,7 +20,7 @@ use crate::fault::{self, Call};
 const FREE: Duration = Duration::from_secs(20);
 /// The polling interval: the system has no common notification for a free lock and a listening
 /// socket.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The number of removed lock files that are kept open.
 const FORMER: usize = 16;
@@ -95,7 +95,7 @@ pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
             };
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -209,7 +209,7 @@ impl Elected {
     /// # Errors
     /// An I/O error when they cannot be created.
     pub(super) async fn look_after(&mut self) -> io::Result<State> {
-        self.claim.tend();
+        self.claim.drain_connections();
         let (runtime, host, file) = (self.runtime.clone(), self.host.try_clone()?, self.file.clone());
         let socket = self.socket;
         let looked = tokio::task::spawn_blocking(move || inspect(&runtime, &host, socket, file.as_ref()));
@@ -329,7 +329,7 @@ mod tests {
         });
         // After one release of `start`, the starter has found the lock held and no process
         // listening.
-        std::thread::sleep(3 * LOOK);
+        std::thread::sleep(3 * POLL_INTERVAL);
         assert!(!starter.is_finished(), "it does not give up");
         drop(dying);
         assert!(starter.join().unwrap());

@@ -32,7 +32,7 @@ const READY_WAIT: Duration = Duration::from_secs(30);
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// The time limit for repeated attempts: a host may leave or be killed between two steps, but not
 /// all the time.
-const MEET_WAIT: Duration = Duration::from_secs(30);
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause between two failed attempts, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
@@ -278,7 +278,7 @@ struct Patience {
 
 impl Patience {
     fn new() -> Patience {
-        Patience { until: Instant::now() + MEET_WAIT, pause: PAUSE.0 }
+        Patience { until: Instant::now() + ELECTION_TIMEOUT, pause: PAUSE.0 }
     }
 
     /// Waits, longer each time. Returns false when the time limit has passed.

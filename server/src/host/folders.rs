@@ -70,7 +70,7 @@ pub(super) fn to_record(folders: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf>
 
 /// Returns a message when some of these folders have a living host of their own, which agents that
 /// are started there meet instead.
-pub(super) fn apart(folders: &[PathBuf]) -> Option<String> {
+pub(super) fn hosts_of_folders_message(folders: &[PathBuf]) -> Option<String> {
     let own: Vec<String> = folders
         .iter()
         .filter_map(|folder| {

@@ -15,7 +15,7 @@ use crate::locked::lock;
 /// The limit of the log and of the previous log, in bytes each.
 const LIMIT: u64 = 1 << 20;
 /// The age at which unused logs of other hosts are removed, when a host starts.
-const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Returns the log file of a workspace's host: `$XDG_STATE_HOME/consort/<hash>.log`, on macOS in
 /// the cache directory. `None` without a home directory.
@@ -83,7 +83,7 @@ fn prune(dir: &Path) {
         let name = entry.file_name();
         let is_log = name.to_str().is_some_and(|name| name.ends_with(".log") || name.ends_with(".log.old"));
         let modified = entry.metadata().and_then(|meta| meta.modified());
-        let is_old = modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > KEEP));
+        let is_old = modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > RETENTION));
         if is_log && is_old {
             // Another host may have removed the file at the same moment.
             let _ = std::fs::remove_file(entry.path());

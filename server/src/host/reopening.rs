@@ -19,9 +19,9 @@ use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
 
 /// The time limit for the bridges: an editor that was suspended does not keep agents for ever.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 /// The polling interval: the system has no notification for a lock that becomes free.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A bridge's mark that it may have documents.
 #[derive(Debug)]
@@ -87,10 +87,10 @@ impl Retired {
                 if !tokio::task::spawn_blocking(move || retired.is_held()).await.unwrap_or(false) {
                     return;
                 }
-                crate::steady::sleep(POLL).await;
+                crate::steady::sleep(POLL_INTERVAL).await;
             }
         };
-        if crate::steady::timeout(LONGEST, all).await.is_err() {
+        if crate::steady::timeout(MAX_WAIT, all).await.is_err() {
             tracing::warn!("an editor of the killed host has not opened its documents again; it is not waited for");
         }
     }

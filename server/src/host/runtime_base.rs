@@ -42,7 +42,7 @@ pub(super) fn base() -> io::Result<PathBuf> {
         }
     }
     let (temporary, private) = places(user);
-    let base = unless_squatted(temporary, private, user);
+    let base = usable_base(temporary, private, user);
     check_length(&base.join(A_NAME)).map(|()| base)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn places(user: u32) -> (PathBuf, Option<PathBuf>) {
 /// below the user's own state directory. While `private` exists, it is used even if `base` is free
 /// again: the other user may make and remove `base` at any time, and must not come between a host
 /// and its clients. The last host in `private` removes it.
-fn unless_squatted(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
+fn usable_base(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
     let taken = is_of_another(&base, user);
     let fits = |private: &PathBuf| check_length(&private.join(A_NAME)).is_ok();
     private.filter(|private| (taken || check_private(private).is_ok()) && fits(private)).unwrap_or(base)
@@ -111,7 +111,7 @@ mod tests {
         let dir = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
         let user = rustix::process::getuid().as_raw();
         let (base, private) = (dir.path().join("consort-7"), dir.path().join("s/run"));
-        let chosen = |user| unless_squatted(base.clone(), Some(private.clone()), user);
+        let chosen = |user| usable_base(base.clone(), Some(private.clone()), user);
         assert_eq!(chosen(user), base, "nobody made it");
         std::fs::create_dir(&base).unwrap();
         assert_eq!(chosen(user), base, "it is ours");

@@ -25,7 +25,7 @@ use crate::session::OpenFolders;
 /// The time limit for a connection's hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// The interval between checks of the runtime directory.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The least time that a new host waits for the client that started it.
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
 /// The number of checks of the runtime directory, after a client has left, at which memory is
@@ -127,7 +127,7 @@ async fn accept(
 ) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut listener = UnixListener::from_std(elected.listener()?)?;
-    let mut look = tokio::time::interval(LOOK);
+    let mut look = tokio::time::interval(POLL_INTERVAL);
     let resident = memory::Resident::default();
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate())?;
@@ -173,7 +173,7 @@ async fn accept(
             }
             () = folders.changed() => match elected.record_folders(folders.now()).await {
                 Ok(recorded) => {
-                    let apart = tokio::task::spawn_blocking(move || super::folders::apart(&recorded));
+                    let apart = tokio::task::spawn_blocking(move || super::folders::hosts_of_folders_message(&recorded));
                     services.apart(apart.await.unwrap_or_default());
                 }
                 Err(error) => tracing::warn!("the folders of editors could not be recorded: {error}"),

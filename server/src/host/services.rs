@@ -17,7 +17,7 @@ use super::peer_process;
 use super::reopening;
 use super::runtime_dir::RuntimeDir;
 use super::serve::{Connection, Lifetime, Services};
-use crate::config::Config;
+use crate::config::{ABANDONED_STOP_TIMEOUT, Config};
 use crate::dap;
 use crate::image::{Image, process_table, programs};
 use crate::lsp;
@@ -99,7 +99,7 @@ impl Services for SharedImage {
             }
             Protocol::Dap => {
                 let (read, write) = connection.stream.into_split();
-                Box::pin(dap::serve(session, read, write, dap::ABANDONED))
+                Box::pin(dap::serve(session, read, write, ABANDONED_STOP_TIMEOUT))
             }
             Protocol::Mcp => {
                 let record = self.breakpoints.clone();

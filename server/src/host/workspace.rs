@@ -30,7 +30,7 @@ pub fn find(start: &Path) -> io::Result<PathBuf> {
 /// The errors of [`find`].
 pub fn find_running(start: &Path) -> io::Result<PathBuf> {
     let own = find_own(start)?;
-    Ok(serving_apart(&own).map_or(own, |served| served.workspace))
+    Ok(host_by_other_folder(&own).map_or(own, |served| served.workspace))
 }
 
 /// Acts as [`find_running`], but for a directory in another folder of an editor returns that
@@ -44,7 +44,7 @@ pub fn find_own(start: &Path) -> io::Result<PathBuf> {
 
 /// Returns the host whose editor has `workspace` (canonical) in another of its folders; `None`
 /// when there is none, or a host runs for `workspace` itself.
-pub fn serving_apart(workspace: &Path) -> Option<Served> {
+pub fn host_by_other_folder(workspace: &Path) -> Option<Served> {
     if runs(workspace) { None } else { folders::serving(workspace) }
 }
 

@@ -18,7 +18,7 @@ use crate::text::names;
 use crate::text::scopes::Scopes;
 
 /// The maximum number of callees of one definition.
-const MOST: usize = 300;
+const MAX_CALLEES: usize = 300;
 
 /// Calls of or by an item.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ pub async fn outgoing<B: Backend>(
         order.push(name);
     }
     let mut found: Vec<Calls> = Vec::new();
-    for name in order.into_iter().take(MOST) {
+    for name in order.into_iter().take(MAX_CALLEES) {
         let Some(at) = places.remove(&name.to_lowercase()) else { continue };
         let named = Named { name, package: here.package.clone() };
         let mut items = lookup.definitions(&named, callable).await;

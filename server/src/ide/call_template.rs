@@ -9,7 +9,7 @@ use crate::text::forms::symbol_at;
 use crate::text::{Span, definitions, names};
 
 /// The maximum number of arguments.
-const MOST: usize = 20;
+const MAX_ARGUMENTS: usize = 20;
 
 /// A template of a call.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn is_method<B: Backend>(cursor: &Cursor<B>, name: &str) -> bool {
 
 /// The names of the required parameters; for a method, without their specializers.
 fn required(names: &[String], method: bool) -> Vec<String> {
-    let required = names.iter().take_while(|name| !name.starts_with('&')).take(MOST);
+    let required = names.iter().take_while(|name| !name.starts_with('&')).take(MAX_ARGUMENTS);
     let name = |written: &String| match written.starts_with('(') {
         true if method => parts(written).into_iter().next().unwrap_or_default(),
         true => written.split_whitespace().collect::<Vec<&str>>().join(" "),

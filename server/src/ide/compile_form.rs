@@ -16,7 +16,7 @@ pub struct Refusal {
     /// `package-not-found`, `bad-arguments`, `image-lost`, ...
     #[serde(rename = "type")]
     pub kind: String,
-    /// How to resolve the error.
+    /// The message, with the next step.
     pub message: String,
 }
 
@@ -117,7 +117,7 @@ impl Compilation {
     }
 
     /// A compilation that checked nothing.
-    pub fn without_work(kind: ErrorKind, message: String) -> Compilation {
+    pub fn failed(kind: ErrorKind, message: String) -> Compilation {
         Compilation {
             success: false,
             warnings: 0,

@@ -4,25 +4,25 @@
 use std::fmt::Write as _;
 
 /// The maximum number of messages that are kept.
-const KEPT: usize = 20;
+const MAX_MESSAGES: usize = 20;
 /// The maximum length of a message, in characters.
-const MESSAGE: usize = 600;
+const MAX_MESSAGE_CHARS: usize = 600;
 
 /// The conditions that a compiler reported in its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompilerReport {
-    /// Files that were compiled.
+    /// The number of files compiled.
     pub files: usize,
-    /// The number of the kind WARNING.
+    /// The number of conditions of the type WARNING.
     pub warnings: usize,
-    /// The number of the kind STYLE-WARNING.
+    /// The number of conditions of the type STYLE-WARNING.
     pub style_warnings: usize,
-    /// The number of the kind ERROR, READ-ERROR and the like.
+    /// The number of conditions of the types ERROR, READ-ERROR and the like.
     pub errors: usize,
     /// The number of notes.
     pub notes: usize,
     /// The texts of the first warnings and errors.
-    pub reported: Vec<String>,
+    pub messages: Vec<String>,
 }
 
 impl CompilerReport {
@@ -38,8 +38,8 @@ impl CompilerReport {
         self.style_warnings += other.style_warnings;
         self.errors += other.errors;
         self.notes += other.notes;
-        self.reported.extend(other.reported);
-        self.reported.truncate(KEPT);
+        self.messages.extend(other.messages);
+        self.messages.truncate(MAX_MESSAGES);
     }
 
     /// The counts in a line, then each warning and error; empty if there was nothing.
@@ -54,18 +54,18 @@ impl CompilerReport {
         let counts: Vec<String> = counts
             .iter()
             .filter(|(count, ..)| *count > 0)
-            .map(|(count, one, more)| format!("{count} {}", if *count == 1 { one } else { more }))
+            .map(|(count, one, plural)| format!("{count} {}", if *count == 1 { one } else { plural }))
             .collect();
         if counts.is_empty() {
             return String::new();
         }
         let mut text = format!("Compiler: {}.", counts.join(", "));
-        for reported in &self.reported {
-            let _ = write!(text, "\n  {}", reported.replace('\n', "\n    "));
+        for message in &self.messages {
+            let _ = write!(text, "\n  {}", message.replace('\n', "\n    "));
         }
-        let more = (self.warnings + self.errors).saturating_sub(self.reported.len());
-        if more > 0 {
-            let _ = write!(text, "\n  ... and {more} more");
+        let omitted = (self.warnings + self.errors).saturating_sub(self.messages.len());
+        if omitted > 0 {
+            let _ = write!(text, "\n  ... and {omitted} more");
         }
         text
     }
@@ -112,28 +112,29 @@ fn kind(line: &str) -> Option<Line<'_>> {
     other.iter().any(|start| rest.starts_with(start)).then_some(Line::Other)
 }
 
-/// The text without the compiler's own lines, and the conditions they reported.
-pub fn condense(text: &str) -> (String, CompilerReport) {
+/// Returns the text without the compiler's own lines, and the conditions that those reported.
+pub fn split_compiler_output(text: &str) -> (String, CompilerReport) {
     let mut report = CompilerReport::default();
     if !text.contains("; ") {
         return (text.to_owned(), report);
     }
     let mut kept = String::with_capacity(text.len().min(4096));
-    // The lines that follow one of the compiler's and are indented behind a semicolon belong to it.
+    // True after a line of the compiler: `;` alone, `;  ...` and empty lines then belong to its
+    // message.
     let mut inside = false;
     let mut form = "";
     let mut message: Option<String> = None;
-    let end = |message: &mut Option<String>, report: &mut CompilerReport| {
+    let finish_message = |message: &mut Option<String>, report: &mut CompilerReport| {
         if let Some(message) = message.take()
-            && report.reported.len() < KEPT
+            && report.messages.len() < MAX_MESSAGES
         {
-            report.reported.push(super::clip::clip(message.trim_end(), MESSAGE).text);
+            report.messages.push(super::clip::clip(message.trim_end(), MAX_MESSAGE_CHARS).text);
         }
     };
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end();
         if let Some(kind) = kind(bare) {
-            end(&mut message, &mut report);
+            finish_message(&mut message, &mut report);
             inside = true;
             match kind {
                 Line::File => report.files += 1,
@@ -159,14 +160,14 @@ pub fn condense(text: &str) -> (String, CompilerReport) {
                 message.push_str(words);
             }
         } else if inside && bare.is_empty() {
-            end(&mut message, &mut report);
+            finish_message(&mut message, &mut report);
         } else {
-            end(&mut message, &mut report);
+            finish_message(&mut message, &mut report);
             inside = false;
             kept.push_str(line);
         }
     }
-    end(&mut message, &mut report);
+    finish_message(&mut message, &mut report);
     (kept, report)
 }
 
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn warnings_and_counts_stay_and_the_rest_goes() {
-        let (kept, report) = condense(COMPILED);
+        let (kept, report) = split_compiler_output(COMPILED);
         assert_eq!(kept, "mine first\n; mine, a comment\nmine last\n");
         insta::assert_snapshot!(report.summary(), @r#"
         Compiler: 1 file compiled, 1 warning, 1 style warning, 1 note.
@@ -195,14 +196,14 @@ mod tests {
     #[test]
     fn what_a_program_prints_is_not_the_compilers() {
         for text in ["", "; hello\n", ";   indented\n\n;\n", "a; compiling file \"x\"\n", "one\n\n\ntwo"] {
-            assert_eq!(condense(text), (text.to_owned(), CompilerReport::default()), "{text:?}");
+            assert_eq!(split_compiler_output(text), (text.to_owned(), CompilerReport::default()), "{text:?}");
         }
     }
 
     #[test]
     fn very_many_warnings_are_counted_and_the_first_are_told() {
-        let (kept, report) = condense(&"; caught WARNING:\n;   no\n\n".repeat(100));
-        assert_eq!((kept.as_str(), report.warnings, report.reported.len()), ("", 100, KEPT));
+        let (kept, report) = split_compiler_output(&"; caught WARNING:\n;   no\n\n".repeat(100));
+        assert_eq!((kept.as_str(), report.warnings, report.messages.len()), ("", 100, MAX_MESSAGES));
         assert!(report.summary().ends_with("... and 80 more"));
     }
 }

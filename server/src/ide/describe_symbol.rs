@@ -16,7 +16,7 @@ use crate::model::image::ImageError;
 use crate::text::position::line_column;
 
 /// The maximum number of callers and of callees in an answer.
-const SHOWN: usize = 40;
+const MAX_SHOWN: usize = 40;
 
 /// The known facts about a symbol.
 #[derive(Debug, Default, Serialize)]
@@ -79,7 +79,7 @@ pub async fn symbol<B: Backend>(
         want.push(SymbolPart::References);
     }
     // The places of more methods are not shown, and each would have its file read.
-    let query = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want, methods: Some(SHOWN) };
+    let query = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want, methods: Some(MAX_SHOWN) };
     let known = context.query(query).await?;
     let mut texts = context.texts().await;
     let defined = places::defined(&known, &mut texts).await;
@@ -216,9 +216,9 @@ fn render(description: &Description, known: &Known) -> String {
     for (heading, names) in [("Used by", &callers), ("Uses", &description.callees)] {
         if !names.is_empty() {
             out.push_str(&format!("\n\n{heading}:"));
-            names.iter().take(SHOWN).for_each(|name| out.push_str(&format!("\n  {name}")));
-            if names.len() > SHOWN {
-                out.push_str(&format!("\n  ... and {} more", names.len() - SHOWN));
+            names.iter().take(MAX_SHOWN).for_each(|name| out.push_str(&format!("\n  {name}")));
+            if names.len() > MAX_SHOWN {
+                out.push_str(&format!("\n  ... and {} more", names.len() - MAX_SHOWN));
             }
         }
     }

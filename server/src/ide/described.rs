@@ -109,10 +109,10 @@ fn of_package(package: &PackageFacts) -> String {
 }
 
 fn list(names: &[String]) -> String {
-    const SHOWN: usize = 12;
+    const MAX_SHOWN: usize = 12;
     match names {
         [] => "none".into(),
-        _ if names.len() > SHOWN => format!("{} and {} more", ticked(&names[..SHOWN]), names.len() - SHOWN),
+        _ if names.len() > MAX_SHOWN => format!("{} and {} more", ticked(&names[..MAX_SHOWN]), names.len() - MAX_SHOWN),
         _ => ticked(names),
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn target(uri: &str) -> String {
 
 /// The locations: each file once with its lines.
 fn places(defined: &[Defined]) -> String {
-    const SHOWN: usize = 4;
+    const MAX_SHOWN: usize = 4;
     let line = |one: &Defined| {
         let at = one.start().map_or(String::new(), |at| format!(":{}", at.line));
         let file =
@@ -146,7 +146,8 @@ fn places(defined: &[Defined]) -> String {
             None => format!("{}{at}", shown::markdown(&file)),
         }
     };
-    let shown: Vec<String> = defined.iter().take(SHOWN).map(line).collect();
-    let more = if defined.len() > SHOWN { format!(" and {} more", defined.len() - SHOWN) } else { String::new() };
+    let shown: Vec<String> = defined.iter().take(MAX_SHOWN).map(line).collect();
+    let more =
+        if defined.len() > MAX_SHOWN { format!(" and {} more", defined.len() - MAX_SHOWN) } else { String::new() };
     format!("Defined in {}{more}", shown.join(", "))
 }

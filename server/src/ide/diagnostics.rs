@@ -42,8 +42,8 @@ impl Found {
         if let Some(form) = self.form {
             let moved = applied.shift(form)?;
             // Inside an untouched form all spans move by the same distance.
-            self.diagnostic.span = along(self.diagnostic.span, form, moved);
-            self.diagnostic.toplevel = self.diagnostic.toplevel.map(|toplevel| along(toplevel, form, moved));
+            self.diagnostic.span = shift_with_form(self.diagnostic.span, form, moved);
+            self.diagnostic.toplevel = self.diagnostic.toplevel.map(|toplevel| shift_with_form(toplevel, form, moved));
             self.form = Some(moved);
         } else {
             self.diagnostic.span = applied.shift(self.diagnostic.span)?;
@@ -62,7 +62,7 @@ impl Found {
 }
 
 /// The new position of `span` after the form around it moved.
-fn along(span: Span, form: Span, moved: Span) -> Span {
+fn shift_with_form(span: Span, form: Span, moved: Span) -> Span {
     let at = |offset: usize| offset + moved.start - form.start;
     Span { start: at(span.start), end: at(span.end) }
 }

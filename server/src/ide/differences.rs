@@ -17,7 +17,7 @@ const ASK: usize = 500;
 /// The package of a text that names none.
 const PACKAGE: &str = "COMMON-LISP-USER";
 
-/// How a form differs from the image.
+/// The difference of a form from the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -44,7 +44,7 @@ pub struct Difference {
     pub form: Span,
     /// The names that differ.
     pub names: Vec<String>,
-    /// How they differ; `Changed` if some are changed and some are new.
+    /// The difference; `Changed` if some are changed and some are new.
     pub state: State,
 }
 
@@ -105,7 +105,7 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
     found
 }
 
-/// How a definition differs from the recorded ones of its name and kind. Nothing is said of a
+/// The difference of a definition from the recorded ones of its name and kind. Nothing is said of a
 /// method that is not among them: the image may have it from elsewhere.
 fn compared<'a>(one: &Definition, made: impl Iterator<Item = &'a RecordedDefinition>) -> Option<State> {
     // A method that an undo restored is known by its generic function's name only.

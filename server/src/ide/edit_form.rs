@@ -99,7 +99,7 @@ pub fn edit_as_written(
         Operation::InsertAfter => after(&tree, target.outer, &content),
     };
     let edited = [&text[..start], &by, &text[end..]].concat();
-    keeps_the_rest(&scan, text, &edited, operation, target)?;
+    check_rest_unchanged(&scan, text, &edited, operation, target)?;
     let first = start + skip.0;
     let last = (start + by.len()).saturating_sub(skip.1).max(first);
     let lines = (line(&edited, first), line(&edited, last));
@@ -254,11 +254,11 @@ fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) ->
 }
 
 fn listed(definitions: &[&Definition], all: &[Definition], tree: &Tree) -> String {
-    const MOST: usize = 30;
+    const MAX_LISTED: usize = 30;
     let selectors = selectors(all, tree);
     let mut lines: Vec<String> = definitions
         .iter()
-        .take(MOST)
+        .take(MAX_LISTED)
         .map(|definition| {
             let selector = all
                 .iter()
@@ -271,8 +271,8 @@ fn listed(definitions: &[&Definition], all: &[Definition], tree: &Tree) -> Strin
             format!("  form_type {}, form_name {selector} (line {at}{guard})", definition.operator)
         })
         .collect();
-    if definitions.len() > MOST {
-        lines.push(format!("  and {} more", definitions.len() - MOST));
+    if definitions.len() > MAX_LISTED {
+        lines.push(format!("  and {} more", definitions.len() - MAX_LISTED));
     }
     lines.join("\n")
 }
@@ -364,7 +364,13 @@ fn after(tree: &Tree, outer: NodeId, content: &str) -> Change {
 
 /// The final check: in the new text every other form is unchanged, and the text is as balanced as
 /// before.
-fn keeps_the_rest(scan: &Scan, old: &str, new: &str, operation: Operation, target: &Definition) -> Result<(), Refusal> {
+fn check_rest_unchanged(
+    scan: &Scan,
+    old: &str,
+    new: &str,
+    operation: Operation,
+    target: &Definition,
+) -> Result<(), Refusal> {
     fn forms<'a>(scan: &Scan, text: &'a str) -> Vec<&'a str> {
         scan.forms().iter().map(|form| &text[form.bytes.start..form.bytes.end]).collect()
     }

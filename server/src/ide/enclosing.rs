@@ -79,11 +79,11 @@ pub fn of_definition(one: &Defined, package: Option<String>) -> Enclosing {
 
 /// Returns the atoms among the first two elements: `test far-away` for `(test far-away ...)`.
 fn beginning(form: &Form, node: &Node) -> String {
-    const LONGEST: usize = 60;
+    const MAX_CHARS: usize = 60;
     let atoms = node.children.iter().take(2).take_while(|child| child.kind != Kind::List);
     let words: Vec<&str> = atoms.map(|child| form.text(child)).collect();
     let name = if words.is_empty() { "(...)".to_owned() } else { words.join(" ") };
-    name.chars().take(LONGEST).collect()
+    name.chars().take(MAX_CHARS).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::backtrace;
 use super::clip::{self, clip};
 use super::compiler_output::{self, CompilerReport};
-use super::restarts::numbered;
+use super::restarts::numbered_list;
 use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus, Timing};
 use crate::model::frozen::Frozen;
 
@@ -42,7 +42,7 @@ impl Serialize for Evaluation {
 
 impl Evaluation {
     /// An evaluation that evaluated nothing, or whose result is lost.
-    pub fn without_work(status: EvalStatus, kind: String, message: String) -> Evaluation {
+    pub fn failed(status: EvalStatus, kind: String, message: String) -> Evaluation {
         let error = Some(EvalError::new(kind, message));
         let outcome = EvalOutcome { package: String::new(), ..EvalOutcome::empty(status, error) };
         Evaluation { outcome, notices: Vec::new(), stop: None }
@@ -66,10 +66,10 @@ impl Evaluation {
 
     /// Removes the compiler's own output from the printed output. Returns the reported conditions,
     /// and the original text if anything was removed.
-    pub fn condense(&mut self) -> (CompilerReport, Option<String>) {
+    pub fn split_compiler_output(&mut self) -> (CompilerReport, Option<String>) {
         let EvalOutcome { stdout: out, stderr: err, .. } = &self.outcome;
-        let (stdout, mut report) = compiler_output::condense(&out.text);
-        let (stderr, more) = compiler_output::condense(&err.text);
+        let (stdout, mut report) = compiler_output::split_compiler_output(&out.text);
+        let (stderr, more) = compiler_output::split_compiler_output(&err.text);
         report.add(more);
         if stdout == out.text && stderr == err.text {
             return (report, None);
@@ -79,9 +79,10 @@ impl Evaluation {
         (report, Some(full))
     }
 
-    /// [`Evaluation::condense`], with the compiler's reports as a few lines of error output.
+    /// [`Evaluation::split_compiler_output`], with the compiler's reports as a few lines of error
+    /// output.
     pub fn for_agent(&mut self) -> Option<String> {
-        let (report, full) = self.condense();
+        let (report, full) = self.split_compiler_output();
         let summary = report.summary();
         if !summary.is_empty() {
             let stderr = &mut self.outcome.stderr.text;
@@ -155,7 +156,7 @@ pub fn render(evaluation: &Evaluation) -> String {
     if let Some(Frozen { number, restarts, .. }) = evaluation.kept() {
         blocks.push(format!(
             "[restarts]{}\n; The stack is kept as failure {number}: look, and try a restart, in copies with debug {{\"failure\": {number}, \"action\": ...}}",
-            numbered(restarts, "\n")
+            numbered_list(restarts, "\n")
         ));
     }
     blocks.join("\n\n")

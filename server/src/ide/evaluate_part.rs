@@ -22,10 +22,10 @@ pub fn top_level(document: &Document, offset: usize) -> Option<Span> {
             let near = |one: &&datum::Node| one.span.start <= offset;
             inside.iter().rev().find(near).or(inside.first())
         } else {
-            is_never(form.written(node)).then_some(node)
+            is_disabled(form.written(node)).then_some(node)
         };
     Some(kept.map_or(span, |node| {
-        let skipped = never_length(form.written(node));
+        let skipped = disabling_prefix_length(form.written(node));
         form.span_of(node.start() + skipped, node.end())
     }))
 }
@@ -39,18 +39,18 @@ pub fn up_to(document: &Document, offset: usize) -> Option<Span> {
 }
 
 /// Returns true for a form behind a guard that is never true, in one of its usual spellings.
-fn is_never(written: &str) -> bool {
-    never_length(written) > 0
+fn is_disabled(written: &str) -> bool {
+    disabling_prefix_length(written) > 0
 }
 
 /// The bytes of `#+(or)`, `#+nil` or `#-(and)` and the white space behind it.
-pub fn never_length(written: &str) -> usize {
+pub fn disabling_prefix_length(written: &str) -> usize {
     const SPACED: [&str; 2] = ["#+ (or)", "#+ nil"];
     let starts = |guard: &&&str| {
         written.get(..guard.len()).is_some_and(|start| start.eq_ignore_ascii_case(guard))
             && written[guard.len()..].starts_with(|char: char| char.is_whitespace() || "(#'`".contains(char))
     };
-    features::NEVER.iter().chain(&SPACED).find(starts).map_or(0, |guard| {
+    features::ALWAYS_FALSE_CONDITIONALS.iter().chain(&SPACED).find(starts).map_or(0, |guard| {
         let rest = &written[guard.len()..];
         guard.len() + rest.len() - rest.trim_start().len()
     })

@@ -34,7 +34,7 @@ pub struct Facts {
 
 impl Facts {
     /// A result that expanded nothing.
-    pub fn without_work(kind: ErrorKind, message: String) -> Facts {
+    pub fn failed(kind: ErrorKind, message: String) -> Facts {
         Facts { error: Some(Refusal { kind: kind.into(), message }), ..Facts::default() }
     }
 }
@@ -127,6 +127,6 @@ mod tests {
             failed(Stage::Expand, "SB-INT:SIMPLE-PROGRAM-ERROR", "LOOP requires a form after FOR."),
             "[ERROR] SB-INT:SIMPLE-PROGRAM-ERROR\nLOOP requires a form after FOR."
         );
-        assert_eq!(render(&Facts::without_work("busy".into(), "Try again.".into())), "Try again.");
+        assert_eq!(render(&Facts::failed("busy".into(), "Try again.".into())), "Try again.");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::evaluate::{self, Evaluation};
-use super::restarts::numbered;
+use super::restarts::numbered_list;
 use super::stops;
 use crate::image::api::debug::Tried;
 use crate::model::frozen::Failure;
@@ -20,7 +20,7 @@ pub fn listed(failures: &[Failure]) -> (String, Value) {
 fn described(failure: &Failure) -> String {
     let mut text = format!("Failure {}: {}", failure.number, line(&format!("{}: {}", failure.kind, failure.message)));
     let _ = write!(text, "\n  of {}, {} s ago, kept with its stack", line(&failure.session), failure.seconds);
-    text + &numbered(&failure.restarts, "\n  restart ")
+    text + &numbered_list(&failure.restarts, "\n  restart ")
 }
 
 /// Returns the outcome of an attempt as text and as data, and true if the attempt failed.

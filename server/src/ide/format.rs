@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::text::stop;
+use crate::text::cancellation;
 use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
 use columns::Columns;
 use roles::Roles;
@@ -41,10 +41,10 @@ pub struct IndentRange {
 pub type Change = (Range<usize>, String);
 
 /// A comment in this column or further to the right is not moved.
-const FAR: usize = 32;
+const MIN_FIXED_COMMENT_COLUMN: usize = 32;
 /// A line that would begin further to the right is left unchanged. No real code does so, and the
 /// white space of many such lines would far exceed their text.
-const FARTHEST: usize = 500;
+const MAX_COLUMN: usize = 500;
 
 /// The changes that indent the lines.
 pub fn format(tree: &Tree, wanted: &IndentRange, bodies: &Bodies, options: Options) -> Vec<Change> {
@@ -53,13 +53,13 @@ pub fn format(tree: &Tree, wanted: &IndentRange, bodies: &Bodies, options: Optio
     let mut changes = Vec::new();
     let mut path = Path::default();
     for line in wanted.lines.start..wanted.lines.end.min(lines.starts.len()) {
-        if stop::now() {
+        if cancellation::should_stop() {
             break;
         }
         if !lines.protected[line] {
             lines.indent[line] = match lines.column_wanted(line, wanted.typing, bodies, &mut path) {
                 None => continue,
-                Some(column) if column > FARTHEST => continue,
+                Some(column) if column > MAX_COLUMN => continue,
                 Some(column) => column,
             };
             let range = lines.starts[line]..lines.first[line];
@@ -219,12 +219,13 @@ impl<'a> Lines<'a> {
         });
         if let Some(above) = above.filter(|above| self.old_column(self.tree.node(*above).start) == column && column > 0)
         {
-            let of_code = !self.begins_line(above) || self.old_column(self.tree.node(above).start) >= FAR;
+            let of_code =
+                !self.begins_line(above) || self.old_column(self.tree.node(above).start) >= MIN_FIXED_COMMENT_COLUMN;
             if of_code {
                 return Some(self.column(self.tree.node(above).start));
             }
         }
-        (column >= FAR).then_some(column)
+        (column >= MIN_FIXED_COMMENT_COLUMN).then_some(column)
     }
 
     fn column_in(&self, container: NodeId, at: usize, bodies: &Bodies) -> usize {

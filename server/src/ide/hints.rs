@@ -7,20 +7,20 @@ use super::context::Backend;
 use super::signature;
 use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
+use crate::text::cancellation;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
-use crate::text::stop;
 
 /// The minimum number of literal arguments of a call with hints.
-const FEWEST: usize = 2;
+const MIN_LITERALS: usize = 2;
 
 /// The maximum number of functions in one query; hints further down are computed when they are
 /// visible.
-const MOST: usize = 100;
+const MAX_FUNCTIONS: usize = 100;
 /// The maximum number of calls with hints in one answer.
-const MOST_CALLS: usize = 5_000;
+const MAX_CALLS: usize = 5_000;
 
 /// A call with literal arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,14 +43,14 @@ pub async fn in_range<B: Backend>(
 ) -> Vec<(usize, String)> {
     let mut known: HashMap<(String, Option<String>), Vec<String>> = HashMap::new();
     let mut shown = Vec::new();
-    for call in calls.into_iter().take(MOST_CALLS) {
+    for call in calls.into_iter().take(MAX_CALLS) {
         let parameters = match &call.parameters {
             Some(parameters) => parameters.clone(),
             None => {
                 let at = call.arguments.first().map_or(range.start, |(at, _)| *at);
                 let name = (call.operator.clone(), package_at(document, at));
                 if !known.contains_key(&name) {
-                    if known.len() == MOST {
+                    if known.len() == MAX_FUNCTIONS {
                         break;
                     }
                     let parameters = parameters(backend, &name.0, name.1.as_deref()).await;
@@ -85,12 +85,12 @@ pub fn calls(document: &Document, range: Span) -> Vec<Call> {
         // The parameters of local functions, by their bindings.
         let mut known: HashMap<usize, Vec<String>> = HashMap::new();
         let mut lists: Vec<&Node> = form.nodes.iter().collect();
-        while let Some(list) = lists.pop().filter(|_| !stop::now()) {
+        while let Some(list) = lists.pop().filter(|_| !cancellation::should_stop()) {
             lists.extend(&list.children);
             let Some(head) = list.children.first().filter(|_| list.kind == Kind::List) else { continue };
             let arguments: Vec<(usize, bool)> =
                 list.children[1..].iter().map(|one| (one.span.start, is_literal(&form, one))).collect();
-            let many = arguments.iter().filter(|(_, literal)| *literal).count() >= FEWEST;
+            let many = arguments.iter().filter(|(_, literal)| *literal).count() >= MIN_LITERALS;
             if !many || !scopes.is_called(head.span) {
                 continue;
             }
@@ -132,7 +132,7 @@ pub fn hints(call: &Call, parameters: &[String]) -> Vec<(usize, String)> {
         .filter(|(_, (_, literal))| *literal)
         .map(|(name, (at, _))| (*at, format!("{name}:")))
         .collect();
-    if hints.len() < FEWEST { Vec::new() } else { hints }
+    if hints.len() < MIN_LITERALS { Vec::new() } else { hints }
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ pub fn reader_macro_at(document: &Document, offset: usize) -> Option<(String, cr
     let token = Scanner::new(&form.source).take_while(|token| token.start <= at).find(|token| at < token.end)?;
     let text = form.source.get(token.start..token.end)?;
     let written = match token.kind {
-        TokenKind::Prefix | TokenKind::Guard => text,
+        TokenKind::Prefix | TokenKind::FeatureConditional => text,
         TokenKind::Open if text.starts_with('#') => text,
         TokenKind::Atom if text.starts_with('#') => text,
         TokenKind::BlockComment => "#|",

@@ -27,14 +27,14 @@ fn found(document: &Document, offset: usize) -> Option<Vec<Span>> {
     let scopes = Scopes::of(&form);
     let index = scopes.resolve(offset)?;
     let binding = scopes.bindings.get(index)?;
-    if binding.shorthand != Shorthand::None || names::read_otherwise(document, &form) {
+    if binding.shorthand != Shorthand::None || names::may_read_differently(document, &form) {
         return None;
     }
     if binding.kind.space() == Space::Variable && is_special(document, &form, &binding.name) {
         return None;
     }
     let spans = scopes.occurrences(index);
-    let macros = OwnMacros::of(document);
+    let macros = OwnMacros::from_document(document);
     let unknown = |operator: &str| macros.is_unknown(operator);
     let hidden = Hidden { form: &form, name: &binding.name, known: &spans, unknown: &unknown };
     form.nodes.iter().all(|node| hidden.first(node).is_none()).then_some(spans)

@@ -9,12 +9,12 @@ use super::index::Snapshot;
 use crate::file_uri::{path_of_uri, uri_of_path};
 use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
+use crate::text::cancellation;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
-use crate::text::stop;
 
 /// The maximum number of links of a text.
-const MOST: usize = 1_000;
+const MAX_LINKS: usize = 1_000;
 /// The extensions that a `:file` may have.
 const SOURCES: [&str; 3] = ["lisp", "cl", "lsp"];
 
@@ -85,7 +85,7 @@ async fn system<B: Backend>(index: &Snapshot, lookup: &mut Lookup<'_, B>, name: 
 fn candidates(document: &Document, directory: &Path) -> Vec<(Span, Candidate)> {
     let mut found = Vec::new();
     for top in document.scan().forms() {
-        if stop::now() || found.len() >= MOST {
+        if cancellation::should_stop() || found.len() >= MAX_LINKS {
             break;
         }
         let form = Form::of(document, top.span);
@@ -96,7 +96,7 @@ fn candidates(document: &Document, directory: &Path) -> Vec<(Span, Candidate)> {
             }
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_LINKS);
     found
 }
 

@@ -17,8 +17,8 @@ use std::path::Path;
 use self::silence::Silence;
 use self::workspace::{Found, Whole};
 use super::index::Snapshot;
-use super::refactor::names::{first_other, first_reader, is_tied};
-use super::refactor::{Evaluated, OwnMacros};
+use super::refactor::names::{first_other, first_reader, has_labels};
+use super::refactor::{EvaluationSites, MAX_FORM_BYTES, OwnMacros};
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
 use crate::model::lint_rule::LintRule;
 use crate::text::Span;
@@ -29,8 +29,6 @@ use crate::text::names::is_number;
 
 /// The prefix of the codes of these findings.
 const CODE: &str = "lint-";
-/// The maximum size in bytes of a form that is looked into.
-const LARGEST_FORM: usize = 256 << 10;
 
 /// A rule.
 struct Rule {
@@ -46,7 +44,7 @@ impl Rule {
     }
 }
 
-/// How a rule comes to its findings.
+/// The judgement by which a rule comes to its findings.
 enum Judge {
     /// The places at which a list breaks it, with messages.
     Form(fn(&Form, &Node) -> Vec<(Span, String)>),
@@ -145,10 +143,10 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
     // The start of the first form that changes how text is read: forms from there on are skipped.
     let reader = first_reader(document, document.text().len_chars()).map(|(start, _)| start);
     let mut macros: Option<OwnMacros> = None;
-    let mut left = own::MOST;
+    let mut left = own::MAX_FINDINGS;
     for top in document.scan().forms().iter().filter(|top| top.fault.is_none()) {
         let changed = reader.is_some_and(|reader| reader <= top.span.start);
-        if changed || top.bytes.end - top.bytes.start > LARGEST_FORM || crate::text::stop::now() {
+        if changed || top.bytes.end - top.bytes.start > MAX_FORM_BYTES || crate::text::cancellation::should_stop() {
             continue;
         }
         let form = Form::of(document, top.span);
@@ -158,18 +156,18 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
         for node in &form.nodes {
             suspect(&mut look, node, &mut Vec::new(), &rules, &mut suspects);
         }
-        if suspects.is_empty() || is_tied(&form) {
+        if suspects.is_empty() || has_labels(&form) {
             continue;
         }
-        let macros = macros.get_or_insert_with(|| OwnMacros::among(document, index));
-        let evaluated = Evaluated::new(document, &form, macros);
+        let macros = macros.get_or_insert_with(|| OwnMacros::from_workspace(document, index));
+        let evaluated = EvaluationSites::new(document, &form, macros);
         // True if the operators around a list and the names in it are the standard's.
         let is_standard = |path: &[&Node]| {
             let inner = path.last().into_iter().flat_map(|list| list.children.iter());
             first_other(&packages, &form, path.iter().copied().chain(inner), package.as_deref()).is_none()
         };
         for one in suspects {
-            if is_standard(&one.path) && evaluated.holds(&one.path) && !silence.holds(one.found.span, one.rule) {
+            if is_standard(&one.path) && evaluated.is_evaluated(&one.path) && !silence.holds(one.found.span, one.rule) {
                 found.push(Diagnostic { toplevel: Some(top.span), ..one.found });
             }
         }

@@ -6,11 +6,11 @@ use crate::bounded_file;
 use crate::text::decode;
 
 /// The largest page, in bytes.
-const LARGEST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Reads a page as plain text; `None` if it cannot be read. Blocks on the disk.
 pub fn read(file: &Path) -> Option<String> {
-    Some(plain(&decode(bounded_file::read(file, LARGEST).ok()?)))
+    Some(plain(&decode(bounded_file::read(file, MAX_BYTES).ok()?)))
 }
 
 /// HTML as plain text: without tags, with line breaks where a browser has them.

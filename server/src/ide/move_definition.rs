@@ -17,11 +17,11 @@ use crate::text::position::line_column;
 use crate::text::tree::{Kind, Tree};
 
 /// The maximum number of files that are offered.
-const MOST: usize = 500;
+const MAX_FILES: usize = 500;
 /// Operators of forms that stay in their file, as others depend on where they are.
-const TIED: [&str; 3] = ["defpackage", "define-package", "defsystem"];
+const UNMOVABLE: [&str; 3] = ["defpackage", "define-package", "defsystem"];
 /// Operators whose definitions must be compiled before the code that uses them.
-const KNOWN_BEFORE: [&str; 13] = [
+const NEEDED_AT_COMPILE_TIME: [&str; 13] = [
     "defmacro",
     "define-modify-macro",
     "define-compiler-macro",
@@ -68,7 +68,7 @@ pub struct Moved {
 
 /// A definition as it stands in its text.
 #[derive(Debug)]
-struct Taken {
+struct ExtractedDefinition {
     defined: Defined,
     package: String,
     /// The definition, with the comments that belong to it.
@@ -82,25 +82,25 @@ struct Taken {
 /// # Errors
 /// The reason why there are none.
 pub async fn destinations<B: Backend>(cursor: &Cursor<B>) -> Result<Destinations, Refusal> {
-    let taken = taken(&cursor.document, cursor.offset).map_err(Refusal)?;
+    let extracted = extract(&cursor.document, cursor.offset).map_err(Refusal)?;
     let index = cursor.context.texts_index().await;
     let (own, packages) = (path_of(&cursor.uri).await, index.packages());
     let mut files: Vec<&FileEntry> = index
         .files
         .iter()
         .map(AsRef::as_ref)
-        .filter(|file| file.path != own && has(file, &packages, &taken.package))
+        .filter(|file| file.path != own && has(file, &packages, &extracted.package))
         .collect();
     if files.is_empty() {
-        let package = shown::line(&taken.package.to_lowercase());
+        let package = shown::line(&extracted.package.to_lowercase());
         return Err(Refusal(format!("No other Lisp file of the workspace has (in-package {package}).")));
     }
     files.sort_by_key(|file| (file.path.parent() != own.parent(), file.path.clone()));
-    let files = files.into_iter().take(MOST).map(|file| {
+    let files = files.into_iter().take(MAX_FILES).map(|file| {
         let within = index.root.as_deref().and_then(|root| file.path.strip_prefix(root).ok());
         Destination { uri: file.uri.clone(), path: within.unwrap_or(&file.path).to_owned() }
     });
-    Ok(Destinations { name: taken.defined.written, files: files.collect() })
+    Ok(Destinations { name: extracted.defined.written, files: files.collect() })
 }
 
 /// Moves the definition at the cursor to the file `target`, behind the last form there after which
@@ -109,7 +109,7 @@ pub async fn destinations<B: Backend>(cursor: &Cursor<B>) -> Result<Destinations
 /// # Errors
 /// The reason why it stays where it is.
 pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved, Refusal> {
-    let taken = taken(&cursor.document, cursor.offset).map_err(Refusal)?;
+    let extracted = extract(&cursor.document, cursor.offset).map_err(Refusal)?;
     let index = cursor.context.texts_index().await;
     let (own, other) = (path_of(&cursor.uri).await, path_of(target).await);
     if own == other {
@@ -132,13 +132,13 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
             None => return Err(Refusal(format!("{name} cannot be read."))),
         },
     };
-    let at = place(&document, &taken.package, &name, &index.packages()).map_err(Refusal)?;
-    refuse_existing_definition(&taken, &document, &to, &name)?;
+    let at = place(&document, &extracted.package, &name, &index.packages()).map_err(Refusal)?;
+    refuse_existing_definition(&extracted, &document, &to, &name)?;
     let newline = if document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
     let at_line_end = document.text().slice(at..).chars().next().is_none_or(|char| matches!(char, '\n' | '\r'));
     let ends = document.text().len_chars() == at || !at_line_end;
     let after = if ends { newline } else { "" };
-    let by = format!("{newline}{newline}{}{after}", taken.text);
+    let by = format!("{newline}{newline}{}{after}", extracted.text);
     let change = |span: Span, by: String| vec![Change { span, by, unsure: None }];
     let files = vec![
         FileChanges {
@@ -146,7 +146,7 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
             path: Some(own),
             document: cursor.document.clone(),
             open: true,
-            changes: change(taken.removed, String::new()),
+            changes: change(extracted.removed, String::new()),
         },
         FileChanges {
             uri: to.uri.clone(),
@@ -156,11 +156,11 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
             changes: change(Span { start: at, end: at }, by),
         },
     ];
-    let note = KNOWN_BEFORE.contains(&taken.defined.operator.as_str()).then(|| {
-        let defined = shown::line(&taken.defined.written);
+    let note = NEEDED_AT_COMPILE_TIME.contains(&extracted.defined.operator.as_str()).then(|| {
+        let defined = shown::line(&extracted.defined.written);
         format!("What uses {defined} must be compiled behind {name}: see the order of the files in the system.")
     });
-    Ok(Moved { name: taken.defined.written, files, note })
+    Ok(Moved { name: extracted.defined.written, files, note })
 }
 
 /// The file of a URI, as the index has it.
@@ -177,24 +177,32 @@ fn has(file: &FileEntry, packages: &Packages, package: &str) -> bool {
 
 /// Refuses to move a definition to a file that has one of the same name and operator. Methods are
 /// not compared.
-fn refuse_existing_definition(taken: &Taken, document: &Document, to: &FileEntry, name: &str) -> Result<(), Refusal> {
-    let method = taken.defined.operator == "defmethod";
+fn refuse_existing_definition(
+    extracted: &ExtractedDefinition,
+    document: &Document,
+    to: &FileEntry,
+    name: &str,
+) -> Result<(), Refusal> {
+    let method = extracted.defined.operator == "defmethod";
     let same = to.definitions.iter().find(|one| {
-        one.key == taken.defined.key
-            && one.operator == taken.defined.operator
-            && one.package.as_deref() == Some(taken.package.as_str())
+        one.key == extracted.defined.key
+            && one.operator == extracted.defined.operator
+            && one.package.as_deref() == Some(extracted.package.as_str())
     });
     match same.filter(|_| !method) {
         None => Ok(()),
         Some(one) => {
             let line = line_column(document.text(), one.name.start).line;
-            Err(Refusal(format!("{} is defined in {name} already, line {line}.", shown::line(&taken.defined.written))))
+            Err(Refusal(format!(
+                "{} is defined in {name} already, line {line}.",
+                shown::line(&extracted.defined.written)
+            )))
         }
     }
 }
 
 /// The definition at a place, as it is taken out of its text.
-fn taken(document: &Document, offset: usize) -> Result<Taken, String> {
+fn extract(document: &Document, offset: usize) -> Result<ExtractedDefinition, String> {
     let top = document.scan().form_at(offset).ok_or("There is no definition here: put the cursor on one.")?;
     if top.fault.is_some() {
         return Err("The form here does not balance.".into());
@@ -203,7 +211,7 @@ fn taken(document: &Document, offset: usize) -> Result<Taken, String> {
     let defined = definitions::in_form(&form).into_iter().next();
     let defined = defined.filter(|one| matches!(form.nodes.as_slice(), [only] if only.span == one.span));
     let Some(defined) = defined else { return Err("The top-level form here is no definition.".into()) };
-    if TIED.contains(&defined.operator.as_str()) {
+    if UNMOVABLE.contains(&defined.operator.as_str()) {
         return Err(format!("A {} stays in its file: others depend on where it is.", defined.operator));
     }
     let mut packages = possible_packages_at(document, top.span.start);
@@ -216,7 +224,7 @@ fn taken(document: &Document, offset: usize) -> Result<Taken, String> {
         return Err(format!("{reader} changes how its file is read."));
     }
     let (text, removed) = cut(document, top.span);
-    Ok(Taken { defined, package, text, removed })
+    Ok(ExtractedDefinition { defined, package, text, removed })
 }
 
 /// The text of a form with the comments right above it and behind it, and the span to remove.
@@ -236,7 +244,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
         begin -= 1;
     }
     let (start, end) = (text.line_to_char(begin), behind.unwrap_or(form.end));
-    let taken = text.slice(start..end).to_string();
+    let definition = text.slice(start..end).to_string();
     // Blank lines below the definition go, unless a line with text is right above it.
     let mut next = text.char_to_line(end) + 1;
     if begin == 0 || blank(begin - 1) {
@@ -252,7 +260,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
         }
         removed.start = text.line_to_char(line);
     }
-    (taken, removed)
+    (definition, removed)
 }
 
 /// The end of the line behind a form, if there is nothing but a comment.

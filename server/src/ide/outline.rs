@@ -27,7 +27,7 @@ pub struct Definition {
     pub node: NodeId,
     /// The form with its guards (`#+sbcl (defun ...)`).
     pub outer: NodeId,
-    /// How deep within `progn` and the like; 0 at top level.
+    /// The depth within `progn` and the like; 0 at top level.
     pub depth: usize,
 }
 
@@ -56,12 +56,12 @@ pub fn definitions(tree: &Tree) -> Vec<Definition> {
 }
 
 fn collect(tree: &Tree, outer: NodeId, depth: usize, found: &mut Vec<Definition>) {
-    const DEEPEST: usize = 8;
+    const MAX_DEPTH: usize = 8;
     let Some(definition) = definition(tree, outer, depth) else { return };
     let body = WRAPPERS.iter().find(|(operator, _)| *operator == definition.operator).map(|(_, before)| before + 1);
     let node = tree.datum(definition.node);
     found.push(definition);
-    if let Some(body) = body.filter(|_| depth < DEEPEST) {
+    if let Some(body) = body.filter(|_| depth < MAX_DEPTH) {
         for child in tree.elements(node).skip(body).collect::<Vec<_>>() {
             if tree.operator(tree.datum(child)).is_some_and(|operator| is_definer(&operator) || is_wrapper(&operator)) {
                 collect(tree, child, depth + 1, found);
@@ -109,11 +109,11 @@ fn definition(tree: &Tree, outer: NodeId, depth: usize) -> Option<Definition> {
     Some(definition)
 }
 
-/// Returns the text in one line, at most `LONGEST` characters of it.
+/// Returns the text in one line, at most `MAX_CHARS` characters of it.
 fn short(text: &str) -> String {
-    const LONGEST: usize = 60;
+    const MAX_CHARS: usize = 60;
     let line = normal(text);
-    if line.chars().count() <= LONGEST { line } else { line.chars().take(LONGEST).chain("...".chars()).collect() }
+    if line.chars().count() <= MAX_CHARS { line } else { line.chars().take(MAX_CHARS).chain("...".chars()).collect() }
 }
 
 /// Returns the text with single spaces, in lower case.

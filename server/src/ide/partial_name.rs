@@ -76,10 +76,12 @@ pub(super) fn in_text(document: &Document, offset: usize) -> bool {
         }
     };
     let at = part.char_indices().nth(offset - start).map_or(part.len(), |(byte, _)| byte);
-    let scanner = if start == 0 { Scanner::new(&part) } else { Scanner::of_part(&part) };
+    let scanner = if start == 0 { Scanner::new(&part) } else { Scanner::inside(&part) };
     scanner.take_while(|token| token.start < at).any(|token| match token.kind {
         TokenKind::LineComment => at <= token.end,
-        TokenKind::String | TokenKind::BlockComment => at < token.end || token.cut != crate::text::scanner::Cut::None,
+        TokenKind::String | TokenKind::BlockComment => {
+            at < token.end || token.unterminated != crate::text::scanner::Unterminated::No
+        }
         _ => false,
     })
 }
@@ -132,7 +134,7 @@ pub fn toplevel_names(document: &Document) -> Vec<Local> {
             continue;
         }
         let head = text.slice(form.span.start..form.span.end.min(form.span.start + BEGINNING)).to_string();
-        let mut tokens = Scanner::of_part(&head).skip(1);
+        let mut tokens = Scanner::inside(&head).skip(1);
         let (Some(operator), Some(name)) = (tokens.next(), tokens.next()) else { continue };
         let written = |token: crate::text::scanner::Token| head.get(token.start..token.end).unwrap_or_default();
         let operator = written(operator).to_lowercase();

@@ -72,12 +72,12 @@ impl Defined {
 
     /// The first lines of the form: at most `lines`, and 2,000 characters.
     pub fn snippet(&self, lines: usize) -> Option<String> {
-        const LONGEST: usize = 2_000;
+        const MAX_CHARS: usize = 2_000;
         let (text, place) = (self.text.as_ref()?, self.place?);
         let form = text.document.text().slice(place.form.start..place.form.end);
-        let shown: String = form.chars().take(LONGEST).collect();
+        let shown: String = form.chars().take(MAX_CHARS).collect();
         let mut out: Vec<&str> = shown.lines().take(lines).collect();
-        if form.len_lines() > out.len() || form.len_chars() > LONGEST {
+        if form.len_lines() > out.len() || form.len_chars() > MAX_CHARS {
             out.push("...");
         }
         Some(out.join("\n"))

@@ -17,34 +17,35 @@ mod render;
 
 pub use render::render;
 
-/// The maximum number of rows in the table; the rest is one row.
-const ROWS: usize = 25;
-/// The maximum number of call tree nodes reported; the nodes beneath are summed in one node
-/// beside them.
-const NODES: usize = 300;
+/// The maximum number of rows in the table; the rest is one row. The data (`rows`) has up to twice
+/// as many.
+const TABLE_ROWS: usize = 25;
+/// The maximum number of functions in the call tree. Those with fewer samples are summed in a
+/// sibling `(Other functions)`, which does not count.
+const TREE_NODES: usize = 300;
 /// The maximum depth of the call tree.
-const DEPTH: usize = 60;
+const TREE_DEPTH: usize = 60;
 /// The maximum number of folded stacks reported, the most frequent first.
 const FOLDED: usize = 300;
 
-/// How a profile is shown.
+/// The format of the text of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Report {
+pub enum ReportFormat {
     /// A table.
     Flat,
     /// A tree.
     Graph,
 }
 
-/// The settings of the request that the report states.
+/// The settings of the request that the report repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfileSettings {
     /// The quantity sampled.
     pub mode: ProfileMode,
     /// Seconds between samples.
     pub interval: f64,
-    /// How it is shown.
-    pub report: Report,
+    /// The format of the text.
+    pub report: ReportFormat,
 }
 
 impl ProfileSettings {
@@ -71,7 +72,7 @@ pub struct Row {
     pub samples: u64,
     /// Samples in the function itself, as in the call tree.
     #[serde(skip)]
-    pub own: u64,
+    pub leaf_samples: u64,
     /// `samples` as a percentage.
     pub self_percent: f64,
     /// `self_percent` summed over this row and those before it.
@@ -83,7 +84,7 @@ pub struct Row {
     pub bytes: Option<u64>,
 }
 
-/// A function in the call tree, by its callers.
+/// A node of the call tree: a function, called through the functions of its ancestors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Node {
     /// The name of the function.
@@ -92,17 +93,17 @@ pub struct Node {
     pub samples: u64,
     /// `samples` as a percentage.
     pub percent: f64,
-    /// Samples in the function itself.
+    /// Samples in the function itself; at the limit of depth, also those of its callees.
     pub own: u64,
     /// The callees, the most frequent first. The sum of their samples and `own` is `samples`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,
 }
 
-/// The facts of one profile.
+/// The report of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Profiled {
-    /// How the code ended.
+pub struct ProfileReport {
+    /// The status of the evaluation.
     pub status: EvalStatus,
     /// The last form's values, printed.
     pub values: Vec<String>,
@@ -138,12 +139,12 @@ pub struct Profiled {
 }
 
 /// The number of samples below which the text warns that there are too few.
-pub const FEW: u64 = 10;
+const MIN_SAMPLES: u64 = 10;
 
-impl Profiled {
+impl ProfileReport {
     /// A profile of code that did not run, or whose result is lost.
-    pub fn without_work(status: EvalStatus, kind: String, message: String) -> Profiled {
-        Profiled {
+    pub fn failed(status: EvalStatus, kind: String, message: String) -> ProfileReport {
+        ProfileReport {
             status,
             values: Vec::new(),
             mode: String::new(),
@@ -161,15 +162,15 @@ impl Profiled {
     }
 
     /// Builds the report from the image's answer and the request's settings.
-    pub fn new(answer: ProfileOutcome, asked: &ProfileSettings) -> Profiled {
+    pub fn new(answer: ProfileOutcome, settings: &ProfileSettings) -> ProfileReport {
         let ProfileOutcome { outcome, profile } = answer;
         let EvalOutcome { status, values, stdout, stderr, warnings, error, .. } = Evaluation::from(outcome).outcome;
         let samples = profile.stacks.iter().map(|stack| stack.count).sum();
-        let bytes = (asked.mode == ProfileMode::Alloc).then_some(profile.bytes);
-        Profiled {
+        let bytes = (settings.mode == ProfileMode::Alloc).then_some(profile.bytes);
+        ProfileReport {
             status,
             values: values.into_iter().map(|value| value.text).collect(),
-            mode: mode_name(asked.mode).into(),
+            mode: mode_name(settings.mode).into(),
             samples,
             seconds: (profile.milliseconds.max(0.0) / 10.0).round() / 100.0,
             bytes: profile.bytes,
@@ -201,81 +202,80 @@ fn name(profile: &Profile, index: usize) -> &str {
     profile.names.get(index).map_or("?", String::as_str)
 }
 
-/// Returns true if the function is called by the compiler for arithmetic on numbers of unknown
-/// type. The table counts its time as the caller's own; the call tree and the folded stacks
-/// list it by name.
+/// Returns true for a function of SBCL's generic arithmetic, which compiled code calls for operands
+/// of undeclared type. The table counts its time as the caller's own; the call tree and the folded
+/// stacks list it by name.
 fn is_arithmetic(name: &str) -> bool {
     name.starts_with("SB-VM::GENERIC-") || name.starts_with("SB-KERNEL:TWO-ARG-")
 }
 
 fn rows(profile: &Profile, samples: u64, bytes: Option<u64>) -> Vec<Row> {
-    let (mut own, mut pure, mut inclusive): (HashMap<usize, u64>, HashMap<usize, u64>, HashMap<usize, u64>) =
+    let (mut attributed, mut leaf, mut inclusive): (HashMap<usize, u64>, HashMap<usize, u64>, HashMap<usize, u64>) =
         Default::default();
     for stack in &profile.stacks {
-        let Some(leaf) = stack.frames.last() else { continue };
-        *pure.entry(*leaf).or_default() += stack.count;
+        let Some(last) = stack.frames.last() else { continue };
+        *leaf.entry(*last).or_default() += stack.count;
         let caller = stack.frames.iter().rev().find(|frame| !is_arithmetic(name(profile, **frame)));
-        *own.entry(*caller.unwrap_or(leaf)).or_default() += stack.count;
+        *attributed.entry(*caller.unwrap_or(last)).or_default() += stack.count;
         // A recursive function counts once.
         for frame in stack.frames.iter().collect::<HashSet<_>>() {
             *inclusive.entry(*frame).or_default() += stack.count;
         }
     }
     let mut all: Vec<(usize, u64, u64)> =
-        inclusive.iter().map(|(index, total)| (*index, own.get(index).copied().unwrap_or(0), *total)).collect();
+        inclusive.iter().map(|(index, total)| (*index, attributed.get(index).copied().unwrap_or(0), *total)).collect();
     all.sort_by(|a, b| (b.1, b.2).cmp(&(a.1, a.2)).then_with(|| name(profile, a.0).cmp(name(profile, b.0))));
-    let share = |part: u64| {
+    let bytes_of = |part: u64| {
         let part = u128::from(part) * u128::from(bytes.unwrap_or(0)) / u128::from(samples.max(1));
         u64::try_from(part).unwrap_or(u64::MAX)
     };
     let mut sum = 0;
     all.into_iter()
-        .map(|(index, own, total)| {
-            sum += own;
+        .map(|(index, count, total)| {
+            sum += count;
             Row {
                 function: name(profile, index).to_owned(),
-                samples: own,
-                own: pure.get(&index).copied().unwrap_or(0),
-                self_percent: percent(own, samples),
+                samples: count,
+                leaf_samples: leaf.get(&index).copied().unwrap_or(0),
+                self_percent: percent(count, samples),
                 cumulative_percent: percent(sum, samples),
                 inclusive_percent: percent(total, samples),
-                bytes: bytes.map(|_| share(own)),
+                bytes: bytes.map(|_| bytes_of(count)),
             }
         })
-        .take(2 * ROWS)
+        .take(2 * TABLE_ROWS)
         .collect()
 }
 
 /// A node of the tree while it grows.
 #[derive(Default)]
-struct Growing {
+struct TreeBuilder {
     samples: u64,
     own: u64,
-    children: BTreeMap<usize, Growing>,
+    children: BTreeMap<usize, TreeBuilder>,
 }
 
 fn tree(profile: &Profile, samples: u64) -> Vec<Node> {
-    let mut root = Growing::default();
+    let mut root = TreeBuilder::default();
     for stack in &profile.stacks {
         let mut node = &mut root;
         node.samples += stack.count;
         let mut last = None;
         // A direct recursion adds no level.
-        for frame in stack.frames.iter().filter(|frame| last.replace(**frame) != Some(**frame)).take(DEPTH) {
+        for frame in stack.frames.iter().filter(|frame| last.replace(**frame) != Some(**frame)).take(TREE_DEPTH) {
             node = node.children.entry(*frame).or_default();
             node.samples += stack.count;
         }
         node.own += stack.count;
     }
-    let least = least_samples(&root);
-    let mut nodes = grown(&root, profile, samples, least);
-    nodes.truncate(NODES);
+    let mut nodes = nodes_of(&root, profile, samples, min_samples(&root));
+    nodes.truncate(TREE_NODES);
     nodes
 }
 
-/// The number of samples that a node must have, so that at most [`NODES`] nodes have it.
-fn least_samples(root: &Growing) -> u64 {
-    fn gather(node: &Growing, all: &mut Vec<u64>) {
+/// The number of samples that a node must have, so that at most [`TREE_NODES`] nodes have it.
+fn min_samples(root: &TreeBuilder) -> u64 {
+    fn gather(node: &TreeBuilder, all: &mut Vec<u64>) {
         for child in node.children.values() {
             all.push(child.samples);
             gather(child, all);
@@ -284,24 +284,24 @@ fn least_samples(root: &Growing) -> u64 {
     let mut all = Vec::new();
     gather(root, &mut all);
     all.sort_unstable_by(|a, b| b.cmp(a));
-    all.get(NODES).map_or(0, |least| least + 1)
+    all.get(TREE_NODES).map_or(0, |largest_left_out| largest_left_out + 1)
 }
 
-fn grown(node: &Growing, profile: &Profile, samples: u64, least: u64) -> Vec<Node> {
+fn nodes_of(node: &TreeBuilder, profile: &Profile, samples: u64, min_samples: u64) -> Vec<Node> {
     let mut children: Vec<Node> = node
         .children
         .iter()
-        .filter(|(_, child)| child.samples >= least)
+        .filter(|(_, child)| child.samples >= min_samples)
         .map(|(index, child)| Node {
             function: name(profile, *index).to_owned(),
             samples: child.samples,
             percent: percent(child.samples, samples),
             own: child.own,
-            children: grown(child, profile, samples, least),
+            children: nodes_of(child, profile, samples, min_samples),
         })
         .collect();
     children.sort_by(|a, b| b.samples.cmp(&a.samples).then_with(|| a.function.cmp(&b.function)));
-    let rest: u64 = node.children.values().map(|child| child.samples).filter(|samples| *samples < least).sum();
+    let rest: u64 = node.children.values().map(|child| child.samples).filter(|samples| *samples < min_samples).sum();
     if rest > 0 {
         let function = "(Other functions)".into();
         children.push(Node {

@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
+use crate::text::cancellation;
 use crate::text::names::Symbol;
 use crate::text::position::Lines;
-use crate::text::stop;
 use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
 
 /// The maximum number of ranges around a place: the smallest and the largest are kept. Each is
 /// nested in the next when they are sent.
-const MOST_AROUND: usize = 100;
+const MAX_AROUND: usize = 100;
 
 /// The ranges around a place, smallest first: the symbol or the string's text, the datum, the
 /// contents of the list, the list, ...
@@ -25,7 +25,7 @@ pub fn all_selections(tree: &Tree, places: &[usize]) -> Vec<Vec<Range<usize>>> {
     let mut found = vec![Vec::new(); places.len()];
     let mut path = Path::default();
     for index in order {
-        if stop::now() {
+        if cancellation::should_stop() {
             break;
         }
         found[index] = around(tree, places[index], &mut path);
@@ -45,7 +45,7 @@ fn around(tree: &Tree, at: usize, path: &mut Path) -> Vec<Range<usize>> {
     });
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let inner = atom.into_iter().chain(nodes[..kept].iter().rev().copied());
-    for id in inner.take(MOST_AROUND).chain(nodes.get(..2).unwrap_or_default().iter().rev().copied()) {
+    for id in inner.take(MAX_AROUND).chain(nodes.get(..2).unwrap_or_default().iter().rev().copied()) {
         let node = tree.node(id);
         let contents = match node.kind {
             Kind::String if node.whole => Some(node.start + 1..node.end - 1),
@@ -95,7 +95,7 @@ pub fn folds(tree: &Tree) -> Vec<Fold> {
     let lines = |range: &Range<usize>| breaks.break_within(range);
     let mut folds = Vec::new();
     for id in tree.ids() {
-        if stop::now() {
+        if cancellation::should_stop() {
             break;
         }
         let node = tree.node(id);
@@ -149,7 +149,7 @@ pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<Str
         (other.package.is_none() && symbol.package.is_none()) || own(id, other) == home
     };
     tree.ids()
-        .take_while(|_| !stop::now())
+        .take_while(|_| !cancellation::should_stop())
         .filter_map(|id| {
             let other = tree.symbol(id).filter(|other| same(id, other))?;
             let node = tree.node(id);

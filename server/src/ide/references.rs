@@ -15,17 +15,17 @@ use crate::image::api::symbols::{Known, Reference, SymbolPart};
 use crate::image::api::tools::{Named, ReferenceCount};
 use crate::model::image::ImageError;
 use crate::text::Span;
+use crate::text::cancellation;
 use crate::text::datum::Form;
 use crate::text::definitions::{self, Hint};
 use crate::text::forms::package_at;
 use crate::text::names;
 use crate::text::position::line_column;
 use crate::text::scopes::Scopes;
-use crate::text::stop;
 pub use kinds::{Kind, Use, calls};
 
 /// The number of references after which no further text is searched.
-const MOST: usize = 10_000;
+const MAX_REFERENCES: usize = 10_000;
 
 /// A place that refers to a name.
 #[derive(Debug, Clone)]
@@ -220,7 +220,7 @@ async fn all<B: Backend>(
     let owner = known.facts.as_ref().and_then(|facts| facts.package.as_deref());
     let everybody = owner.is_some_and(|owner| owner == "COMMON-LISP" || owner.starts_with("SB-"));
     for file in index.mentioning(&name) {
-        if found.len() >= MOST || everybody && file.open.is_none() {
+        if found.len() >= MAX_REFERENCES || everybody && file.open.is_none() {
             continue;
         }
         let Some(text) = texts.get(&file.path).await else { continue };
@@ -240,7 +240,7 @@ async fn all<B: Backend>(
             }
             let elsewhere = |one: &kinds::Use| !designated.iter().any(|other| other.whole == one.span);
             for one in kinds::named(&form, &key, special).into_iter().filter(elsewhere) {
-                stop::point();
+                cancellation::point();
                 let prefix = names::symbol(&one.written).and_then(|symbol| symbol.package);
                 let meant = match &prefix {
                     Some(prefix) => packages.named(prefix, &reader),

@@ -13,7 +13,7 @@ use crate::model::error_kind::ErrorKind;
 use crate::text::position::line_column;
 
 /// The maximum number of names of a list in the text; the data has them all.
-const SHOWN: usize = 12;
+const MAX_SHOWN: usize = 12;
 
 /// The contract's error object (docs/protocol.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -139,11 +139,11 @@ pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
             return;
         }
         let _ = write!(text, "\n{title} ({}):", names.len());
-        for name in names.iter().take(SHOWN) {
+        for name in names.iter().take(MAX_SHOWN) {
             let _ = write!(text, "\n  {name}");
         }
-        if names.len() > SHOWN {
-            let _ = write!(text, "\n  ... and {} more", names.len() - SHOWN);
+        if names.len() > MAX_SHOWN {
+            let _ = write!(text, "\n  ... and {} more", names.len() - MAX_SHOWN);
         }
     };
     list("Files", &report.files);

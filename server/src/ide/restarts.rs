@@ -1,21 +1,21 @@
-//! The restarts of a condition, in words.
+//! Texts of restarts, for people and agents.
 
 use std::fmt::Write as _;
 
 use crate::model::frozen::Restart;
 use crate::shown::line;
 
-/// Returns a restart's name and report in a line.
-pub(super) fn of_restart(restart: &Restart) -> String {
+/// Returns `[NAME] report` on one line.
+pub(super) fn restart_label(restart: &Restart) -> String {
     line(&format!("[{}] {}", restart.name.as_deref().unwrap_or(""), restart.report))
 }
 
-/// Returns a line for each restart, with its number; `before` begins each.
-pub(super) fn numbered(restarts: &[Restart], before: &str) -> String {
+/// Returns the restarts as `prefix`, number and label. `prefix` has the line break.
+pub(super) fn numbered_list(restarts: &[Restart], prefix: &str) -> String {
     let mut text = String::new();
     for (index, restart) in restarts.iter().enumerate() {
         let takes = if restart.arguments { " (takes an argument)" } else { "" };
-        let _ = write!(text, "{before}{index}: {}{takes}", of_restart(restart));
+        let _ = write!(text, "{prefix}{index}: {}{takes}", restart_label(restart));
     }
     text
 }

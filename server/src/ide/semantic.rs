@@ -8,10 +8,10 @@ use super::format::roles::{Role, Roles};
 use super::format::rules::Bodies;
 use super::format_directives;
 use crate::image::api::texts::SymbolKind;
+use crate::text::cancellation;
 use crate::text::definitions::is_definer;
 use crate::text::features;
 use crate::text::names;
-use crate::text::stop;
 use crate::text::tree::{Kind as Node, NodeId, Tree};
 
 /// The kind of a word, in the order of [`LEGEND`].
@@ -135,7 +135,7 @@ const MACROS: [&str; 26] = [
 ];
 
 /// The maximum number of words reported of a text; later words are omitted.
-pub const MOST: usize = 400_000;
+pub const MAX_TOKENS: usize = 400_000;
 
 /// All words of a text, in order. `known`: the image's data, by symbols as written.
 pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Vec<Token> {
@@ -143,7 +143,7 @@ pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>)
     let mut left_out = 0;
     let roles = Roles::of(tree, bodies);
     for id in tree.ids().skip(1) {
-        if tokens.len() >= MOST || stop::now() {
+        if tokens.len() >= MAX_TOKENS || cancellation::should_stop() {
             break;
         }
         let node = tree.node(id);
@@ -153,7 +153,7 @@ pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>)
         }
         let mut add = |range: Range<usize>, kind, modifiers| tokens.push(Token { range, kind, modifiers });
         match node.kind {
-            Node::Guarded if is_never(tree, id) => {
+            Node::Guarded if is_disabled(tree, id) => {
                 left_out = node.end;
                 add(range, Kind::Comment, 0);
             }
@@ -199,15 +199,15 @@ pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>)
 }
 
 /// Returns true for a datum behind `#+nil`, `#+(or)` or `#-(and)`.
-fn is_never(tree: &Tree, guarded: NodeId) -> bool {
+fn is_disabled(tree: &Tree, guarded: NodeId) -> bool {
     let Some(feature) = tree.elements(guarded).next() else { return false };
-    const LONGEST: usize = 20;
+    const MAX_BYTES: usize = 20;
     let written = tree.text_of(feature);
-    if written.len() > LONGEST {
+    if written.len() > MAX_BYTES {
         return false;
     }
     let sign = if tree.text_of(guarded).starts_with("#+") { "#+" } else { "#-" };
-    features::NEVER.contains(&(sign.to_owned() + &super::outline::normal(written)).as_str())
+    features::ALWAYS_FALSE_CONDITIONALS.contains(&(sign.to_owned() + &super::outline::normal(written)).as_str())
 }
 
 /// Returns true for the digits behind `#x`, `#b`, `#o` or `#36r`.

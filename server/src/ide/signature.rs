@@ -44,9 +44,9 @@ pub struct Help {
 }
 
 /// The maximum depth to which lists within an argument are followed.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// The number of characters of an argument that are kept.
-const LONGEST: usize = 400;
+const MAX_CHARS: usize = 400;
 
 /// Returns the signature of the innermost call around the cursor that has one; for a macro, also
 /// inside an argument that its lambda list destructures.
@@ -123,7 +123,7 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
             continue;
         }
         let inner =
-            lists[index + 1..].iter().take(DEEPEST).map(|inner| elements(&form, &inner.children, offset)).collect();
+            lists[index + 1..].iter().take(MAX_DEPTH).map(|inner| elements(&form, &inner.children, offset)).collect();
         sites.push(CallSite {
             operator: form.text(head).to_owned(),
             span: head.span,
@@ -140,7 +140,7 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
 /// The elements up to `offset`, as written. The last is the current one, empty if it is not begun.
 fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
     let written = |node: &Node| {
-        let text: String = form.text(node).chars().take(LONGEST).collect();
+        let text: String = form.text(node).chars().take(MAX_CHARS).collect();
         if node.prefix == Prefix::Quote { format!("'{text}") } else { text }
     };
     let mut all: Vec<String> = nodes.iter().take_while(|node| node.span.start < offset).map(written).collect();

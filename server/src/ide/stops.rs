@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::clip::{LIMIT, clip};
 use super::context::{Backend, Context};
-use super::restarts::{numbered, of_restart};
+use super::restarts::{numbered_list, restart_label};
 use super::texts::Texts;
 pub use crate::image::api::debug::{
     DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, DoneStatus,
@@ -78,7 +78,7 @@ fn described(stop: &Stop) -> String {
     if !stop.holds.is_empty() {
         let _ = write!(text, "\n  holds {}: others may wait for it", line(&stop.holds.join(", ")));
     }
-    text + &numbered(&stop.restarts, "\n  restart ")
+    text + &numbered_list(&stop.restarts, "\n  restart ")
 }
 
 /// The session that evaluated, or the thread and the session whose code started it, in a line.
@@ -275,7 +275,7 @@ impl StopAction {
                 format!("Return the values of code from {}", function(backend, &stop, *frame).await?)
             }
             StopAction::Restart { restart, .. } => match stop.restarts.get(*restart) {
-                Some(known) => format!("Invoke the restart {restart}, {},", of_restart(known)),
+                Some(known) => format!("Invoke the restart {restart}, {},", restart_label(known)),
                 None => {
                     return Err(refused(
                         ErrorKind::STALE,

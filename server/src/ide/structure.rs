@@ -11,7 +11,7 @@ use crate::model::diagnostic_codes;
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::position::{line_column, line_content, line_of};
-use crate::text::scanner::{Cut, Scanner, Token, TokenKind};
+use crate::text::scanner::{Scanner, Token, TokenKind, Unterminated};
 use crate::text::toplevel::{TopForm, Unreadable};
 
 /// The codes of the diagnostics of [`check`]; no other diagnostic has one of them. The `data` of a
@@ -28,7 +28,7 @@ pub const CODES: [&str; 7] = [
 ];
 
 /// The maximum number of broken places reported in a text, the first ones.
-const MOST: usize = 1_000;
+const MAX_FAULTS: usize = 1_000;
 
 /// The structure of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,7 +51,7 @@ pub fn check(document: &Document) -> Structure {
         next += 1;
         let Some(fault) = form.fault else { continue };
         structure.withheld.push(form.span);
-        if structure.diagnostics.len() >= MOST {
+        if structure.diagnostics.len() >= MAX_FAULTS {
             continue;
         }
         if fault == Unreadable::ExtraClose {
@@ -87,7 +87,7 @@ impl<'a> Broken<'a> {
     }
 
     fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
-        Scanner::of_part(&self.source)
+        Scanner::inside(&self.source)
     }
 
     /// The offset in the text of a byte of the source.
@@ -113,17 +113,20 @@ impl<'a> Broken<'a> {
     fn diagnose(&self, fault: Unreadable) -> Option<Diagnostic> {
         match fault {
             Unreadable::UnterminatedString => {
-                let opening = self.tokens().find(|token| token.cut == Cut::String || self.is_glued(token))?.start;
+                let opening = self
+                    .tokens()
+                    .find(|token| token.unterminated == Unterminated::String || self.constituent_follows(token))?
+                    .start;
                 let message = "This string never ends: a `\"` is missing.".to_owned();
                 Some(self.unterminated("unbalanced-string", opening, message, "string"))
             }
             Unreadable::UnterminatedBar => {
-                let opening = self.cut_opening()?;
+                let opening = self.unterminated_at()?;
                 let message = "This `|` is never closed: a second `|` is missing.".to_owned();
                 Some(self.unterminated("unbalanced-symbol", opening, message, "symbol"))
             }
             Unreadable::UnterminatedComment => {
-                let start = self.tokens().find(|token| token.cut == Cut::Comment)?.start;
+                let start = self.tokens().find(|token| token.unterminated == Unterminated::BlockComment)?.start;
                 let message =
                     "This comment never ends: a `|#` is missing. Everything after it is commented out.".to_owned();
                 Some(self.diagnostic(
@@ -135,7 +138,7 @@ impl<'a> Broken<'a> {
                 ))
             }
             Unreadable::DanglingEscape => {
-                let start = self.cut_opening()?;
+                let start = self.unterminated_at()?;
                 let message = "The text ends after this `\\`, which takes the character behind it.".to_owned();
                 Some(self.diagnostic(
                     "unfinished-escape",
@@ -149,7 +152,7 @@ impl<'a> Broken<'a> {
                 let token = self.dangling()?;
                 let written = self.source.get(token.start..token.end).unwrap_or_default();
                 let message = match token.kind {
-                    TokenKind::Guard => {
+                    TokenKind::FeatureConditional => {
                         format!("This `{written}` guards nothing: a feature and a form must follow it.")
                     }
                     _ => format!("This `{written}` has nothing after it: a form must follow it."),
@@ -163,7 +166,7 @@ impl<'a> Broken<'a> {
 
     /// Returns true if text follows directly behind a string, as in `"a "b"`: the string's end is
     /// then the start of another.
-    fn is_glued(&self, token: &Token) -> bool {
+    fn constituent_follows(&self, token: &Token) -> bool {
         let next = self.source.get(token.end..).and_then(|rest| rest.chars().next());
         token.kind == TokenKind::String && next.is_some_and(|next| next.is_alphanumeric() || "~.-:?!*+/".contains(next))
     }
@@ -180,11 +183,11 @@ impl<'a> Broken<'a> {
         self.diagnostic(code, span, message, related.into_iter().collect(), Value::Null)
     }
 
-    /// The byte of the `|` or `\` that is cut.
-    fn cut_opening(&self) -> Option<usize> {
-        let mut scanner = Scanner::of_part(&self.source);
-        scanner.by_ref().find(|token| matches!(token.cut, Cut::Bar | Cut::Escape))?;
-        Some(scanner.cut_opening())
+    /// The byte of the `|` or `\` of the token in which the text ends.
+    fn unterminated_at(&self) -> Option<usize> {
+        let mut scanner = Scanner::inside(&self.source);
+        scanner.by_ref().find(|token| matches!(token.unterminated, Unterminated::Bar | Unterminated::Escape))?;
+        Some(scanner.unterminated_at())
     }
 
     /// The first prefix or guard without its form.
@@ -196,7 +199,7 @@ impl<'a> Broken<'a> {
             match token.kind {
                 TokenKind::LineComment | TokenKind::BlockComment => continue,
                 TokenKind::Prefix | TokenKind::Unknown => waiting.push((token, 1)),
-                TokenKind::Guard => waiting.push((token, 2)),
+                TokenKind::FeatureConditional => waiting.push((token, 2)),
                 TokenKind::Open => waiting.push((token, 0)),
                 TokenKind::Close => {
                     while let Some((prefix, _)) = waiting.pop_if(|(_, takes)| *takes > 0) {
@@ -219,7 +222,7 @@ impl<'a> Broken<'a> {
             .into_iter()
             .rev()
             .map(|(token, _)| token)
-            .find(|token| matches!(token.kind, TokenKind::Prefix | TokenKind::Guard))
+            .find(|token| matches!(token.kind, TokenKind::Prefix | TokenKind::FeatureConditional))
     }
 }
 
@@ -242,8 +245,8 @@ fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diag
 /// If forms that are indented stand between the last definition and an extra `)`, the definition
 /// was closed too early.
 fn ended_early(text: &Rope, before: &[TopForm]) -> Option<Related> {
-    const FAR: usize = 50;
-    let before = &before[before.len().saturating_sub(FAR)..];
+    const MAX_FORMS_BEFORE: usize = 50;
+    let before = &before[before.len().saturating_sub(MAX_FORMS_BEFORE)..];
     let column = |form: &TopForm| line_column(text, form.span.start).column;
     let definition = before.iter().rposition(|form| column(form) == 1)?;
     let form = before.get(definition).filter(|form| form.fault.is_none())?;
@@ -263,18 +266,18 @@ fn related(span: Span, message: String) -> Related {
 
 /// A form on one line: upper-case, white space made single, cut at 70 characters.
 fn abbreviated(source: &str) -> String {
-    const LONGEST: usize = 70;
+    const MAX_CHARS: usize = 70;
     let mut words = source.split_whitespace();
     let mut line = words.next().unwrap_or_default().to_uppercase();
     for word in words {
-        if line.chars().count() > LONGEST {
+        if line.chars().count() > MAX_CHARS {
             break;
         }
         line.push(' ');
         line.push_str(&word.to_uppercase());
     }
-    if line.chars().count() > LONGEST {
-        line = line.chars().take(LONGEST - 3).chain("...".chars()).collect();
+    if line.chars().count() > MAX_CHARS {
+        line = line.chars().take(MAX_CHARS - 3).chain("...".chars()).collect();
     }
     line
 }

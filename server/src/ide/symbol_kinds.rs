@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use super::context::Backend;
 use crate::image::api::texts::{SymbolKind, SymbolKindsParams};
+use crate::text::cancellation;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names;
-use crate::text::stop;
 use crate::text::tree::{Kind, ROOT, Tree};
 
 /// The time limit for the image's answer; after it the text alone is used.
 const IMAGE: Duration = Duration::from_millis(500);
 /// The maximum number of names in one query to the image.
-const MOST_NAMES: usize = 20_000;
+const MAX_NAMES: usize = 20_000;
 /// The maximum length in bytes of a name in a query to the image.
-const LONGEST_NAME: usize = 1_000;
+const MAX_NAME_BYTES: usize = 1_000;
 
 /// Symbols as written, by the package to read them in.
 pub type SymbolsByPackage = BTreeMap<Option<String>, Vec<String>>;
@@ -27,7 +27,7 @@ pub fn by_package(document: &Document, tree: &Tree, wanted: impl Fn(&str) -> boo
     let mut package = None;
     let mut count = 0;
     for id in tree.ids().skip(1) {
-        if count >= MOST_NAMES || stop::now() {
+        if count >= MAX_NAMES || cancellation::should_stop() {
             break;
         }
         let node = tree.node(id);
@@ -38,7 +38,7 @@ pub fn by_package(document: &Document, tree: &Tree, wanted: impl Fn(&str) -> boo
             package = package_at(document, document.text().byte_to_char(node.end));
         }
         let written = tree.text_of(id);
-        if node.kind == Kind::Atom && written.len() <= LONGEST_NAME && wanted(written) {
+        if node.kind == Kind::Atom && written.len() <= MAX_NAME_BYTES && wanted(written) {
             if !asked.contains_key(&package) {
                 asked.insert(package.clone(), HashSet::new());
             }

@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use super::outline::{Definition, definitions, normal};
+use crate::text::cancellation;
 use crate::text::definitions::is_definer;
 use crate::text::scanner::{Scanner, TokenKind};
-use crate::text::stop;
 use crate::text::toplevel::{Scan, TopForm};
 use crate::text::tree::{Kind as Node, NodeId, Tree};
 
@@ -62,7 +62,7 @@ pub struct Symbol {
 
 /// The maximum number of definitions of an outline. Nobody reads more, and each takes some
 /// kilobytes on its way to an editor.
-pub const MOST: usize = 10_000;
+pub const MAX_DEFINITIONS: usize = 10_000;
 /// A top-level form larger than this number of bytes is reported without its contents.
 const LARGE: usize = 4 << 20;
 /// The number of bytes of a large form that are parsed.
@@ -86,7 +86,7 @@ pub fn outline(text: &str, scan: &Scan) -> Outline {
     let mut cut = false;
     let mut forms = scan.forms();
     while let Some(first) = forms.first().copied() {
-        if found.len() >= MOST || stop::now() {
+        if found.len() >= MAX_DEFINITIONS || cancellation::should_stop() {
             cut = true;
             break;
         }
@@ -102,8 +102,8 @@ pub fn outline(text: &str, scan: &Scan) -> Outline {
         found.extend(defined(&Tree::of_forms(text, here)));
         forms = rest;
     }
-    cut |= found.len() > MOST;
-    found.truncate(MOST);
+    cut |= found.len() > MAX_DEFINITIONS;
+    found.truncate(MAX_DEFINITIONS);
     found.sort_by_key(|symbol| symbol.range.start);
     let symbols = in_sections(found, &headings(text, scan), text.len());
     Outline { symbols, cut }
@@ -192,7 +192,7 @@ fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
     let starts = scan.forms().iter().skip(1).map(|form| form.bytes.start).chain([text.len()]);
     for (from, to) in ends.zip(starts) {
         let between = &text[from..to];
-        if headings.len() >= MOST || stop::now() {
+        if headings.len() >= MAX_DEFINITIONS || cancellation::should_stop() {
             break;
         }
         if between.contains(";;;;") {
@@ -205,7 +205,7 @@ fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
 
 /// Adds the headings between two forms.
 fn headings_in(whole: &str, from: usize, between: &str, headings: &mut Vec<(String, Range<usize>)>) {
-    for token in Scanner::of_part(between).filter(|token| token.kind == TokenKind::LineComment) {
+    for token in Scanner::inside(between).filter(|token| token.kind == TokenKind::LineComment) {
         let range =
             from + token.start..from + token.start + between[token.start..token.end].trim_end_matches('\r').len();
         let text = &whole[range.clone()];
@@ -256,8 +256,8 @@ fn in_sections(symbols: Vec<Symbol>, headings: &[(String, Range<usize>)], end: u
 }
 
 fn normal_heading(name: &str) -> String {
-    const LONGEST: usize = 80;
-    if normal(name).chars().count() <= LONGEST { name.to_owned() } else { name.chars().take(LONGEST).collect() }
+    const MAX_CHARS: usize = 80;
+    if normal(name).chars().count() <= MAX_CHARS { name.to_owned() } else { name.chars().take(MAX_CHARS).collect() }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const OUTPUT: usize = 4000;
 /// The facts of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tested {
-    /// How the run ended.
+    /// The status of the run.
     pub status: EvalStatus,
     /// True if the run ended normally, with at least one test, and none failed or had an error.
     pub success: bool,
@@ -47,7 +47,7 @@ pub struct Tested {
 
 impl Tested {
     /// A run without any test.
-    pub fn without_work(status: EvalStatus, kind: String, message: String) -> Tested {
+    pub fn failed(status: EvalStatus, kind: String, message: String) -> Tested {
         Tested {
             status,
             success: false,

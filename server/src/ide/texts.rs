@@ -13,7 +13,7 @@ use crate::text::decode;
 use crate::text::document::Document;
 
 /// The maximum size in bytes of a file that is read.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A text, with its URI and its path.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ struct Remembered {
 
 fn read(path: &Path) -> Option<Document> {
     let facts = std::fs::metadata(path).ok()?;
-    if facts.len() > LARGEST || !facts.is_file() {
+    if facts.len() > MAX_FILE_BYTES || !facts.is_file() {
         return None;
     }
     let (written, bytes) = (facts.modified().ok()?, facts.len());
@@ -126,7 +126,7 @@ fn read(path: &Path) -> Option<Document> {
     if let Some(known) = lock().iter().find(|one| same(one)) {
         return Some(known.document.clone());
     }
-    let document = Document::new(&decode(bounded_file::read(path, LARGEST).ok()?), 0);
+    let document = Document::new(&decode(bounded_file::read(path, MAX_FILE_BYTES).ok()?), 0);
     let mut all = lock();
     all.retain(|one| one.path != path);
     while all.len() >= REMEMBERED || all.iter().map(|one| one.bytes).sum::<u64>() + bytes > BYTES && !all.is_empty() {

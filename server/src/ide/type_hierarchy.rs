@@ -13,7 +13,7 @@ use crate::text::names;
 use crate::text::scopes::Scopes;
 
 /// The number of subtypes, direct and indirect, after which no further ones are looked for.
-const MOST: usize = 1_000;
+const MAX_SUBTYPES: usize = 1_000;
 
 fn is_type(kind: &str) -> bool {
     matches!(kind, "class" | "structure" | "condition" | "type")
@@ -67,7 +67,7 @@ pub async fn all_subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Ve
     let mut found: Vec<Item> = Vec::new();
     let mut waiting = vec![named.clone()];
     let mut next = 0;
-    while next < waiting.len() && found.len() < MOST {
+    while next < waiting.len() && found.len() < MAX_SUBTYPES {
         for item in below.direct(&packages, &mut lookup, &waiting[next].clone()).await {
             let before = found.len();
             let symbol = item.symbol.clone();

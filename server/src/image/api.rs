@@ -110,7 +110,7 @@ pub struct Begun {
     pub session: String,
 }
 
-/// How an error is frozen.
+/// The way in which an error is frozen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Freeze {
     /// The socket to which the frozen failure connects.

@@ -20,15 +20,15 @@ pub(super) const LIMIT: Duration = Duration::from_secs(600);
 /// The beginning of the lines in which lisp/boot.lisp reports each step.
 const STEP: &[u8] = b"; consort build: ";
 /// The number of bytes that are kept of the output, and that a build may print.
-const KEPT: usize = 64 << 10;
-const MOST: usize = 4 << 20;
+const MAX_KEPT_BYTES: usize = 64 << 10;
+const MAX_OUTPUT_BYTES: usize = 4 << 20;
 /// The time for the rest of the output of a build that has ended.
 const REST: Duration = Duration::from_secs(1);
 
-/// How a build failed.
+/// The failure of a build.
 #[derive(Debug)]
 pub(super) struct Failed {
-    /// How the process ended, as a predicate for the program's name: `wrote nothing`.
+    /// The end of the process, as a predicate for the program's name: `wrote nothing`.
     pub(super) how: String,
     /// The last lines that it printed, and what to do.
     pub(super) last: String,
@@ -68,8 +68,8 @@ pub(super) async fn build(
             let count = reader.read(&mut bytes).await?;
             let mut printed = lock(&printed);
             printed.take(&bytes[..count], &steps);
-            if count == 0 || printed.bytes > MOST {
-                return Ok::<_, io::Error>(printed.bytes > MOST);
+            if count == 0 || printed.bytes > MAX_OUTPUT_BYTES {
+                return Ok::<_, io::Error>(printed.bytes > MAX_OUTPUT_BYTES);
             }
         }
     };
@@ -160,7 +160,7 @@ impl Printed {
                 self.kept.append(&mut self.line);
             }
         }
-        self.kept.drain(..self.kept.len().saturating_sub(KEPT));
+        self.kept.drain(..self.kept.len().saturating_sub(MAX_KEPT_BYTES));
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
         }
         assert_eq!(String::from_utf8_lossy(&printed.kept), "; other\nan end");
         assert_eq!(printed.step.as_deref(), Some("2 of 2"));
-        printed.take(&b"x".repeat(3 * KEPT), &steps);
-        assert_eq!((printed.kept.len(), printed.bytes > 3 * KEPT), (KEPT, true));
+        printed.take(&b"x".repeat(3 * MAX_KEPT_BYTES), &steps);
+        assert_eq!((printed.kept.len(), printed.bytes > 3 * MAX_KEPT_BYTES), (MAX_KEPT_BYTES, true));
     }
 }

@@ -52,7 +52,7 @@ pub(crate) enum CoreError {
     Build {
         /// The program.
         program: String,
-        /// How the build process ended.
+        /// The end of the build process.
         how: String,
         /// The last lines that it printed.
         last: String,

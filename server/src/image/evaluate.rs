@@ -28,9 +28,9 @@ const GRACE: Duration = Duration::from_secs(2);
 const LOAD_GRACE: Duration = Duration::from_secs(10);
 /// The additional time for which the whole image may stand still (a collection) before the code is
 /// considered stuck.
-const STANDSTILL: Duration = Duration::from_secs(10);
+const COLLECTION_GRACE: Duration = Duration::from_secs(10);
 /// The pause before each interrupt that repeats one which found nothing running.
-const AGAIN: Duration = Duration::from_millis(100);
+const INTERRUPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The time for an answer that was on its way when the image was found to respond.
 const LATE: Duration = Duration::from_millis(500);
 
@@ -108,7 +108,7 @@ async fn end_unless_answered<T: DeserializeOwned>(
     tokio::select! {
         biased;
         answer = call.result() => return answer,
-        _ = instance.answers(STANDSTILL) => {}
+        _ = instance.answers(COLLECTION_GRACE) => {}
     }
     match crate::steady::timeout(LATE, call.result()).await {
         Ok(answer) => answer,
@@ -121,9 +121,9 @@ async fn end_unless_answered<T: DeserializeOwned>(
 
 /// Repeats the interrupt until the request is found running: a request may have been read but not
 /// yet begun. Never returns.
-async fn insist(instance: &Instance, id: u64) {
+async fn interrupt_until_running(instance: &Instance, id: u64) {
     loop {
-        crate::steady::sleep(AGAIN).await;
+        crate::steady::sleep(INTERRUPT_RETRY_INTERVAL).await;
         if instance.link.interrupt_found(id).await {
             std::future::pending::<()>().await;
         }
@@ -149,7 +149,7 @@ impl Drop for Work {
             let stopped = crate::steady::timeout(grace, async {
                 tokio::select! {
                     _ = call.result::<Any>() => {}
-                    () = insist(&instance, id) => {}
+                    () = interrupt_until_running(&instance, id) => {}
                 }
             });
             let stopped = stopped.await;

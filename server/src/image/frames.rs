@@ -194,7 +194,7 @@ pub(crate) struct Found {
     pub(crate) found: bool,
 }
 
-/// How a copy ended: the answer to `check`, and to other operations in a copy.
+/// The end of a copy: the answer to `check`, and to other operations in a copy.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CopyEnd {
     /// The exit code.

@@ -23,9 +23,9 @@ use crate::model::image::{ImageError, ImageEvent, ImageState, OutputChunk, Progr
 use crate::model::input::{InputAnswer, InputTarget};
 
 /// The time limit of an answer by the dispatcher, which never waits for the user's code.
-const DISPATCHER: Duration = Duration::from_secs(30);
+const DISPATCHER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time limit of a query.
-const LOOK: Duration = Duration::from_secs(10);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A handle on the workspace's image. Clones refer to the same image. Calls wait a bounded time
 /// while the image starts. When the last handle is dropped, the image is ended.
@@ -180,24 +180,26 @@ impl Image {
                 return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
             }
         };
-        self.look(&instance, operation).await
+        self.query_instance(&instance, operation).await
     }
 
     /// Acts as [`Image::query`], but waits for an image that is being started.
     pub async fn query_when_ready<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         let instance = self.runtime.instance().await?;
-        self.look(&instance, operation).await
+        self.query_instance(&instance, operation).await
     }
 
-    async fn look<O: Operation>(&self, instance: &Instance, operation: &O) -> Result<O::Answer, ImageError> {
-        match crate::steady::timeout(LOOK, instance.link.ask(O::NAME, operation)).await {
+    async fn query_instance<O: Operation>(&self, instance: &Instance, operation: &O) -> Result<O::Answer, ImageError> {
+        match crate::steady::timeout(QUERY_TIMEOUT, instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
             // Waits for the next image, so that the caller's next call reaches it.
             Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, instance).await),
-            Err(_) => {
-                Err(ImageError::Busy(format!("The Lisp image did not answer {} within {} s.", O::NAME, LOOK.as_secs())))
-            }
+            Err(_) => Err(ImageError::Busy(format!(
+                "The Lisp image did not answer {} within {} s.",
+                O::NAME,
+                QUERY_TIMEOUT.as_secs()
+            ))),
         }
     }
 
@@ -255,14 +257,14 @@ impl Image {
     /// Returns the image's facts about itself; answers while Lisp code loops.
     pub async fn facts(&self) -> Result<ImageFacts, ImageError> {
         let instance = self.runtime.dispatcher().await?;
-        match crate::steady::timeout(DISPATCHER, instance.link.ask("status", &json!({}))).await {
+        match crate::steady::timeout(DISPATCHER_TIMEOUT, instance.link.ask("status", &json!({}))).await {
             Ok(Ok(facts)) => Ok(facts),
             Ok(Err(CallError::Refused(error))) => Err(error),
             Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, &instance).await),
             Err(_) => Err(ImageError::Unavailable(format!(
                 "The Lisp image (process {}) has not answered for {} s: it may be collecting garbage, or be held by foreign code.",
                 instance.ready.pid,
-                DISPATCHER.as_secs()
+                DISPATCHER_TIMEOUT.as_secs()
             ))),
         }
     }
@@ -298,7 +300,7 @@ impl Image {
             let link = instance.link.clone();
             found.spawn(async move { link.interrupt_found(target).await });
         }
-        let all = crate::steady::timeout(DISPATCHER, found.join_all()).await.unwrap_or_default();
+        let all = crate::steady::timeout(DISPATCHER_TIMEOUT, found.join_all()).await.unwrap_or_default();
         Ok(all.into_iter().filter(|found| *found).count())
     }
 

@@ -1,5 +1,5 @@
-//! Whether a program that the host waits for hangs. A program that waits for the processor or for a
-//! disk, as on a slow machine, does not hang.
+//! Detection of a hang of a program that the host waits for. A program that waits for the processor
+//! or for a disk, as on a slow machine, does not hang.
 //!
 //! Where the system has no table of processes, a hang is not detected, and the caller's time limit
 //! ends the wait.
@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use super::process_table::{self, Entry};
 
-/// The interval between two looks at the program.
-const LOOK: Duration = Duration::from_secs(1);
-/// The number of consecutive looks, one each second, without activity after which the program
+/// The interval between two samples of the program's use of the processor.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The number of consecutive samples, one each second, without activity after which the program
 /// hangs.
-const STILL: usize = 20;
-/// The processor time during [`STILL`] looks below which the program does nothing, or sleeps in a
-/// loop.
-const NEXT_TO_NOTHING: Duration = Duration::from_millis(200);
+const IDLE_SAMPLES: usize = 20;
+/// The processor time during [`IDLE_SAMPLES`] samples below which the program does nothing, or
+/// sleeps in a loop.
+const IDLE_CPU_TIME: Duration = Duration::from_millis(200);
 /// The processor time that a program may take for one step. On a usual machine a step takes less
 /// than a second.
-const STEP: Duration = Duration::from_secs(60);
+const MAX_STEP_CPU_TIME: Duration = Duration::from_secs(60);
 
 /// The steps that a program has done.
 #[derive(Debug, Default)]
@@ -40,13 +40,13 @@ impl Steps {
 /// Resolves when the process `leader`, and all that it started, hang. Returns how, as a predicate
 /// for the program's name: `hangs: ...`. `looked` is called each second.
 pub(super) async fn hangs(leader: u32, steps: &Steps, mut looked: impl FnMut()) -> String {
-    let mut signs = Signs::default();
+    let mut samples = Samples::default();
     loop {
-        crate::steady::sleep(LOOK).await;
+        crate::steady::sleep(POLL_INTERVAL).await;
         looked();
         // Fails only when the host ends.
         let now = tokio::task::spawn_blocking(move || usage(leader, &process_table::read())).await;
-        if let Some(how) = now.ok().flatten().and_then(|usage| signs.see(usage, steps.done())) {
+        if let Some(how) = now.ok().flatten().and_then(|usage| samples.add(usage, steps.done())) {
             return how;
         }
     }
@@ -79,35 +79,39 @@ fn usage(leader: u32, table: &[Entry]) -> Option<Usage> {
     Some(Usage { processor: process_table::time(ticks), busy: own.iter().any(|entry| entry.busy) })
 }
 
-/// The last looks at a program, up to [`STILL`], since its last step.
+/// The last samples of a program's use of the processor, up to [`IDLE_SAMPLES`], since its last
+/// step.
 #[derive(Debug, Default)]
-struct Signs {
-    looks: VecDeque<Usage>,
+struct Samples {
+    recent: VecDeque<Usage>,
     /// The number of steps at the last look, and the processor time when it was reached.
     step: Option<(u64, Duration)>,
 }
 
-impl Signs {
-    /// Takes a look into account; returns how the program hangs, if it does.
-    fn see(&mut self, now: Usage, steps: u64) -> Option<String> {
+impl Samples {
+    /// Adds a sample; returns how the program hangs, if it does.
+    fn add(&mut self, now: Usage, steps: u64) -> Option<String> {
         let begun = match self.step {
             Some((before, begun)) if before == steps => begun,
             _ => {
-                self.looks.clear();
+                self.recent.clear();
                 self.step.insert((steps, now.processor)).1
             }
         };
-        self.looks.push_back(now);
-        if now.processor.saturating_sub(begun) >= STEP {
-            return Some(format!("hangs: it took {} s of processor time and got no further", STEP.as_secs()));
+        self.recent.push_back(now);
+        if now.processor.saturating_sub(begun) >= MAX_STEP_CPU_TIME {
+            return Some(format!(
+                "hangs: it took {} s of processor time and got no further",
+                MAX_STEP_CPU_TIME.as_secs()
+            ));
         }
-        if self.looks.len() <= STILL {
+        if self.recent.len() <= IDLE_SAMPLES {
             return None;
         }
-        let first = self.looks.pop_front()?;
-        let wanted = self.looks.iter().filter(|look| look.busy).count();
-        let idle = now.processor.abs_diff(first.processor) < NEXT_TO_NOTHING && wanted * 4 < STILL;
-        idle.then(|| format!("hangs: it did nothing for {STILL} s"))
+        let first = self.recent.pop_front()?;
+        let wanted = self.recent.iter().filter(|look| look.busy).count();
+        let idle = now.processor.abs_diff(first.processor) < IDLE_CPU_TIME && wanted * 4 < IDLE_SAMPLES;
+        idle.then(|| format!("hangs: it did nothing for {IDLE_SAMPLES} s"))
     }
 }
 
@@ -115,12 +119,12 @@ impl Signs {
 mod tests {
     use super::*;
 
-    /// Returns the number of looks until the program is taken for hung; `None`: not within 1000.
+    /// Returns the number of samples until the program is taken for hung; `None`: not within 1000.
     fn hung_after(mut look: impl FnMut(u64) -> (u64, bool, u64)) -> Option<u64> {
-        let mut signs = Signs::default();
+        let mut samples = Samples::default();
         (0..1000).find(|number| {
             let (milliseconds, busy, steps) = look(*number);
-            signs.see(Usage { processor: Duration::from_millis(milliseconds), busy }, steps).is_some()
+            samples.add(Usage { processor: Duration::from_millis(milliseconds), busy }, steps).is_some()
         })
     }
 

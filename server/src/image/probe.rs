@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const BYTES: usize = 64 << 10;
 /// The interval between checks whether the program has ended while a descendant holds the pipe
 /// open.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Returns the output of `PROGRAM ARGUMENTS --version` and the exit status. Blocks for about 20 s
 /// at most. The program's process group is killed at the end.
@@ -52,7 +52,7 @@ pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result
     let mut open = true;
     let ended = loop {
         if open {
-            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+            let wait = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
             let ready = poll(&mut [PollFd::from_borrowed_fd(read.as_fd(), PollFlags::IN)], Some(&wait));
             if ready.is_ok_and(|ready| ready > 0) {
                 match read.read(&mut bytes) {
@@ -64,7 +64,7 @@ pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result
                 }
             }
         } else {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         match child.try_wait() {
             _ if printed.len() > BYTES => break Err("printed without end".to_owned()),

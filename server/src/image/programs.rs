@@ -19,9 +19,9 @@ use super::process_table::{self, Entry};
 const GRACE: Duration = Duration::from_secs(1);
 const KILLED: Duration = Duration::from_secs(2);
 /// The interval between looks at what is left of them.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The number of bytes of a command line that are shown.
-const SHOWN: usize = 200;
+const MAX_SHOWN_BYTES: usize = 200;
 
 /// The descendants that this process had before it became the reaper of its descendants: those of a
 /// shell that became the host by `exec`. Neither they nor their descendants are programs of the
@@ -99,7 +99,7 @@ pub(crate) async fn end() -> Vec<Program> {
                 signal(pid, Signal::CONT);
             }
         }
-        crate::steady::sleep(LOOK).await;
+        crate::steady::sleep(POLL_INTERVAL).await;
     }
     ended
 }
@@ -162,7 +162,7 @@ fn among(table: &[Entry], host: u32, own: &[u32], earlier: &[u32]) -> Vec<u32> {
 
 fn command(pid: u32) -> String {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let line = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).replace('\0', " ");
+    let line = String::from_utf8_lossy(&line[..line.len().min(MAX_SHOWN_BYTES)]).replace('\0', " ");
     crate::shown::line(line.trim_end())
 }
 

@@ -14,7 +14,7 @@ use super::api::debug::{BreakpointLog, Stop, Stops};
 pub(crate) const BEHIND: usize = 1024;
 
 /// The time limit for the image's answer about the stops that there are.
-const REREAD: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An event of a stop, a breakpoint or a question for input.
 #[derive(Debug, Clone)]
@@ -128,7 +128,7 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
                 let there = tokio::select! {
                     biased;
                     answer = &mut answer => return Some(answer),
-                    there = crate::steady::timeout(REREAD, reread()) => there.ok().flatten(),
+                    there = crate::steady::timeout(LIST_TIMEOUT, reread()) => there.ok().flatten(),
                 };
                 let own = |stop: Stop| (stop.evaluation.as_u64() == Some(evaluation)).then_some(stop.number);
                 if let Some(there) = there {

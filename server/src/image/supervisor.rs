@@ -27,11 +27,11 @@ const TRIES: u32 = 5;
 /// The same number for unresponsive programs ([`StartErrorKind::Unresponsive`]).
 const UNRESPONSIVE_TRIES: u32 = 2;
 /// The time for an image to exit by itself when it is asked to.
-const LEAVE: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The waiting time of a request after which the supervisor checks whether the image responds.
-const SUSPICIOUS: Duration = Duration::from_secs(10);
+const HEALTH_CHECK_DELAY: Duration = Duration::from_secs(10);
 /// The time limit of the dispatcher, which answers at once unless the whole process is stopped.
-const UNRESPONSIVE: Duration = Duration::from_secs(30);
+const DISPATCHER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reasons for an end that is not a fault.
 const RESTARTED: &str = "The Lisp image was restarted on request.";
@@ -90,7 +90,7 @@ impl Supervisor {
                         };
                         self.runtime.phase.send_replace(next);
                     }
-                    self.finish(running, "it was asked to leave", LEAVE).await;
+                    self.finish(running, "it was asked to leave", EXIT_TIMEOUT).await;
                     command
                 }
                 ended => match self.after(ended, running).await {
@@ -304,20 +304,22 @@ impl Supervisor {
 /// collection of a large heap is not a fault.
 async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
     loop {
-        crate::steady::sleep(SUSPICIOUS).await;
-        if instance.link.oldest_wait().is_none_or(|wait| wait < SUSPICIOUS) || instance.answers(UNRESPONSIVE).await {
+        crate::steady::sleep(HEALTH_CHECK_DELAY).await;
+        if instance.link.oldest_wait().is_none_or(|wait| wait < HEALTH_CHECK_DELAY)
+            || instance.answers(DISPATCHER_TIMEOUT).await
+        {
             continue;
         }
         let text = format!(
             "The Lisp image (process {}) has not answered for {} s: it may be collecting garbage, or be held by foreign code. \
              Restart it if it does not come back.",
             instance.ready.pid,
-            UNRESPONSIVE.as_secs()
+            DISPATCHER_TIMEOUT.as_secs()
         );
         tracing::warn!(text);
         runtime.emit(ImageEvent::Printed { text, stderr: true });
         let since = Instant::now();
-        while !instance.answers(UNRESPONSIVE).await {}
+        while !instance.answers(DISPATCHER_TIMEOUT).await {}
         tracing::info!(seconds = since.elapsed().as_secs(), "the image answers again");
     }
 }

@@ -21,10 +21,10 @@ use crate::text::position::to_offset;
 
 /// The maximum number of diagnostics whose fixes are computed for one request: each reads its
 /// whole form.
-const LOOKED_AT: usize = 50;
+const MAX_DIAGNOSTICS: usize = 50;
 /// The maximum number of diagnostics whose names are looked up in the image for one request: an
 /// editor asks at every move of the cursor.
-const LOOKED_UP: usize = 8;
+const MAX_QUERIES: usize = 8;
 
 /// The code action kinds that the server offers.
 pub(super) fn kinds() -> Vec<CodeActionKind> {
@@ -139,7 +139,7 @@ async fn quick_fixes(
             continue;
         }
         looked_at += 1;
-        if looked_at > LOOKED_AT {
+        if looked_at > MAX_DIAGNOSTICS {
             break;
         }
         if let Some(system) = unloaded_system(item) {
@@ -162,7 +162,7 @@ async fn quick_fixes(
         }
         let mut fixes = fixes::of_text(document, item);
         let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
-        if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < LOOKED_UP) {
+        if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < MAX_QUERIES) {
             looked_up += 1;
             // Without an image, names are unknown; the other actions are still offered.
             let found = connection.session.query(question.clone()).await.unwrap_or_default();

@@ -53,8 +53,8 @@ fn snippet(label: &str, required: &[String]) -> String {
 /// The texts beside a label: the parameters, then the kind and the package. The package is left out
 /// if it is COMMON-LISP or the label has a package prefix.
 fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> CompletionItemLabelDetails {
-    const LONGEST: usize = 60;
-    let cut = |text: &str| match text.char_indices().nth(LONGEST) {
+    const MAX_CHARS: usize = 60;
+    let cut = |text: &str| match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!(" {}…", &text[..end]),
         None => format!(" {text}"),
     };

@@ -22,7 +22,7 @@ fn options(given: &FormattingOptions) -> Options {
 
 /// The maximum number of separate edits; more are merged into one edit from the first to the
 /// last.
-const MOST_EDITS: usize = 5_000;
+const MAX_EDITS: usize = 5_000;
 const INDENTATION: Feature = Feature { name: "indentation", most: 4 << 20 };
 
 /// `textDocument/formatting`.
@@ -94,7 +94,7 @@ async fn indented(
     }
     let edits = source.compute(connection, INDENTATION, move |text| {
         let changes = format(&text.tree(), &wanted(text), &bodies, options);
-        if changes.len() <= MOST_EDITS { text.edits(&changes) } else { text.edits(&[joined(&text.string, &changes)]) }
+        if changes.len() <= MAX_EDITS { text.edits(&changes) } else { text.edits(&[joined(&text.string, &changes)]) }
     });
     Ok(Some(edits.await))
 }

@@ -22,7 +22,7 @@ struct Counted {
 }
 
 /// The maximum number of lenses of a document.
-const MOST: usize = 5_000;
+const MAX_LENSES: usize = 5_000;
 
 /// The lenses of a document; the number of references is added on resolution.
 pub(super) async fn of_document(connection: &Connection, params: CodeLensParams) -> Vec<CodeLens> {
@@ -35,7 +35,7 @@ pub(super) async fn of_document(connection: &Connection, params: CodeLensParams)
     let encoding = connection.negotiated().encoding;
     let mut lenses = Vec::new();
     for form in document.scan().forms() {
-        if lenses.len() >= MOST {
+        if lenses.len() >= MAX_LENSES {
             break;
         }
         let Some(definition) = definition(&document, form.span) else { continue };

@@ -74,7 +74,7 @@ where
 {
     let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "an editor".into() });
     if let Some((words, process)) = process {
-        session.note_process(client, words);
+        session.note_program(client, words);
         process.into_iter().for_each(|process| session.marks_unsaved(client, process));
     }
     let _attached = Attached { session: session.clone(), client };

@@ -119,7 +119,7 @@ async fn report(connection: &Connection, uri: &Url, snapshot: Snapshot) -> FullD
 async fn unopened(connection: &Connection, uri: &Url) -> Result<DocumentDiagnosticReportResult> {
     let path = path_of_uri(uri.as_str()).filter(|_| from_proto::is_lisp_file(uri)).ok_or_else(|| no_document(uri))?;
     let bytes =
-        bounded_file::read_aside(path.clone(), bounded_file::SOURCE_LIMIT).await.map_err(|_| no_document(uri))?;
+        bounded_file::read_blocking(path.clone(), bounded_file::SOURCE_LIMIT).await.map_err(|_| no_document(uri))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let rope = Rope::from_str(&text);
     let request = CheckRequest { text, path: Some(path), mode: CheckMode::File, package: None, timeout: None };

@@ -70,10 +70,10 @@ fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
         }
     }
     if !left.is_empty() {
-        const SHOWN: usize = 5;
-        let more = left.len().saturating_sub(SHOWN);
+        const MAX_SHOWN: usize = 5;
+        let more = left.len().saturating_sub(MAX_SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        left.truncate(SHOWN);
+        left.truncate(MAX_SHOWN);
         let message =
             format!("{} was left as it is where it may mean something else: {}{more}.", renaming.old, left.join(", "));
         connection.show(Level::Warning, &message);

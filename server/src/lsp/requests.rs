@@ -225,7 +225,7 @@ impl LanguageServer for Connection {
         if !commands::runs_code(&params.command) {
             return self.read(async move { commands::execute(self, params).await.map(Some) }).await;
         }
-        let done = requests::working(async move { commands::execute(self, params).await.map(Some) });
+        let done = requests::limit_each_step(async move { commands::execute(self, params).await.map(Some) });
         done.await.unwrap_or_else(|error| Err(given_up(&error)))
     }
 
@@ -309,7 +309,7 @@ fn given_up(why: &impl ToString) -> Error {
 impl Connection {
     /// Handles a request that only reads, within the time that it may take.
     async fn read<T>(&self, handler: impl Future<Output = Result<T>>) -> Result<T> {
-        requests::reading(handler).await.unwrap_or_else(|error| Err(given_up(&error)))
+        requests::limit_total_time(handler).await.unwrap_or_else(|error| Err(given_up(&error)))
     }
 
     /// Starts to send session events to the client, which LSP 3.17 permits only after `initialize`

@@ -31,7 +31,7 @@ const HIGHLIGHTS: Feature = Feature { name: "the occurrences of a symbol", most:
 const FOLDING: Feature = Feature { name: "what can be folded", most: 4 << 20 };
 const SELECTIONS: Feature = Feature { name: "what is around a place", most: 4 << 20 };
 /// The maximum number of results of one kind; an editor shows far fewer.
-const MOST: usize = 10_000;
+const MAX_RESULTS: usize = 10_000;
 
 /// An open document, before any computation.
 pub(super) struct Source {
@@ -71,7 +71,7 @@ impl Source {
         });
         let found = found.await;
         if found.ended {
-            let seconds = requests::LONGEST.as_secs();
+            let seconds = requests::MAX_TIME.as_secs();
             let why = format!("has a form or a size that nobody writes: {name} was given up after {seconds} seconds");
             connection.limited(&self.uri, name, &why);
         }
@@ -140,7 +140,7 @@ pub(super) async fn document_symbol(
         })
         .await;
     if cut {
-        let why = format!("defines more than {} names: its outline has the first ones", symbols::MOST);
+        let why = format!("defines more than {} names: its outline has the first ones", symbols::MAX_DEFINITIONS);
         connection.limited(&uri, "the end of its outline", &why);
     }
     Ok(Some(DocumentSymbolResponse::Nested(symbols)))
@@ -190,7 +190,7 @@ pub(super) async fn document_highlight(
             let kind = if defined { DocumentHighlightKind::WRITE } else { DocumentHighlightKind::TEXT };
             DocumentHighlight { range: text.range(&range), kind: Some(kind) }
         };
-        found.into_iter().take(MOST).map(highlight).collect()
+        found.into_iter().take(MAX_RESULTS).map(highlight).collect()
     });
     Ok(Some(highlights.await))
 }
@@ -214,7 +214,8 @@ pub(super) async fn folding_range(
             }
         };
         // Editors fold whole lines: the larger of two folds on one start line counts.
-        let mut folds: Vec<FoldingRange> = ranges::folds(&text.tree()).into_iter().take(MOST).map(fold).collect();
+        let mut folds: Vec<FoldingRange> =
+            ranges::folds(&text.tree()).into_iter().take(MAX_RESULTS).map(fold).collect();
         folds.dedup_by_key(|fold| fold.start_line);
         folds
     });

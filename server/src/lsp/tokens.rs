@@ -67,7 +67,7 @@ async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Res
     let tokens = source.compute(connection, COLOURS, move |text| {
         let tree = text.tree();
         let mut tokens = semantic::tokens(&tree, &Bodies::of(&tree), &known);
-        let cut = tokens.len() >= semantic::MOST;
+        let cut = tokens.len() >= semantic::MAX_TOKENS;
         if let Some(range) = range {
             let wanted = text.bytes(range);
             tokens.retain(|token| token.range.start < wanted.end && wanted.start < token.range.end);
@@ -76,7 +76,7 @@ async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Res
     });
     let (tokens, cut) = tokens.await;
     if cut {
-        let why = format!("has more than {} words to tell of: the first ones are told", semantic::MOST);
+        let why = format!("has more than {} words to tell of: the first ones are told", semantic::MAX_TOKENS);
         connection.limited(uri, "the words at its end", &why);
     }
     Ok(tokens)

@@ -34,7 +34,7 @@ use crate::framing::json::{Frame, Frames};
 use crate::locked::lock;
 use crate::session::requests::{self, ClientQuota};
 use crate::shown;
-use crate::text::stop::Stop;
+use crate::text::cancellation::Cancellation;
 
 /// The maximum number of bytes queued for a client that does not read; above it the connection is
 /// closed.
@@ -347,9 +347,9 @@ struct Handlers {
     peer: Peer,
     quota: ClientQuota,
     running: JoinSet<()>,
-    /// The requests' ids, for the answer if a handler panics, and for each the [`Stop`] that ends
+    /// The requests' ids, for the answer if a handler panics, and for each the [`Cancellation`] of
     /// its running step.
-    ids: HashMap<tokio::task::Id, (Id, Stop)>,
+    ids: HashMap<tokio::task::Id, (Id, Cancellation)>,
 }
 
 impl Handlers {
@@ -378,15 +378,15 @@ impl Handlers {
                     let result = handler.await;
                     answer(&peer, request, &method, result.ok().flatten());
                 };
-                let stop = Stop::of_the_whole();
+                let cancellation = Cancellation::all_or_nothing();
                 let task = if stays {
                     self.running.spawn(rest)
                 } else {
-                    let rest = requests::ended_by(&stop, self.quota.clone().limit_steps(rest));
+                    let rest = requests::ended_by(&cancellation, self.quota.clone().limit_steps(rest));
                     self.running.spawn_on(rest, &requests::handle())
                 };
                 if let Some(id) = id {
-                    self.ids.insert(task.id(), (id, stop));
+                    self.ids.insert(task.id(), (id, cancellation));
                 }
             }
             Err(_) => answer_panic(&self.peer, id),
@@ -396,16 +396,16 @@ impl Handlers {
     /// Ends the running step of a cancelled request. The service drops the request's handler.
     fn cancel(&self, cancelled: &Request) {
         let wanted = cancelled.params().and_then(|params| serde_json::from_value::<Id>(params["id"].clone()).ok());
-        for (id, stop) in self.ids.values() {
+        for (id, cancellation) in self.ids.values() {
             if wanted.as_ref() == Some(id) {
-                stop.ask();
+                cancellation.cancel();
             }
         }
     }
 
     /// Drops what is in progress.
     async fn shutdown(&mut self) {
-        self.ids.values().for_each(|(_, stop)| stop.ask());
+        self.ids.values().for_each(|(_, cancellation)| cancellation.cancel());
         self.running.shutdown().await;
     }
 

@@ -21,11 +21,11 @@ use crate::session::{FoundInFile, Level, Pass, Step, digest_of, uri_of_path};
 use crate::text::decode;
 
 /// The time without changes after which the workspace is checked: changes come in bursts.
-const QUIET: Duration = Duration::from_secs(1);
+const DEBOUNCE: Duration = Duration::from_secs(1);
 /// The longest wait for the end of a burst.
-const BURST: Duration = Duration::from_secs(10);
+const MAX_DEBOUNCE: Duration = Duration::from_secs(10);
 /// The interval at which files that other programs write are looked for.
-const LOOK: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// The duration of a pass after which a progress bar is shown.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -90,13 +90,13 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
             () = changes.next() => {}
             changed = world.changed(), if on => if changed.is_err() { return },
             () = at(again), if on => {}
-            () = tokio::time::sleep(LOOK), if on && !cancelled => {}
+            () = tokio::time::sleep(POLL_INTERVAL), if on && !cancelled => {}
         }
-        let burst = Instant::now() + BURST;
+        let burst = Instant::now() + MAX_DEBOUNCE;
         while on && Instant::now() < burst {
             tokio::select! {
                 () = notifier.peer.closed() => return,
-                () = tokio::time::sleep(QUIET) => break,
+                () = tokio::time::sleep(DEBOUNCE) => break,
                 changed = world.changed() => if changed.is_err() { return },
                 () = changes.next() => {}
             }
@@ -167,7 +167,7 @@ fn percentage(done: usize, of: usize) -> Option<u32> {
 
 /// The text of a file, if it still has this digest.
 pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
-    let bytes = bounded_file::read_aside(path.to_owned(), SOURCE_LIMIT).await.ok()?;
+    let bytes = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await.ok()?;
     let text = decode(bytes);
     (digest_of(&text) == digest).then(|| Rope::from_str(&text))
 }

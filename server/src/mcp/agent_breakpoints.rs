@@ -25,7 +25,7 @@ use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, Stops
 use crate::session::{ClientId, EvalRequest, Frontend, Session};
 
 /// The time that a stop waits for its agent before its evaluation is aborted.
-const PARKED: Duration = Duration::from_secs(300);
+const STOP_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The next event of an evaluation that may stop.
 #[derive(Debug)]
@@ -331,7 +331,7 @@ pub(crate) fn leave(own: &Arc<AgentBreakpoints>, session: &Session, client: Clie
 }
 
 /// Sends the stops and the end of an evaluation to `tell`. Aborts a stop that lasts longer than
-/// [`PARKED`].
+/// [`STOP_TIMEOUT`].
 async fn follow(
     session: Session,
     answer: impl Future<Output = Result<EvalOutcome, ImageError>>,
@@ -344,7 +344,7 @@ async fn follow(
         let late = async {
             match parked {
                 Some((stop, since)) => {
-                    tokio::time::sleep_until(since + PARKED).await;
+                    tokio::time::sleep_until(since + STOP_TIMEOUT).await;
                     stop
                 }
                 None => std::future::pending().await,

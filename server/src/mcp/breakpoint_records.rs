@@ -22,7 +22,7 @@ const PART: usize = 64 << 10;
 const LIMIT: usize = 256 * PART;
 
 /// The interval at which a bridge without a connection is checked for its end.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A bridge, identified by its process id and start time: a later process with the same id has
 /// another start time.
@@ -223,7 +223,7 @@ impl BridgeRecord {
             if !looked.await.unwrap_or(false) {
                 return;
             }
-            crate::steady::sleep(LOOK).await;
+            crate::steady::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -17,14 +17,14 @@ use crate::session::{ClientId, Session};
 pub(crate) struct Calls {
     calls: calls::Calls,
     /// Calls whose line was read and whose task has not begun.
-    arrived: Mutex<HashMap<RequestId, Arrived>>,
+    arrived: Mutex<HashMap<RequestId, CallKind>>,
     /// True on a connection of lines; over HTTP a call is noted when its task begins.
     by_lines: AtomicBool,
 }
 
 /// The part of a call that happens when it arrives.
 #[derive(Debug)]
-pub(crate) enum Arrived {
+pub(crate) enum CallKind {
     /// A call that can be interrupted.
     Runs(Running),
     /// An interrupt, which has ended the calls before it.
@@ -52,23 +52,23 @@ impl Calls {
     }
 
     /// Returns the record of a call whose task begins. A call over HTTP arrives only now.
-    pub(crate) fn begins(&self, id: &RequestId, call: &CallToolRequestParams) -> Option<Arrived> {
+    pub(crate) fn take_arrived(&self, id: &RequestId, call: &CallToolRequestParams) -> Option<CallKind> {
         match self.lock().remove(id) {
             Some(arrived) => Some(arrived),
             // The call was forgotten meanwhile. A late interrupt would reach later calls.
-            None if self.by_lines.load(Ordering::Relaxed) => is_noted(call).then_some(Arrived::Cancelled),
+            None if self.by_lines.load(Ordering::Relaxed) => is_noted(call).then_some(CallKind::Cancelled),
             None => self.noted(call),
         }
     }
 
-    fn noted(&self, call: &CallToolRequestParams) -> Option<Arrived> {
+    fn noted(&self, call: &CallToolRequestParams) -> Option<CallKind> {
         if runs_code(call) {
-            return Some(Arrived::Runs(self.calls.begin()));
+            return Some(CallKind::Runs(self.calls.begin()));
         }
-        is_interrupt(call).then(|| Arrived::Interrupts(self.calls.interrupt(false)))
+        is_interrupt(call).then(|| CallKind::Interrupts(self.calls.interrupt(false)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Arrived>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, CallKind>> {
         lock(&self.arrived)
     }
 }

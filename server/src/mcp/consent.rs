@@ -24,7 +24,7 @@ const QUESTION: &str = "approval";
 pub(crate) struct Asker {
     way: AskingMethod,
     /// True if the client has a connection of its own.
-    lasting: bool,
+    can_remember_approval: bool,
     /// The state and the answer of a repeated call.
     retry: Option<(String, Answer)>,
 }
@@ -51,7 +51,7 @@ impl Asker {
     /// Creates the asker for a call. `state` and `responses` come from a repeated call.
     pub(crate) fn new(
         context: &RequestContext<RoleServer>,
-        lasting: bool,
+        can_remember_approval: bool,
         state: Option<String>,
         responses: Option<InputResponses>,
     ) -> Asker {
@@ -68,12 +68,12 @@ impl Asker {
             let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer).ok());
             (state, answer.map_or(Answer::Dismissed, |answer| meaning(&answer)))
         });
-        Asker { way, lasting, retry }
+        Asker { way, can_remember_approval, retry }
     }
 
     /// Returns true if the client has a connection of its own.
-    pub(super) fn lasting(&self) -> bool {
-        self.lasting
+    pub(super) fn can_remember_approval(&self) -> bool {
+        self.can_remember_approval
     }
 
     /// Returns true if the call was answered with a question before.
@@ -90,9 +90,15 @@ impl Asker {
         operation: (Class, Subject),
         arguments: Value,
     ) -> Consent {
-        let request =
-            ApprovalRequest::new_off_thread(session.workspace(), client, tool, operation, arguments, self.lasting)
-                .await;
+        let request = ApprovalRequest::new_off_thread(
+            session.workspace(),
+            client,
+            tool,
+            operation,
+            arguments,
+            self.can_remember_approval,
+        )
+        .await;
         let verdict = match session.permit(request, self.retry.take()).await {
             Verdict::ThroughAgent(question) => match self.through_agent(session, question).await {
                 Ok(verdict) => verdict,

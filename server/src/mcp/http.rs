@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::http_listener::{LimitedListener, Peer};
-use super::server::{Handler, Stateless};
+use super::server::{Handler, StatelessClients};
 use crate::session::Session;
 
 /// The maximum size of a request's body in bytes, the same as of a line on the socket.
@@ -81,7 +81,7 @@ pub async fn serve_http(
         .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
         .with_max_request_body_bytes(BODY_LIMIT)
         .with_cancellation_token(stop.child_token());
-    let stateless = Stateless::default();
+    let stateless = StatelessClients::default();
     let gone = stop.clone();
     let service = StreamableHttpService::new(
         move || Ok(Handler::for_http(session.clone(), stateless.clone(), gone.clone())),
@@ -163,7 +163,7 @@ mod token {
     /// The number of random bytes in a token.
     const RANDOM: usize = 32;
     /// The maximum size of a token file in bytes.
-    const LONGEST: u64 = 4096;
+    const MAX_TOKEN_FILE_BYTES: u64 = 4096;
 
     /// The token in the file; a new one if there is no file. A file that other users may read is
     /// refused.
@@ -200,7 +200,7 @@ mod token {
         if facts.uid() != rustix::process::geteuid().as_raw() {
             return Err("it belongs to another user; remove it, and a new one is made".into());
         }
-        let bytes = bounded_file::contents(file, LONGEST).map_err(|error| error.to_string())?;
+        let bytes = bounded_file::contents(file, MAX_TOKEN_FILE_BYTES).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&bytes);
         let token = text.trim();
         if token.len() < RANDOM || !token.bytes().all(|byte| byte.is_ascii_graphic()) {

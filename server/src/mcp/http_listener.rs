@@ -30,7 +30,7 @@ const LATE: Duration = Duration::from_secs(3);
 const MAX_UNAUTHENTICATED: usize = 32;
 /// The maximum number of all connections, less [`MAX_UNAUTHENTICATED`]; smaller if this process may
 /// open few file descriptors. A further connection ends the oldest without the token.
-const MOST: usize = 256;
+const MAX_AUTHENTICATED: usize = 256;
 /// The pause after a connection could not be accepted, and the maximum wait for one that is being
 /// ended.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -78,14 +78,15 @@ impl LimitedListener {
     pub(super) fn new(listener: TcpListener) -> LimitedListener {
         // Three of four file descriptors are for editors, agents on the socket, the image and its
         // copies.
-        let limit =
-            getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit / 4).unwrap_or(MOST));
+        let limit = getrlimit(Resource::Nofile)
+            .current
+            .map_or(MAX_AUTHENTICATED, |limit| usize::try_from(limit / 4).unwrap_or(MAX_AUTHENTICATED));
         LimitedListener {
             listener,
             unauthenticated: VecDeque::new(),
             open: Arc::default(),
             freed: Arc::default(),
-            most: MOST.min(limit).max(1),
+            most: MAX_AUTHENTICATED.min(limit).max(1),
             late: LATE,
             show_token: SHOW_TOKEN,
         }
@@ -261,7 +262,7 @@ mod tests {
 
     /// A server at which a request to `/known` counts as one with the token.
     async fn listening(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
-        listening_to(MOST, Duration::ZERO, show_token).await
+        listening_to(MAX_AUTHENTICATED, Duration::ZERO, show_token).await
     }
 
     /// Such a server, with these limits.
@@ -340,7 +341,7 @@ mod tests {
 
     #[tokio::test]
     async fn slow_connections_cost_no_request_that_is_being_sent() {
-        let (address, open) = listening_to(MOST, LONG, LONG).await;
+        let (address, open) = listening_to(MAX_AUTHENTICATED, LONG, LONG).await;
         let mut good = begun(address, 30).await;
         let slow = begun(address, 8).await;
         patience::comes("all are accepted", async || (open.load(Ordering::Acquire) == 38).then_some(())).await;

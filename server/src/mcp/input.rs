@@ -21,7 +21,7 @@ use crate::shown;
 
 /// The questions of one client.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct InputForms {
     peer: OnceLock<Peer<RoleServer>>,
     open: Mutex<HashMap<u64, AbortHandle>>,
 }
@@ -33,7 +33,7 @@ pub(crate) fn shows_forms(capabilities: &ClientCapabilities) -> bool {
     elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
 }
 
-impl Lines {
+impl InputForms {
     /// Handles a client's `initialize`: from now on its code may ask, if the client shows forms.
     pub(crate) fn greet(
         &self,

@@ -81,7 +81,7 @@ struct IdFinder {
 }
 
 /// A length that no client's id exceeds.
-const LONGEST_ID: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 
 impl IdFinder {
     fn feed(&mut self, bytes: &[u8]) {
@@ -130,7 +130,7 @@ impl IdFinder {
     }
 
     fn keep(&mut self, byte: u8) {
-        if self.depth == 1 && self.token.len() < LONGEST_ID {
+        if self.depth == 1 && self.token.len() < MAX_ID_BYTES {
             self.token.push(byte);
         }
     }

@@ -50,12 +50,12 @@ impl Notices {
     }
 
     /// Adds notices about breakpoints that were kept or withdrawn.
-    pub(super) fn add_of_breakpoints(&mut self, notices: impl IntoIterator<Item = String>) {
+    pub(super) fn add_breakpoint_notices(&mut self, notices: impl IntoIterator<Item = String>) {
         self.breakpoints.extend(notices);
     }
 
     /// Adds the definitions that users made since the last call.
-    pub(super) fn people_made(&mut self, session: &Session) {
+    pub(super) fn add_definitions_of_people(&mut self, session: &Session) {
         let last = session.last_of_people();
         if last > self.people {
             for sentence in session.people_since(self.people) {

@@ -12,9 +12,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::model::image::OutputChunk;
 
 /// The interval of progress notifications of a call without output.
-const TICK: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum interval between notifications of output.
-const OUTPUT_TICK: Duration = Duration::from_millis(250);
+const OUTPUT_INTERVAL: Duration = Duration::from_millis(250);
 /// The maximum number of characters of a line of output in a notification.
 const LINE: usize = 200;
 
@@ -44,7 +44,7 @@ impl Reporter {
         let Some((peer, token)) = &self.to else { return work.await };
         tokio::pin!(work);
         let started = Instant::now();
-        let mut tick = tokio::time::interval_at(started + TICK, TICK);
+        let mut tick = tokio::time::interval_at(started + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut line = LastLine::default();
         let mut output_due: Option<Instant> = None;
@@ -69,7 +69,7 @@ impl Reporter {
                     match chunk {
                         Some(chunk) => {
                             line.add(&chunk.text);
-                            output_due.get_or_insert_with(|| Instant::now() + OUTPUT_TICK);
+                            output_due.get_or_insert_with(|| Instant::now() + OUTPUT_INTERVAL);
                         }
                         None => output = None,
                     }

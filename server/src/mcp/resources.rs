@@ -15,9 +15,9 @@ use crate::session::Session;
 use crate::text::position::line_column;
 
 /// The maximum number of log entries in one answer.
-const ENTRIES: usize = 200;
+const MAX_ENTRIES: usize = 200;
 /// The time in which changes are collected before a subscriber is notified.
-const QUIET: Duration = Duration::from_millis(200);
+const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// The kinds of resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
     }
     let contents = match Known::of(uri).ok_or_else(unknown)? {
         Known::Diagnostics => diagnostics(session).await,
-        Known::Log => json!({"entries": session.log().entries(0, ENTRIES)}),
+        Known::Log => json!({"entries": session.log().entries(0, MAX_ENTRIES)}),
         Known::Package(name) => browse::package_contents(session, name).await.map_err(failed)?,
         Known::Symbol(name) => {
             let symbols = browse::symbol_facts(session, name.clone()).await.map_err(failed)?;
@@ -179,7 +179,7 @@ pub(crate) async fn changed(session: &Session, uri: &str, last: &mut Option<Stri
         if change.is_err() {
             std::future::pending::<()>().await;
         }
-        tokio::time::sleep(QUIET).await;
+        tokio::time::sleep(DEBOUNCE).await;
     }
 }
 

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent_breakpoints::{self, AgentBreakpoints};
 use super::breakpoint_records::{BreakpointRecords, BridgeKey};
-use super::calls::{Arrived, Calls};
+use super::calls::{CallKind, Calls};
 use super::consent::Asker;
-use super::input::Lines;
+use super::input::InputForms;
 use super::kept::Kept;
 use super::notices::{Notices, with_notices};
 use super::progress::Reporter;
@@ -70,9 +70,9 @@ pub(crate) struct Client {
     session: Session,
     id: ClientId,
     notices: Arc<Mutex<Notices>>,
-    kept: Arc<Mutex<Kept>>,
-    own: Arc<AgentBreakpoints>,
-    lines: Arc<Lines>,
+    partial_answers: Arc<Mutex<Kept>>,
+    breakpoints: Arc<AgentBreakpoints>,
+    input_forms: Arc<InputForms>,
     quota: ClientQuota,
     calls: Arc<Calls>,
 }
@@ -81,66 +81,68 @@ impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
         let notices = Arc::new(Mutex::new(Notices::since(session.last_of_people())));
-        let lines = Arc::new(Lines::default());
-        let (shared, asked, of) = (notices.clone(), lines.clone(), session.clone());
+        let input_forms = Arc::new(InputForms::default());
+        let (task_notices, task_input, task_session) = (notices.clone(), input_forms.clone(), session.clone());
         // The task ends when the session drops the client.
         tokio::spawn(async move {
             while let Some(feedback) = feedback.recv().await {
                 match feedback {
-                    Feedback::Message { text, .. } => lock(&shared).add(text),
-                    Feedback::Input(wanted) => asked.ask(&of, &wanted),
-                    Feedback::InputOver { question } => asked.over(question),
+                    Feedback::Message { text, .. } => lock(&task_notices).add(text),
+                    Feedback::Input(wanted) => task_input.ask(&task_session, &wanted),
+                    Feedback::InputOver { question } => task_input.over(question),
                     _ => {}
                 }
             }
-            asked.over(None);
+            task_input.over(None);
         });
         let calls = Arc::new(Calls::new(session.clone(), id));
         Client {
             session: session.clone(),
             id,
             notices,
-            kept: Arc::default(),
-            own: Arc::default(),
-            lines,
+            partial_answers: Arc::default(),
+            breakpoints: Arc::default(),
+            input_forms,
             quota: ClientQuota::default(),
             calls,
         }
     }
 
-    /// Takes kept breakpoints over; the next answer reports them.
+    /// Sets the breakpoints on record from an earlier connection or host again; the next answer
+    /// reports them.
     async fn take_over(&self) {
-        let notice = self.own.take_over(&self.session, self.id).await;
-        lock(&self.notices).add_of_breakpoints(notice);
+        let notice = self.breakpoints.take_over(&self.session, self.id).await;
+        lock(&self.notices).add_breakpoint_notices(notice);
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        agent_breakpoints::leave(&self.own, &self.session, self.id);
+        agent_breakpoints::leave(&self.breakpoints, &self.session, self.id);
         self.session.detach(self.id);
     }
 }
 
-/// Clients of stateless HTTP requests, which no connection identifies: one for each client name.
-pub(crate) type Stateless = Arc<Mutex<HashMap<String, Arc<Client>>>>;
+/// The clients of HTTP requests without a session, by the name that each request carries.
+pub(crate) type StatelessClients = Arc<Mutex<HashMap<String, Arc<Client>>>>;
 
-/// The maximum number of client names with a session of their own.
-const STATELESS_LIMIT: usize = 32;
+/// The maximum number of client names with a client of their own in the session; further names
+/// share one.
+const MAX_STATELESS_CLIENTS: usize = 32;
 
 /// The server side of one connection or of one HTTP session.
 pub(crate) struct Handler {
     session: Session,
     client: OnceLock<Arc<Client>>,
-    stateless: Option<Stateless>,
+    stateless: Option<StatelessClients>,
     /// Cancelled at the end of the connection, which ends the calls in progress, too.
-    gone: CancellationToken,
+    closed: CancellationToken,
     /// The resources the client is subscribed to (revisions with a handshake).
     subscriptions: Mutex<HashMap<String, AbortHandle>>,
 }
 
-/// The maximum number of subscriptions of one connection.
-const SUBSCRIPTIONS: usize = 64;
+/// The maximum number of subscriptions of one connection, or of one `listen` request.
+const MAX_SUBSCRIPTIONS: usize = 64;
 
 impl Drop for Handler {
     fn drop(&mut self) {
@@ -152,33 +154,33 @@ impl Handler {
     /// Creates the handler of a socket connection; `consort status` lists it from now on.
     pub(crate) fn for_connection(
         session: Session,
-        gone: CancellationToken,
+        closed: CancellationToken,
         bridge: Option<(Arc<BreakpointRecords>, BridgeKey)>,
     ) -> Handler {
         let client = Client::attach(&session, "MCP client");
         if let Some((record, bridge)) = bridge {
             let (bridge_record, kept) = record.connect(bridge);
-            client.own.keep_with(bridge_record, kept);
+            client.breakpoints.keep_with(bridge_record, kept);
         }
         let client = OnceLock::from(Arc::new(client));
-        Handler { session, client, stateless: None, gone, subscriptions: Mutex::default() }
+        Handler { session, client, stateless: None, closed, subscriptions: Mutex::default() }
     }
 
     /// Creates the handler of HTTP requests: for a session (after `initialize`) or for a single
     /// request.
-    pub(crate) fn for_http(session: Session, stateless: Stateless, gone: CancellationToken) -> Handler {
+    pub(crate) fn for_http(session: Session, stateless: StatelessClients, closed: CancellationToken) -> Handler {
         let subscriptions = Mutex::default();
-        Handler { session, client: OnceLock::new(), stateless: Some(stateless), gone, subscriptions }
+        Handler { session, client: OnceLock::new(), stateless: Some(stateless), closed, subscriptions }
     }
 
     fn client(&self, context: &RequestContext<RoleServer>) -> Arc<Client> {
-        let Some(stateless) = &self.stateless else { return self.own() };
+        let Some(stateless) = &self.stateless else { return self.connection_client() };
         if let Some(client) = self.client.get() {
             return client.clone();
         }
         let mut name = context.client_info().map_or_else(|| "MCP over HTTP".to_owned(), |info| full_name(&info));
         let mut clients = lock(stateless);
-        if clients.len() >= STATELESS_LIMIT && !clients.contains_key(&name) {
+        if clients.len() >= MAX_STATELESS_CLIENTS && !clients.contains_key(&name) {
             name = "MCP over HTTP".to_owned();
         }
         clients.entry(name).or_insert_with_key(|name| Arc::new(Client::attach(&self.session, name))).clone()
@@ -186,10 +188,10 @@ impl Handler {
 
     /// Returns the record of this connection's calls.
     pub(crate) fn calls(&self) -> Arc<Calls> {
-        self.own().calls.clone()
+        self.connection_client().calls.clone()
     }
 
-    fn own(&self) -> Arc<Client> {
+    fn connection_client(&self) -> Arc<Client> {
         self.client.get_or_init(|| Arc::new(Client::attach(&self.session, "MCP client"))).clone()
     }
 }
@@ -208,10 +210,14 @@ impl ServerHandler for Handler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        self.session.name_client(self.own().id, full_name(&request.client_info));
+        self.session.name_client(self.connection_client().id, full_name(&request.client_info));
         // Over HTTP, the server may have no stream on which it can send a request to its client.
         if self.stateless.is_none() {
-            self.own().lines.greet(&request, &context.peer, (&self.session, self.own().id));
+            self.connection_client().input_forms.greet(
+                &request,
+                &context.peer,
+                (&self.session, self.connection_client().id),
+            );
         }
         let result = self.negotiate_initialize(&request);
         context.peer.set_peer_info(request);
@@ -271,7 +277,7 @@ impl ServerHandler for Handler {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::new();
         let known = requested.resource_subscriptions.iter().flatten().filter(|uri| resources::exists(uri)).cloned();
-        accepted.resource_subscriptions = Some(known.take(SUBSCRIPTIONS).collect());
+        accepted.resource_subscriptions = Some(known.take(MAX_SUBSCRIPTIONS).collect());
         Some(accepted)
     }
 
@@ -292,7 +298,7 @@ impl ServerHandler for Handler {
         }
         tokio::select! {
             () = context.cancelled() => {}
-            () = self.gone.cancelled() => {}
+            () = self.closed.cancelled() => {}
         }
         Ok(())
     }
@@ -305,8 +311,8 @@ impl ServerHandler for Handler {
         // Only an existing resource can be subscribed to; the error lists those that exist.
         let now = resources::read(&self.session, &request.uri).await?;
         let mut subscriptions = lock(&self.subscriptions);
-        if subscriptions.len() >= SUBSCRIPTIONS && !subscriptions.contains_key(&request.uri) {
-            let message = format!("{SUBSCRIPTIONS} resources are subscribed to; unsubscribe from some");
+        if subscriptions.len() >= MAX_SUBSCRIPTIONS && !subscriptions.contains_key(&request.uri) {
+            let message = format!("{MAX_SUBSCRIPTIONS} resources are subscribed to; unsubscribe from some");
             return Err(ErrorData::invalid_params(message, None));
         }
         let (session, peer, uri) = (self.session.clone(), context.peer.clone(), request.uri.clone());
@@ -363,10 +369,12 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(message, None));
         };
         let client = self.client(&context);
-        let (running, interrupt) = match client.calls.begins(&context.id, &request) {
-            Some(Arrived::Runs(running)) => (Some(running), None),
-            Some(Arrived::Interrupts(interrupt)) => (None, Some(interrupt)),
-            Some(Arrived::Cancelled) => return Ok(stopped("The client cancelled the call before it began.").into()),
+        let (running, interrupt) = match client.calls.take_arrived(&context.id, &request) {
+            Some(CallKind::Runs(running)) => (Some(running), None),
+            Some(CallKind::Interrupts(interrupt)) => (None, Some(interrupt)),
+            Some(CallKind::Cancelled) => {
+                return Ok(cancelled_result("The client cancelled the call before it began.").into());
+            }
             None => (None, None),
         };
         if self.stateless.is_none()
@@ -379,33 +387,41 @@ impl ServerHandler for Handler {
         let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
         // Without a session, HTTP has no connection: clients of the same name cannot be
         // distinguished, so no approval can last.
-        let lasting = self.stateless.is_none() || self.client.get().is_some();
-        let asker = Asker::new(&context, lasting, request.request_state, request.input_responses);
-        let (kept, own, quota) = (client.kept.clone(), client.own.clone(), client.quota.clone());
-        let (session, client_id) = (self.session.clone(), client.id);
-        let call = Call { session, client: client_id, progress, asker, kept, own, permit: None, interrupt };
-        // Status, interrupts and restarts (`image`) must be answered regardless of other calls, so
-        // they have no quota.
-        let always = entry.definition.name == "image";
-        let (needs_image, session) = (entry.needs_image(), self.session.clone());
-        let reads = entry.definition.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
+        let can_remember_approval = self.stateless.is_none() || self.client.get().is_some();
+        let asker = Asker::new(&context, can_remember_approval, request.request_state, request.input_responses);
+        let call = Call {
+            session: self.session.clone(),
+            client: client.id,
+            progress,
+            asker,
+            partial_answers: client.partial_answers.clone(),
+            breakpoints: client.breakpoints.clone(),
+            permit: None,
+            interrupt,
+        };
+        let (quota, session) = (client.quota.clone(), self.session.clone());
+        let read_only = entry.definition.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
         let work = async move {
-            if needs_image {
+            if entry.needs_image() {
                 session.image_started().await;
             }
             let work = entry.call(call, request.arguments.unwrap_or_default());
-            if !reads {
-                return requests::working(work).await.unwrap_or_else(|why| stopped(&why.to_string()).into());
+            if !read_only {
+                return requests::limit_each_step(work)
+                    .await
+                    .unwrap_or_else(|why| cancelled_result(&why.to_string()).into());
             }
-            requests::reading(work).await.unwrap_or_else(|too_long| stopped(&too_long.to_string()).into())
+            requests::limit_total_time(work)
+                .await
+                .unwrap_or_else(|too_long| cancelled_result(&too_long.to_string()).into())
         };
         let work = async move {
             let Some(running) = running else { return work.await };
-            running.work(work).await.unwrap_or_else(|interrupted| stopped(interrupted).into())
+            running.work(work).await.unwrap_or_else(|interrupted| cancelled_result(interrupted).into())
         };
         let taking_over = client.clone();
         let work = async move {
-            if always {
+            if !entry.has_quota() {
                 return work.await;
             }
             taking_over.take_over().await;
@@ -416,20 +432,20 @@ impl ServerHandler for Handler {
         let result = tokio::select! {
             response = work => match response {
                 CallToolResponse::Complete(result) => {
-                    lock(&client.notices).people_made(&self.session);
-                    lock(&client.notices).add_of_breakpoints(client.own.notice());
+                    lock(&client.notices).add_definitions_of_people(&self.session);
+                    lock(&client.notices).add_breakpoint_notices(client.breakpoints.notice());
                     with_notices(result, &client.notices)
                 }
                 question => return Ok(question),
             },
-            () = context.ct.cancelled() => stopped("The client cancelled the call, or the host ended; what it had done so far is kept while the image lives."),
-            () = self.gone.cancelled() => stopped("The connection ended before the call did; it was interrupted."),
+            () = context.ct.cancelled() => cancelled_result("The client cancelled the call, or the host ended; what it had done so far is kept while the image lives."),
+            () = self.closed.cancelled() => cancelled_result("The connection ended before the call did; it was interrupted."),
         };
         Ok(result.into())
     }
 }
 
 /// The answer of a cancelled call.
-fn stopped(why: &str) -> CallToolResult {
+fn cancelled_result(why: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }

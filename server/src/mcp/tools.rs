@@ -88,20 +88,22 @@ pub(crate) trait Tool {
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
     /// The tool's first call has the image started, and waits for it.
     const NEEDS_IMAGE: bool = true;
+    /// False for a tool that must be answered regardless of the client's other calls.
+    const HAS_QUOTA: bool = true;
 
     /// The class of approval that the call needs, and the subject to show; `None`: no approval is
     /// needed.
-    fn asks(_: &Self::Input) -> Option<(Class, Subject)> {
+    fn required_approval(_: &Self::Input) -> Option<(Class, Subject)> {
         None
     }
 
-    /// [`Tool::asks`] for a tool that must inspect something first, such as a file. A failure
-    /// ends the call.
-    fn asks_of(
+    /// [`Tool::required_approval`] for a tool that must inspect something first, such as a file. A
+    /// failure ends the call.
+    fn required_approval_async(
         _: &Call,
         input: &Self::Input,
     ) -> impl Future<Output = Result<Option<(Class, Subject)>, Failure>> + Send {
-        std::future::ready(Ok(Self::asks(input)))
+        std::future::ready(Ok(Self::required_approval(input)))
     }
 
     /// The outcome of the call as far as it is known before approval is requested.
@@ -109,13 +111,14 @@ pub(crate) trait Tool {
         std::future::ready(BeforeApproval::Nothing)
     }
 
-    /// How the tool reads the code in its arguments, which a person is shown with the code.
-    fn reads(_: &Self::Input) -> Option<Reads> {
+    /// The context in which the tool reads the code in its arguments, which a person is shown with
+    /// the code.
+    fn code_context(_: &Self::Input) -> Option<CodeContext> {
         None
     }
 
     /// The error in the arguments, if a contract specifies its text.
-    fn refuses(_: &JsonObject) -> Option<Failure> {
+    fn argument_error(_: &JsonObject) -> Option<Failure> {
         None
     }
 
@@ -132,21 +135,21 @@ pub(crate) enum BeforeApproval<T> {
     Tried(String),
 }
 
-/// How a tool reads code.
+/// The context in which a tool reads code.
 #[derive(Debug)]
-pub(crate) enum Reads {
+pub(crate) enum CodeContext {
     /// With the settings of the client's session, in its package unless one is given.
     InSession(Option<String>),
     /// With the image's settings, in this package.
     InImage(String),
 }
 
-impl Reads {
+impl CodeContext {
     /// The arguments of [`Session::reading`].
     fn place(&self, client: ClientId) -> (Option<ClientId>, Option<&str>) {
         match self {
-            Reads::InSession(package) => (Some(client), package.as_deref()),
-            Reads::InImage(package) => (None, Some(package)),
+            CodeContext::InSession(package) => (Some(client), package.as_deref()),
+            CodeContext::InImage(package) => (None, Some(package)),
         }
     }
 }
@@ -161,10 +164,11 @@ pub(crate) struct Call {
     /// Asks the client's user, if needed.
     pub(crate) asker: Asker,
     /// Answers that were shown in part.
-    pub(crate) kept: Arc<Mutex<Kept>>,
+    pub(crate) partial_answers: Arc<Mutex<Kept>>,
     /// The client's breakpoints, and its evaluation that waits at one.
-    pub(crate) own: Arc<AgentBreakpoints>,
-    /// The grant, for a tool whose `asks` names a class: see [`Call::allowed_file`].
+    pub(crate) breakpoints: Arc<AgentBreakpoints>,
+    /// The grant, for a tool whose [`Tool::required_approval`] names a class: see
+    /// [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
     /// The interrupt that this call made when it arrived.
     pub(crate) interrupt: Option<Interrupt>,
@@ -199,9 +203,9 @@ impl Call {
         self.allowed_sources().await.map_err(refused)
     }
 
-    async fn check_read_as_approved(&self, reads: Option<&Reads>) -> Result<(), String> {
-        let (Some(permit), Some(reads)) = (&self.permit, reads) else { return Ok(()) };
-        let (by, package) = reads.place(self.client);
+    async fn check_read_as_approved(&self, context: Option<&CodeContext>) -> Result<(), String> {
+        let (Some(permit), Some(context)) = (&self.permit, context) else { return Ok(()) };
+        let (by, package) = context.place(self.client);
         self.session.recheck_reading(by, package, permit).await
     }
 
@@ -213,7 +217,7 @@ impl Call {
             tool,
             asked,
             arguments,
-            self.asker.lasting(),
+            self.asker.can_remember_approval(),
         )
         .await;
         self.session.refused(request, why);
@@ -292,6 +296,7 @@ pub(crate) struct Entry {
     /// The schema to check arguments against.
     accepts: JsonObject,
     needs_image: bool,
+    has_quota: bool,
     runs_code: bool,
     run: fn(&'static Entry, Call, JsonObject) -> Running,
 }
@@ -300,6 +305,11 @@ impl Entry {
     /// Returns true if the tool's first call has the image started, and waits for it.
     pub(crate) fn needs_image(&self) -> bool {
         self.needs_image
+    }
+
+    /// Returns true if the tool's calls count against their client's quota ([`Tool::HAS_QUOTA`]).
+    pub(crate) fn has_quota(&self) -> bool {
+        self.has_quota
     }
 
     /// Returns true if the tool may run code ([`Tool::RUNS_CODE`]).
@@ -375,7 +385,7 @@ fn entry<T: Tool + 'static>() -> Entry {
         .with_annotations(hints);
     let run: fn(&'static Entry, Call, JsonObject) -> Running =
         |entry, call, arguments| Box::pin(run::tool::<T>(&entry.accepts, call, arguments));
-    Entry { definition, accepts, needs_image: T::NEEDS_IMAGE, runs_code: T::RUNS_CODE, run }
+    Entry { definition, accepts, needs_image: T::NEEDS_IMAGE, has_quota: T::HAS_QUOTA, runs_code: T::RUNS_CODE, run }
 }
 
 #[cfg(test)]

@@ -217,22 +217,24 @@ impl Actor {
             Event::Attach { client, info, feedback } => self.attach(client, info, feedback),
             Event::NameClient { client, name } => self.name_client(client, name),
             Event::Detach { client } => self.detach(client),
-            Event::Encoding { client, encoding } => self.with_client(client, |client| client.encoding = encoding),
-            Event::Settings { client, reply } => drop(reply.send(self.config(client).clone())),
-            Event::Configure { client, settings, source, initial } => {
-                self.configure(client, (&settings, source), initial)
+            Event::EncodingNegotiated { client, encoding } => {
+                self.with_client(client, |client| client.encoding = encoding)
             }
-            Event::Folder { client, folder } if self.clients.contains_key(&client) => {
+            Event::Settings { client, reply } => drop(reply.send(self.config(client).clone())),
+            Event::Configure { client, settings, source, from_initialize } => {
+                self.configure(client, (&settings, source), from_initialize)
+            }
+            Event::FolderOpened { client, folder } if self.clients.contains_key(&client) => {
                 self.folders.add(client, folder.clone());
                 self.asd.add_root(folder);
             }
-            Event::Folder { .. } => {}
+            Event::FolderOpened { .. } => {}
             Event::FolderClosed { client, folder } => self.folders.remove(client, &folder),
             Event::FilesChanged => {
                 self.asd.forget();
                 self.world_changed();
             }
-            Event::Note { about, text } => self.note_host(about, text),
+            Event::HostProblem { about, text } => self.note_host(about, text),
             Event::Open { client, uri, version, text } => {
                 let document = in_place(text.len(), || Document::new(&text, version));
                 self.documents.open((client, uri), document);
@@ -242,20 +244,20 @@ impl Actor {
             Event::Change { client, uri, version, edits } => self.change((client, uri), version, edits),
             Event::Save { client, uri } => self.save((client, uri)),
             Event::Close { client, uri } => self.close((client, uri)),
-            Event::Snapshot { client, uri, settled, reply } => {
+            Event::Snapshot { client, uri, await_check, reply } => {
                 self.publish();
-                self.documents.ask(&(client, uri), settled && self.will_check(), reply);
+                self.documents.ask(&(client, uri), await_check && self.will_check(), reply);
             }
             Event::Snapshots { client, reply } => {
                 self.publish();
                 drop(reply.send(self.documents.snapshots(client)));
             }
-            Event::EvaluatePart { client, request, wanted, selected, reply } => {
-                self.evaluate_part(client, request, wanted, selected, reply);
+            Event::EvaluatePart { client, request, part, selected, reply } => {
+                self.evaluate_part(client, request, part, selected, reply);
             }
             Event::TakesInput { client } => self.with_client(client, |client| client.takes_input = true),
-            Event::Evaluate { client, request, place, how, reply } => {
-                self.evaluate(client, request, place, how, reply);
+            Event::Evaluate { client, request, place, invoked_by, reply } => {
+                self.evaluate(client, request, place, invoked_by, reply);
             }
             Event::Check { client, request, reply } => self.check(client, request, reply),
             Event::EvaluateInCopy { client, request, reply } => self.evaluate_in_copy(client, request, reply),
@@ -265,7 +267,9 @@ impl Actor {
                 self.check_system(client, request, progress, reply);
             }
             Event::LoadSystem { client, load, progress, reply } => self.load_system(client, load, progress, reply),
-            Event::Run { client, what, kind, start } => self.run_operation(client, what, kind, start),
+            Event::RunOperation { client, description, kind, start } => {
+                self.run_operation(client, description, kind, start)
+            }
             Event::ApplyEdit { client, uri, version, edits, reply } => {
                 self.apply_edit(client, uri, version, edits, reply)
             }
@@ -281,7 +285,7 @@ impl Actor {
                 self.jobs.start(job, reply, async move { image.restart().await });
             }
             Event::Status { reply } => self.status(reply),
-            Event::Permit { request, retry, reply } => self.permit(request, retry, reply),
+            Event::RequestApproval { request, retry, reply } => self.permit(request, retry, reply),
             Event::WouldAsk { client, class, tool, reply } => {
                 // The caller may have gone.
                 let _ = reply.send(self.would_ask(client, class, tool));
@@ -290,14 +294,14 @@ impl Actor {
                 // The caller may have gone.
                 let _ = reply.send(self.setting(class).0);
             }
-            Event::Settle { request, answer, reply } => {
+            Event::ApplyAnswer { request, answer, reply } => {
                 self.approvals.settle(&mut self.jobs, request, answer, reply);
             }
             Event::AwaitRetry { state, question } => self.await_retry(state, question),
             Event::Withdrawn { request } => self.approvals.withdrawn(&request),
             Event::Refused { request, why } => self.refused(*request, &why),
-            Event::EditorProcess { editor, process } => self.approvals.note_process(editor, process),
-            Event::MarksUnsaved { editor, process } => self.documents.note_process(editor, process),
+            Event::EditorNamed { editor, program } => self.approvals.note_program(editor, program),
+            Event::UnsavedMarksFrom { editor, process } => self.documents.note_process(editor, process),
             Event::ShowsQuestions { editor } => {
                 self.note_shows_questions(editor);
                 self.ask_for_trust(editor);
@@ -305,7 +309,7 @@ impl Actor {
             Event::TrustAnswered { client, digest, answer, reply } => {
                 drop(reply.send(self.trust_answered(client, &digest, answer)));
             }
-            Event::PutTrusted { client, config, reply } => self.put_trusted(client, &config, reply),
+            Event::ApplyTrustedSettings { client, config, reply } => self.put_trusted(client, &config, reply),
             Event::Answered { editor, question, answer } => self.answered(editor, question, answer),
             Event::Image(event) => self.image_event(event),
             Event::Finished(finished) => self.finished(finished),
@@ -392,7 +396,7 @@ impl Actor {
                 self.provenance.session_ended(session);
             }
             if client.starts_threads {
-                self.thread_stops.abandoned(self.image.clone(), sessions, self.config.abandoned);
+                self.thread_stops.abandoned(self.image.clone(), sessions, self.config.abandoned_stop_timeout);
             }
             self.log.forget(id);
             self.contexts.set(id, None);

@@ -39,7 +39,7 @@ impl Session {
         retry: Option<(String, Answer)>,
     ) -> impl Future<Output = Verdict> + Send + use<> {
         let request = Box::new(request);
-        let verdict = self.ask(|reply| Event::Permit { request, retry, reply });
+        let verdict = self.ask(|reply| Event::RequestApproval { request, retry, reply });
         async { verdict.await.unwrap_or_else(|_| ended()) }
     }
 
@@ -59,7 +59,7 @@ impl Session {
 
     /// Applies a person's answer to a question that was asked through the agent's client.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
-        let settled = question.take().map(|request| self.ask(|reply| Event::Settle { request, answer, reply }));
+        let settled = question.take().map(|request| self.ask(|reply| Event::ApplyAnswer { request, answer, reply }));
         async {
             match settled {
                 Some(settled) => settled.await.unwrap_or_else(|_| ended()),
@@ -150,16 +150,16 @@ impl Session {
         changed
     }
 
-    /// Records in the audit log that a request was refused because of its file or another binding,
-    /// and not by a person or a rule.
+    /// Writes a refusal that no person and no rule made to the audit log: a bound file or argument
+    /// has changed, or a tool refused before it asked.
     pub fn refused(&self, request: ApprovalRequest, why: &str) {
         self.send(Event::Refused { request: Box::new(request), why: why.to_owned() });
     }
 
-    /// Records the process of an editor: its program and id, for the people at other editors who
+    /// Records the program and process id of an editor, for the people at other editors who
     /// are told who answered.
-    pub fn note_process(&self, editor: ClientId, process: String) {
-        self.send(Event::EditorProcess { editor, process });
+    pub fn note_program(&self, editor: ClientId, program: String) {
+        self.send(Event::EditorNamed { editor, program });
     }
 
     /// Records that an editor shows questions, so that it can be asked.

@@ -8,7 +8,7 @@ use super::{CheckRequest, ClientId, Provenance, Session};
 use crate::ide::context::{Backend, Context, RecordedDefinition};
 use crate::ide::index::Snapshot;
 use crate::ide::name_index::NameIndex;
-use crate::ide::refactor::proof::Compiler;
+use crate::ide::refactor::verification::Compiler;
 use crate::ide::rename::Expander;
 use crate::ide::texts::OpenText;
 use crate::image::api::Operation;

@@ -28,7 +28,7 @@ const RECENT: Duration = Duration::from_secs(600);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// The number of characters, in one region, by which a text may differ from its chain's before the
 /// chain is made anew. All forms of the region are compiled at each edit.
-const FAR: usize = 1000;
+const MAX_REGION_CHARS: usize = 1000;
 
 /// An edit for a chain, and the text that it leads to.
 #[derive(Debug)]
@@ -316,8 +316,9 @@ impl Chains {
     pub(super) fn wants(&self, key: &Key, now: Instant) -> bool {
         let Some(followed) = self.documents.get(key) else { return false };
         let is_outdated = |handle: &ChainHandle| {
-            let far =
-                handle.region.is_some_and(|Region { old, new }| (old.end - old.start).max(new.end - new.start) > FAR);
+            let far = handle
+                .region
+                .is_some_and(|Region { old, new }| (old.end - old.start).max(new.end - new.start) > MAX_REGION_CHARS);
             far || (followed.replace_due && handle.region.is_some())
         };
         let others = self.documents.iter().filter(|(other, _)| other.0 == key.0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::event::{Event, Place, Start};
+use super::event::{Event, Place, StartJob};
 use super::jobs::{Jobs, Kind};
 use super::log::{self, Status as Ended};
 use super::provenance::{MadeBy, ProvenanceEntry, loading};
@@ -132,7 +132,7 @@ impl Session {
     ) -> impl Future<Output = Result<O::Answer, ImageError>> + Send + use<O, F> {
         let image = self.inner.image.clone();
         let (reply, answer) = oneshot::channel();
-        let start = Start(Box::new(move |jobs: &mut Jobs, mut job, session: String, input| {
+        let start = StartJob(Box::new(move |jobs: &mut Jobs, mut job, session: String, input| {
             let operation = operation(session.clone());
             let (stop, stopped) = oneshot::channel();
             job.stop = Some(stop);
@@ -153,7 +153,7 @@ impl Session {
             // A reload reports its definitions once it is known to have taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
-            let event = Event::Run { client, what: what.clone(), kind: Kind::WorldChange, start };
+            let event = Event::RunOperation { client, description: what.clone(), kind: Kind::WorldChange, start };
             let asked = SentJob { job: calls::job(|| self.send(event)), answer };
             async move {
                 let result = settle_kept(asked).await;

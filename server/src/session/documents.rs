@@ -224,7 +224,7 @@ impl Open {
 
     /// Schedules a check now for a caller who waits for the current state, without waiting for the
     /// check of all documents.
-    fn hurry(&mut self) {
+    fn schedule_now(&mut self) {
         if !self.waiting.is_empty() {
             self.hurry_after_edit();
         }
@@ -321,7 +321,7 @@ impl Documents {
     pub(super) fn all_stale(&mut self) {
         for open in self.open.values_mut() {
             open.stale = true;
-            open.hurry();
+            open.schedule_now();
         }
     }
 
@@ -359,7 +359,7 @@ impl Documents {
         match self.open.get_mut(key) {
             Some(open) if settled && !open.is_settled() && !open.findings.is_outdated() => {
                 open.waiting.push(reply);
-                open.hurry();
+                open.schedule_now();
             }
             open => drop(reply.send(open.map(|open| open.snapshot(&key.1)))),
         }
@@ -450,7 +450,7 @@ mod tests {
         // Without an answer, the check is due as it was without the chain.
         open.hurry_after_edit();
         assert_eq!(open.due, Some(at(200)));
-        // And after the next edit there is nothing to hurry for.
+        // And after the next edit there is nothing to schedule now.
         open.changed(at(300));
         open.hurry_after_edit();
         assert_eq!(open.due, Some(at(300)));

@@ -40,15 +40,15 @@ pub(super) struct Place {
     pub(super) position: Option<Position>,
 }
 
-/// Starts a job, given the name of its client's evaluation session and whom its code may ask for
-/// input. The closure knows the types of the request and of its answer.
-pub(super) struct Start(pub(super) Box<Starter>);
+/// Starts a job of any operation. Arguments: the jobs, the job, the name of the client's evaluation
+/// session, and the client that its code may ask for input.
+pub(super) struct StartJob(pub(super) Box<StartJobFn>);
 
-type Starter = dyn FnOnce(&mut Jobs, Job, String, Option<InputTarget>) + Send;
+type StartJobFn = dyn FnOnce(&mut Jobs, Job, String, Option<InputTarget>) + Send;
 
-impl std::fmt::Debug for Start {
+impl std::fmt::Debug for StartJob {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Start")
+        formatter.write_str("StartJob")
     }
 }
 
@@ -62,27 +62,28 @@ pub(super) enum Event {
     NameClient { client: ClientId, name: String },
     /// A client has left: its documents are closed and its work is cancelled.
     Detach { client: ClientId },
-    /// The unit of a client's positions.
-    Encoding { client: ClientId, encoding: PositionEncoding },
+    /// The position encoding that a client has negotiated (LSP 3.17).
+    EncodingNegotiated { client: ClientId, encoding: PositionEncoding },
     /// A client sends its settings.
     Configure {
         client: ClientId,
         settings: Value,
         /// The source of the settings: the user, or the workspace.
         source: Source,
-        /// Sent with `initialize`: the settings after these may still relax approval.
-        initial: bool,
+        /// True for `initializationOptions`. Only the first settings after these may still loosen
+        /// approval.
+        from_initialize: bool,
     },
     /// Asks for the settings that are in force for a client.
     Settings { client: ClientId, reply: oneshot::Sender<Config> },
     /// An editor has opened a folder, or a client works in one.
-    Folder { client: ClientId, folder: PathBuf },
+    FolderOpened { client: ClientId, folder: PathBuf },
     /// An editor has closed a folder.
     FolderClosed { client: ClientId, folder: PathBuf },
     /// Files of the workspace were changed by others.
     FilesChanged,
     /// A problem of the host, shown to all clients and by `consort status`; `None`: it is over.
-    Note { about: &'static str, text: Option<String> },
+    HostProblem { about: &'static str, text: Option<String> },
     // Documents.
     /// A document was opened.
     Open { client: ClientId, uri: String, version: i32, text: String },
@@ -97,7 +98,7 @@ pub(super) enum Event {
         client: ClientId,
         uri: String,
         /// Waits for the diagnostics of a check that is due or under way.
-        settled: bool,
+        await_check: bool,
         reply: oneshot::Sender<Option<Snapshot>>,
     },
     /// Asks for all documents of a client with their diagnostics.
@@ -111,14 +112,14 @@ pub(super) enum Event {
         request: EvalRequest,
         place: Option<Place>,
         /// The tool or command.
-        how: String,
+        invoked_by: String,
         reply: Reply<EvalOutcome>,
     },
     /// Evaluates a part of a document, which is selected in its current text.
     EvaluatePart {
         client: ClientId,
         request: EvalRequest,
-        wanted: RequestedPart,
+        part: RequestedPart,
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     },
@@ -145,7 +146,7 @@ pub(super) enum Event {
         reply: Reply<LoadSystemOutcome>,
     },
     /// Runs another operation.
-    Run { client: ClientId, what: String, kind: Kind, start: Start },
+    RunOperation { client: ClientId, description: String, kind: Kind, start: StartJob },
     /// Has an editor change one of its documents, if it still has this version.
     ApplyEdit {
         client: ClientId,
@@ -166,9 +167,9 @@ pub(super) enum Event {
     Status { reply: oneshot::Sender<Status> },
     // Approval.
     /// Asks for the approval of an operation.
-    Permit {
+    RequestApproval {
         request: Box<ApprovalRequest>,
-        /// The state and the answer of a call that was answered with a question before.
+        /// For a retried call: the `requestState` that it carries, and the person's answer.
         retry: Option<(String, Answer)>,
         reply: oneshot::Sender<Verdict>,
     },
@@ -176,18 +177,19 @@ pub(super) enum Event {
     WouldAsk { client: ClientId, class: Class, tool: &'static str, reply: oneshot::Sender<bool> },
     /// Asks for the setting of a class of operations.
     ApprovalSetting { class: Class, reply: oneshot::Sender<Setting> },
-    /// Applies a person's answer to a request that asked by its own client.
-    Settle { request: Box<ApprovalRequest>, answer: Answer, reply: oneshot::Sender<Verdict> },
+    /// Applies a person's answer that came through the agent's own client.
+    ApplyAnswer { request: Box<ApprovalRequest>, answer: Answer, reply: oneshot::Sender<Verdict> },
     /// Keeps a question until its call comes again with the answer.
     AwaitRetry { state: String, question: Question },
     /// The caller of an open request has gone: nobody is asked about it any more.
     Withdrawn { request: Box<ApprovalRequest> },
-    /// A request was refused because of its file or another binding, for the audit log.
+    /// Writes a refusal that no person and no rule made to the audit log: a bound file or argument
+    /// has changed, or a tool refused before it asked.
     Refused { request: Box<ApprovalRequest>, why: String },
     /// The program and process id of an editor.
-    EditorProcess { editor: ClientId, process: String },
+    EditorNamed { editor: ClientId, program: String },
     /// The unsaved texts of an editor are marked from now on.
-    MarksUnsaved { editor: ClientId, process: EditorProcess },
+    UnsavedMarksFrom { editor: ClientId, process: EditorProcess },
     /// An editor shows questions, so that it can be asked.
     ShowsQuestions { editor: ClientId },
     /// An editor's answer to a question.
@@ -200,8 +202,8 @@ pub(super) enum Event {
         answer: TrustAnswer,
         reply: oneshot::Sender<Option<UntrustedSettings>>,
     },
-    /// Puts the settings that now need no further trust in force.
-    PutTrusted { client: ClientId, config: Box<Config>, reply: Reply<()> },
+    /// Applies the settings that the workspace's trust has just permitted.
+    ApplyTrustedSettings { client: ClientId, config: Box<Config>, reply: Reply<()> },
     // From the image, the jobs, the chains and the clock.
     /// The image's state or an event of it.
     Image(ImageEvent),

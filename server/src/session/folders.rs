@@ -73,7 +73,7 @@ impl OpenFolders {
 impl Session {
     /// Adds a folder that an editor has open. Its `.asd` files count as the workspace's.
     pub fn add_folder(&self, client: ClientId, folder: PathBuf) {
-        self.send(Event::Folder { client, folder });
+        self.send(Event::FolderOpened { client, folder });
     }
 
     /// Removes a folder that an editor has closed. Its systems stay known.

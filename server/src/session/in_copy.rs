@@ -4,7 +4,7 @@ use std::future::Future;
 
 use tokio::sync::oneshot;
 
-use super::event::{Event, Start};
+use super::event::{Event, StartJob};
 use super::jobs::{Jobs, Kind};
 use super::{ClientId, EvalRequest, SentJob, Session, calls, settle_job};
 use crate::config::Config;
@@ -15,7 +15,7 @@ use crate::model::image::ImageError;
 
 /// The longest time, in seconds, for which an agent holds a copy, unless the person's settings let
 /// evaluations take longer.
-const LONGEST: f64 = 600.0;
+const MAX_TIMEOUT_S: f64 = 600.0;
 /// Seconds that the host waits after the copy itself should have left the code.
 const GRACE: f64 = 2.0;
 
@@ -42,7 +42,7 @@ impl Limits {
 
 /// Returns the time, in seconds, that an agent's work in a copy may take where it wants `wanted`.
 pub(super) fn bounded(config: &Config, wanted: f64) -> f64 {
-    wanted.min(config.eval_timeout.as_secs_f64().max(LONGEST))
+    wanted.min(config.eval_timeout.as_secs_f64().max(MAX_TIMEOUT_S))
 }
 
 impl Session {
@@ -67,7 +67,7 @@ impl Session {
             let Limits { timeout, deadline, memory } = Limits::of(&config, wanted);
             let (reply, answer) = oneshot::channel();
             let checker = session.inner.checker.clone();
-            let start = Start(Box::new(move |jobs: &mut Jobs, job, name: String, _| {
+            let start = StartJob(Box::new(move |jobs: &mut Jobs, job, name: String, _| {
                 let params = WorkInCopyParams {
                     work: O::NAME,
                     operation: operation(name, timeout),
@@ -80,7 +80,7 @@ impl Session {
                 };
                 jobs.start_stoppable(job, reply, async move { checker.work(params).await });
             }));
-            let event = Event::Run { client, what, kind: Kind::Other, start };
+            let event = Event::RunOperation { client, description: what, kind: Kind::Other, start };
             settle_job(SentJob { job: calls::job(|| session.send(event)), answer }).await
         }
     }
@@ -95,7 +95,7 @@ impl Session {
         request: EvalRequest,
     ) -> impl Future<Output = Result<TriedEvaluation, ImageError>> + Send + use<> {
         let EvalRequest { code, package, capture_time, timeout, .. } = request;
-        let code_timeout = timeout.unwrap_or(LONGEST);
+        let code_timeout = timeout.unwrap_or(MAX_TIMEOUT_S);
         let operation =
             move |session, timeout| TryEvaluationParams { session, code, package, capture_time, code_timeout, timeout };
         let tried = self.run_in_copy(client, "trying an evaluation", code_timeout + COMPARISON, operation);

@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime};
 use similar::{ChangeTag, TextDiff};
 
 /// The maximum size of all texts together, in bytes.
-const BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 /// The size of the shown changes, in bytes, beyond which the changes of further files are left out.
-const SHOWN: usize = 6_000;
+const MAX_SHOWN_BYTES: usize = 6_000;
 /// The time limit for comparing two texts.
 const COMPARING: Duration = Duration::from_millis(500);
 
@@ -39,7 +39,7 @@ impl LoadedTexts {
         }
         self.bytes += text.len();
         self.order.push_back(path);
-        while self.bytes > BYTES
+        while self.bytes > MAX_BYTES
             && let Some(oldest) = self.order.pop_front()
             && let Some(old) = self.texts.remove(&oldest)
         {
@@ -104,7 +104,7 @@ pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
             None => unknown.push(name.as_str()),
             Some(loaded) if **loaded == **now => same += 1,
             Some(loaded) => {
-                if text.len() > SHOWN {
+                if text.len() > MAX_SHOWN_BYTES {
                     text.push_str(&format!("--- {name}: changed, NOT SHOWN HERE\n"));
                     continue;
                 }
@@ -180,15 +180,15 @@ mod tests {
     #[test]
     fn texts_are_bounded_and_the_newest_is_kept() {
         let mut texts = LoadedTexts::default();
-        let long = "x".repeat(BYTES / 4);
+        let long = "x".repeat(MAX_BYTES / 4);
         for name in ["a", "b", "a", "c", "d", "e"] {
             texts.loaded(name.into(), &long);
         }
         assert!(texts.of(Path::new("b")).is_none() && texts.of(Path::new("e")).is_some());
-        assert!(texts.bytes <= BYTES);
+        assert!(texts.bytes <= MAX_BYTES);
         texts.written_since("e".into());
         assert!(texts.of(Path::new("e")).is_none() && texts.is_unsure(Path::new("e")));
-        assert!(texts.bytes <= BYTES / 4 * 3 && !texts.order.contains(&PathBuf::from("e")));
+        assert!(texts.bytes <= MAX_BYTES / 4 * 3 && !texts.order.contains(&PathBuf::from("e")));
         texts.loaded("e".into(), "again");
         assert!(!texts.is_unsure(Path::new("e")));
     }

@@ -245,7 +245,9 @@ impl ProvenanceStore {
         until: SystemTime,
     ) {
         for file in files {
-            let Ok(bytes) = bounded_file::read_aside(file.clone(), bounded_file::SOURCE_LIMIT).await else { continue };
+            let Ok(bytes) = bounded_file::read_blocking(file.clone(), bounded_file::SOURCE_LIMIT).await else {
+                continue;
+            };
             let real = tokio::fs::canonicalize(&file).await.ok();
             let (store, path, place) = (self.clone(), file.clone(), real.clone());
             let found = compute_all(move || {

@@ -71,7 +71,8 @@ impl Session {
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         let code = request.code.clone();
         let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
-        let work = settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, how, reply }));
+        let work =
+            settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, invoked_by: how, reply }));
         self.logged(client, "evaluate", Some(&code), work, outcome_line)
     }
 }

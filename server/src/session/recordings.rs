@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::event::{Event, Start};
+use super::event::{Event, StartJob};
 use super::in_copy::Limits;
 use super::jobs::{Jobs, Kind};
 use super::{ClientId, SentJob, Session, calls, settle_kept};
 use crate::checker::ExpectedRecording;
 use crate::ide::recording::{Question, first_question};
-use crate::image::api::record::{AwaitCall, RecordCallParams, RecordParams, RecordingQuery, RecordingQuestion};
+use crate::image::api::record::{AwaitCallParams, RecordCallParams, RecordParams, RecordingQuery, RecordingQuestion};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalError;
 use crate::model::image::{ImageError, Progress};
@@ -24,9 +24,9 @@ pub use crate::image::api::replay::{
 /// Seconds of processor time that a copy has for questions.
 const QUESTIONS: f64 = 600.0;
 /// Seconds for which the next call of a function is waited for.
-const WAIT: f64 = 600.0;
+const CALL_TIMEOUT_S: f64 = 600.0;
 /// Seconds that a copy has to keep a recorded call.
-const KEEP: f64 = 20.0;
+const KEEP_TIMEOUT_S: f64 = 20.0;
 
 /// The code to record.
 #[derive(Debug, Clone, Default)]
@@ -85,19 +85,19 @@ impl Session {
         let config = self.settings(client).await;
         let wanted = next.timeout.unwrap_or(config.eval_timeout.as_secs_f64());
         let Limits { timeout, memory, .. } = Limits::of(&config, wanted);
-        let within = vec![self.workspace().to_owned()];
+        let directories = vec![self.workspace().to_owned()];
         let what = format!("waiting for the next call of {}", crate::shown::line(&next.function));
         let (reply, answer) = oneshot::channel();
         let checker = self.inner.checker.clone();
-        let start = Start(Box::new(move |jobs: &mut Jobs, job, session: String, _| {
+        let start = StartJob(Box::new(move |jobs: &mut Jobs, job, session: String, _| {
             let NextCall { function, package, functions, .. } = next;
-            let call = AwaitCall { function, package, functions, within, wait: WAIT, timeout };
+            let call = AwaitCallParams { function, package, functions, directories, wait: CALL_TIMEOUT_S, timeout };
             jobs.start_stoppable(job, reply, async move {
                 let call = checker.await_call(&call, progress).await?;
                 Ok((session, call))
             });
         }));
-        let event = Event::Run { client, what, kind: Kind::Other, start };
+        let event = Event::RunOperation { client, description: what, kind: Kind::Other, start };
         let (session, call) = tokio::select! {
             called = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }) => called?,
             () = expected.cancelled() => {
@@ -108,11 +108,11 @@ impl Session {
         let params = RecordCallParams {
             session,
             call,
-            timeout,
-            deadline: KEEP + QUESTIONS,
+            code_timeout_s: timeout,
+            cpu_limit_s: KEEP_TIMEOUT_S + QUESTIONS,
             // Always confined: questions run code.
             confine: true,
-            within_seconds: KEEP,
+            host_timeout_s: KEEP_TIMEOUT_S,
             memory,
         };
         let recording = self.inner.checker.record_call(params, expected).await?;
@@ -168,11 +168,11 @@ impl Session {
         let config = self.settings(client).await;
         let wanted = request.timeout.unwrap_or(config.eval_timeout.as_secs_f64());
         let Limits { timeout, deadline, memory } = Limits::of(&config, wanted);
-        let within = vec![self.workspace().to_owned()];
+        let directories = vec![self.workspace().to_owned()];
         let what = "recording in a copy".to_owned();
         let (reply, answer) = oneshot::channel();
         let checker = self.inner.checker.clone();
-        let start = Start(Box::new(move |jobs: &mut Jobs, job, session: String, _| {
+        let start = StartJob(Box::new(move |jobs: &mut Jobs, job, session: String, _| {
             let RecordRequest { code, test, package, functions, place, .. } = request;
             let (file, line, column) = match place {
                 Some((file, line, column)) => (Some(file), Some(line), Some(column)),
@@ -184,20 +184,20 @@ impl Session {
                 test,
                 package,
                 functions,
-                within,
+                directories,
                 file,
                 line,
                 column,
-                timeout,
-                deadline: deadline + QUESTIONS,
+                code_timeout_s: timeout,
+                cpu_limit_s: deadline + QUESTIONS,
                 // Always confined: no person is asked about code in a copy.
                 confine: true,
-                within_seconds: deadline,
+                host_timeout_s: deadline,
                 memory,
             };
             jobs.start_stoppable(job, reply, async move { checker.record(params).await });
         }));
-        let event = Event::Run { client, what, kind: Kind::Other, start };
+        let event = Event::RunOperation { client, description: what, kind: Kind::Other, start };
         let recording = settle_kept(SentJob { job: calls::job(|| self.send(event)), answer }).await?;
         self.look_first(recording).await
     }

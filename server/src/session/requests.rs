@@ -6,8 +6,8 @@
 //! called a step. Each client has a quota of concurrent steps ([`ClientQuota`]), so that threads
 //! are left for the others however many requests one client sends. Computations on texts of any
 //! length run on other threads ([`compute`]), with a quota too. A computation is ended when nobody
-//! waits for it any more, or when it takes too long; so is a request that only reads ([`reading`]),
-//! and a step of a request that does more ([`working`]).
+//! waits for it any more, or when it takes too long; so is a request that only reads
+//! ([`limit_total_time`]), and a step of a request that does more ([`limit_each_step`]).
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::text::stop::{self, Stop};
+use crate::text::cancellation::{self, Cancellation};
 use crate::text::thread_time::Limit;
 
 /// The maximum number of concurrent steps, and of concurrent computations, of one client.
@@ -28,7 +28,7 @@ const CLIENT_LIMIT: usize = 2;
 const THREADS: usize = 8 * CLIENT_LIMIT;
 /// The longest time for a computation on a text, and for all steps of a request that only reads, in
 /// processor time of its thread. A build that is not optimized computes several times as long.
-pub const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 80 } else { 10 });
+pub const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 80 } else { 10 });
 
 /// The permits of all computations.
 static COMPUTATIONS: Semaphore = Semaphore::const_new(THREADS);
@@ -85,7 +85,7 @@ async fn woken() {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "This was given up after {} seconds of computing: a text has a form or a size that nobody writes. Ask about a smaller part of it, or split the form.",
-    LONGEST.as_secs()
+    MAX_TIME.as_secs()
 )]
 pub struct TooLong;
 
@@ -93,16 +93,16 @@ pub struct TooLong;
 /// The steps are left early when the future is dropped, too.
 ///
 /// # Errors
-/// The steps took longer than [`LONGEST`].
-pub async fn reading<F: Future>(handler: F) -> Result<F::Output, TooLong> {
-    limited_steps(LONGEST, handler).await
+/// The steps took longer than [`MAX_TIME`].
+pub async fn limit_total_time<F: Future>(handler: F) -> Result<F::Output, TooLong> {
+    limited_steps(MAX_TIME, handler).await
 }
 
 /// A step of a request that does more than read took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "This was given up after {} seconds of computing on a text, and gives no report; what it had done before is kept. Ask about a smaller part of the text, or split the form.",
-    LONGEST.as_secs()
+    MAX_TIME.as_secs()
 )]
 pub struct GivenUp;
 
@@ -111,12 +111,12 @@ pub struct GivenUp;
 /// dropped. The steps together have no limit, since an evaluation may print for hours.
 ///
 /// # Errors
-/// A step took longer than [`LONGEST`].
-pub async fn working<F: Future>(handler: F) -> Result<F::Output, GivenUp> {
-    working_within(LONGEST, handler).await
+/// A step took longer than [`MAX_TIME`].
+pub async fn limit_each_step<F: Future>(handler: F) -> Result<F::Output, GivenUp> {
+    limited_each_step(MAX_TIME, handler).await
 }
 
-async fn working_within<F: Future>(longest: Duration, handler: F) -> Result<F::Output, GivenUp> {
+async fn limited_each_step<F: Future>(longest: Duration, handler: F) -> Result<F::Output, GivenUp> {
     let mut handler = std::pin::pin!(handler);
     loop {
         match limited_steps(longest, step(handler.as_mut())).await {
@@ -138,14 +138,16 @@ async fn step<F: Future>(mut handler: std::pin::Pin<&mut F>) -> Option<F::Output
 
 async fn limited_steps<F: Future>(longest: Duration, handler: F) -> Result<F::Output, TooLong> {
     let mut handler = std::pin::pin!(handler);
-    let (unowned, mut left) = (Stop::of_the_whole(), longest);
+    let (unowned, mut left) = (Cancellation::all_or_nothing(), longest);
     std::future::poll_fn(|context| {
-        let stop = STOP.try_with(Clone::clone).unwrap_or_else(|_| unowned.clone());
-        if stop.is_asked() {
-            return Poll::Pending; // whoever asked drops this future
+        let cancellation = CANCELLATION.try_with(Clone::clone).unwrap_or_else(|_| unowned.clone());
+        if cancellation.is_cancelled() {
+            return Poll::Pending; // whoever cancelled it drops this future
         }
         let deadline = Limit::after(left);
-        let step = stop::whole(&stop.at(Some(deadline)), || handler.as_mut().poll(context));
+        let step = cancellation::run_all_or_nothing(&cancellation.with_deadline(Some(deadline)), || {
+            handler.as_mut().poll(context)
+        });
         left = left.saturating_sub(deadline.used());
         match step {
             Some(Poll::Ready(value)) => Poll::Ready(Ok(value)),
@@ -157,13 +159,13 @@ async fn limited_steps<F: Future>(longest: Duration, handler: F) -> Result<F::Ou
 }
 
 tokio::task_local! {
-    static STOP: Stop;
+    static CANCELLATION: Cancellation;
 }
 
-/// Runs a handler whose limited steps ([`reading`], [`working`]) end early when `stop` is asked
-/// for. The caller that asks for it must drop the handler.
-pub fn ended_by<F: Future>(stop: &Stop, handler: F) -> impl Future<Output = F::Output> + use<F> {
-    STOP.scope(stop.clone(), handler)
+/// Runs a handler whose limited steps ([`limit_total_time`], [`limit_each_step`]) end early when
+/// `cancellation` is cancelled. The caller that cancels it must drop the handler.
+pub fn ended_by<F: Future>(cancellation: &Cancellation, handler: F) -> impl Future<Output = F::Output> + use<F> {
+    CANCELLATION.scope(cancellation.clone(), handler)
 }
 
 /// Returns the handlers' runtime. The runtime lives as long as the process; a handler's task ends
@@ -180,11 +182,11 @@ pub fn handle() -> Handle {
 }
 
 /// A task that ends when its caller goes away, also in the middle of a step that only reads.
-struct Owned<T>(JoinHandle<T>, Stop);
+struct Owned<T>(JoinHandle<T>, Cancellation);
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        self.1.ask();
+        self.1.cancel();
         self.0.abort();
     }
 }
@@ -192,8 +194,8 @@ impl<T> Drop for Owned<T> {
 impl<T: Send + 'static> Owned<T> {
     /// Starts a task on the handlers' threads.
     fn spawn(handler: impl Future<Output = T> + Send + 'static) -> Owned<T> {
-        let stop = Stop::of_the_whole();
-        Owned(handle().spawn(ended_by(&stop, handler)), stop)
+        let cancellation = Cancellation::all_or_nothing();
+        Owned(handle().spawn(ended_by(&cancellation, handler)), cancellation)
     }
 
     async fn join(mut self) -> T {
@@ -248,37 +250,39 @@ pub struct Computed<T> {
     pub ended: bool,
 }
 
-/// Computes something on a text. `work` polls [`stop::now`] in its loops. The computation is
-/// ended after [`LONGEST`], or when this future is dropped.
+/// Computes something on a text. `work` polls [`cancellation::should_stop`] in its loops. The
+/// computation is ended after [`MAX_TIME`], or when this future is dropped.
 pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
-    limited(LONGEST, work).await
+    limited(MAX_TIME, work).await
 }
 
 /// Computes something on a text that is of use only as a whole. The computation is ended after
-/// [`LONGEST`], or when this future is dropped.
+/// [`MAX_TIME`], or when this future is dropped.
 ///
 /// # Errors
-/// The computation was ended after [`LONGEST`].
+/// The computation was ended after [`MAX_TIME`].
 pub async fn compute_whole<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, TooLong> {
-    whole_within(LONGEST, work).await
+    limited_whole(MAX_TIME, work).await
 }
 
-async fn whole_within<T: Send + 'static>(
+async fn limited_whole<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, TooLong> {
     // The time begins with the permit.
-    let stop = Stop::of_the_whole();
-    let asked = stop.clone();
-    let computed = on_a_thread(stop, move || stop::whole(&asked.at(Some(Limit::after(longest))), work));
+    let cancellation = Cancellation::all_or_nothing();
+    let token = cancellation.clone();
+    let computed = on_a_thread(cancellation, move || {
+        cancellation::run_all_or_nothing(&token.with_deadline(Some(Limit::after(longest))), work)
+    });
     computed.await.ok_or(TooLong)
 }
 
 /// Computes something on a text without a time limit: only dropping the future ends it.
 pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let stop = Stop::of_the_whole();
-    let ended = stop.clone();
-    match on_a_thread(stop, move || stop::whole(&ended, work)).await {
+    let cancellation = Cancellation::all_or_nothing();
+    let token = cancellation.clone();
+    match on_a_thread(cancellation, move || cancellation::run_all_or_nothing(&token, work)).await {
         Some(value) => value,
         // The caller has gone.
         None => std::future::pending().await,
@@ -295,19 +299,19 @@ pub async fn compute_all_of<T: Send + 'static>(size: usize, work: impl FnOnce() 
 
 async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
     // The time begins with the permit.
-    let stop = Stop::new(None);
-    let asked = stop.clone();
-    on_a_thread(stop, move || {
-        let limited = asked.at(Some(Limit::after(longest)));
-        let value = stop::within(&limited, work);
-        Computed { value, ended: limited.is_asked() }
+    let cancellation = Cancellation::new(None);
+    let token = cancellation.clone();
+    on_a_thread(cancellation, move || {
+        let limited = token.with_deadline(Some(Limit::after(longest)));
+        let value = cancellation::run(&limited, work);
+        Computed { value, ended: limited.is_cancelled() }
     })
     .await
 }
 
-/// Runs a computation when the client's and the general limit permit it. `stop` is asked for when
-/// the future is dropped.
-async fn on_a_thread<T: Send + 'static>(stop: Stop, work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs a computation when the client's and the general limit permit it. `cancellation` is
+/// cancelled when the future is dropped.
+async fn on_a_thread<T: Send + 'static>(cancellation: Cancellation, work: impl FnOnce() -> T + Send + 'static) -> T {
     // The semaphores are never closed.
     let of_client = match QUOTA.try_with(Clone::clone) {
         Ok(quota) => quota.computations.acquire_owned().await.ok(),
@@ -320,7 +324,7 @@ async fn on_a_thread<T: Send + 'static>(stop: Stop, work: impl FnOnce() -> T + S
         let _permits = (permit, of_client);
         work()
     });
-    Owned(task, stop).join().await
+    Owned(task, cancellation).join().await
 }
 
 #[cfg(test)]
@@ -328,7 +332,7 @@ mod tests {
     use super::*;
 
     fn endless() {
-        while !stop::now() {}
+        while !cancellation::should_stop() {}
     }
 
     #[tokio::test]
@@ -344,17 +348,20 @@ mod tests {
     #[tokio::test]
     async fn the_requests_of_one_client_do_not_queue_before_those_of_others() {
         let (flooding, other) = (ClientQuota::default(), ClientQuota::default());
-        let goes_on = Stop::new(None);
+        let goes_on = Cancellation::new(None);
         let flood: Vec<_> = (0..100)
             .map(|_| {
                 let goes_on = goes_on.clone();
-                tokio::spawn(flooding.scope(compute_all(move || while !goes_on.is_asked() && !stop::now() {})))
+                tokio::spawn(
+                    flooding
+                        .scope(compute_all(move || while !goes_on.is_cancelled() && !cancellation::should_stop() {})),
+                )
             })
             .collect();
         tokio::task::yield_now().await;
         let answer = crate::patience::soon(other.scope(compute_all(|| 7))).await;
         assert_eq!(answer, 7);
-        goes_on.ask();
+        goes_on.cancel();
         for one in flood {
             assert!(one.await.is_ok());
         }
@@ -369,7 +376,7 @@ mod tests {
     /// A step that is endless unless it is left.
     fn endless_step() -> u8 {
         loop {
-            stop::point();
+            cancellation::point();
         }
     }
 
@@ -378,7 +385,7 @@ mod tests {
         loop {
             tokio::task::yield_now().await;
             for _ in 0..1_000_000 {
-                stop::point();
+                cancellation::point();
             }
         }
     }
@@ -386,13 +393,13 @@ mod tests {
     #[tokio::test]
     async fn handlers_that_compute_for_ever_keep_nobody_else() {
         let (flooding, other) = (ClientQuota::default(), ClientQuota::default());
-        let stopped = Stop::new(None);
+        let stopped = Cancellation::new(None);
         let handlers: Vec<_> = (0..4 * THREADS)
             .map(|_| {
                 let stopped = stopped.clone();
                 tokio::spawn(flooding.scope(run(async move {
                     tokio::task::yield_now().await;
-                    while !stopped.is_asked() {}
+                    while !stopped.is_cancelled() {}
                 })))
             })
             .collect();
@@ -405,7 +412,7 @@ mod tests {
             8
         }));
         assert_eq!(crate::patience::soon(asked).await, 8);
-        stopped.ask();
+        stopped.cancel();
         for handler in handlers {
             assert!(handler.await.is_ok());
         }
@@ -423,24 +430,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_of_a_request_that_does_more_ends_when_it_takes_too_long() {
-        let (done, begun) = (Stop::new(None), Stop::new(None));
+        let (done, begun) = (Cancellation::new(None), Cancellation::new(None));
         let (does, begins) = (done.clone(), begun.clone());
-        let endless = working_within(Duration::from_millis(1), async move {
+        let endless = limited_each_step(Duration::from_millis(1), async move {
             tokio::task::yield_now().await;
-            does.ask();
+            does.cancel();
             tokio::task::yield_now().await;
-            begins.ask();
+            begins.cancel();
             endless_step()
         });
         assert_eq!(crate::patience::soon(endless).await, Err(GivenUp));
-        assert!(done.is_asked() && begun.is_asked());
-        assert_eq!(working(async { 5 }).await, Ok(5));
+        assert!(done.is_cancelled() && begun.is_cancelled());
+        assert_eq!(limit_each_step(async { 5 }).await, Ok(5));
     }
 
     #[tokio::test]
     async fn a_part_that_only_reads_ends_alone_and_the_request_says_so() {
         let part = limited_steps(Duration::ZERO, endless_steps());
-        let whole = run(working(async {
+        let whole = run(limit_each_step(async {
             tokio::task::yield_now().await;
             part.await
         }));
@@ -452,7 +459,7 @@ mod tests {
         let quota = ClientQuota::default();
         // Each would keep a permit, and a thread, for ever.
         for _ in 0..3 * THREADS {
-            let asked = quota.scope(run(working_within(Duration::from_secs(1 << 20), async {
+            let asked = quota.scope(run(limited_each_step(Duration::from_secs(1 << 20), async {
                 tokio::task::yield_now().await;
                 endless_step()
             })));
@@ -467,7 +474,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_whole_computation_ends_when_it_takes_too_long() {
-        assert_eq!(whole_within(Duration::ZERO, endless_step).await, Err(TooLong));
+        assert_eq!(limited_whole(Duration::ZERO, endless_step).await, Err(TooLong));
         assert_eq!(compute_whole(|| 3).await, Ok(3));
     }
 

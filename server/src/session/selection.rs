@@ -35,7 +35,7 @@ impl Session {
         let asked = self.ask_job(|reply| Event::EvaluatePart {
             client,
             request,
-            wanted: RequestedPart { uri, part, how },
+            part: RequestedPart { uri, part, how },
             selected,
             reply,
         });
@@ -84,12 +84,12 @@ impl Actor {
 /// Returns the form that is meant at a position: see [`evaluate_part::form`]. Examines only the
 /// top-level forms nearby.
 fn form_at(document: &Document, at: usize) -> Option<Span> {
-    const LARGEST: usize = 4 << 20;
+    const MAX_BYTES: usize = 4 << 20;
     let forms = document.scan().forms();
     let after = forms.partition_point(|form| form.span.start <= at);
     let near = &forms[after.saturating_sub(2)..(after + 1).min(forms.len())];
     let (first, last) = (near.first()?, near.last()?);
-    if last.bytes.end - first.bytes.start > LARGEST {
+    if last.bytes.end - first.bytes.start > MAX_BYTES {
         return toplevel_form(document, at);
     }
     // White space around them is included, for a position in it.
@@ -98,7 +98,7 @@ fn form_at(document: &Document, at: usize) -> Option<Span> {
     let string = text.slice(first.span.start..end).to_string();
     let byte = text.char_to_byte(at.min(end)).checked_sub(first.bytes.start)?;
     let mut found = evaluate_part::form(&Tree::parse(&string), byte)?;
-    found.start += evaluate_part::never_length(&string[found.clone()]);
+    found.start += evaluate_part::disabling_prefix_length(&string[found.clone()]);
     let char = |byte: usize| text.byte_to_char(first.bytes.start + byte);
     Some(Span { start: char(found.start), end: char(found.end) })
 }

@@ -20,16 +20,16 @@ use crate::locked::lock;
 use crate::text::Span;
 
 /// The largest file that is read, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 const BOM: char = '\u{feff}';
 /// The time limit for an editor to apply an edit.
 const APPLY: Duration = Duration::from_secs(20);
 /// The flags for opening directories on the path: search permission may be granted without read
 /// permission.
 #[cfg(target_os = "linux")]
-const LOOK: OFlags = OFlags::PATH;
+const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const LOOK: OFlags = OFlags::RDONLY;
+const PATH_ONLY: OFlags = OFlags::RDONLY;
 /// The lock that serializes writes, from the last check of a file to the rename.
 static WRITING: Mutex<u64> = Mutex::new(0);
 
@@ -363,7 +363,7 @@ fn resolve(workspace: &Path, path: &str) -> Result<(PathBuf, String), FileError>
 /// Opens a directory by a path without links. The descriptor stays valid for that directory if
 /// another one takes its place.
 fn directory(path: &Path) -> Result<OwnedFd, rustix::io::Errno> {
-    let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut at = rustix::fs::open("/", flags, Mode::empty())?;
     for part in path.components() {
         if let std::path::Component::Normal(name) = part {
@@ -392,12 +392,13 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
         let what = if relative.is_empty() { "The workspace itself" } else { &relative };
         return Err(error("not-a-file", format!("{what} is no regular file. `path` names one file.")));
     }
-    if facts.len() > LARGEST {
-        let message = format!("{relative} has {} bytes; files of up to {} MB are read.", facts.len(), LARGEST >> 20);
+    if facts.len() > MAX_FILE_BYTES {
+        let message =
+            format!("{relative} has {} bytes; files of up to {} MB are read.", facts.len(), MAX_FILE_BYTES >> 20);
         return Err(error("too-large", message));
     }
     let mut bytes = Vec::new();
-    Read::take(&mut file, LARGEST + 1).read_to_end(&mut bytes).map_err(|why| cannot(why.to_string()))?;
+    Read::take(&mut file, MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|why| cannot(why.to_string()))?;
     let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
     let text = crate::text::decode(bytes.clone());
     let text = text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text);
@@ -454,7 +455,7 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     .map_err(|why| failed(why.to_string()))?;
     let mut old = std::fs::File::from(old);
     let mut now = Vec::new();
-    Read::take(&mut old, LARGEST + 1).read_to_end(&mut now).map_err(|why| failed(why.to_string()))?;
+    Read::take(&mut old, MAX_FILE_BYTES + 1).read_to_end(&mut now).map_err(|why| failed(why.to_string()))?;
     if now != file.bytes {
         return Err(changed());
     }

@@ -16,7 +16,7 @@ const LEAVES: Duration = Duration::from_secs(5);
 
 /// The maximum number of stops that are aborted for one client. There are fewer at once, those on
 /// the stacks of others included.
-const MOST: usize = 64;
+const MAX_ABORTS: usize = 64;
 
 /// The clients that have left while threads of theirs may be stopped.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ fn started_by(stop: &Stop, sessions: &[String]) -> bool {
 async fn abort_all(image: &Image, sessions: &[String]) {
     let mut events = image.stop_events();
     let mut tried = BTreeSet::new();
-    while tried.len() < MOST {
+    while tried.len() < MAX_ABORTS {
         if !matches!(image.state(), ImageState::Ready { .. }) {
             return;
         }

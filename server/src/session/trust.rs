@@ -44,6 +44,6 @@ impl Session {
     }
 
     async fn put_trusted(&self, client: ClientId, config: Box<Config>) -> Result<(), ImageError> {
-        settle(self.ask(|reply| Event::PutTrusted { client, config, reply })).await
+        settle(self.ask(|reply| Event::ApplyTrustedSettings { client, config, reply })).await
     }
 }

@@ -55,7 +55,7 @@ struct World {
     any: u64,
 }
 
-/// Whether a file is to be checked.
+/// The need of a file for a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     /// The findings are still valid.

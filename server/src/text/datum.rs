@@ -3,8 +3,8 @@
 //! end of the form.
 
 use super::Span;
+use super::cancellation;
 use super::document::Document;
-use super::stop;
 use super::tree::{self, NodeId, ROOT, Tree};
 
 /// The maximum depth of lists; deeper ones are left out. No real code is so deep, and the
@@ -13,7 +13,7 @@ const DEPTH: usize = 200;
 
 /// The maximum size of a form in bytes; a larger one is not parsed. No real code is so large, and
 /// the parsed form takes many times the memory of its text.
-const LARGEST: usize = 4 << 20;
+const MAX_FORM_BYTES: usize = 4 << 20;
 
 /// The kind of a datum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Form {
     /// The form at `span` of the document.
     pub fn of(document: &Document, span: Span) -> Form {
         let source = document.text().slice(span.start..span.end).to_string();
-        if source.len() > LARGEST {
+        if source.len() > MAX_FORM_BYTES {
             return Form { nodes: Vec::new(), span, balanced: false, source };
         }
         let tree = Tree::of_form(&source);
@@ -260,7 +260,7 @@ impl View<'_> {
     /// A datum without its prefixes and guards, which are recorded in it; `None` for a node that
     /// is no datum, or too deep.
     fn datum(&mut self, outer: NodeId, depth: usize) -> Option<Node> {
-        stop::point();
+        cancellation::point();
         let (mut prefix, mut guarded, mut id) = (Prefix::None, false, outer);
         loop {
             let node = self.tree.node(id);

@@ -2,17 +2,17 @@
 
 use super::scanner::{Scanner, Token, TokenKind};
 
-/// The usual spellings of guards that hold under no features, by which people disable code; in
-/// lower case and without white space.
-pub const NEVER: [&str; 6] = ["#+nil", "#+:nil", "#+(or)", "#+(:or)", "#-(and)", "#-(:and)"];
+/// The usual spellings of feature conditionals that hold under no features, by which people disable
+/// code; in lower case and without white space.
+pub const ALWAYS_FALSE_CONDITIONALS: [&str; 6] = ["#+nil", "#+:nil", "#+(or)", "#+(:or)", "#-(and)", "#-(:and)"];
 
 /// Returns true if all guards at the beginning of a text hold under these features, upper-case.
 pub fn guards_hold(text: &str, features: &[String]) -> bool {
     let mut tokens =
-        Scanner::of_part(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
+        Scanner::inside(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
     while let Some(token) = tokens.next() {
         match token.kind {
-            TokenKind::Guard => {
+            TokenKind::FeatureConditional => {
                 let positive = text.get(token.start..token.end).is_some_and(|guard| guard.ends_with('+'));
                 match feature(text, &mut tokens, features, 0) {
                     Some(holds) if holds == positive => {}
@@ -28,8 +28,8 @@ pub fn guards_hold(text: &str, features: &[String]) -> bool {
 
 /// `None` if the text is no feature expression, or one nested unrealistically deep.
 fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String], depth: usize) -> Option<bool> {
-    const DEEPEST: usize = 100;
-    if depth > DEEPEST {
+    const MAX_DEPTH: usize = 100;
+    if depth > MAX_DEPTH {
         return None;
     }
     let token = tokens.next()?;

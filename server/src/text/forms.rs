@@ -100,7 +100,7 @@ pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
                     }
                 }
             }
-            TokenKind::Guard | TokenKind::Unknown => {}
+            TokenKind::FeatureConditional | TokenKind::Unknown => {}
         }
         quoted = false;
     }

@@ -1,5 +1,6 @@
 //! Text alone: documents, positions, the scanner. Names no protocol and no image, and does no I/O.
 
+pub mod cancellation;
 pub mod datum;
 pub mod definitions;
 pub mod designator;
@@ -16,7 +17,6 @@ pub mod pattern;
 pub mod position;
 pub mod scanner;
 pub mod scopes;
-pub mod stop;
 pub mod thread_time;
 mod top_form;
 pub mod toplevel;

@@ -50,15 +50,15 @@ impl Packages {
     /// a reader may skip, and of the form before them that none skips. `None` in their place if
     /// there is no such form.
     pub(super) fn possible_at(&self, offset: usize) -> Vec<Option<&str>> {
-        const MOST: usize = 8;
+        const MAX_PACKAGES: usize = 8;
         let mut found = Vec::new();
-        for one in self.before(offset).iter().rev().take(MOST) {
+        for one in self.before(offset).iter().rev().take(MAX_PACKAGES) {
             found.push(Some(one.name.as_str()));
             if !one.guarded {
                 return found;
             }
         }
-        if found.len() < MOST {
+        if found.len() < MAX_PACKAGES {
             found.push(None);
         }
         found
@@ -97,16 +97,16 @@ fn mentions(text: &Rope) -> Vec<usize> {
 
 /// The form as `(in-package name)`, if it is one.
 fn in_package(text: &Rope, form: &TopForm) -> Option<Named> {
-    const LONGEST: usize = 400;
-    if form.fault.is_some() || form.span.end - form.span.start > LONGEST {
+    const MAX_BYTES: usize = 400;
+    if form.fault.is_some() || form.span.end - form.span.start > MAX_BYTES {
         return None;
     }
     let part = Part::of(text, form.span);
     let mut tokens =
         part.tokens().filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
     let mut token = tokens.next()?;
-    let guarded = token.kind == TokenKind::Guard;
-    while token.kind == TokenKind::Guard {
+    let guarded = token.kind == TokenKind::FeatureConditional;
+    while token.kind == TokenKind::FeatureConditional {
         skip_datum(&mut tokens)?;
         token = tokens.next()?;
     }
@@ -128,7 +128,7 @@ fn skip_datum(tokens: &mut impl Iterator<Item = Token>) -> Option<()> {
         match tokens.next()?.kind {
             TokenKind::Open => depth += 1,
             TokenKind::Close => depth = depth.checked_sub(1)?,
-            TokenKind::Prefix | TokenKind::Guard | TokenKind::Unknown => continue,
+            TokenKind::Prefix | TokenKind::FeatureConditional | TokenKind::Unknown => continue,
             _ => {}
         }
         if depth == 0 {

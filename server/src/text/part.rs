@@ -3,7 +3,7 @@
 use ropey::Rope;
 
 use super::Span;
-use super::scanner::{Cut, Scanner, Token};
+use super::scanner::{Scanner, Token, Unterminated};
 
 /// A span of the text as one string, with its offsets.
 pub(super) struct Part {
@@ -21,7 +21,7 @@ impl Part {
 
     /// The tokens that are not empty.
     pub(super) fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
-        Scanner::of_part(&self.text).filter(|token| token.start < token.end || token.cut != Cut::None)
+        Scanner::inside(&self.text).filter(|token| token.start < token.end || token.unterminated != Unterminated::No)
     }
 
     /// The byte of this part at an offset of the text, clamped.

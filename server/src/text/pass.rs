@@ -1,7 +1,7 @@
 //! A pass over a text to find its top-level forms, with recovery if the text does not balance.
 //! Offsets are bytes of the given part.
 
-use super::scanner::{Cut, Scanner, Suspect, Token, TokenKind};
+use super::scanner::{MissingDelimiter, Scanner, Token, TokenKind, Unterminated};
 use super::top_form::{Edited, TopForm, Unreadable};
 
 /// The number of rescans of a text behind a broken form before every `(` at the start of a line
@@ -14,7 +14,7 @@ pub(super) struct Found {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) fault: Option<Unreadable>,
-    pub(super) suspect: Option<Suspect>,
+    pub(super) missing_delimiter: Option<MissingDelimiter>,
 }
 
 /// A scan of the text before a change, to be used again behind the change.
@@ -56,7 +56,7 @@ impl<'a> Reuse<'a> {
     }
 }
 
-/// How a walk ended.
+/// The end of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// At the end of the part.
@@ -121,7 +121,7 @@ impl<'a> Pass<'a> {
     /// Prepares a pass over `text`, the part of a text after the byte `before`, which begins
     /// outside of every form.
     pub(super) fn new(text: &'a str, before: Option<u8>, reuse: Option<Reuse<'a>>) -> Self {
-        Pass { text, scanner: Scanner::within(text, before), reuse, frames: Vec::new(), forms: Vec::new() }
+        Pass { text, scanner: Scanner::with_preceding(text, before), reuse, frames: Vec::new(), forms: Vec::new() }
     }
 
     /// Finds all forms. `None` if `partial` (more text follows the part) and the part is not
@@ -167,24 +167,28 @@ impl<'a> Pass<'a> {
     /// any.
     fn recover(&mut self, base: usize, form: Found, fault: Unreadable, mark: Option<Mark>) -> Option<usize> {
         if matches!(fault, Unreadable::UnterminatedString | Unreadable::UnterminatedBar) {
-            let earlier = self.forms[base..].iter().position(|form| form.suspect.is_some());
-            if let Some((index, suspect)) = earlier.and_then(|i| Some((base + i, self.forms[base + i].suspect?))) {
+            let earlier = self.forms[base..].iter().position(|form| form.missing_delimiter.is_some());
+            if let Some((index, missing_delimiter)) =
+                earlier.and_then(|i| Some((base + i, self.forms[base + i].missing_delimiter?)))
+            {
                 let start = self.forms[index].start;
                 self.forms.truncate(index);
-                return Some(self.cut_in_text(start, suspect));
+                return Some(self.cut_in_text(start, missing_delimiter));
             }
         }
-        match (mark, form.suspect) {
-            (Some(mark), suspect) if suspect.is_none_or(|suspect| mark.at < suspect.resume) => {
+        match (mark, form.missing_delimiter) {
+            (Some(mark), missing_delimiter)
+                if missing_delimiter.is_none_or(|missing_delimiter| mark.at < missing_delimiter.resume) =>
+            {
                 self.forms.push(Found {
                     end: mark.before,
                     fault: Some(Unreadable::UnclosedList),
-                    suspect: None,
+                    missing_delimiter: None,
                     ..form
                 });
                 Some(mark.at)
             }
-            (_, Some(suspect)) => Some(self.cut_in_text(form.start, suspect)),
+            (_, Some(missing_delimiter)) => Some(self.cut_in_text(form.start, missing_delimiter)),
             (_, None) => {
                 self.forms.push(Found { fault: Some(fault), ..form });
                 None
@@ -192,37 +196,37 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn cut_in_text(&mut self, start: usize, suspect: Suspect) -> usize {
-        let form = self.ended_by(start, suspect);
+    fn cut_in_text(&mut self, start: usize, missing_delimiter: MissingDelimiter) -> usize {
+        let form = self.ended_by(start, missing_delimiter);
         self.forms.push(form);
-        suspect.resume
+        missing_delimiter.resume
     }
 
-    fn ended_by(&self, start: usize, suspect: Suspect) -> Found {
-        let string = self.text.as_bytes().get(suspect.opening) == Some(&b'"');
+    fn ended_by(&self, start: usize, missing_delimiter: MissingDelimiter) -> Found {
+        let string = self.text.as_bytes().get(missing_delimiter.opening) == Some(&b'"');
         let fault = if string { Unreadable::UnterminatedString } else { Unreadable::UnterminatedBar };
-        let end = start + self.text.get(start..suspect.resume).map_or(0, |text| text.trim_ascii_end().len());
-        Found { start, end, fault: Some(fault), suspect: None }
+        let end = start + self.text.get(start..missing_delimiter.resume).map_or(0, |text| text.trim_ascii_end().len());
+        Found { start, end, fault: Some(fault), missing_delimiter: None }
     }
 
-    /// Finds one form. `strict`: cuts it at the first mark or suspect.
+    /// Finds one form. `strict`: cuts it at the first mark or missing delimiter.
     fn step(&mut self, strict: bool) -> Step {
         self.frames.clear();
         let mut depth = 0usize;
         let mut start = None;
         let mut last_end = 0;
         let mut fault = None;
-        let mut suspect: Option<Suspect> = None;
+        let mut missing_delimiter: Option<MissingDelimiter> = None;
         let mut mark: Option<Mark> = None;
         while let Some(token) = self.scanner.next() {
             let comment = matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment);
-            if comment && token.cut == Cut::None {
+            if comment && token.unterminated == Unterminated::No {
                 continue;
             }
             let first = *start.get_or_insert(token.start);
-            if let Some(fault) = fault_of(token.cut) {
-                let suspect = suspect.or_else(|| self.scanner.take_suspect());
-                let form = Found { start: first, end: token.end, fault: None, suspect };
+            if let Some(fault) = fault_of(token.unterminated) {
+                let missing_delimiter = missing_delimiter.or_else(|| self.scanner.take_missing_delimiter());
+                let form = Found { start: first, end: token.end, fault: None, missing_delimiter };
                 return Step::Swallowed { form, fault, mark };
             }
             let mut done = false;
@@ -232,8 +236,12 @@ impl<'a> Pass<'a> {
                         && let Some(here) = self.mark(token, last_end)
                     {
                         let mark = *mark.get_or_insert(here);
-                        let unclosed =
-                            Found { start: first, end: mark.before, fault: Some(Unreadable::UnclosedList), suspect };
+                        let unclosed = Found {
+                            start: first,
+                            end: mark.before,
+                            fault: Some(Unreadable::UnclosedList),
+                            missing_delimiter,
+                        };
                         if strict {
                             return Step::Cut { form: unclosed, resume: mark.at };
                         }
@@ -266,10 +274,10 @@ impl<'a> Pass<'a> {
                     if depth == 0 {
                         if first == token.start {
                             let fault = Some(Unreadable::ExtraClose);
-                            return Step::Form(Found { start: first, end: token.end, fault, suspect });
+                            return Step::Form(Found { start: first, end: token.end, fault, missing_delimiter });
                         }
                         self.scanner.seek(token.start);
-                        return Step::Form(Found { start: first, end: last_end, fault, suspect });
+                        return Step::Form(Found { start: first, end: last_end, fault, missing_delimiter });
                     }
                     self.frames.pop();
                     depth -= 1;
@@ -278,23 +286,23 @@ impl<'a> Pass<'a> {
                 TokenKind::Atom => done = true,
                 TokenKind::String => done = true,
                 TokenKind::Prefix => self.push_prefix(token, last_end, 1),
-                TokenKind::Guard => self.push_prefix(token, last_end, 2),
+                TokenKind::FeatureConditional => self.push_prefix(token, last_end, 2),
                 TokenKind::Unknown => self.push_prefix(token, last_end, 1),
                 TokenKind::LineComment | TokenKind::BlockComment => {}
             }
-            if let Some(found) = self.scanner.take_suspect() {
+            if let Some(found) = self.scanner.take_missing_delimiter() {
                 if strict {
                     return Step::Cut { form: self.ended_by(first, found), resume: found.resume };
                 }
-                suspect = suspect.or(Some(found));
+                missing_delimiter = missing_delimiter.or(Some(found));
             }
             last_end = token.end;
             if done && self.datum_ends() {
-                return Step::Form(Found { start: first, end: token.end, fault, suspect });
+                return Step::Form(Found { start: first, end: token.end, fault, missing_delimiter });
             }
         }
         let Some(start) = start else { return Step::End };
-        let form = Found { start, end: last_end, fault, suspect };
+        let form = Found { start, end: last_end, fault, missing_delimiter };
         if depth > 0 {
             return Step::Swallowed {
                 form: Found { end: self.text.len(), ..form },
@@ -308,7 +316,7 @@ impl<'a> Pass<'a> {
 
     fn push_prefix(&mut self, token: Token, before: usize, takes: u8) {
         let lenient = token.kind == TokenKind::Unknown;
-        let guard = token.kind == TokenKind::Guard;
+        let guard = token.kind == TokenKind::FeatureConditional;
         let around = self.frames.last().filter(|frame| frame.takes > 0);
         let outermost = around.map_or(self.frames.len(), |frame| frame.outermost);
         self.frames.push(Frame { start: token.start, before, takes, lenient, guard, outermost });
@@ -353,12 +361,12 @@ impl<'a> Pass<'a> {
     }
 }
 
-fn fault_of(cut: Cut) -> Option<Unreadable> {
-    match cut {
-        Cut::None => None,
-        Cut::String => Some(Unreadable::UnterminatedString),
-        Cut::Comment => Some(Unreadable::UnterminatedComment),
-        Cut::Bar => Some(Unreadable::UnterminatedBar),
-        Cut::Escape => Some(Unreadable::DanglingEscape),
+fn fault_of(unterminated: Unterminated) -> Option<Unreadable> {
+    match unterminated {
+        Unterminated::No => None,
+        Unterminated::String => Some(Unreadable::UnterminatedString),
+        Unterminated::BlockComment => Some(Unreadable::UnterminatedComment),
+        Unterminated::Bar => Some(Unreadable::UnterminatedBar),
+        Unterminated::Escape => Some(Unreadable::DanglingEscape),
     }
 }

@@ -8,7 +8,7 @@ use super::document::Document;
 use super::names;
 
 /// The maximum length of a pattern in bytes, and its maximum numbers of forms and levels.
-const LONGEST: usize = 2_000;
+const MAX_BYTES: usize = 2_000;
 const FORMS: usize = 200;
 const LEVELS: usize = 40;
 
@@ -90,8 +90,8 @@ impl Pattern {
 
 /// The only form of a text, without `#+`, `#-` and labels.
 fn only_form(text: &str) -> Result<Form, String> {
-    if text.len() > LONGEST {
-        return Err(format!("has {} bytes, and may have {LONGEST}", text.len()));
+    if text.len() > MAX_BYTES {
+        return Err(format!("has {} bytes, and may have {MAX_BYTES}", text.len()));
     }
     let document = Document::new(text, 0);
     let form = Form::of(&document, Span { start: 0, end: text.chars().count() });
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_wrong_pattern_says_why() {
         let deep = format!("{}x{}", "(".repeat(60), ")".repeat(60));
-        let long = format!("(f {})", "x".repeat(LONGEST));
+        let long = format!("(f {})", "x".repeat(MAX_BYTES));
         let many = format!("(f {})", "x ".repeat(FORMS));
         for (pattern, why) in [
             ("", "0 forms"),

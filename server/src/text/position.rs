@@ -6,7 +6,7 @@
 
 use ropey::{Rope, RopeSlice};
 
-use super::stop;
+use super::cancellation;
 
 /// The unit a client counts columns in: LSP 3.17 `PositionEncodingKind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
 /// The 0-based line, and the 0-based column in characters, clamped to the line's content.
 fn line_and_chars(text: &Rope, offset: usize) -> (usize, usize) {
     // An answer may have a place for each word of a text.
-    stop::point();
+    cancellation::point();
     let line = line_of(text, offset);
     let column = offset.min(text.len_chars()) - text.line_to_char(line);
     (line, column.min(line_content(text, line).len_chars()))

@@ -3,9 +3,9 @@
 //!
 //! The scanner never fails or panics, and takes linear time. Offsets are bytes of the given text.
 //! Unknown dispatching macro characters (`#?`, `#@`, ...) are taken as a prefix of the datum that
-//! follows.
+//! may follow.
 
-use super::stop;
+use super::cancellation;
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ pub enum TokenKind {
     /// `#1=` `#p` `#x` ...
     Prefix,
     /// `#+` or `#-`: a feature expression and a datum follow.
-    Guard,
+    FeatureConditional,
     /// A dispatching macro character that the standard does not define; a datum may follow.
     Unknown,
     /// `; ...` without its line break, and a `#!` line at the very start.
@@ -32,15 +32,15 @@ pub enum TokenKind {
     BlockComment,
 }
 
-/// The part of a token cut off by the end of the text.
+/// The delimiter or character that a token lacks because the text ends inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cut {
+pub enum Unterminated {
     /// Nothing: the token is whole.
-    None,
+    No,
     /// The closing `"`.
     String,
     /// A closing `|#`.
-    Comment,
+    BlockComment,
     /// The closing `|`.
     Bar,
     /// The character after a `\` or `#\`.
@@ -52,21 +52,21 @@ pub enum Cut {
 pub struct Token {
     /// The kind of the token.
     pub kind: TokenKind,
-    /// The missing part.
-    pub cut: Cut,
+    /// The delimiter or character that the token lacks.
+    pub unterminated: Unterminated,
     /// The first byte.
     pub start: usize,
     /// The end, one past the last byte.
     pub end: usize,
 }
 
-/// A place inside a string or a `|...|` at which a definition seems to begin: a sign that the
-/// end of the string or symbol is missing.
+/// Evidence that the closing delimiter of a string or `|...|` is missing: a definition seems to
+/// begin inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Suspect {
-    /// The `"` or `|` that opens it.
+pub struct MissingDelimiter {
+    /// The byte of the opening `"` or `|`.
     pub opening: usize,
-    /// The `(` at the start of a line inside it.
+    /// The byte of the `(` at the start of a line, at which reading goes on.
     pub resume: usize,
 }
 
@@ -101,24 +101,26 @@ static SYNTAX: [u8; 256] = {
 #[derive(Debug, Clone)]
 pub struct Scanner<'a> {
     text: &'a [u8],
-    at: usize,
-    /// The byte before the text; `None` at the very start.
-    before: Option<u8>,
-    suspect: Option<Suspect>,
-    opening: usize,
+    position: usize,
+    /// The byte before `text` in the whole text; `None` if `text` is its start.
+    preceding: Option<u8>,
+    missing_delimiter: Option<MissingDelimiter>,
+    /// The byte of the `|` or `\` of the last token that ended as [`Unterminated::Bar`] or
+    /// [`Unterminated::Escape`].
+    unterminated_at: usize,
 }
 
-/// The first byte from `at` on that `stop` accepts, or the end. Tests sixteen bytes at a time,
-/// so that the compiler generates vector code.
+/// Returns the index of the first byte from `at` on for which `accepts` is true, or the length of
+/// the text. Tests sixteen bytes at a time, so that the compiler generates vector code.
 #[inline(always)]
-fn find(text: &[u8], mut at: usize, stop: impl Fn(u8) -> bool) -> usize {
+fn find_byte(text: &[u8], mut at: usize, accepts: impl Fn(u8) -> bool) -> usize {
     while let Some(block) = text.get(at..at + 16) {
-        if block.iter().fold(false, |found, byte| found | stop(*byte)) {
+        if block.iter().fold(false, |found, byte| found | accepts(*byte)) {
             break;
         }
         at += 16;
     }
-    while at < text.len() && !stop(text[at]) {
+    while at < text.len() && !accepts(text[at]) {
         at += 1;
     }
     at
@@ -127,75 +129,77 @@ fn find(text: &[u8], mut at: usize, stop: impl Fn(u8) -> bool) -> usize {
 impl<'a> Scanner<'a> {
     /// Scans a text from its start.
     pub fn new(text: &'a str) -> Self {
-        Self::within(text, None)
+        Self::with_preceding(text, None)
     }
 
-    /// Scans a text that is a part of another, and begins outside of every token: `#!` at its
-    /// start is no comment.
-    pub fn of_part(text: &'a str) -> Self {
-        Self::within(text, Some(b'\n'))
+    /// Scans a part of a text. The part begins outside of every token; `#!` at its start is no
+    /// comment.
+    pub fn inside(text: &'a str) -> Self {
+        Self::with_preceding(text, Some(b'\n'))
     }
 
-    /// Scans a part of a text that begins outside of every token. `before` is the byte before the
-    /// part, if any.
-    pub(super) fn within(text: &'a str, before: Option<u8>) -> Self {
-        Scanner { text: text.as_bytes(), at: 0, before, suspect: None, opening: 0 }
+    /// Scans a part of a text, given the byte before it. The part begins outside of every token.
+    pub(super) fn with_preceding(text: &'a str, preceding: Option<u8>) -> Self {
+        Scanner { text: text.as_bytes(), position: 0, preceding, missing_delimiter: None, unterminated_at: 0 }
     }
 
-    /// The byte the next token is looked for at.
+    /// Returns the byte from which the next token is scanned.
     pub(super) fn position(&self) -> usize {
-        self.at
+        self.position
     }
 
     /// Moves back (or forward) to a byte at which a token begins.
-    pub(super) fn seek(&mut self, at: usize) {
-        self.at = at;
-        self.suspect = None;
+    pub(super) fn seek(&mut self, position: usize) {
+        self.position = position;
+        self.missing_delimiter = None;
     }
 
-    /// The first suspect since this was asked last.
+    /// Removes and returns the first missing delimiter found since the last call or
+    /// [`seek`](Scanner::seek).
     #[inline]
-    pub(super) fn take_suspect(&mut self) -> Option<Suspect> {
-        self.suspect.take()
+    pub(super) fn take_missing_delimiter(&mut self) -> Option<MissingDelimiter> {
+        self.missing_delimiter.take()
     }
 
-    /// For a token that is cut ([`Cut::Bar`], [`Cut::Escape`]): the byte of the causing `|` or
-    /// `\`.
-    pub fn cut_opening(&self) -> usize {
-        self.opening
+    /// Returns the byte of the `|` or `\` of the last token that ended as [`Unterminated::Bar`] or
+    /// [`Unterminated::Escape`].
+    pub fn unterminated_at(&self) -> usize {
+        self.unterminated_at
     }
 
-    /// Returns true if a byte is the first of a line.
+    /// Returns true if a byte is the first of a line. Lines are those of the document (`cr_lines`
+    /// of ropey), not those of the reader, whose comments a lone CR does not end.
     #[inline]
     pub(super) fn at_line_start(&self, at: usize) -> bool {
-        let before = if at == 0 { self.before } else { self.text.get(at - 1).copied() };
-        matches!(before, None | Some(b'\n' | b'\r'))
+        let preceding = if at == 0 { self.preceding } else { self.text.get(at - 1).copied() };
+        matches!(preceding, None | Some(b'\n' | b'\r'))
     }
 
     #[inline]
     fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+        self.text.get(self.position).copied()
     }
 
     #[inline]
     fn token(&self, kind: TokenKind, start: usize) -> Token {
-        Token { kind, start, end: self.at, cut: Cut::None }
+        Token { kind, start, end: self.position, unterminated: Unterminated::No }
     }
 
+    /// Returns the token that ends behind the byte at the position.
     #[inline]
-    fn single(&mut self, kind: TokenKind, start: usize) -> Token {
-        self.at += 1;
+    fn one_byte_token(&mut self, kind: TokenKind, start: usize) -> Token {
+        self.position += 1;
         self.token(kind, start)
     }
 
     /// Moves from an opening `"` or `|` beyond the closing one; false if the text ends first.
     #[inline(always)]
-    fn delimited(&mut self, delimiter: u8) -> bool {
-        let opening = self.at;
+    fn skip_delimited(&mut self, delimiter: u8) -> bool {
+        let opening = self.position;
         let mut resume = None;
         let mut at = opening + 1;
         let closed = loop {
-            at = find(self.text, at, |byte| byte == delimiter || byte == b'\\' || byte == b'(');
+            at = find_byte(self.text, at, |byte| byte == delimiter || byte == b'\\' || byte == b'(');
             match self.text.get(at) {
                 None => break false,
                 Some(b'\\') => at += 2,
@@ -211,35 +215,35 @@ impl<'a> Scanner<'a> {
                 }
             }
         };
-        self.at = at.min(self.text.len());
+        self.position = at.min(self.text.len());
         if let Some(resume) = resume {
-            self.consider(opening, resume, closed);
+            self.record_missing_delimiter(opening, resume, closed);
         }
         closed
     }
 
-    /// Records a string from `opening` whose end seems to be missing before `resume`: a definition
-    /// seems to begin there, or text follows directly behind the string's end, as it never does
-    /// behind a string.
+    /// Records `opening` as unterminated if a definition seems to begin at `resume`, if there is no
+    /// closing delimiter, or if a constituent follows the closing one directly.
     #[cold]
-    fn consider(&mut self, opening: usize, resume: usize, closed: bool) {
+    fn record_missing_delimiter(&mut self, opening: usize, resume: usize, closed: bool) {
         let rest = &self.text[resume + 1..];
-        let starts = |word: &str| rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()));
-        let defines = ["def", "in-package", "declaim", "eval-when", "cl:def"].into_iter().any(starts);
-        let glued = self.peek().is_some_and(|next| SYNTAX[next as usize] == CONSTITUENT);
-        if self.suspect.is_none() && (!closed || defines || glued) {
-            self.suspect = Some(Suspect { opening, resume });
+        let starts_with =
+            |word: &str| rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()));
+        let begins_definition = ["def", "in-package", "declaim", "eval-when", "cl:def"].into_iter().any(starts_with);
+        let constituent_follows = self.peek().is_some_and(|next| SYNTAX[next as usize] == CONSTITUENT);
+        if self.missing_delimiter.is_none() && (!closed || begins_definition || constituent_follows) {
+            self.missing_delimiter = Some(MissingDelimiter { opening, resume });
         }
     }
 
     /// The rest of a symbol or number, from a constituent or an escape on; empty if there is none.
     #[inline]
     fn token_tail(&mut self, start: usize) -> Token {
-        let mut at = self.at;
+        let mut at = self.position;
         while at < self.text.len() && SYNTAX[self.text[at] as usize] == CONSTITUENT {
             at += 1;
         }
-        self.at = at;
+        self.position = at;
         match self.text.get(at) {
             Some(b'\\' | b'|') => self.escaped_tail(start),
             _ => self.token(TokenKind::Atom, start),
@@ -248,28 +252,28 @@ impl<'a> Scanner<'a> {
 
     #[cold]
     fn escaped_tail(&mut self, start: usize) -> Token {
-        let mut cut = Cut::None;
+        let mut unterminated = Unterminated::No;
         while let Some(byte) = self.peek() {
             match SYNTAX[byte as usize] {
-                CONSTITUENT => self.at += 1,
+                CONSTITUENT => self.position += 1,
                 ESCAPE => {
-                    if self.at + 1 >= self.text.len() {
-                        cut = Cut::Escape;
-                        self.opening = self.at;
+                    if self.position + 1 >= self.text.len() {
+                        unterminated = Unterminated::Escape;
+                        self.unterminated_at = self.position;
                     }
-                    self.at = self.past_character(self.at + 1);
+                    self.position = self.past_character(self.position + 1);
                 }
                 BAR => {
-                    let opening = self.at;
-                    if !self.delimited(b'|') {
-                        cut = Cut::Bar;
-                        self.opening = opening;
+                    let opening = self.position;
+                    if !self.skip_delimited(b'|') {
+                        unterminated = Unterminated::Bar;
+                        self.unterminated_at = opening;
                     }
                 }
                 _ => break,
             }
         }
-        Token { cut, ..self.token(TokenKind::Atom, start) }
+        Token { unterminated, ..self.token(TokenKind::Atom, start) }
     }
 
     /// The end of the whole character at `at`, so that a token never ends inside a character.
@@ -282,7 +286,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn line_comment(&mut self, start: usize) -> Token {
-        self.at = find(self.text, self.at, |byte| byte == b'\n');
+        self.position = find_byte(self.text, self.position, |byte| byte == b'\n');
         self.token(TokenKind::LineComment, start)
     }
 
@@ -290,21 +294,24 @@ impl<'a> Scanner<'a> {
     fn block_comment(&mut self, start: usize) -> Token {
         let mut level = 1usize;
         loop {
-            self.at = find(self.text, self.at, |byte| byte == b'|' || byte == b'#');
+            self.position = find_byte(self.text, self.position, |byte| byte == b'|' || byte == b'#');
             let Some(byte) = self.peek() else {
-                return Token { cut: Cut::Comment, ..self.token(TokenKind::BlockComment, start) };
+                return Token {
+                    unterminated: Unterminated::BlockComment,
+                    ..self.token(TokenKind::BlockComment, start)
+                };
             };
-            self.at += 1;
+            self.position += 1;
             match (byte, self.peek()) {
                 (b'|', Some(b'#')) => {
-                    self.at += 1;
+                    self.position += 1;
                     level -= 1;
                     if level == 0 {
                         return self.token(TokenKind::BlockComment, start);
                     }
                 }
                 (b'#', Some(b'|')) => {
-                    self.at += 1;
+                    self.position += 1;
                     level += 1;
                 }
                 _ => {}
@@ -312,37 +319,38 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn sharp(&mut self, start: usize) -> Token {
-        self.at += 1;
+    /// Scans from a `#`: a dispatching macro character.
+    fn dispatching_macro(&mut self, start: usize) -> Token {
+        self.position += 1;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
+            self.position += 1;
         }
         let Some(byte) = self.peek() else {
             return self.token(TokenKind::Atom, start);
         };
         match byte {
-            b'(' => self.single(TokenKind::Open, start),
+            b'(' => self.one_byte_token(TokenKind::Open, start),
             b'|' => {
-                self.at += 1;
+                self.position += 1;
                 self.block_comment(start)
             }
             b'\\' => self.token_tail(start),
             b':' | b'*' => {
-                self.at += 1;
+                self.position += 1;
                 self.token_tail(start)
             }
-            b'#' => self.single(TokenKind::Atom, start),
-            b'+' | b'-' => self.single(TokenKind::Guard, start),
-            b'\'' | b'.' | b'=' => self.single(TokenKind::Prefix, start),
+            b'#' => self.one_byte_token(TokenKind::Atom, start),
+            b'+' | b'-' => self.one_byte_token(TokenKind::FeatureConditional, start),
+            b'\'' | b'.' | b'=' => self.one_byte_token(TokenKind::Prefix, start),
             b'a' | b'A' | b'b' | b'B' | b'c' | b'C' | b'o' | b'O' | b'p' | b'P' | b'r' | b'R' | b's' | b'S' | b'x'
-            | b'X' => self.single(TokenKind::Prefix, start),
-            b'!' if start == 0 && self.before.is_none() => self.line_comment(start),
+            | b'X' => self.one_byte_token(TokenKind::Prefix, start),
+            b'!' if start == 0 && self.preceding.is_none() => self.line_comment(start),
+            b'"' => self.token(TokenKind::Unknown, start),
             // The reader, not the scanner, refuses `#)`, `# ` and the like.
             b')' => self.token(TokenKind::Atom, start),
-            b'"' => self.token(TokenKind::Unknown, start),
             _ if SYNTAX[byte as usize] == WHITE => self.token(TokenKind::Atom, start),
             _ => {
-                self.at = self.past_character(self.at);
+                self.position = self.past_character(self.position);
                 self.token(TokenKind::Unknown, start)
             }
         }
@@ -354,8 +362,8 @@ impl Iterator for Scanner<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Token> {
-        stop::point();
-        let mut at = self.at;
+        cancellation::point();
+        let mut at = self.position;
         let byte = loop {
             let byte = *self.text.get(at)?;
             if SYNTAX[byte as usize] != WHITE {
@@ -363,22 +371,22 @@ impl Iterator for Scanner<'_> {
             }
             at += 1;
         };
-        self.at = at;
+        self.position = at;
         let start = at;
         Some(match byte {
-            b'(' => self.single(TokenKind::Open, start),
-            b')' => self.single(TokenKind::Close, start),
+            b'(' => self.one_byte_token(TokenKind::Open, start),
+            b')' => self.one_byte_token(TokenKind::Close, start),
             b'"' => {
-                let cut = if self.delimited(b'"') { Cut::None } else { Cut::String };
-                Token { cut, ..self.token(TokenKind::String, start) }
+                let unterminated = if self.skip_delimited(b'"') { Unterminated::No } else { Unterminated::String };
+                Token { unterminated, ..self.token(TokenKind::String, start) }
             }
             b';' => self.line_comment(start),
-            b'#' => self.sharp(start),
-            b'\'' | b'`' => self.single(TokenKind::Prefix, start),
+            b'#' => self.dispatching_macro(start),
+            b'\'' | b'`' => self.one_byte_token(TokenKind::Prefix, start),
             b',' => {
-                self.at += 1;
+                self.position += 1;
                 if matches!(self.peek(), Some(b'@' | b'.')) {
-                    self.at += 1;
+                    self.position += 1;
                 }
                 self.token(TokenKind::Prefix, start)
             }
@@ -396,8 +404,8 @@ mod tests {
         Scanner::new(text).map(|token| (token.kind, &text[token.start..token.end])).collect()
     }
 
-    fn cut(text: &str) -> Option<Cut> {
-        Scanner::new(text).last().map(|token| token.cut)
+    fn unterminated(text: &str) -> Option<Unterminated> {
+        Scanner::new(text).last().map(|token| token.unterminated)
     }
 
     #[test]
@@ -421,7 +429,7 @@ mod tests {
             [(LineComment, "; (c"), (BlockComment, "#|a #|b|# c|#"), (Atom, "d")]
         );
         assert_eq!(tokens("#||##||#"), [(BlockComment, "#||#"), (BlockComment, "#||#")]);
-        assert_eq!(cut("#|#|#"), Some(Cut::Comment));
+        assert_eq!(unterminated("#|#|#"), Some(Unterminated::BlockComment));
         assert_eq!(
             tokens("; a\r(b)\nc"),
             [(LineComment, "; a\r(b)"), (Atom, "c")],
@@ -438,13 +446,16 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_guards_and_the_rest_of_the_dispatching_macros() {
+    fn prefixes_feature_conditionals_and_the_rest_of_the_dispatching_macros() {
         for prefix in
             ["'", "`", ",", ",@", ",.", "#'", "#.", "#1=", "#p", "#P", "#b", "#o", "#x", "#36r", "#c", "#2a", "#s"]
         {
             assert_eq!(tokens(&format!("{prefix}(")), [(Prefix, prefix), (Open, "(")]);
         }
-        assert_eq!(tokens("#+a #-b"), [(Guard, "#+"), (Atom, "a"), (Guard, "#-"), (Atom, "b")]);
+        assert_eq!(
+            tokens("#+a #-b"),
+            [(FeatureConditional, "#+"), (Atom, "a"), (FeatureConditional, "#-"), (Atom, "b")]
+        );
         assert_eq!(tokens("#:g #*101 #1#"), [(Atom, "#:g"), (Atom, "#*101"), (Atom, "#1#")]);
         assert_eq!(
             tokens("#?\"a\" #32@(b) #\"c\""),
@@ -468,19 +479,19 @@ mod tests {
     }
 
     #[test]
-    fn what_the_end_of_the_text_cuts_off() {
+    fn what_a_token_at_the_end_of_the_text_lacks() {
         for (text, expected) in [
-            ("\"a", Cut::String),
-            ("\"a\\", Cut::String),
-            ("a|b", Cut::Bar),
-            ("a\\", Cut::Escape),
-            ("#\\", Cut::Escape),
-            ("#| |", Cut::Comment),
-            ("a", Cut::None),
-            ("#", Cut::None),
-            ("#12", Cut::None),
+            ("\"a", Unterminated::String),
+            ("\"a\\", Unterminated::String),
+            ("a|b", Unterminated::Bar),
+            ("a\\", Unterminated::Escape),
+            ("#\\", Unterminated::Escape),
+            ("#| |", Unterminated::BlockComment),
+            ("a", Unterminated::No),
+            ("#", Unterminated::No),
+            ("#12", Unterminated::No),
         ] {
-            assert_eq!(cut(text), Some(expected), "{text}");
+            assert_eq!(unterminated(text), Some(expected), "{text}");
         }
     }
 }

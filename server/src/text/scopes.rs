@@ -48,7 +48,7 @@ pub enum Space {
     Tag,
 }
 
-/// How a binding's name is written where it also stands for something else, which a new name must
+/// The notation of a binding's name where it also stands for something else, which a new name must
 /// not change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Shorthand {

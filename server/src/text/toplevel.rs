@@ -139,7 +139,7 @@ fn in_chars(part: &str, found: &[Found], from_byte: usize, from_char: usize) -> 
         span: Span { start: char_at(found.start), end: char_at(found.end) },
         fault: found.fault,
         bytes: Span { start: found.start + from_byte, end: found.end + from_byte },
-        seems_unterminated: found.suspect.is_some(),
+        seems_unterminated: found.missing_delimiter.is_some(),
     };
     found.iter().map(form).collect()
 }

@@ -23,7 +23,7 @@ pub(crate) use patience::until as wait_until;
 use patience::{PATIENCE, alone};
 
 /// The number of last messages that a failure shows.
-const SHOWN: usize = 20;
+const MAX_SHOWN_MESSAGES: usize = 20;
 
 pub(crate) struct Fixture {
     runtime: tempfile::TempDir,
@@ -245,7 +245,7 @@ impl Process {
         });
         match incoming.recv_timeout(PATIENCE) {
             Ok(message) => {
-                self.last.drain(..(self.last.len() + 1).saturating_sub(SHOWN));
+                self.last.drain(..(self.last.len() + 1).saturating_sub(MAX_SHOWN_MESSAGES));
                 self.last.push_back(format!("{:.1000}", message.to_string()));
                 Some(message)
             }

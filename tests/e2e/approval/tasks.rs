@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::Guarded;
 
 /// The most questions for a task.
-const MOST: usize = 2;
+const MAX_QUESTIONS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::print_stdout, reason = "the counts are to be seen")]
@@ -88,7 +88,7 @@ async fn ten_usual_tasks_cost_two_questions_at_most() {
     }
     let sum = |which: usize| costs.iter().map(|(_, questions)| questions[which]).sum::<usize>();
     println!("{} and {} questions for {} tasks", sum(0), sum(1), costs.len());
-    assert!(costs.iter().all(|(_, [with, _])| *with <= MOST), "{costs:?}");
+    assert!(costs.iter().all(|(_, [with, _])| *with <= MAX_QUESTIONS), "{costs:?}");
     assert!(sum(0) < sum(1), "copies spare questions: {costs:?}");
     person.abort();
     assert!(person.await.is_err(), "it was aborted");

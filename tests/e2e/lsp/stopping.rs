@@ -209,7 +209,7 @@ async fn an_error_of_a_thread_is_asked_about_and_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_threads_of_an_editor_that_left_are_ended_after_a_while() {
-    let config = Config { abandoned: Duration::from_millis(10), ..Config::default() };
+    let config = Config { abandoned_stop_timeout: Duration::from_millis(10), ..Config::default() };
     let world = World::configured(&[], config).await;
     world.is_ready().await;
     let mut leaving = editor(&world, "stop").await;

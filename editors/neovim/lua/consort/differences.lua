@@ -31,7 +31,7 @@ end
 local round = 0 -- counts the updates of marks: an answer to an earlier one is about an earlier state of the image
 
 --- Marks the visible buffers after a pause, as the text or the image may have changed.
-function M.soon()
+function M.schedule_update()
   if vim.g.consort_marks == false then return end
   timer:stop()
   timer:start(PAUSE, 0, vim.schedule_wrap(function()
@@ -62,13 +62,13 @@ function M.follow(client, buf)
   vim.api.nvim_create_autocmd({ 'TextChanged', 'InsertLeave', 'BufEnter', 'BufWritePost' }, {
     group = vim.api.nvim_create_augroup('consort.differences.' .. buf, {}),
     buffer = buf,
-    callback = M.soon,
+    callback = M.schedule_update,
   })
   if not followed[client.id] then
     followed[client.id] = true
     client:request('workspace/executeCommand', { command = 'consort.log', arguments = { { limit = 1, follow = true } } }, function() end, buf)
   end
-  M.soon()
+  M.schedule_update()
 end
 
 --- Evaluates the forms of the buffer that differ, in order, up to the first that fails. Stops when

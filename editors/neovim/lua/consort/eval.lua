@@ -183,7 +183,7 @@ end
 
 --- The function of 'operatorfunc': evaluates the text of a motion.
 ---@param kind 'char'|'line'|'block'
-function M.over(kind)
+function M.evaluate_motion(kind)
   local client = client_of.need()
   if not client then return end
   local first, last = vim.api.nvim_buf_get_mark(0, '['), vim.api.nvim_buf_get_mark(0, ']')
@@ -196,7 +196,7 @@ end
 
 --- The operator: a motion or a text object follows.
 function M.operator()
-  vim.o.operatorfunc = "v:lua.require'consort.eval'.over"
+  vim.o.operatorfunc = "v:lua.require'consort.eval'.evaluate_motion"
   vim.api.nvim_feedkeys('g@', 'ni', false)
 end
 

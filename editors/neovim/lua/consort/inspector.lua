@@ -135,7 +135,7 @@ end
 
 --- Calls `run` if the shown value's adapter has a method. Only those of values of the image have
 --- all.
-local function if_it_can(name, run)
+local function if_supported(name, run)
   if inspector.shown.adapter[name] then return run() end
   client_of.say('only values that `:Consort inspect` shows have that; `e` in the debugger evaluates in the frame')
 end
@@ -184,17 +184,17 @@ function M.open(adapter, name, value, reference, focus)
     map('<CR>', 'go into the part', enter)
     map('u', 'go back', back)
     map('s', 'set the part', set)
-    map('e', 'evaluate on the value', function() if_it_can('evaluate', evaluate) end)
+    map('e', 'evaluate on the value', function() if_supported('evaluate', evaluate) end)
     map('t', 'show as a table', function()
-      if_it_can('table', function()
+      if_supported('table', function()
         local at = meant()
         inspector.shown.adapter:table(at.name, at.reference)
       end)
     end)
-    map('m', 'mark the value, and compare with the marked one', function() if_it_can('compare', compare) end)
+    map('m', 'mark the value, and compare with the marked one', function() if_supported('compare', compare) end)
     for key, one in pairs({ d = { 'definition', 'go to the definition' }, v = { 'describe', 'describe the value' } }) do
       map(key, one[2], function()
-        if_it_can(one[1], function() inspector.shown.adapter[one[1]](inspector.shown.adapter, meant()) end)
+        if_supported(one[1], function() inspector.shown.adapter[one[1]](inspector.shown.adapter, meant()) end)
       end)
     end
     map('g', 'read anew', read_anew)

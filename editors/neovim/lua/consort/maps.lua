@@ -103,7 +103,8 @@ function M.key(plug)
   return ':Consort ' .. plug
 end
 
-function M.plugs()
+--- Defines the `<Plug>` maps.
+function M.define_plug_maps()
   for _, one in ipairs(M.maps) do
     vim.keymap.set(one.mode, ('<Plug>(consort-%s)'):format(one.plug), one.run, { desc = 'Consort: ' .. one.about })
   end

@@ -37,7 +37,7 @@ local function inside(client)
 end
 
 -- Edits of the list that the cursor is in; the others act on the form at the cursor.
-local to_the_list = { slurpForward = true, slurpBackward = true, barfForward = true, barfBackward = true, splice = true }
+local list_actions = { slurpForward = true, slurpBackward = true, barfForward = true, barfBackward = true, splice = true }
 
 --- Returns the text that edits remove.
 local function taken(client, edits)
@@ -62,7 +62,7 @@ function M.act(action, register)
   local client = client_of.need()
   if not client then return end
   local place, moved = client_of.place(client), false
-  if to_the_list[action] then place, moved = inside(client) end
+  if list_actions[action] then place, moved = inside(client) end
   local result = now(client, 'structure', { uri = place.uri, position = place.position, action = action })
   if not result then return end
   local edits = result.edits or {}

@@ -27,7 +27,7 @@ pub(super) const CONNECT: Duration = Duration::from_secs(10);
 /// The time beyond the limit of an attempt in which the frozen failure must report its end.
 const GRACE: Duration = Duration::from_secs(10);
 /// The interval at which the memory of an attempt is looked at.
-const WATCH: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The connection of a frozen failure that has sent its token.
 pub(super) struct Connection {
@@ -150,7 +150,7 @@ async fn serve(
     send(connection, request).await?;
     let due = Instant::now() + Duration::try_from_secs_f64(seconds).ok()? + GRACE;
     let limit = memory.saturating_add(process.pid().and_then(inherited).unwrap_or(0));
-    let mut ticks = interval(WATCH);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stopping = None;
     let ended: Ended = loop {

@@ -13,7 +13,7 @@ use crate::image::runtime::Phase;
 use crate::steady::sleep;
 
 /// The interval between two checks of the memory.
-const EVERY: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Bytes that all of them may take.
 const MEMORY: u64 = 512 << 20;
 
@@ -28,7 +28,7 @@ enum Excess {
 /// Watches the memory until there are no frozen failures.
 pub(super) async fn run(failures: Weak<Failures>) {
     loop {
-        sleep(EVERY).await;
+        sleep(POLL_INTERVAL).await;
         let Some(failures) = failures.upgrade() else { return };
         let Some(copies) = failures.watched() else { return };
         let image = match &*failures.runtime.phase.borrow() {

@@ -24,7 +24,7 @@ pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
         repl.drain()?;
         if !repl.is_still_stopped() {
             // Another client has left the stop. A number is not to be evaluated as code.
-            repl.screen.complain(LEFT, ERROR)?;
+            repl.screen.print_error(LEFT, ERROR)?;
             break;
         }
         match entry {
@@ -35,7 +35,7 @@ pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
             }
             Entry::Text(line) => match commands::parse(&line, true) {
                 Ok(command) => prompt.execute(repl, command, &line)?,
-                Err(why) => repl.screen.complain(&format!("{why}\n"), ERROR)?,
+                Err(why) => repl.screen.print_error(&format!("{why}\n"), ERROR)?,
             },
         }
     }
@@ -61,8 +61,8 @@ impl Prompt {
         let in_thread = json!({"threadId": thread});
         let Ok(information) = repl.ask("exceptionInfo", in_thread.clone())? else { return Ok(None) };
         let Ok(listed) = repl.ask("consort/restarts", in_thread)? else { return Ok(None) };
-        repl.screen.complain(&stop::condition(&information), ERROR)?;
-        repl.screen.say(&stop::restarts(&listed))?;
+        repl.screen.print_error(&stop::condition(&information), ERROR)?;
+        repl.screen.print(&stop::restarts(&listed))?;
         let mut prompt = Prompt { thread, frame: 0, number: None, restarts: elements(&listed["restarts"]).to_vec() };
         prompt.go_to(repl, 0)?;
         prompt.list(repl, 0, FIRST)?;
@@ -75,16 +75,16 @@ impl Prompt {
         match command {
             Command::Code if line.trim().is_empty() => Ok(()),
             Command::Code => self.evaluate(repl, line),
-            Command::Help => Ok(repl.screen.say(&commands::help(true))?),
+            Command::Help => Ok(repl.screen.print(&commands::help(true))?),
             Command::Quit => {
-                Ok(repl.screen.complain("The program is stopped: :abort ends it, then :quit leaves.\n", ERROR)?)
+                Ok(repl.screen.print_error("The program is stopped: :abort ends it, then :quit leaves.\n", ERROR)?)
             }
             Command::Restart(number, arguments) => self.restart(repl, number, arguments),
             Command::Frames(count) => self.list(repl, self.frame, count.unwrap_or(PAGE)),
             Command::Frame(Some(frame)) => self.show_frame(repl, frame),
             Command::Frame(None) => self.show_frame(repl, self.frame),
             Command::Up => self.show_frame(repl, self.frame + 1),
-            Command::Down if self.frame == 0 => Ok(repl.screen.complain("This is the innermost frame.\n", ERROR)?),
+            Command::Down if self.frame == 0 => Ok(repl.screen.print_error("This is the innermost frame.\n", ERROR)?),
             Command::Down => self.show_frame(repl, self.frame - 1),
             Command::Locals => self.locals(repl),
             Command::Abort => self.leave(repl, "terminateThreads", json!({"threadIds": [self.thread]})),
@@ -98,7 +98,7 @@ impl Prompt {
     /// Sends a request that lets the program go on, and says why if it does not.
     fn leave(&self, repl: &mut Repl, command: &str, arguments: Value) -> Result<(), ReplError> {
         if let Err(why) = repl.ask(command, arguments)? {
-            return Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?);
+            return Ok(repl.screen.print_error(&format!("{why}\n"), ERROR)?);
         }
         repl.went_on()
     }
@@ -108,12 +108,12 @@ impl Prompt {
             let last = self.restarts.len().saturating_sub(1);
             return Ok(repl
                 .screen
-                .complain(&format!("There is no restart {number}: they are 0 to {last}.\n"), ERROR)?);
+                .print_error(&format!("There is no restart {number}: they are 0 to {last}.\n"), ERROR)?);
         };
         if restart["arguments"] == true && arguments.is_empty() {
             match repl.read_line("Its values, as Lisp forms (none: empty): ")? {
                 Entry::Text(line) => arguments = line,
-                _ => return Ok(repl.screen.say("; not invoked\n")?),
+                _ => return Ok(repl.screen.print("; not invoked\n")?),
             }
         }
         let arguments = forms(&arguments);
@@ -132,7 +132,7 @@ impl Prompt {
 
     fn show_frame(&mut self, repl: &mut Repl, frame: usize) -> Result<(), ReplError> {
         if !self.go_to(repl, frame)? {
-            return Ok(repl.screen.complain(&format!("There is no frame {frame}.\n"), ERROR)?);
+            return Ok(repl.screen.print_error(&format!("There is no frame {frame}.\n"), ERROR)?);
         }
         self.list(repl, frame, 1)?;
         self.locals(repl)
@@ -141,8 +141,8 @@ impl Prompt {
     fn list(&self, repl: &mut Repl, first: usize, count: usize) -> Result<(), ReplError> {
         let wanted = json!({"threadId": self.thread, "startFrame": first, "levels": count.max(1)});
         match repl.ask("stackTrace", wanted)? {
-            Ok(answer) => Ok(repl.screen.say(&stop::frames(&answer, first, self.frame))?),
-            Err(why) => Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?),
+            Ok(answer) => Ok(repl.screen.print(&stop::frames(&answer, first, self.frame))?),
+            Err(why) => Ok(repl.screen.print_error(&format!("{why}\n"), ERROR)?),
         }
     }
 
@@ -155,8 +155,8 @@ impl Prompt {
             Err(why) => Err(why),
         };
         match shown {
-            Ok(variables) => Ok(repl.screen.say(&stop::locals(&variables))?),
-            Err(why) => Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?),
+            Ok(variables) => Ok(repl.screen.print(&stop::locals(&variables))?),
+            Err(why) => Ok(repl.screen.print_error(&format!("{why}\n"), ERROR)?),
         }
     }
 
@@ -167,9 +167,9 @@ impl Prompt {
                 Ok(answer) => {
                     let result = text(&answer["result"]);
                     let shown = if result == "; no values" { "; no values\n".into() } else { format!("=> {result}\n") };
-                    repl.screen.say(&shown)?;
+                    repl.screen.print(&shown)?;
                 }
-                Err(why) => return Ok(repl.screen.complain(&format!("{why}\n"), ERROR)?),
+                Err(why) => return Ok(repl.screen.print_error(&format!("{why}\n"), ERROR)?),
             }
         }
         Ok(())

@@ -26,12 +26,12 @@ use serde_json::json;
 use super::super::output::{Failure, print_error};
 use super::completing::{Completed, completed};
 use super::entry::{Entry, Kind};
-use super::highlight::{coloured, harmless};
+use super::highlight::{coloured, escape_controls};
 use super::link::Link;
 use super::reading::{indentation, is_whole};
 
 /// The number of entries that the history keeps.
-const KEPT: usize = 10_000;
+const MAX_HISTORY: usize = 10_000;
 /// The time limit of completion: a key is not to wait for a host that is busy.
 const COMPLETION: Duration = Duration::from_secs(2);
 const PROMPT: &str = "1";
@@ -46,7 +46,7 @@ impl LineEditor {
     pub(super) fn new(link: Rc<RefCell<Link>>, colours: bool) -> Result<LineEditor, Failure> {
         let failed = |error: ReadlineError| Failure::cannot(format!("the terminal cannot be used: {error}"));
         let config = Config::builder()
-            .max_history_size(KEPT)
+            .max_history_size(MAX_HISTORY)
             .map_err(failed)?
             .history_ignore_space(true)
             .completion_type(CompletionType::List)
@@ -144,7 +144,7 @@ impl Validator for InputHelper {
 
 impl Highlighter for InputHelper {
     fn highlight<'l>(&self, line: &'l str, cursor: usize) -> Cow<'l, str> {
-        if self.colours && self.is_code() { Cow::Owned(coloured(line, cursor)) } else { harmless(line) }
+        if self.colours && self.is_code() { Cow::Owned(coloured(line, cursor)) } else { escape_controls(line) }
     }
 
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {

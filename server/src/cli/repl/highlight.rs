@@ -76,7 +76,7 @@ const OPERATORS: [&str; 56] = [
 
 /// The text with control characters as the pictures that Unicode has for them (U+2400): pasted text
 /// must not act on the terminal.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
     let commands = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
     if !text.contains(commands) {
         return Cow::Borrowed(text);
@@ -93,24 +93,24 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
 /// two brackets of a list are marked.
 pub(super) fn coloured(text: &str, cursor: usize) -> String {
     if text.len() > COLOURED {
-        return harmless(text).into_owned();
+        return escape_controls(text).into_owned();
     }
     let tokens: Vec<Token> = Scanner::new(text).collect();
     let brackets = brackets(&tokens, cursor);
     let mut shown = String::with_capacity(text.len() * 2);
     let mut at = 0;
     for (number, token) in tokens.iter().enumerate() {
-        shown.push_str(&harmless(&text[at..token.start]));
+        shown.push_str(&escape_controls(&text[at..token.start]));
         let written = &text[token.start..token.end];
         let called = number > 0 && tokens[number - 1].kind == TokenKind::Open;
         let style = if brackets.contains(&Some(number)) { Some(BRACKET) } else { style(token.kind, written, called) };
         match style {
-            Some(style) => shown.push_str(&format!("\x1b[{style}m{}\x1b[0m", harmless(written))),
-            None => shown.push_str(&harmless(written)),
+            Some(style) => shown.push_str(&format!("\x1b[{style}m{}\x1b[0m", escape_controls(written))),
+            None => shown.push_str(&escape_controls(written)),
         }
         at = token.end;
     }
-    shown.push_str(&harmless(&text[at..]));
+    shown.push_str(&escape_controls(&text[at..]));
     shown
 }
 
@@ -185,7 +185,7 @@ mod tests {
     fn control_characters_are_pictures() {
         let pasted = "(a \"\x1b[2J\u{9b}\" \x07 ;\x7f\n\t)";
         let pictures = "(a \"␛[2J␦\" ␇ ;␡\n\t)";
-        assert_eq!(harmless(pasted), pictures);
+        assert_eq!(escape_controls(pasted), pictures);
         assert_eq!(shown(pasted, usize::MAX), "(a <32:\"␛[2J␦\"> ␇ <90:;␡>\n\t)");
         let long = format!("{}{pasted}", "(".repeat(COLOURED));
         assert!(coloured(&long, 0).ends_with(pictures));

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     begin(&mut repl, args.package.as_deref())?;
     if person {
         let workspace = shown::line(&workspace.to_string_lossy());
-        repl.screen.say(&format!("The Lisp image of {workspace}. :help lists the commands, Ctrl-D leaves.\n"))?;
+        repl.screen.print(&format!("The Lisp image of {workspace}. :help lists the commands, Ctrl-D leaves.\n"))?;
     }
     let mut failed = false;
     loop {
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Entry::Interrupted => {}
             Entry::End => break,
             Entry::Text(text) => match commands::parse(&text, false) {
-                Ok(commands::Command::Help) if person => repl.screen.say(&commands::help(false))?,
+                Ok(commands::Command::Help) if person => repl.screen.print(&commands::help(false))?,
                 Ok(commands::Command::Quit) => break,
                 _ => failed |= !repl.run(&text)?,
             },

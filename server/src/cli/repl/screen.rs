@@ -1,4 +1,4 @@
-//! The output. Text of the image is made harmless before it reaches a terminal.
+//! The output. Text of the image is escaped before it reaches a terminal.
 
 use std::io::{self, IsTerminal};
 
@@ -7,7 +7,7 @@ use consort::shown;
 use super::super::output::{colour, print_as_it_is, print_error_as_it_is, width};
 
 /// The part of an unfinished line that is kept, in characters.
-const KEPT: usize = 500;
+const MAX_LINE_CHARS: usize = 500;
 
 /// The two streams of the program.
 pub(super) struct Screen {
@@ -57,7 +57,7 @@ impl Screen {
     /// takes several rows of the terminal.
     pub(super) fn unfinished(&self) -> String {
         let line = if self.out.unfinished.is_empty() { &self.err.unfinished } else { &self.out.unfinished };
-        last_row(line, width().unwrap_or(KEPT))
+        last_row(line, width().unwrap_or(MAX_LINE_CHARS))
     }
 
     /// Records that a person has pressed Ctrl-C, which the terminal shows as `^C`.
@@ -85,14 +85,14 @@ impl Screen {
     }
 
     /// Writes lines of the program's own, which may contain text of the image.
-    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn print(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
         self.write(text, false)
     }
 
-    /// As [`Screen::say`], on standard error, and emphasized by a style (SGR) in a capable
+    /// As [`Screen::print`], on standard error, and emphasized by a style (SGR) in a capable
     /// terminal.
-    pub(super) fn complain(&mut self, text: &str, style: &str) -> io::Result<()> {
+    pub(super) fn print_error(&mut self, text: &str, style: &str) -> io::Result<()> {
         self.fresh_line()?;
         let text = if self.err.terminal { shown::terminal(text) } else { text.to_owned() };
         if self.colours && self.err.terminal {
@@ -113,7 +113,7 @@ fn unfinished(before: &str, text: &str) -> String {
         Some((_, line)) => line.to_owned(),
         None => format!("{before}{text}"),
     };
-    let long = line.chars().count().saturating_sub(KEPT);
+    let long = line.chars().count().saturating_sub(MAX_LINE_CHARS);
     line.chars().skip(long).collect()
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(unfinished("a", "b"), "ab");
         assert_eq!(unfinished("a", "b\nc"), "c");
         assert_eq!(unfinished("a", "b\n"), "");
-        assert_eq!(unfinished("", &"é".repeat(KEPT + 3)).chars().count(), KEPT);
+        assert_eq!(unfinished("", &"é".repeat(MAX_LINE_CHARS + 3)).chars().count(), MAX_LINE_CHARS);
         assert_eq!(
             (last_row("abcdefg", 3), last_row("abc", 3), last_row("", 0)),
             ("g".into(), "abc".into(), String::new())

@@ -139,7 +139,7 @@ impl Repl {
     fn host_ended(&mut self) -> io::Result<()> {
         (self.running, self.ended, self.stop) = (None, None, None);
         CL_USER.clone_into(&mut self.package);
-        self.screen.complain(
+        self.screen.print_error(
             "The Consort host has ended, and with it what was defined in its image only. An evaluation starts another.\n",
             ERROR,
         )
@@ -152,7 +152,7 @@ impl Repl {
         }
         self.is_told = false;
         if let Err(why) = self.connect() {
-            self.screen.complain(&format!("{why}\n"), ERROR)?;
+            self.screen.print_error(&format!("{why}\n"), ERROR)?;
             return Ok(false);
         }
         // A stop in the reader is of no use: the error's place in the text is shown instead.
@@ -175,19 +175,19 @@ impl Repl {
         let body = match answer {
             Ok(body) => body,
             Err(why) => {
-                self.screen.complain(&format!("{why}\n"), ERROR)?;
+                self.screen.print_error(&format!("{why}\n"), ERROR)?;
                 return Ok(false);
             }
         };
         self.note_package(&body);
         for warning in elements(&body["warnings"]) {
             let text = format!("{}: {}\n", text(&warning["typeName"]), text(&warning["message"]));
-            self.screen.complain(&text, "33")?;
+            self.screen.print_error(&text, "33")?;
         }
         if body["status"] == "ok" {
             let values = elements(&body["values"]);
             let shown: String = values.iter().map(|value| format!("=> {}\n", text(&value["value"]))).collect();
-            self.screen.say(if shown.is_empty() { "; no values\n" } else { &shown })?;
+            self.screen.print(if shown.is_empty() { "; no values\n" } else { &shown })?;
             return Ok(true);
         }
         let kind = body["error"]["typeName"].as_str().unwrap_or_default();
@@ -196,7 +196,7 @@ impl Repl {
                 self.screen.fresh_line()?;
                 super::super::output::print_error_as_it_is(&shown)?;
             }
-            None => self.screen.complain(&report(&body), ERROR)?,
+            None => self.screen.print_error(&report(&body), ERROR)?,
         }
         Ok(false)
     }
@@ -242,7 +242,7 @@ impl Repl {
             return Err(ReplError::Io(io::Error::new(io::ErrorKind::Interrupted, "left while Lisp did not answer")));
         }
         if times > 1 {
-            self.screen.complain("Waiting for Lisp to be interrupted; once more leaves.\n", "33")?;
+            self.screen.print_error("Waiting for Lisp to be interrupted; once more leaves.\n", "33")?;
         }
         // The answer to a cancel says nothing.
         self.link.borrow_mut().send("cancel", json!({"requestId": number}))?;
@@ -288,7 +288,7 @@ impl Repl {
         }
         let body = &message["body"];
         match message["event"].as_str().unwrap_or_default() {
-            "output" if body["category"] == "console" => self.screen.complain(text(&body["output"]), "33")?,
+            "output" if body["category"] == "console" => self.screen.print_error(text(&body["output"]), "33")?,
             "output" => self.screen.write(body["output"].as_str().unwrap_or_default(), body["category"] == "stderr")?,
             "stopped" if body["ownEvaluation"] == true => self.stop = Some(Stop::of(body)),
             "continued" if self.stop.as_ref().is_some_and(|stop| body["threadId"] == stop.thread) => self.stop = None,

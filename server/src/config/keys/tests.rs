@@ -107,21 +107,40 @@ fn each_key_that_needs_trust_is_asked_about_and_in_force_once_trusted() {
     }
 }
 
+/// Each key that is a limit for a workspace, with a stricter and a looser value.
+fn limits() -> Vec<(&'static str, Value, Value)> {
+    let values = |key: &Key| match key.name {
+        "check.chain" => (json!(false), json!(true)),
+        "check.deadline_s" => (json!(1), json!(3600)),
+        "check.memory_mb" => (json!(64), json!(65_536)),
+        "check.shadow_mb" => (json!(16), json!(65_536)),
+        "check.workspace" => (json!(false), json!(true)),
+        "debug.frozen" => (json!(0), json!(16)),
+        "eval.timeout_s" => (json!(1), json!(86_400)),
+        "host.linger_s" => (json!(0), json!(604_800)),
+        new => panic!("say a stricter and a looser value of {new}"),
+    };
+    let limits = KEYS.iter().filter(|key| matches!(key.workspace, FromWorkspace::NotAbove(_)));
+    let with_values = limits.map(|key| (key.name, values(key)));
+    with_values.map(|(name, (stricter, looser))| (name, stricter, looser)).collect()
+}
+
 #[test]
 fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
-    for (name, looser, stricter) in [
-        ("check.deadline_s", json!(3600), json!(1)),
-        ("check.memory_mb", json!(65_536), json!(64)),
-        ("check.shadow_mb", json!(65_536), json!(16)),
-        ("host.linger_s", json!(604_800), json!(0)),
-        ("debug.frozen", json!(16), json!(0)),
-    ] {
-        let mut config = Config::default();
+    for (name, stricter, looser) in limits() {
+        let of_user = |value: &Value| {
+            let mut config = Config::default();
+            set(&mut config, name, value, Source::User).unwrap();
+            config
+        };
+        let (strict, loose) = (of_user(&stricter), of_user(&looser));
+        assert_ne!(strict, loose, "{name}");
+        let mut config = strict.clone();
         let refused = set(&mut config, name, &looser, Source::Workspace).unwrap_err();
-        assert!(refused.contains("config.toml") && config == Config::default(), "{refused}");
+        assert!(refused.contains("config.toml") && config == strict, "{refused}");
+        let mut config = loose;
         set(&mut config, name, &stricter, Source::Workspace).unwrap();
-        assert_ne!(config, Config::default(), "{name}");
-        set(&mut config, name, &looser, Source::User).unwrap();
+        assert_eq!(config, strict, "{name}");
     }
     for (name, value) in trusted_keys() {
         let mut config = Config::default();

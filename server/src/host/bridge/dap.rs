@@ -12,7 +12,7 @@ use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
 
 /// The size of one read from either side, in bytes.
-const PIECE: usize = 1 << 16;
+const READ_SIZE: usize = 1 << 16;
 
 /// Runs until the client or the host leaves.
 ///
@@ -42,7 +42,7 @@ pub fn run(workspace: &Path) -> io::Result<ExitCode> {
 
 /// Copies until the end of file.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_SIZE];
     loop {
         match from.read(&mut piece) {
             Ok(0) => return Ok(()),

@@ -34,11 +34,11 @@ use crate::locked::lock;
 /// The time that the host has to finish after the client has left.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
 /// The size of one read from either side, in bytes.
-const PIECE: usize = 1 << 16;
+const READ_SIZE: usize = 1 << 16;
 
 /// The interval between checks that the host answers, and the silence after which they start.
-const WATCH: Duration = Duration::from_secs(1);
-const QUIET: Duration = Duration::from_secs(3);
+const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
+const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);
 
@@ -167,10 +167,10 @@ pub fn run() -> io::Result<ExitCode> {
 fn watch(shared: &Shared, socket: &Path) {
     let mut told = None;
     loop {
-        std::thread::sleep(WATCH);
+        std::thread::sleep(LIVENESS_INTERVAL);
         let (waits, pid) = {
             let state = shared.state();
-            (state.is_waiting_for(QUIET), state.pid)
+            (state.is_waiting_for(LIVENESS_DELAY), state.pid)
         };
         if told.is_none() && !waits {
             continue;
@@ -229,7 +229,7 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
     }
     let mut frames = Frames::default();
     let mut opening: Option<Opening> = None;
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_SIZE];
     loop {
         let read = match stdin.read(&mut piece) {
             Ok(0) => return Ok(None),
@@ -297,7 +297,7 @@ fn root(params: &Value) -> Result<PathBuf, String> {
 /// Copies the client's messages to the current host.
 fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
     let mut frames = Frames::default();
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_SIZE];
     let mut bytes = first.to_vec();
     loop {
         let framing = frames.push(&bytes, |message| shared.pass_up(message));
@@ -396,7 +396,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
 /// Passes a host's messages on until it ends.
 fn listen(stream: &mut UnixStream, shared: &Shared, held_host: &mut Option<MutexGuard<'_, Host>>) -> io::Result<()> {
     let mut frames = Frames::default();
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_SIZE];
     loop {
         let read = match stream.read(&mut piece) {
             Ok(0) => return Ok(()),

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use self::asked::Asked;
+use self::asked::HostRequests;
 use super::lines::{self, Line, Lines};
 use super::pending::{Peek, Pending};
 use crate::fault::{self, Call};
@@ -34,8 +34,8 @@ const REPEAT_WAIT: Duration = Duration::from_secs(10);
 /// The number of hosts that may be killed one after another while the handshake is repeated.
 const HANDSHAKES: u32 = 5;
 /// The interval between checks that the host answers, and the silence after which they start.
-const WATCH: Duration = Duration::from_secs(1);
-const QUIET: Duration = Duration::from_secs(3);
+const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
+const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);
 
@@ -54,7 +54,7 @@ struct Link {
     connected: bool,
     pending: Pending,
     /// The host's requests to the client.
-    asked: Asked,
+    asked: HostRequests,
     /// Requests that the bridge answered for the host: the host's own answers are dropped.
     answered: HashSet<String>,
     /// The time of the last message in either direction.
@@ -69,7 +69,7 @@ impl Link {
     /// Returns the client's answer as the present host expects it. `None`: the host did not ask, or
     /// has ended.
     fn answer(&mut self, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
-        if self.connected { self.asked.up(self.number, id, line) } else { None }
+        if self.connected { self.asked.line_for_host(self.number, id, line) } else { None }
     }
 }
 
@@ -217,7 +217,7 @@ impl Bridge {
         let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
         // Each time anew: a host of an editor that has this directory among its folders comes and
         // goes.
-        let (workspace, folder) = match workspace::serving_apart(workspace) {
+        let (workspace, folder) = match workspace::host_by_other_folder(workspace) {
             Some(Served { workspace, folder }) => (workspace, Some(folder)),
             None => (workspace.clone(), None),
         };
@@ -277,7 +277,7 @@ impl Bridge {
             if Peek::of(&line).is_some_and(|peek| peek.answer().is_some() && peek.answer() == id.as_ref()) {
                 break;
             }
-            let changed = self.shared.lock().asked.down(number, &line);
+            let changed = self.shared.lock().asked.line_for_client(number, &line);
             write_line(&self.stdout, changed.as_deref().unwrap_or(&line))?;
         }
         host.set_read_timeout(None)?;
@@ -322,12 +322,12 @@ impl Bridge {
 #[allow(clippy::print_stderr)] // the client's log of the server
 fn watch(shared: &Shared, stdout: &Mutex<File>) {
     loop {
-        std::thread::sleep(WATCH);
+        std::thread::sleep(LIVENESS_INTERVAL);
         let host = {
             let link = shared.lock();
             let waits = link.connected
                 && (link.finishing || !link.pending.is_empty())
-                && link.last_activity.is_some_and(|at| at.elapsed() >= QUIET);
+                && link.last_activity.is_some_and(|at| at.elapsed() >= LIVENESS_DELAY);
             if waits { link.host.as_ref().map(|(pid, socket, _)| (*pid, socket.clone(), link.number)) } else { None }
         };
         let Some((pid, socket, number)) = host else { continue };
@@ -377,7 +377,7 @@ fn copy_down(
         if late {
             continue;
         }
-        let changed = shared.lock().asked.down(number, &line);
+        let changed = shared.lock().asked.line_for_client(number, &line);
         if write_line(stdout, changed.as_deref().unwrap_or(&line)).is_err() {
             // The client does not read any more, so all pending work is useless; closing the
             // connection interrupts it.
@@ -451,7 +451,8 @@ mod tests {
     #[test]
     fn an_answer_goes_to_no_host_when_the_one_that_asked_has_ended() {
         let mut link = Link { number: 1, connected: true, ..Link::default() };
-        let asked: Value = serde_json::from_slice(&link.asked.down(1, QUESTION.as_bytes()).unwrap()).unwrap();
+        let asked: Value =
+            serde_json::from_slice(&link.asked.line_for_client(1, QUESTION.as_bytes()).unwrap()).unwrap();
         let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}}).to_string();
         link.connected = false;
         assert_eq!(link.answer(&asked["id"], answer.as_bytes()), None, "between two hosts");

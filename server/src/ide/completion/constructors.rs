@@ -4,7 +4,7 @@ use crate::ide::index::Snapshot;
 use crate::text::definitions;
 
 /// The maximum number of structures in a chain of `:include`.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Returns the keywords, with colons, of the structure constructor with the name `key`
 /// ([`definitions::key`]); none if no structure of the texts has such a constructor.
@@ -19,7 +19,7 @@ pub(super) fn keywords(texts: &Snapshot, key: &str) -> Vec<String> {
         return keys.iter().map(|name| format!(":{}", name.to_lowercase())).collect();
     }
     let (mut found, mut at) = (Vec::new(), Some(structure));
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_DEPTH {
         let Some(one) = at else { break };
         found.extend(one.slots.iter().map(|slot| format!(":{}", definitions::key(slot))));
         let included = one.supers.first().map(|included| definitions::key(included));

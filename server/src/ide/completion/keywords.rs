@@ -126,11 +126,11 @@ fn of_class<B: Backend>(
     class: &str,
 ) -> Vec<String> {
     /// The maximum number of classes visited: the definitions in a text may be circular.
-    const MOST: usize = 20;
+    const MAX_CLASSES: usize = 20;
     let mut found: Vec<String> = Vec::new();
     let mut classes = vec![class.to_owned()];
     let mut at = 0;
-    while let Some(class) = classes.get(at).cloned().filter(|_| at < MOST) {
+    while let Some(class) = classes.get(at).cloned().filter(|_| at < MAX_CLASSES) {
         at += 1;
         let of_text = cursor.context.open().find_map(|document| initargs::in_document(&class, document));
         let (own, supers) = of_text.unwrap_or_default();

@@ -55,7 +55,7 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     let mut found: HashMap<&str, Used> = HashMap::new();
     let (mut byte, mut at) = (0, from);
     let mut open = false;
-    for token in Scanner::of_part(&part) {
+    for token in Scanner::inside(&part) {
         let opens = token.kind == TokenKind::Open;
         let named = token.kind == TokenKind::Prefix && part.get(token.start..token.end) == Some("#'");
         if token.kind != TokenKind::Atom {

@@ -11,7 +11,7 @@ use crate::text::forms::package_at;
 /// The maximum number of names that are offered.
 const OFFERED: usize = 3;
 /// The maximum number of names that the image is asked for.
-const LOOKED_AT: usize = 2_000;
+const MAX_COMPARED: usize = 2_000;
 
 /// Returns true if a function is unknown, false if a variable is; `None` for other diagnostics.
 fn operator(item: &Diagnostic) -> Option<bool> {
@@ -34,7 +34,7 @@ pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> 
     let operator = operator(item)?;
     let package = package_at(document, item.span.start).unwrap_or_else(|| first_package.to_owned());
     let text = start(&token(document, item)?);
-    Some(Complete { text, package: Some(package), limit: LOOKED_AT, operator, packages: false })
+    Some(Complete { text, package: Some(package), limit: MAX_COMPARED, operator, packages: false })
 }
 
 /// The fixes, from the names of the image and those of the text, best first.

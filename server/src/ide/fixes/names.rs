@@ -32,7 +32,7 @@ pub(super) struct Token {
 pub(super) fn token(document: &Document, item: &Diagnostic) -> Option<Token> {
     let text = document.text();
     let written = text.slice(item.span.start..item.span.end.min(text.len_chars())).to_string();
-    let mut tokens = Scanner::of_part(&written);
+    let mut tokens = Scanner::inside(&written);
     let whole = tokens.next().is_some_and(|token| token.kind == TokenKind::Atom && token.end == written.len());
     // Names with escapes or `#` are not handled.
     if !whole || written.contains(['|', '\\', '#']) || written.starts_with(':') {

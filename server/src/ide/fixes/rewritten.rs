@@ -11,14 +11,14 @@ use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
 
 /// The maximum length in bytes of a list, and of its replacement.
-const LONGEST: usize = 4_000;
+const MAX_BYTES: usize = 4_000;
 /// The maximum number of characters of the replacement in a title.
-const SHOWN: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 
 /// The data of a finding whose list can be rewritten as `text`; `None` if one of them is too long.
 pub(in crate::ide) fn data(form: &Form, list: &Node, text: &str) -> Option<Value> {
     let before = form.text(list);
-    (text.len() <= LONGEST && before.len() <= LONGEST)
+    (text.len() <= MAX_BYTES && before.len() <= MAX_BYTES)
         .then(|| json!({"rewrite": {"span": list.span, "text": text, "of": digest_of(before)}}))
 }
 
@@ -30,7 +30,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let before = document.text().get_slice(span.start..span.end)?.to_string();
     (Some(digest_of(before.as_str())) == rewrite.get("of")?.as_u64()).then_some(())?;
     let line = text.split_whitespace().collect::<Vec<&str>>().join(" ");
-    let shown: String = line.chars().take(SHOWN).collect();
+    let shown: String = line.chars().take(MAX_TITLE_CHARS).collect();
     let more = if shown.len() < line.len() { "…" } else { "" };
     Some(Fix::new(format!("Write {shown}{more}"), vec![Change { span, text }]))
 }
@@ -51,6 +51,6 @@ mod tests {
         assert_eq!((fixed.title.as_str(), applied(&document, &fixed).as_str()), ("Write (car é)", "(a (car\n é))"));
         assert!(fix(&Document::new("(a (first e))", 0), &item).is_none());
         assert!(fix(&Document::new("(a", 0), &item).is_none());
-        assert!(data(&form, list, &"x".repeat(LONGEST + 1)).is_none());
+        assert!(data(&form, list, &"x".repeat(MAX_BYTES + 1)).is_none());
     }
 }

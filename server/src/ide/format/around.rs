@@ -12,7 +12,7 @@ const LEVELS: usize = 6;
 /// separate rules for more arguments.
 const COUNTED: usize = 8;
 /// The maximum number of closing parentheses and blanks that are skipped at the start of a line.
-const MOST_CLOSING: usize = 200;
+const MAX_CLOSING: usize = 200;
 
 /// The column of a line that begins at `at` in a list.
 pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) -> usize {
@@ -143,8 +143,7 @@ impl Line<'_, '_> {
             };
         }
         let (first, text) = (self.lines.first[line], self.tree.text.as_bytes());
-        let closing =
-            text[first..last].iter().take(MOST_CLOSING).take_while(|byte| matches!(byte, b')' | b' ' | b'\t'));
+        let closing = text[first..last].iter().take(MAX_CLOSING).take_while(|byte| matches!(byte, b')' | b' ' | b'\t'));
         self.lines.column(first + closing.count())
     }
 

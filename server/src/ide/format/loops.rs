@@ -46,7 +46,7 @@ const CONTINUED: [&str; 33] = [
 /// The maximum number of lines above that are searched for the clause that `and` continues.
 const ABOVE: usize = 40;
 /// The maximum number of blanks after a word that are skipped.
-const MOST_BLANKS: usize = 500;
+const MAX_BLANKS: usize = 500;
 
 /// The column of a line that begins at `at` in a `loop`; `last`: the first byte of the last datum
 /// before it there.
@@ -171,7 +171,7 @@ fn byte(text: &str, at: usize) -> Option<u8> {
 }
 
 fn past_blanks(text: &str, at: usize) -> usize {
-    at + text.as_bytes()[at..].iter().take(MOST_BLANKS).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+    at + text.as_bytes()[at..].iter().take(MAX_BLANKS).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 fn is_end_of_line(text: &str, at: usize) -> bool {
@@ -180,10 +180,10 @@ fn is_end_of_line(text: &str, at: usize) -> bool {
 
 /// The symbol at a place, in lower case without `:` or `#:` before it.
 fn word(text: &str, at: usize) -> String {
-    const LONGEST: usize = 32;
+    const MAX_BYTES: usize = 32;
     let rest = text[at..].trim_start_matches("#:").trim_start_matches(':');
     let ends = |char: char| char.is_whitespace() || "()\"';`,".contains(char);
-    rest.chars().take(LONGEST).take_while(|char| !ends(*char)).flat_map(char::to_lowercase).collect()
+    rest.chars().take(MAX_BYTES).take_while(|char| !ends(*char)).flat_map(char::to_lowercase).collect()
 }
 
 /// The byte after a word and the blanks that follow it; `None` if the line ends there.

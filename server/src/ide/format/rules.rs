@@ -1,4 +1,4 @@
-//! How the arguments of operators are indented.
+//! The indentation of operators' arguments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -177,7 +177,7 @@ impl Bodies {
         }
     }
 
-    /// How the arguments of an operator are indented; `keyword`: it is written as a keyword.
+    /// The indentation of an operator's arguments; `keyword`: it is written as a keyword.
     pub(super) fn method(&self, name: &str, keyword: bool) -> Option<Method> {
         let known = |bodies: &HashMap<String, Body>| bodies.get(name).copied().flatten().map(Method::Number);
         let wanted = self.wanted.get(name).copied().map(Method::Number);

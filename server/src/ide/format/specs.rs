@@ -1,6 +1,6 @@
-//! How the standard's operators are indented, as in SLIME's slime-cl-indent.el.
+//! The indentation of the standard's operators, as in SLIME's slime-cl-indent.el.
 
-/// How one or several arguments are indented.
+/// The indentation of one or several arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spec {
     /// Below the argument before it.
@@ -36,7 +36,7 @@ pub(super) enum Rule {
     Loop,
 }
 
-/// How the arguments of an operator are indented.
+/// The indentation of an operator's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     /// The number of arguments before a body.

@@ -13,7 +13,7 @@ use crate::text::definitions::{
 use crate::text::document::Document;
 use crate::text::forms::{package_at, packages_named};
 use crate::text::position::{Position, PositionEncoding, to_position};
-use crate::text::{Span, stop};
+use crate::text::{Span, cancellation};
 
 /// A definition in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,12 +102,12 @@ const DEFINITIONS: usize = 20_000;
 
 impl FileEntry {
     /// Indexes a text in time linear in its length. `open`: an editor has the file open. The entry
-    /// may be incomplete if the computation is ended ([`stop::now`]).
+    /// may be incomplete if the computation is ended ([`cancellation::should_stop`]).
     pub fn of(path: PathBuf, uri: String, document: &Document, open: bool) -> FileEntry {
         let (mut definitions, mut packages, mut keywords) = (Vec::new(), Vec::new(), BTreeSet::new());
         let text = document.text();
         for top in document.scan().forms() {
-            if stop::now() || definitions.len() >= DEFINITIONS {
+            if cancellation::should_stop() || definitions.len() >= DEFINITIONS {
                 break;
             }
             let bytes = text.byte_slice(top.bytes.start..top.bytes.end);

@@ -138,8 +138,8 @@ impl<'a> Packages<'a> {
     }
 
     fn home_within(&self, package: &str, name: &str, depth: usize) -> String {
-        const DEEPEST: usize = 16;
-        let Some(known) = self.get(package).filter(|_| depth < DEEPEST) else { return package.to_owned() };
+        const MAX_DEPTH: usize = 16;
+        let Some(known) = self.get(package).filter(|_| depth < MAX_DEPTH) else { return package.to_owned() };
         if let Some(from) = known.imports.get(name) {
             return self.home_within(&self.named(from, package), name, depth + 1);
         }
@@ -155,8 +155,8 @@ impl<'a> Packages<'a> {
 
     /// Returns true if a package of the texts exports a name.
     fn exports(&self, package: &str, name: &str, depth: usize) -> bool {
-        const DEEPEST: usize = 16;
-        let Some(known) = self.get(package).filter(|_| depth < DEEPEST) else { return false };
+        const MAX_DEPTH: usize = 16;
+        let Some(known) = self.get(package).filter(|_| depth < MAX_DEPTH) else { return false };
         known.exports.contains(name) || known.reexports.iter().any(|other| self.exports(other, name, depth + 1))
     }
 }

@@ -10,17 +10,17 @@ use crate::bounded_file;
 use crate::file_uri::uri_of_path;
 use crate::ide::texts::OpenText;
 use crate::locked::lock;
+use crate::text::cancellation;
 use crate::text::decode;
 use crate::text::document::Document;
-use crate::text::stop;
 
 /// The maximum number of files.
-const FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 /// The maximum number of directories that are read.
-const DIRECTORIES: usize = 50_000;
+const MAX_DIRECTORIES: usize = 50_000;
 /// The maximum size in bytes of a file, and of all files together.
-const LARGEST: u64 = 4 << 20;
-const ALL: u64 = 512 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
+const MAX_TOTAL_BYTES: u64 = 512 << 20;
 /// The extensions of Lisp files.
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
 
@@ -71,13 +71,13 @@ impl Store {
         let mut kept = lock(&self.kept);
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
         for (path, written, bytes) in paths {
-            if stop::now() {
+            if cancellation::should_stop() {
                 break;
             }
             let known = kept.files.get(&path).filter(|(then, size, _)| *then == written && *size == bytes);
             let entry = match known {
                 Some((_, _, entry)) => entry.clone(),
-                None => match bounded_file::read(&path, LARGEST) {
+                None => match bounded_file::read(&path, MAX_FILE_BYTES) {
                     Ok(content) => {
                         let document = Document::new(&decode(content), 0);
                         Arc::new(FileEntry::of(path.clone(), uri_of_path(&path), &document, false))
@@ -85,13 +85,13 @@ impl Store {
                     Err(_) => continue,
                 },
             };
-            if stop::ended() {
+            if cancellation::was_cancelled() {
                 break;
             }
             kept.files.insert(path.clone(), (written, bytes, entry.clone()));
             all.insert(path, entry);
         }
-        if !stop::ended() {
+        if !cancellation::was_cancelled() {
             kept.files.retain(|path, _| all.contains_key(path));
         }
         let mut now_open = HashMap::new();
@@ -108,21 +108,21 @@ impl Store {
                 Some((_, _, entry)) => entry.clone(),
                 None => Arc::new(FileEntry::of(path.clone(), one.uri.clone(), &one.document, true)),
             };
-            if stop::ended() {
+            if cancellation::was_cancelled() {
                 break;
             }
             all.insert(path.clone(), entry.clone());
             now_open.insert(path, (one.uri, version, entry));
         }
-        if !stop::ended() {
+        if !cancellation::was_cancelled() {
             kept.open = now_open;
         }
         drop(kept);
         let mut files: Vec<Arc<FileEntry>> = all.into_values().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-        let snapshot = Snapshot { files, root: Some(root), cut: cut || stop::ended() };
-        if !stop::ended() {
+        let snapshot = Snapshot { files, root: Some(root), cut: cut || cancellation::was_cancelled() };
+        if !cancellation::was_cancelled() {
             let made = Arc::new(snapshot.clone());
             let before = {
                 let mut last = lock(&self.last);
@@ -147,7 +147,7 @@ fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
     let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);
     while let Some(directory) = directories.pop() {
         seen += 1;
-        if stop::now() || seen > DIRECTORIES {
+        if cancellation::should_stop() || seen > MAX_DIRECTORIES {
             return (found, true);
         }
         let Ok(entries) = std::fs::read_dir(&directory) else { continue };
@@ -157,15 +157,15 @@ fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
             if kind.is_dir() && !hidden && name != "node_modules" {
                 directories.push(entry.path());
             } else if kind.is_file() && !hidden && is_lisp(Path::new(&name)) {
-                if found.len() >= FILES {
+                if found.len() >= MAX_FILES {
                     return (found, true);
                 }
                 if let Ok(facts) = entry.metadata()
-                    && facts.len() <= LARGEST
+                    && facts.len() <= MAX_FILE_BYTES
                     && let Ok(written) = facts.modified()
                 {
                     bytes += facts.len();
-                    if bytes > ALL {
+                    if bytes > MAX_TOTAL_BYTES {
                         return (found, true);
                     }
                     found.push((entry.path(), written, facts.len()));

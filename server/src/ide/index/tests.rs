@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ide::texts::OpenText;
+use crate::text::cancellation::{self, Cancellation};
 use crate::text::document::Document;
-use crate::text::stop::{self, Stop};
 use crate::text::thread_time::Limit;
 
 fn open(files: &[(&str, &str)]) -> Vec<OpenText> {
@@ -96,11 +96,11 @@ fn an_index_that_is_ended_early_is_completed_by_the_next() {
         document: Document::new(&many, 1),
     };
     let store = Store::default();
-    let ended = Stop::new(Some(Limit::after(std::time::Duration::ZERO)));
-    let cut = stop::within(&ended, || store.refreshed(&root, vec![open()]));
+    let ended = Cancellation::new(Some(Limit::after(std::time::Duration::ZERO)));
+    let cut = cancellation::run(&ended, || store.refreshed(&root, vec![open()]));
     assert!(cut.cut && cut.files.is_empty());
-    let ended = Stop::of_the_whole().at(Some(Limit::after(std::time::Duration::ZERO)));
-    assert!(stop::whole(&ended, || store.refreshed(&root, vec![open()])).is_none());
+    let ended = Cancellation::all_or_nothing().with_deadline(Some(Limit::after(std::time::Duration::ZERO)));
+    assert!(cancellation::run_all_or_nothing(&ended, || store.refreshed(&root, vec![open()])).is_none());
     let whole = store.refreshed(&root, vec![open()]);
     let numbers: Vec<usize> = whole.files.iter().map(|file| file.definitions.len()).collect();
     assert_eq!((numbers, whole.cut), (vec![2_000, 2_000], false));

@@ -141,7 +141,9 @@ pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Found> {
     }
     let mut found = Vec::new();
     for top in whole.document.scan().forms().iter().filter(|top| top.fault.is_none()) {
-        if top.bytes.end - top.bytes.start > super::LARGEST_FORM || crate::text::stop::now() {
+        if top.bytes.end - top.bytes.start > crate::ide::refactor::MAX_FORM_BYTES
+            || crate::text::cancellation::should_stop()
+        {
             continue;
         }
         let raw = whole.document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();

@@ -8,7 +8,7 @@ use crate::text::datum::{Form, Node};
 use crate::text::names::Symbol;
 
 /// The maximum number of findings of these rules in a text.
-pub(super) const MOST: usize = 1_000;
+pub(super) const MAX_FINDINGS: usize = 1_000;
 
 /// A form that is matched with the rules.
 pub(super) struct Look<'p, 'a> {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Definition, name, normal, specializer, specializers};
-use crate::text::stop;
+use crate::text::cancellation;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 /// A name as a person or an agent writes it, to find definitions by.
@@ -191,5 +191,7 @@ fn is_plain(name: &str) -> bool {
 /// specializers, or with a number behind it.
 pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
     let found = Found::new(definitions, tree);
-    (0..definitions.len()).map(|index| if stop::now() { String::new() } else { found.selector(index) }).collect()
+    (0..definitions.len())
+        .map(|index| if cancellation::should_stop() { String::new() } else { found.selector(index) })
+        .collect()
 }

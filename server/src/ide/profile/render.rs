@@ -4,7 +4,7 @@ use super::*;
 use crate::shown::megabytes;
 
 /// The contract's text.
-pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
+pub fn render(facts: &ProfileReport, settings: &ProfileSettings) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
         blocks.push(backtrace::render(error));
@@ -16,10 +16,10 @@ pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
     }
     // For stopped code, the profile shows why it took so long.
     if matches!(facts.status, EvalStatus::Ok | EvalStatus::Timeout | EvalStatus::Interrupted) {
-        blocks.extend(report(facts, asked));
+        blocks.extend(report(facts, settings));
     }
     if facts.error.is_none() {
-        blocks.push(result(facts, asked));
+        blocks.push(result(facts, settings));
     }
     for (heading, text) in [("stdout", &facts.stdout), ("stderr", &facts.stderr)] {
         if !text.is_empty() {
@@ -32,52 +32,52 @@ pub fn render(facts: &Profiled, asked: &ProfileSettings) -> String {
     blocks.join("\n\n")
 }
 
-fn duration(facts: &Profiled) -> String {
+fn duration(facts: &ProfileReport) -> String {
     if facts.seconds < 0.01 { "<0.01s".into() } else { format!("{:.2}s", facts.seconds) }
 }
 
-fn result(facts: &Profiled, asked: &ProfileSettings) -> String {
+fn result(facts: &ProfileReport, settings: &ProfileSettings) -> String {
     let values = match facts.values.as_slice() {
         [] => "; No value".into(),
         values => values.join("\n        "),
     };
     let mut text = format!("Result: {values}");
     // A table of times begins with the duration.
-    if facts.samples == 0 || asked.report == Report::Graph || asked.mode == ProfileMode::Alloc {
+    if facts.samples == 0 || settings.report == ReportFormat::Graph || settings.mode == ProfileMode::Alloc {
         let _ = write!(text, "\nDuration: {}", duration(facts));
     }
     text
 }
 
-fn report(facts: &Profiled, asked: &ProfileSettings) -> Vec<String> {
+fn report(facts: &ProfileReport, settings: &ProfileSettings) -> Vec<String> {
     let mode = facts.mode.to_uppercase();
     let mut head = format!("Statistical Profile ({mode} mode)\nTotal samples: {}", facts.samples);
     if facts.samples == 0 {
-        return vec![head, none(facts, asked)];
+        return vec![head, no_samples_message(facts, settings)];
     }
-    if asked.report == Report::Flat {
-        let _ = write!(head, "\nSample interval: {}s", asked.interval);
-        if asked.mode != ProfileMode::Alloc {
+    if settings.report == ReportFormat::Flat {
+        let _ = write!(head, "\nSample interval: {}s", settings.interval);
+        if settings.mode != ProfileMode::Alloc {
             let _ = write!(head, "\nDuration: {}", duration(facts));
         }
     }
     let mut blocks = vec![head];
-    match (asked.report, asked.mode) {
-        (Report::Flat, ProfileMode::Alloc) => {
+    match (settings.report, settings.mode) {
+        (ReportFormat::Flat, ProfileMode::Alloc) => {
             blocks.push(allocation(facts));
             blocks.push(format!("Total allocation: {}", megabytes(facts.bytes)));
         }
-        (Report::Flat, _) => {
+        (ReportFormat::Flat, _) => {
             blocks.push(flat(facts));
             blocks.push(hot_spots(facts));
         }
-        (Report::Graph, _) => {
-            blocks.push(format!("Call Graph (inclusive {}):\n\n{}", what(asked), graph(&facts.tree)));
+        (ReportFormat::Graph, _) => {
+            blocks.push(format!("Call Graph (inclusive {}):\n\n{}", measured_noun(settings), graph(&facts.tree)));
             blocks.push(details(facts));
             blocks.push("Note: Percentages show inclusive time (function + callees)".into());
         }
     }
-    if facts.samples < FEW {
+    if facts.samples < MIN_SAMPLES {
         blocks.push(format!(
             "Warning: Only {} samples were collected. For reliable profiling, code should run at least 0.5 seconds.",
             facts.samples
@@ -86,20 +86,20 @@ fn report(facts: &Profiled, asked: &ProfileSettings) -> Vec<String> {
     blocks
 }
 
-fn what(asked: &ProfileSettings) -> &'static str {
-    if asked.mode == ProfileMode::Alloc { "allocation" } else { "times" }
+fn measured_noun(settings: &ProfileSettings) -> &'static str {
+    if settings.mode == ProfileMode::Alloc { "allocation" } else { "times" }
 }
 
-/// Why there are no samples.
-fn none(facts: &Profiled, asked: &ProfileSettings) -> String {
-    if asked.mode == ProfileMode::Cpu && facts.seconds >= 10.0 * asked.interval.max(0.01) {
+/// The reason why there are no samples.
+fn no_samples_message(facts: &ProfileReport, settings: &ProfileSettings) -> String {
+    if settings.mode == ProfileMode::Cpu && facts.seconds >= 10.0 * settings.interval.max(0.01) {
         return format!(
             "Warning: The code used too little processor time to collect samples: it waited.\n(Duration: {})\n\n\
              Profile it in mode `time` to see where.",
             duration(facts)
         );
     }
-    if asked.mode == ProfileMode::Alloc {
+    if settings.mode == ProfileMode::Alloc {
         return format!("Warning: The code allocated too little to collect samples ({}).", megabytes(facts.bytes));
     }
     format!(
@@ -109,9 +109,9 @@ fn none(facts: &Profiled, asked: &ProfileSettings) -> String {
     )
 }
 
-/// The rows with samples of their own, at most [`ROWS`], and the number of all other samples.
-fn shown(facts: &Profiled) -> (Vec<&Row>, u64) {
-    let rows: Vec<&Row> = facts.rows.iter().filter(|row| row.samples > 0).take(ROWS).collect();
+/// The rows with samples of their own, at most [`TABLE_ROWS`], and the number of all other samples.
+fn table_rows(facts: &ProfileReport) -> (Vec<&Row>, u64) {
+    let rows: Vec<&Row> = facts.rows.iter().filter(|row| row.samples > 0).take(TABLE_ROWS).collect();
     let others = facts.samples - rows.iter().map(|row| row.samples).sum::<u64>();
     (rows, others)
 }
@@ -122,13 +122,17 @@ fn width(rows: &[&Row]) -> usize {
 
 /// A name on one line of a table.
 fn label(name: &str) -> String {
-    const LONGEST: usize = 60;
+    const MAX_CHARS: usize = 60;
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-    if name.chars().count() <= LONGEST { name } else { name.chars().take(LONGEST - 3).chain("...".chars()).collect() }
+    if name.chars().count() <= MAX_CHARS {
+        name
+    } else {
+        name.chars().take(MAX_CHARS - 3).chain("...".chars()).collect()
+    }
 }
 
-fn flat(facts: &Profiled) -> String {
-    let (rows, others) = shown(facts);
+fn flat(facts: &ProfileReport) -> String {
+    let (rows, others) = table_rows(facts);
     let width = width(&rows);
     let mut text = format!(
         "{:<width$} {:>8} {:>8} {:>14}\n{}",
@@ -150,16 +154,16 @@ fn flat(facts: &Profiled) -> String {
     text
 }
 
-fn hot_spots(facts: &Profiled) -> String {
-    let (rows, _) = shown(facts);
+fn hot_spots(facts: &ProfileReport) -> String {
+    let (rows, _) = table_rows(facts);
     let top = rows.len().min(3);
     let share = rows.get(top.saturating_sub(1)).map_or(0.0, |row| row.cumulative_percent).round();
     let spots = if top == 1 { "The top hot spot accounts".into() } else { format!("Top {top} hot spots account") };
     format!("{spots} for {share}% of execution time.")
 }
 
-fn allocation(facts: &Profiled) -> String {
-    let (rows, others) = shown(facts);
+fn allocation(facts: &ProfileReport) -> String {
+    let (rows, others) = table_rows(facts);
     let width = width(&rows);
     let mut text =
         format!("{:<width$} {:>8} {:>10} {:>8}\n{}", "Function", "Samples", "Bytes", "%", "-".repeat(width + 29));
@@ -202,19 +206,19 @@ fn graph(roots: &[Node]) -> String {
     clip(text.trim_end(), 40_000).text
 }
 
-fn details(facts: &Profiled) -> String {
+fn details(facts: &ProfileReport) -> String {
     let mut rows: Vec<&Row> = facts.rows.iter().collect();
     rows.sort_by(|a, b| b.inclusive_percent.total_cmp(&a.inclusive_percent));
     let lines: Vec<String> = rows
         .iter()
-        .take(ROWS)
+        .take(TABLE_ROWS)
         .map(|row| {
             format!(
                 "  {}: {:.1}% inclusive, {:.1}% exclusive ({} samples)",
                 label(&row.function),
                 row.inclusive_percent,
-                percent(row.own, facts.samples),
-                row.own
+                percent(row.leaf_samples, facts.samples),
+                row.leaf_samples
             )
         })
         .collect();

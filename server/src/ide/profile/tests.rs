@@ -23,12 +23,12 @@ fn answer(stacks: &[(&str, u64)]) -> ProfileOutcome {
     ProfileOutcome { outcome, profile }
 }
 
-fn asked(mode: ProfileMode, report: Report) -> ProfileSettings {
+fn asked(mode: ProfileMode, report: ReportFormat) -> ProfileSettings {
     ProfileSettings { mode, report, interval: 0.01 }
 }
 
 fn text(stacks: &[(&str, u64)], asked: &ProfileSettings) -> String {
-    render(&Profiled::new(answer(stacks), asked), asked)
+    render(&ProfileReport::new(answer(stacks), asked), asked)
 }
 
 const CALLS: [(&str, u64); 5] = [
@@ -41,7 +41,7 @@ const CALLS: [(&str, u64); 5] = [
 
 #[test]
 fn a_flat_report_is_the_contracts_table() {
-    insta::assert_snapshot!(text(&CALLS, &asked(ProfileMode::Cpu, Report::Flat)), @r"
+    insta::assert_snapshot!(text(&CALLS, &asked(ProfileMode::Cpu, ReportFormat::Flat)), @r"
     Statistical Profile (CPU mode)
     Total samples: 1000
     Sample interval: 0.01s
@@ -63,7 +63,7 @@ fn a_flat_report_is_the_contracts_table() {
 
 #[test]
 fn a_graph_report_is_the_contracts_tree() {
-    insta::assert_snapshot!(text(&CALLS, &asked(ProfileMode::Cpu, Report::Graph)), @r"
+    insta::assert_snapshot!(text(&CALLS, &asked(ProfileMode::Cpu, ReportFormat::Graph)), @r"
     Statistical Profile (CPU mode)
     Total samples: 1000
 
@@ -93,7 +93,7 @@ fn a_graph_report_is_the_contracts_tree() {
 
 #[test]
 fn allocation_has_bytes_by_share_of_what_the_image_counted() {
-    insta::assert_snapshot!(text(&[("F;HOG", 90), ("F;SMALL", 10)], &asked(ProfileMode::Alloc, Report::Flat)), @r"
+    insta::assert_snapshot!(text(&[("F;HOG", 90), ("F;SMALL", 10)], &asked(ProfileMode::Alloc, ReportFormat::Flat)), @r"
     Statistical Profile (ALLOC mode)
     Total samples: 100
     Sample interval: 0.01s
@@ -112,7 +112,8 @@ fn allocation_has_bytes_by_share_of_what_the_image_counted() {
 
 #[test]
 fn recursion_counts_once_and_is_one_node() {
-    let facts = Profiled::new(answer(&[("F;F;F", 5), ("F;F;F;F;G;F", 5)]), &asked(ProfileMode::Cpu, Report::Flat));
+    let facts =
+        ProfileReport::new(answer(&[("F;F;F", 5), ("F;F;F;F;G;F", 5)]), &asked(ProfileMode::Cpu, ReportFormat::Flat));
     assert_eq!(facts.rows[0].function, "F");
     assert_eq!((facts.rows[0].samples, facts.rows[0].inclusive_percent), (10, 100.0));
     assert_eq!((facts.tree.len(), facts.tree[0].samples, facts.tree[0].own), (1, 10, 5));
@@ -122,10 +123,10 @@ fn recursion_counts_once_and_is_one_node() {
 #[test]
 fn arithmetic_is_its_caller_s_own_in_the_table_and_itself_in_the_tree() {
     let stacks = [("HOT", 5), ("HOT;SB-VM::GENERIC-+;SB-KERNEL:TWO-ARG-+", 4), ("HOT;SB-KERNEL:TWO-ARG-*", 1)];
-    let facts = Profiled::new(answer(&stacks), &asked(ProfileMode::Cpu, Report::Graph));
+    let facts = ProfileReport::new(answer(&stacks), &asked(ProfileMode::Cpu, ReportFormat::Graph));
     assert_eq!((facts.rows[0].function.as_str(), facts.rows[0].self_percent), ("HOT", 100.0));
     assert_eq!((facts.tree[0].own, facts.tree[0].children.len()), (5, 2));
-    let graph = text(&stacks, &asked(ProfileMode::Cpu, Report::Graph));
+    let graph = text(&stacks, &asked(ProfileMode::Cpu, ReportFormat::Graph));
     assert!(graph.contains("HOT: 100.0% inclusive, 50.0% exclusive (5 samples)"), "{graph}");
     assert!(graph.contains("SB-KERNEL:TWO-ARG-+ [40.0%]"), "{graph}");
 }
@@ -145,12 +146,12 @@ fn a_large_tree_is_cut_and_still_adds_up() {
         .map(|number| (format!("MAIN;A{};B{};C{number}", number % 7, number % 91), 1 + number % 5))
         .collect();
     let many: Vec<(&str, u64)> = many.iter().map(|(stack, count)| (stack.as_str(), *count)).collect();
-    let facts = Profiled::new(answer(&many), &asked(ProfileMode::Cpu, Report::Graph));
+    let facts = ProfileReport::new(answer(&many), &asked(ProfileMode::Cpu, ReportFormat::Graph));
     assert!(facts.tree.iter().all(adds_up));
     assert_eq!(facts.tree.iter().map(|node| node.samples).sum::<u64>(), facts.samples);
     assert!(size(&facts.tree) < 1500, "{}", size(&facts.tree));
-    assert!(facts.rows.len() <= 2 * ROWS && facts.folded.len() <= FOLDED);
-    let flat = text(&many, &asked(ProfileMode::Cpu, Report::Flat));
+    assert!(facts.rows.len() <= 2 * TABLE_ROWS && facts.folded.len() <= FOLDED);
+    let flat = text(&many, &asked(ProfileMode::Cpu, ReportFormat::Flat));
     assert!(flat.contains("(Other functions)") && flat.contains("100.0%"), "{flat}");
 }
 
@@ -159,8 +160,8 @@ fn no_samples_are_explained() {
     let quick = |milliseconds: f64, mode| {
         let mut answer = answer(&[]);
         answer.profile.milliseconds = milliseconds;
-        let asked = asked(mode, Report::Flat);
-        render(&Profiled::new(answer, &asked), &asked)
+        let asked = asked(mode, ReportFormat::Flat);
+        render(&ProfileReport::new(answer, &asked), &asked)
     };
     insta::assert_snapshot!(quick(0.2, ProfileMode::Cpu), @r"
     Statistical Profile (CPU mode)
@@ -189,8 +190,8 @@ fn an_error_says_that_profiling_stopped() {
         operation: None,
         backtrace: vec![StackFrame { text: "(ERROR \"intentional error\")".into(), ..StackFrame::default() }],
     });
-    let asked = asked(ProfileMode::Cpu, Report::Flat);
-    insta::assert_snapshot!(render(&Profiled::new(failed, &asked), &asked), @r#"
+    let asked = asked(ProfileMode::Cpu, ReportFormat::Flat);
+    insta::assert_snapshot!(render(&ProfileReport::new(failed, &asked), &asked), @r#"
     [ERROR] SIMPLE-ERROR
     intentional error
 

@@ -1,11 +1,11 @@
 //! `let` and `let*`: one as the other, nested ones merged, one split.
 
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::BindingKind;
 
-pub(super) fn plan(site: &Site) -> Vec<Planned> {
+pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     let Some(chain) = site.nearest(&["let", "let*"]) else { return Vec::new() };
     let Some(&list) = chain.last() else { return Vec::new() };
     let mut all = Vec::new();
@@ -16,13 +16,13 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     if let Some(result) = converted(site, list) {
         let to = if is_serial(site, list) { "let" } else { "let*" };
         let id = if is_serial(site, list) { "let-serial-to-let" } else { "let-to-let-serial" };
-        all.push(Planned::new(id, Group::Rewrite, format!("Write as {to}"), whole(result)));
+        all.push(Refactoring::new(id, Group::Rewrite, format!("Write as {to}"), whole(result)));
     }
     if let Some(result) = merged(site, list) {
-        all.push(Planned::new("merge-let", Group::Rewrite, "Merge with the let inside", whole(result)));
+        all.push(Refactoring::new("merge-let", Group::Rewrite, "Merge with the let inside", whole(result)));
     }
     if let Some(result) = split(site, list) {
-        all.push(Planned::new("split-let", Group::Rewrite, "Split the let here", whole(result)));
+        all.push(Refactoring::new("split-let", Group::Rewrite, "Split the let here", whole(result)));
     }
     all
 }

@@ -2,7 +2,7 @@
 
 use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
 use super::site::Site;
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::datum::Node;
 use crate::text::definitions::{self, key};
 
@@ -12,12 +12,12 @@ fn slot_option<'a>(site: &Site<'a>, slot: &'a Node, wanted: &str) -> Option<&'a 
     pairs.into_iter().find(|pair| site.form.name(&pair[0]).as_deref() == Some(wanted)).map(|pair| &pair[1])
 }
 
-pub(super) fn plan(site: &Site) -> Vec<Planned> {
+pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     let Some(class) = Class::at(site) else { return Vec::new() };
     [print_object(site, &class), constructor(site, &class), accessors(site, &class)].into_iter().flatten().collect()
 }
 
-fn print_object(site: &Site, class: &Class) -> Option<Planned> {
+fn print_object(site: &Site, class: &Class) -> Option<Refactoring> {
     let name = site.form.text(class.name);
     let printed = |document| {
         let methods = definitions::named(document, "print-object");
@@ -28,7 +28,7 @@ fn print_object(site: &Site, class: &Class) -> Option<Planned> {
     if structure.is_some_and(|structure| structure.named_options(site.form).any(|(option, _)| prints(&option))) {
         return None;
     }
-    if printed(site.document) || site.others.iter().any(|(_, other)| printed(other)) {
+    if printed(site.document) || site.other_open.iter().any(|(_, other)| printed(other)) {
         return None;
     }
     let (object, stream) = (site.fresh("object", true), site.fresh("stream", true));
@@ -49,12 +49,12 @@ fn print_object(site: &Site, class: &Class) -> Option<Planned> {
         "(defmethod print-object (({object} {name}) {stream}){n}(print-unreadable-object ({object} {stream} :type t :identity t){shown}))"
     );
     let title = format!("Define print-object for {name}");
-    Some(Planned::new("define-print-object", Group::Rewrite, title, Ok(vec![behind(site, class.list, &code)])))
+    Some(Refactoring::new("define-print-object", Group::Rewrite, title, Ok(vec![behind(site, class.list, &code)])))
 }
 
 /// `(defun make-point (&rest initargs &key x y &allow-other-keys) ...)`: only the given keywords
 /// are passed to `make-instance`, so that the other slots get their initial values.
-fn constructor(site: &Site, class: &Class) -> Option<Planned> {
+fn constructor(site: &Site, class: &Class) -> Option<Refactoring> {
     if class.structure.is_some() {
         return None;
     }
@@ -71,19 +71,19 @@ fn constructor(site: &Site, class: &Class) -> Option<Planned> {
         }
     }
     let title = format!("Define the constructor {function}");
-    let planned = |result| Some(Planned::new("define-constructor", Group::Rewrite, title, result));
+    let refactoring = |result| Some(Refactoring::new("define-constructor", Group::Rewrite, title, result));
     if parameters.is_empty() {
-        return planned(Err("no slot has an initialization argument".into()));
+        return refactoring(Err("no slot has an initialization argument".into()));
     }
     if let Some(name) = parameters.iter().find(|name| site.is_global(&name.to_lowercase())) {
-        return planned(Err(format!("{name} is a special variable or a constant, and cannot be a parameter")));
+        return refactoring(Err(format!("{name} is a special variable or a constant, and cannot be a parameter")));
     }
     let keywords = format!("{} &allow-other-keys", parameters.join(" "));
     let code = keyword_constructor(site, class, &function, &keywords);
-    planned(Ok(vec![behind(site, class.list, &code)]))
+    refactoring(Ok(vec![behind(site, class.list, &code)]))
 }
 
-fn accessors(site: &Site, class: &Class) -> Option<Planned> {
+fn accessors(site: &Site, class: &Class) -> Option<Refactoring> {
     if class.structure.is_some() {
         return None;
     }
@@ -117,5 +117,5 @@ fn accessors(site: &Site, class: &Class) -> Option<Planned> {
         Some(taken) => Err(format!("{taken} is defined already")),
         None => return None,
     };
-    Some(Planned::new("define-accessors", Group::Rewrite, title, result))
+    Some(Refactoring::new("define-accessors", Group::Rewrite, title, result))
 }

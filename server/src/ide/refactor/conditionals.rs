@@ -1,10 +1,10 @@
 //! `if`, `when`, `unless` and `cond`, each as another.
 
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::datum::{Kind, Node};
 
-pub(super) fn plan(site: &Site) -> Vec<Planned> {
+pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     let Some(chain) = site.nearest(&["if", "when", "unless", "cond"]) else { return Vec::new() };
     let Some(&list) = chain.last() else { return Vec::new() };
     let operator = site.form.operator(list).unwrap_or_default();
@@ -13,7 +13,7 @@ pub(super) fn plan(site: &Site) -> Vec<Planned> {
     let code = super::evaluated::check_code(site, &chain[..chain.len() - 1], list);
     let mut add = |id, title: &str, edits: Option<Result<Vec<Edit>, String>>| {
         let result = |edits| code.clone().and(edits).map(|edits| site.with_whole_list_indented(list, edits));
-        all.extend(edits.map(|edits| Planned::new(id, Group::Rewrite, title, result(edits))));
+        all.extend(edits.map(|edits| Refactoring::new(id, Group::Rewrite, title, result(edits))));
     };
     match (operator.as_str(), list.elements().len()) {
         ("if", 3) => {

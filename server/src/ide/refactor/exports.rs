@@ -1,7 +1,7 @@
 //! Exporting the name of a definition, and no longer exporting it.
 
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::ide::fixes::Change;
 use crate::ide::fixes::packages::{Clause, Definition, add, without_export};
 use crate::text::definitions;
@@ -26,7 +26,7 @@ const EXPORTED: [&str; 12] = [
     "define-symbol-macro",
 ];
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let at = site.selection;
     let touches = |one: &definitions::Defined| one.name.start <= at.start && at.end <= one.name.end;
     let defined = definitions::in_form(site.form).into_iter().find(touches)?;
@@ -44,16 +44,16 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     let written = defined.written.to_lowercase();
     if let Some(change) = add(&definition, &Clause::Export(&written)) {
         let title = format!("Export {written} from {shown}");
-        return Some(Planned::new("export", Group::Rewrite, title, Ok(vec![edit(change)])));
+        return Some(Refactoring::new("export", Group::Rewrite, title, Ok(vec![edit(change)])));
     }
     let change = without_export(&definition, &symbol.name)?;
     let title = format!("Do not export {written} from {shown}");
-    let mut texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other));
+    let mut texts = std::iter::once(site.document).chain(site.other_open.iter().map(|(_, other)| other));
     let result = match texts.any(|text| has_external(text, &package, &symbol.name)) {
         true => Err(format!("{shown}:{written} is written in an open file, which could not be read any more")),
         false => Ok(vec![edit(change)]),
     };
-    Some(Planned::new("do-not-export", Group::Rewrite, title, result))
+    Some(Refactoring::new("do-not-export", Group::Rewrite, title, result))
 }
 
 /// Returns true if a text mentions `package:name`, with one colon.
@@ -72,6 +72,6 @@ pub(super) fn package_definition(site: &Site, package: &str) -> Option<(Option<u
     if let Some(here) = Definition::find(site.document, package) {
         return Some((None, here));
     }
-    let mut others = site.others.iter().enumerate();
+    let mut others = site.other_open.iter().enumerate();
     others.find_map(|(index, (_, other))| Some((Some(index), Definition::find(other, package)?)))
 }

@@ -5,7 +5,7 @@ use super::effects::{assignments, changing};
 use super::evaluated::{CONTEXT_DEPENDENT, is_in_closure};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Selected, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::Span;
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::BindingKind;
@@ -15,14 +15,14 @@ use crate::text::{definitions, names};
 const NIL_BLOCKS: [&str; 10] =
     ["loop", "do", "do*", "dolist", "dotimes", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let selected = site.selected()?;
     let meaningful = selected.nodes.iter().any(|node| node.kind == Kind::List);
     if selected.parents.is_empty() || !meaningful {
         return None;
     }
     let result = extract(site, &selected);
-    Some(Planned::new("extract-function", Group::Extract, "Extract function", result))
+    Some(Refactoring::new("extract-function", Group::Extract, "Extract function", result))
 }
 
 fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {

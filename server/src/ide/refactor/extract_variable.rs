@@ -3,10 +3,10 @@
 use super::effects::{changing, has_one_value, may_swap};
 use super::place::{Place, steps, takes_all_values};
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::datum::{Kind, Node, Prefix};
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let selected = site.selected()?;
     let [node] = selected.nodes else { return None };
     // Without a selection only a list is extracted. A whole top-level form is in no body that could
@@ -15,7 +15,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         return None;
     }
     let result = extract(site, &selected.parents, node);
-    Some(Planned::new("extract-variable", Group::Extract, "Extract variable", result))
+    Some(Refactoring::new("extract-variable", Group::Extract, "Extract variable", result))
 }
 
 fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, String> {

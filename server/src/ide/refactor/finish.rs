@@ -36,7 +36,7 @@ pub(super) fn finish(site: &Site, edits: &[Edit], bodies: &Bodies) -> Result<Vec
     let one = |(other, edits): (Option<usize>, Vec<&Edit>)| {
         let document = match other {
             None => site.document,
-            Some(index) => &site.others.get(index).ok_or("a document was closed")?.1,
+            Some(index) => &site.other_open.get(index).ok_or("a document was closed")?.1,
         };
         finish_one(document, edits, bodies, other)
     };

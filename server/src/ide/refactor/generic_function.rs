@@ -1,7 +1,7 @@
 //! The `defgeneric` of a method whose generic function has no definition.
 
 use super::site::Site;
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::ide::hyperspec::page_of_symbol;
 use crate::text::datum::{Kind, Node};
 use crate::text::definitions::key;
@@ -11,7 +11,7 @@ use crate::text::names;
 /// Used packages that need no definition in the texts.
 const STANDARD: [&str; 2] = ["CL", "COMMON-LISP"];
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let list = *site.nearest(&["defmethod"])?.last()?;
     let name = list.children.get(1)?;
     if site.selection.end > name.span.end {
@@ -39,7 +39,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         let code = format!("({} {written} ({parameters})){}{}", site.cased("defgeneric"), site.newline, site.newline);
         Ok(vec![site.edit(list.start(), list.start(), code)])
     };
-    Some(Planned::new("define-generic", Group::Rewrite, title, result()))
+    Some(Refactoring::new("define-generic", Group::Rewrite, title, result()))
 }
 
 /// Refuses a name whose symbol may belong to another package: the new definition could redefine

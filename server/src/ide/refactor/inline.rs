@@ -4,12 +4,12 @@ use super::effects::{changing, has_no_identity, has_one_value, is_stable, is_tot
 use super::mentions::Hidden;
 use super::place::{Place, steps, takes_all_values};
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::Span;
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::{BindingKind, Scopes};
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let at = site.selection.start;
     let index = site.scopes.resolve(at)?;
     let binding = &site.scopes.bindings[index];
@@ -17,7 +17,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         return None;
     }
     let title = format!("Inline the variable {}", binding.name);
-    Some(Planned::new("inline-variable", Group::Inline, title, inline(site, index)))
+    Some(Refactoring::new("inline-variable", Group::Inline, title, inline(site, index)))
 }
 
 fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {

@@ -7,7 +7,7 @@ use super::extract_function::check_movable;
 use super::inline::{is_declaration, without_binding};
 use super::place::steps;
 use super::site::{Edit, Operator, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::definitions;
@@ -15,14 +15,14 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::{BindingKind, Scopes};
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     if let Some(index) = site.scopes.resolve(site.selection.start) {
         let binding = &site.scopes.bindings[index];
         if binding.kind != BindingKind::Function || !matches!(binding.by.as_str(), "flet" | "labels") {
             return None;
         }
         let title = format!("Inline the local function {}", binding.name);
-        return Some(Planned::new("inline-local-function", Group::Inline, title, inline_local(site, index)));
+        return Some(Refactoring::new("inline-local-function", Group::Inline, title, inline_local(site, index)));
     }
     let chain = site.chain();
     let [.., call, head] = chain.as_slice() else { return None };
@@ -31,8 +31,11 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     if crate::ide::hyperspec::page_of_symbol(&name).is_some() || name.starts_with(':') {
         return None;
     }
-    let texts =
-        || std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other)).chain(site.closed.iter());
+    let texts = || {
+        std::iter::once(site.document)
+            .chain(site.other_open.iter().map(|(_, other)| other))
+            .chain(site.closed_definers.iter())
+    };
     let defines = |one: &definitions::Defined| matches!(one.operator.as_str(), "defun" | "defmacro" | "defgeneric");
     let found: Vec<(&Document, definitions::Defined)> = texts()
         .flat_map(|text| definitions::named(text, &name).into_iter().map(move |one| (text, one)))
@@ -46,7 +49,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         [(document, one)] => inline_call(site, &chain, document, one.span, &name),
         _ => Err(format!("{name} is defined more than once")),
     };
-    Some(Planned::new("inline-call", Group::Inline, title, result))
+    Some(Refactoring::new("inline-call", Group::Inline, title, result))
 }
 
 /// A function that can be inlined: required parameters only, and no declarations.
@@ -197,7 +200,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
     if form.operator(definition).as_deref() != Some("defun") {
         return Err(format!("{name} is defined by {}", form.operator(definition).unwrap_or_default()));
     }
-    if super::names::read_otherwise(document, &form) {
+    if super::names::may_read_differently(document, &form) {
         return Err("its definition is not read by the standard's rules".into());
     }
     if package_at(document, span.start) != package_at(site.document, site.form.span.start) {
@@ -216,10 +219,10 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
         selection,
         macros: site.macros,
         names: site.names,
-        others: site.others,
-        closed: site.closed,
+        other_open: site.other_open,
+        closed_definers: site.closed_definers,
         index: site.index,
-        users: site.users,
+        importers: site.importers,
         newline: site.newline,
     };
     let function = parts(&own, definition, 2)?;

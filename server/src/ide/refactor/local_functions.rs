@@ -8,17 +8,18 @@ use super::extract_function::{
 use super::inline::{is_declaration, without_binding};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::Span;
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::BindingKind;
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     if let Some(index) = site.scopes.resolve(site.selection.start) {
         let binding = &site.scopes.bindings[index];
         let local = binding.kind == BindingKind::Function && matches!(binding.by.as_str(), "flet" | "labels");
         let title = format!("Make a definition of the local function {}", binding.name);
-        return local.then(|| Planned::new("local-to-definition", Group::Extract, title, to_definition(site, index)));
+        return local
+            .then(|| Refactoring::new("local-to-definition", Group::Extract, title, to_definition(site, index)));
     }
     let chain = site.chain();
     let at = chain.iter().rposition(|node| {
@@ -27,7 +28,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     })?;
     let on_head = chain[at].children.first().is_some_and(|head| site.selection.end <= head.span.end);
     let result = || to_local(site, &chain[..at], chain[at]);
-    on_head.then(|| Planned::new("lambda-to-flet", Group::Extract, "Name the function with flet", result()))
+    on_head.then(|| Refactoring::new("lambda-to-flet", Group::Extract, "Name the function with flet", result()))
 }
 
 /// `(f (lambda (x) ...))` as `(flet ((name (x) ...)) (f #'name))`.

@@ -46,13 +46,13 @@ impl Names {
             Names { not_standard_reason: not_standard_reason(index, document, form, package), ..Names::default() };
         for one in index.files.iter().flat_map(|file| &file.definitions) {
             match one.kind() {
-                kind if is_variable_kind(kind) => names.variable(&one.key),
+                kind if is_variable_kind(kind) => names.add_variable(&one.key),
                 "setf expander" => {
                     names.expanders.insert(one.key.clone());
                 }
-                _ => names.operator(&one.key),
+                _ => names.add_operator(&one.key),
             }
-            one.accessors.iter().for_each(|accessor| names.operator(&crate::text::definitions::key(accessor)));
+            one.accessors.iter().for_each(|accessor| names.add_operator(&crate::text::definitions::key(accessor)));
         }
         special_declarations(form, &form.nodes, &mut names.declared);
         let packages = index.packages();
@@ -62,11 +62,11 @@ impl Names {
         names
     }
 
-    pub(super) fn variable(&mut self, name: &str) {
+    pub(super) fn add_variable(&mut self, name: &str) {
         self.variables.insert(name.to_owned());
     }
 
-    pub(super) fn operator(&mut self, name: &str) {
+    pub(super) fn add_operator(&mut self, name: &str) {
         self.operators.insert(name.to_owned());
     }
 
@@ -121,7 +121,7 @@ fn special_declarations(form: &Form, nodes: &[Node], found: &mut HashSet<String>
 fn not_standard_reason(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Option<String> {
     let mut written = Vec::new();
     atoms(form, &form.nodes, &mut written);
-    if written.iter().any(|atom| is_label(atom)) || form.nodes.iter().any(|node| has_labels(form, node)) {
+    if written.iter().any(|atom| is_label(atom)) || form.nodes.iter().any(|node| node_has_labels(form, node)) {
         return Some("the form has labels (#1=), which tie its parts together".into());
     }
     if let Some(reader) = changed_reader(document, form) {
@@ -171,14 +171,14 @@ fn is_label(written: &str) -> bool {
 }
 
 /// `#1=(...)`.
-fn has_labels(form: &Form, node: &Node) -> bool {
+fn node_has_labels(form: &Form, node: &Node) -> bool {
     let before = form.written(node);
     let before = &before[..before.len() - form.text(node).len()];
     let labelled = before.split('#').skip(1).any(|part| {
         let digits = part.bytes().take_while(u8::is_ascii_digit).count();
         digits > 0 && matches!(part.as_bytes().get(digits), Some(b'=' | b'#'))
     });
-    labelled || node.children.iter().any(|child| has_labels(form, child))
+    labelled || node.children.iter().any(|child| node_has_labels(form, child))
 }
 
 /// The operator or variable by which a form up to this one changes how text is read.
@@ -245,11 +245,11 @@ pub(in crate::ide) fn first_other<'a>(
 
 /// Returns true if a form may not be read as it is written: the readtable was changed before it, or
 /// it has labels.
-pub(in crate::ide) fn read_otherwise(document: &Document, form: &Form) -> bool {
-    changed_reader(document, form).is_some() || is_tied(form)
+pub(in crate::ide) fn may_read_differently(document: &Document, form: &Form) -> bool {
+    changed_reader(document, form).is_some() || has_labels(form)
 }
 
-/// Returns true if a form has labels (`#1=`), which tie its parts together.
-pub(in crate::ide) fn is_tied(form: &Form) -> bool {
-    form.nodes.iter().any(|node| has_labels(form, node))
+/// Returns true if a form has labels (`#1=`).
+pub(in crate::ide) fn has_labels(form: &Form) -> bool {
+    form.nodes.iter().any(|node| node_has_labels(form, node))
 }

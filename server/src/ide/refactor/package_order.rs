@@ -1,10 +1,10 @@
 //! The names of a package definition in alphabetical order.
 
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::ide::package_lists;
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let chain = site.nearest(&["defpackage", "define-package"])?;
     let list = *chain.last()?;
     let mut edits: Vec<Edit> = Vec::new();
@@ -20,5 +20,5 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         None if edits.is_empty() => return None,
         None => Ok(edits),
     };
-    Some(Planned::new("sort-package", Group::Rewrite, "Sort the names of the package definition", result))
+    Some(Refactoring::new("sort-package", Group::Rewrite, "Sort the names of the package definition", result))
 }

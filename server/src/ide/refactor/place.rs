@@ -1,5 +1,5 @@
-//! How the forms around a form evaluate it, as far as the standard's operators and the known macros
-//! tell.
+//! The evaluation of a form by the forms around it, as far as the standard's operators and the
+//! known macros tell.
 
 use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};

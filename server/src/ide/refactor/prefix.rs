@@ -3,7 +3,7 @@
 
 use super::exports::package_definition;
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::ide::fixes::packages::{Clause, add, imported_from};
 use crate::text::Span;
 use crate::text::document::Document;
@@ -11,7 +11,7 @@ use crate::text::forms::{package_at, symbol_at};
 use crate::text::names;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let (_, written) = symbol_at(site.document, site.selection.start)?;
     if written.contains(['|', '\\', '#']) || written.starts_with(':') {
         return None;
@@ -72,7 +72,7 @@ fn in_feature(tree: &Tree, id: NodeId) -> bool {
     false
 }
 
-fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &str) -> Option<Planned> {
+fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &str) -> Option<Refactoring> {
     // An internal name cannot be told from one that was renamed since.
     if written.contains("::") || package == here {
         return None;
@@ -84,10 +84,10 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
     if site.names.nicknames.iter().any(|nickname| nickname == package) {
         let why =
             format!("{} is a nickname that only this package knows: import from its own name", package.to_lowercase());
-        return Some(Planned::new(id, Group::Rewrite, title, Err(why)));
+        return Some(Refactoring::new(id, Group::Rewrite, title, Err(why)));
     }
     let all = occurrences(site.document, here, name);
-    let elsewhere = site.others.iter().flat_map(|(_, other)| occurrences(other, here, name));
+    let elsewhere = site.other_open.iter().flat_map(|(_, other)| occurrences(other, here, name));
     if all
         .iter()
         .map(|one| &one.package)
@@ -96,7 +96,7 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
         && imported_from(&definition, name).as_deref() != Some(package)
     {
         let why = format!("{bare} without a prefix is another symbol in this package");
-        return Some(Planned::new(id, Group::Rewrite, title, Err(why)));
+        return Some(Refactoring::new(id, Group::Rewrite, title, Err(why)));
     }
     let mut edits: Vec<Edit> = Vec::new();
     for one in all.iter().filter(|one| one.package.as_deref() == Some(package) && !one.written.contains("::")) {
@@ -107,10 +107,10 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
     if let Some(change) = add(&definition, &Clause::ImportFrom(&package.to_lowercase(), &name.to_lowercase())) {
         edits.push(Edit { span: change.span, text: change.text, cluster: usize::MAX, other });
     }
-    Some(Planned::new(id, Group::Rewrite, title, Ok(edits)))
+    Some(Refactoring::new(id, Group::Rewrite, title, Ok(edits)))
 }
 
-fn with_prefix(site: &Site, here: &str, name: &str) -> Option<Planned> {
+fn with_prefix(site: &Site, here: &str, name: &str) -> Option<Refactoring> {
     let (_, definition) = package_definition(site, here)?;
     let package = imported_from(&definition, name)?.to_lowercase();
     let title = format!("Write {package}:{} throughout this file", name.to_lowercase());
@@ -122,5 +122,5 @@ fn with_prefix(site: &Site, here: &str, name: &str) -> Option<Planned> {
         let span = Span { start: one.span.start, end: one.span.start };
         Edit { span, text: format!("{package}:"), cluster: span.start, other: None }
     });
-    Some(Planned::new("add-prefix", Group::Rewrite, title, Ok(edits.collect())))
+    Some(Refactoring::new("add-prefix", Group::Rewrite, title, Ok(edits.collect())))
 }

@@ -1,6 +1,5 @@
 //! The place of a refactoring: the top-level form, the selection, and what is known of macros.
 
-use super::MacroBodies;
 use super::names::Names;
 use crate::ide::index::Snapshot;
 use crate::text::Span;
@@ -17,9 +16,12 @@ pub(super) struct Edit {
     pub(super) text: String,
     /// The number of its cluster.
     pub(super) cluster: usize,
-    /// The changed document: an index of [`Site::others`]; `None`: the site's own.
+    /// The changed document: an index of [`Site::other_open`]; `None`: the site's own.
     pub(super) other: Option<usize>,
 }
+
+/// Macros by name, with the number of arguments before the body, if known.
+pub(super) type MacroBodies = std::collections::HashMap<String, Option<usize>>;
 
 /// Knowledge of operators that the standard does not have.
 #[derive(Debug, Default)]
@@ -30,7 +32,7 @@ pub(super) struct Macros {
     functions: std::collections::HashSet<String>,
 }
 
-/// How an operator that is not the standard's treats its arguments.
+/// The evaluation of the arguments of an operator that is not the standard's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     /// All are evaluated.
@@ -42,16 +44,16 @@ pub(super) enum Operator {
 }
 
 impl Macros {
-    pub(super) fn learn(&mut self, name: &str, body: Option<usize>) {
+    pub(super) fn add_macro(&mut self, name: &str, body: Option<usize>) {
         self.macros.insert(name.to_owned(), body);
     }
 
-    pub(super) fn function(&mut self, name: &str) {
+    pub(super) fn add_function(&mut self, name: &str) {
         self.functions.insert(name.to_owned());
     }
 
-    /// How an operator treats its arguments. An unknown name is taken for a function's, unless it
-    /// is named like a macro: `with-`, `do-`, a definer.
+    /// The evaluation of an operator's arguments. An unknown name is taken for a function's, unless
+    /// it is named like a macro: `with-`, `do-`, a definer.
     pub(super) fn operator(&self, name: &str) -> Operator {
         match self.macros.get(name) {
             Some(Some(body)) => Operator::Body(*body),
@@ -67,7 +69,7 @@ impl Macros {
 /// The place of a refactoring.
 pub(super) struct Site<'a> {
     pub(super) document: &'a Document,
-    /// The file of the text, as the index has it.
+    /// The file of the text, if the index has it.
     pub(super) path: Option<&'a std::path::Path>,
     /// The top-level form.
     pub(super) form: &'a Form,
@@ -77,15 +79,15 @@ pub(super) struct Site<'a> {
     pub(super) macros: &'a Macros,
     pub(super) names: &'a Names,
     /// Other open documents, by URI.
-    pub(super) others: &'a [(String, Document)],
-    /// The texts of files that no editor has open and that define the function called at the
-    /// selection.
-    pub(super) closed: &'a [Document],
+    pub(super) other_open: &'a [(String, Document)],
+    /// The texts of files, not open in an editor, that define the function named at the start of
+    /// the selection.
+    pub(super) closed_definers: &'a [Document],
     /// The workspace's texts.
     pub(super) index: &'a Snapshot,
     /// The texts that may use what the package definition at the selection imports; `None`: they
     /// are too many.
-    pub(super) users: Option<&'a [Document]>,
+    pub(super) importers: Option<&'a [Document]>,
     /// The line break of the text.
     pub(super) newline: &'static str,
 }

@@ -3,16 +3,16 @@
 
 use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::text::datum::{Node, Prefix};
 use crate::text::definitions::{Structure, key};
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let class = Class::at(site)?;
     let structure = class.structure.as_ref()?;
     let title = format!("Make {} a class", site.form.text(class.name));
     let result = slots(site, &class, structure).and_then(|slots| edits(site, &class, structure, &slots));
-    Some(Planned::new("structure-to-class", Group::Rewrite, title, result))
+    Some(Refactoring::new("structure-to-class", Group::Rewrite, title, result))
 }
 
 /// A slot of the structure.
@@ -81,7 +81,7 @@ fn refuse_what_differs(site: &Site, class: &Class, structure: &Structure) -> Res
         return Err(format!("the structure {} includes it", other.written));
     }
     let read = format!("#s({}", class.bare(site).to_lowercase());
-    let mut texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, document)| document));
+    let mut texts = std::iter::once(site.document).chain(site.other_open.iter().map(|(_, document)| document));
     if texts.any(|document| document.text().to_string().to_lowercase().contains(&read)) {
         return Err("a text has one as #S(...), which is a structure's syntax".into());
     }

@@ -63,7 +63,7 @@ fn refactored_with(files: &[(&str, &str)], id: &str, compiler: &FakeCompiler) ->
     let Some(offer) = all.iter().find(|offer| offer.id == id) else {
         return format!("not offered: {:?}\n", all.iter().map(|offer| offer.id).collect::<Vec<_>>());
     };
-    let done = match run(carry_out(&cursor, selection, id, compiler)) {
+    let done = match run(apply(&cursor, selection, id, compiler)) {
         Ok(done) => done,
         Err(refusal) => return format!("{}\nrefused: {refusal}\n", offer.title),
     };
@@ -100,13 +100,13 @@ fn what_the_compiler_newly_finds_is_a_refusal() {
     "#]];
     fine.assert_eq(&refactored_with(&text, "if-to-when", &finds(&[("(g)", "undefined function: G")])));
     let (cursor, selection) = place(&text);
-    let done = run(carry_out(&cursor, selection, "if-to-when", &FakeCompiler(None))).unwrap();
-    assert!(done.unproved.unwrap().contains("There is no image."));
+    let done = run(apply(&cursor, selection, "if-to-when", &FakeCompiler(None))).unwrap();
+    assert!(done.not_compiled.unwrap().contains("There is no image."));
 }
 
 #[test]
 fn line_breaks_stay_as_the_text_has_them() {
     let (cursor, selection) = place(&[("a.lisp", "(defun f (x)\r\n  (bar «(baz x)»))\r\n")]);
-    let done = run(carry_out(&cursor, selection, "extract-variable", &FakeCompiler(Some(&[])))).unwrap();
+    let done = run(apply(&cursor, selection, "extract-variable", &FakeCompiler(Some(&[])))).unwrap();
     assert_eq!(done.files[0].changes[0].by, "let ((baz (baz x)))\r\n    (bar baz");
 }

@@ -1,12 +1,12 @@
 //! The exports of a package definition that no other package of the workspace uses, removed.
 
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::ide::index::designated;
 use crate::ide::package_lists::without;
 use crate::ide::package_uses::{Definition, Uses};
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let chain = site.nearest(&["defpackage", "define-package"])?;
     let path = site.path?;
     let top = site.document.scan().form_at(site.form.span.start)?;
@@ -40,7 +40,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
         None if kept == 0 => return None,
         None => Ok(edits),
     };
-    Some(Planned::new(
+    Some(Refactoring::new(
         "clean-exports",
         Group::Rewrite,
         "Remove the exports that no other package of the workspace uses",

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::site::{Edit, Site};
-use super::{Group, Planned};
+use super::{Group, Refactoring};
 use crate::ide::index::{PackageText, Packages, Snapshot, designated};
 use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
@@ -33,7 +33,7 @@ fn defined<'a>(form: &Form, list: &Node, packages: &Packages<'a>) -> Option<&'a 
     packages.get(&name_of(form, list)?)
 }
 
-pub(super) fn plan(site: &Site) -> Option<Planned> {
+pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let chain = site.nearest(&["defpackage", "define-package"])?;
     let list = *chain.last()?;
     let packages = site.index.packages();
@@ -41,7 +41,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
     if package.imports.is_empty() {
         return None;
     }
-    let result = match site.users {
+    let result = match site.importers {
         None => Err(format!("more than {FILES} files, or one that cannot be read, may use its imports")),
         Some(_) if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
         Some(users) => {
@@ -54,7 +54,7 @@ pub(super) fn plan(site: &Site) -> Option<Planned> {
             Ok(edits)
         }
     };
-    Some(Planned::new("clean-imports", Group::Rewrite, "Remove the imports that nothing uses", result))
+    Some(Refactoring::new("clean-imports", Group::Rewrite, "Remove the imports that nothing uses", result))
 }
 
 /// Adds the names that a text mentions in the package, with its prefix, or as a string to `used`.

@@ -4,7 +4,7 @@ use crate::text::datum::{Form, Kind as Shape, Node, Prefix};
 use crate::text::definitions::is_definer;
 use crate::text::features;
 use crate::text::scopes::{Scopes, Space};
-use crate::text::{Span, stop};
+use crate::text::{Span, cancellation};
 
 /// The kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ fn each(form: &Form, special: bool, wanted: impl Fn(&str) -> bool, mut found: im
     }
 }
 
-/// How a datum is read.
+/// The meaning with which a datum is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
     /// Evaluated code.
@@ -129,7 +129,7 @@ fn is_skipped(written: &str) -> bool {
             .strip_prefix(name)
             .is_some_and(|rest| !rest.starts_with(|char: char| char.is_alphanumeric() || char == '-'))
     };
-    features::NEVER.iter().any(|name| bare(&guard, name))
+    features::ALWAYS_FALSE_CONDITIONALS.iter().any(|name| bare(&guard, name))
 }
 
 struct Walk<'a> {
@@ -142,7 +142,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn node(&mut self, node: &'a Node, reading: Reading, wanted: &impl Fn(&str) -> bool, found: &mut impl FnMut(Use)) {
-        stop::point();
+        cancellation::point();
         let reading = match node.prefix {
             _ if reading == Reading::Skipped || node.guarded && is_skipped(self.form.written(node)) => Reading::Skipped,
             Prefix::Quote => Reading::Data,
@@ -265,11 +265,11 @@ impl<'a> Walk<'a> {
             return false;
         };
         // No method has so many required parameters or qualifiers, and each is looked at again.
-        const MOST: usize = 100;
-        if at > MOST {
+        const MAX_ELEMENTS: usize = 100;
+        if at > MAX_ELEMENTS {
             return false;
         }
-        let few = method.children.iter().take(MOST).skip(2);
+        let few = method.children.iter().take(MAX_ELEMENTS).skip(2);
         let first = few.into_iter().position(|child| child.kind == Shape::List).map(|at| at + 2);
         let required = || !list.children[..at].iter().any(|one| self.form.text(one).starts_with('&'));
         self.operator(method) == "defmethod" && first == Some(index) && required()

@@ -3,17 +3,17 @@
 use super::{Change, FileChanges, Refusal};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{FileEntry, Snapshot};
+use crate::text::cancellation;
 use crate::text::document::Document;
-use crate::text::stop;
 
 /// The maximum number of changes of a renaming.
-const MOST: usize = 20_000;
+const MAX_CHANGES: usize = 20_000;
 
 /// The changes that `find` makes of the files that may mention one of these names.
 ///
 /// # Errors
 /// A file cannot be read or written, `find` refuses, the computation took too long, or there are
-/// more than [`MOST`] changes.
+/// more than [`MAX_CHANGES`] changes.
 pub(super) async fn changed_files<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -24,7 +24,7 @@ pub(super) async fn changed_files<B: Backend>(
     let mut files = Vec::new();
     let mut count = 0;
     for file in &index.files {
-        if stop::now() {
+        if cancellation::should_stop() {
             return Refusal::of("It took too long and was given up. Nothing was changed.");
         }
         if !names.iter().any(|name| index.has(file, name)) {
@@ -43,8 +43,8 @@ pub(super) async fn changed_files<B: Backend>(
         }
         writable(index, file).await?;
         count += found.len();
-        if count > MOST {
-            return Refusal::of(format!("There are more than {MOST} places. Nothing was changed."));
+        if count > MAX_CHANGES {
+            return Refusal::of(format!("There are more than {MAX_CHANGES} places. Nothing was changed."));
         }
         files.push(FileChanges {
             uri: if file.open.is_some() && file.path == path_of(cursor).await {

@@ -18,7 +18,7 @@ use crate::ide::index::{Packages, Snapshot};
 use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
-use crate::text::{names, stop};
+use crate::text::{cancellation, names};
 
 /// The names of packages that every Common Lisp has, which no other package may get.
 const STANDARD: [&str; 5] = ["COMMON-LISP", "CL", "KEYWORD", "COMMON-LISP-USER", "CL-USER"];
@@ -170,7 +170,7 @@ impl Renamed<'_> {
         let wanted = self.old.to_lowercase();
         let mut all = Vec::new();
         for top in document.scan().forms() {
-            if stop::now() {
+            if cancellation::should_stop() {
                 return Refusal::of("It took too long and was given up. Nothing was changed.");
             }
             let raw = document.text().slice(top.span.start..top.span.end).to_string();

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::ide::hyperspec;
 use crate::text::Span;
+use crate::text::cancellation;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::scopes::Scopes;
-use crate::text::stop;
 
 /// The role of a name at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Places {
     }
 
     fn visit(&mut self, form: &Form, node: &Node, quoted: bool) {
-        stop::point();
+        cancellation::point();
         let quoted = match node.prefix {
             Prefix::Quote | Prefix::Backquote => !self.expansions.contains(&node.span),
             Prefix::Comma => false,
@@ -181,7 +181,7 @@ impl Places {
     /// Records the quoted data that a body returns as code, or with `types` as type specifiers.
     fn result(&mut self, form: &Form, body: &[Node], types: bool) {
         let Some(last) = body.last() else { return };
-        stop::point();
+        cancellation::point();
         match last.prefix {
             Prefix::Quote | Prefix::Backquote => {
                 if types { &mut self.types } else { &mut self.expansions }.insert(last.span);

@@ -32,7 +32,7 @@ pub(super) struct Structures<'a> {
 }
 
 /// The maximum number of structures in a chain of `:include`.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 impl<'a> Structures<'a> {
     pub(super) fn of(index: &'a Snapshot, packages: &'a Packages<'a>) -> Structures<'a> {
@@ -62,7 +62,7 @@ impl<'a> Structures<'a> {
     /// includes.
     fn slots(&self, one: &Indexed) -> HashSet<(String, String)> {
         let (mut found, mut at) = (HashSet::new(), Some(one));
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             let Some(one) = at else { break };
             found.extend(one.slots.iter().filter_map(|slot| self.symbol(one, slot)));
             let included = one.supers.first().and_then(|included| self.symbol(one, included));

@@ -13,7 +13,7 @@ use crate::text::position::{LineColumn, line_column};
 use crate::text::scanner::TokenKind;
 
 /// The maximum number of places reported in one form: a form with more is unfinished or not Lisp.
-const MOST: usize = 20;
+const MAX_PLACES: usize = 20;
 
 /// In a form larger than this number of bytes only one place is reported.
 const LARGE: usize = 1 << 20;
@@ -42,7 +42,7 @@ struct Missing {
 pub(super) fn diagnose(broken: &Broken<'_>) -> Vec<Diagnostic> {
     let total = depth_at_end(broken);
     let missing = by_indentation(broken, total).unwrap_or_else(|| at_the_end(broken));
-    let most = if broken.source.len() > LARGE { 1 } else { MOST };
+    let most = if broken.source.len() > LARGE { 1 } else { MAX_PLACES };
     missing.into_iter().take(most).map(|missing| diagnostic(broken, missing)).collect()
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Operation;
 use crate::model::recording::RecordingAnswer;
 
-/// `record`, as the session sends it.
+/// The parameters of `record`, which the checker sends to a copy; so it is no [`Operation`].
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RecordParams {
     /// The session whose package and REPL variables the copy starts with.
@@ -22,28 +22,31 @@ pub struct RecordParams {
     /// The package of the code; `None`: the session's current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The functions to record; empty: those of `within` that are called.
+    /// The functions to record; empty: those of `directories` that are called.
     pub functions: Vec<String>,
     /// Directories whose definitions are recorded.
-    pub within: Vec<PathBuf>,
-    /// The file of the code, with the line and the column, from 1, where it begins.
+    #[serde(rename = "within")]
+    pub directories: Vec<PathBuf>,
+    /// The file of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// See `file`.
+    /// The line in `file` where the code begins, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// See `file`; in UTF-16 code units.
+    /// The column there, from 1, in UTF-16 code units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
     /// Seconds after which the copy itself leaves the code.
-    pub timeout: f64,
+    #[serde(rename = "timeout")]
+    pub code_timeout_s: f64,
     /// Seconds of processor time that the copy may take in all, questions included.
-    pub deadline: f64,
+    #[serde(rename = "deadline")]
+    pub cpu_limit_s: f64,
     /// True if the copy is confined.
     pub confine: bool,
     /// Seconds after which the host ends the copy if there is no answer.
     #[serde(skip)]
-    pub within_seconds: f64,
+    pub host_timeout_s: f64,
     /// Bytes of private memory for the copy.
     #[serde(skip)]
     pub memory: u64,
@@ -51,23 +54,24 @@ pub struct RecordParams {
 
 /// `await-call`: waits for the next call of a function in the image, which is recorded there.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct AwaitCall {
+pub struct AwaitCallParams {
     /// The name of the function.
     pub function: String,
     /// The package in which names are read; `None`: CL-USER.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The functions to record besides; empty: those of `within` that are called.
+    /// The functions to record besides; empty: those of `directories` that are called.
     pub functions: Vec<String>,
     /// Directories whose definitions are recorded.
-    pub within: Vec<PathBuf>,
+    #[serde(rename = "within")]
+    pub directories: Vec<PathBuf>,
     /// Seconds to wait for the call.
     pub wait: f64,
     /// Seconds after which a call that has not returned is recorded no longer.
     pub timeout: f64,
 }
 
-impl Operation for AwaitCall {
+impl Operation for AwaitCallParams {
     const NAME: &'static str = "await-call";
     type Answer = AwaitedCall;
 }
@@ -87,20 +91,23 @@ pub struct RecordCallParams {
     /// The number of the call.
     pub call: u64,
     /// The `timeout` of the `await-call`, in seconds.
-    pub timeout: f64,
+    #[serde(rename = "timeout")]
+    pub code_timeout_s: f64,
     /// Seconds of processor time that the copy may take in all, questions included.
-    pub deadline: f64,
+    #[serde(rename = "deadline")]
+    pub cpu_limit_s: f64,
     /// True if the copy is confined.
     pub confine: bool,
     /// Seconds after which the host ends the copy if there is no answer.
     #[serde(skip)]
-    pub within_seconds: f64,
+    pub host_timeout_s: f64,
     /// Bytes of private memory for the copy.
     #[serde(skip)]
     pub memory: u64,
 }
 
-/// A question to a recording, which is sent as JSON.
+/// A question to a recording, which is sent as JSON: a [`RecordingQuery`], or a step of a replay
+/// (`api/replay.rs`).
 pub trait RecordingQuestion: Serialize {
     /// The answer to it.
     type Answer: DeserializeOwned;

@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::eval_copy::EvalInCopyParams;
 use crate::model::trial::TriedForm;
 
-/// `try-code`, as the session sends it.
+/// The parameters of `try-code`, which the checker sends to a copy; so it is no
+/// [`Operation`](super::Operation).
 #[derive(Debug, Clone, Serialize)]
 pub struct TryParams {
     /// The code after the definitions, empty for none, and the parameters of the copy.

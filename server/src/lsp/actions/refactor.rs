@@ -5,7 +5,7 @@ use lsp_types::*;
 use serde::{Deserialize, Serialize};
 
 use crate::ide::context::Cursor;
-use crate::ide::refactor::proof::Compiler;
+use crate::ide::refactor::verification::Compiler;
 use crate::ide::refactor::{self, Group, Offer};
 use crate::lsp::connection::Connection;
 use crate::lsp::{from_proto, rename};
@@ -70,7 +70,7 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
             Some(_) => continue,
             // The client does not resolve edits, so the edit is sent at once. Nothing is compiled
             // for a menu.
-            None => match refactor::carry_out(&cursor, selection, id, &Uncompiled).await {
+            None => match refactor::apply(&cursor, selection, id, &Uncompiled).await {
                 Ok(done) => action.edit = Some(rename::edit_of(connection, done.files)),
                 Err(_) => continue,
             },
@@ -92,9 +92,9 @@ pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> 
         return action;
     };
     let compiler = InCopy { session: connection.session.clone(), client: connection.client };
-    match refactor::carry_out(&cursor, Span { start, end }, &id, &compiler).await {
+    match refactor::apply(&cursor, Span { start, end }, &id, &compiler).await {
         Ok(done) => {
-            if let Some(why) = &done.unproved {
+            if let Some(why) = &done.not_compiled {
                 let title = &action.title;
                 connection.show(Level::Info, &format!("{title}: the result was not compiled first. {why}"));
             }

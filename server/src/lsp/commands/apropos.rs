@@ -11,7 +11,7 @@ use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 
 /// The maximum number of symbols.
-const MOST: usize = 1_000;
+const MAX_SYMBOLS: usize = 1_000;
 
 /// Finds symbols.
 pub(super) struct Apropos;
@@ -35,7 +35,7 @@ impl Command for Apropos {
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
         let Argument { pattern, package, external, limit } = argument;
-        let wanted = AproposQuery { pattern, package, external, limit: limit.map(|limit| limit.clamp(1, MOST)) };
+        let wanted = AproposQuery { pattern, package, external, limit: limit.map(|limit| limit.clamp(1, MAX_SYMBOLS)) };
         let found = apropos::find(&connection.session, wanted).await;
         found.map(|(found, _)| json!(found)).map_err(|error| to_proto::error(&error))
     }

@@ -39,7 +39,7 @@ pub(super) async fn evaluate(
                 Some(error) => (error.kind.clone(), error.message.clone()),
                 None => ("interrupted".to_owned(), "its definition was not evaluated to its end".to_owned()),
             };
-            return Ok(Some(Tested::without_work(outcome.status, kind, format!("{}: {message}", test.name))));
+            return Ok(Some(Tested::failed(outcome.status, kind, format!("{}: {message}", test.name))));
         }
     }
     Ok(None)

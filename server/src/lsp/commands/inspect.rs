@@ -16,7 +16,7 @@ use crate::session::debug::{Done, Inspect as Parts, InspectCompare, InspectEval,
 /// The number of parts or rows of an answer, unless the client says otherwise.
 const PAGE: usize = 100;
 /// The maximum number of parts or rows of an answer.
-const MOST: usize = 1000;
+const MAX_PAGE: usize = 1000;
 
 /// A page of the parts of a value.
 pub(super) struct Inspect;
@@ -33,7 +33,7 @@ pub(super) struct Page {
 
 impl Page {
     fn count(&self) -> usize {
-        self.count.unwrap_or(PAGE).clamp(1, MOST)
+        self.count.unwrap_or(PAGE).clamp(1, MAX_PAGE)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::text::document::Document;
 use crate::text::position::{PositionEncoding, to_offset};
 
 /// The maximum number of characters of an expansion in a message.
-const SHOWN: usize = 4000;
+const MAX_MESSAGE_CHARS: usize = 4000;
 
 /// Expands macros.
 pub(in crate::lsp) struct Macroexpand;
@@ -189,7 +189,7 @@ async fn finish(connection: &Connection, argument: &Argument, place: &Place, don
             result["edit"] = serde_json::to_value(edit).unwrap_or_default();
         }
     } else if argument.show {
-        let short: String = done.expansion.chars().take(SHOWN).collect();
+        let short: String = done.expansion.chars().take(MAX_MESSAGE_CHARS).collect();
         let note = if done.expanded { "" } else { "\n(Form is not a macro call)" };
         connection.show(Level::Info, &format!("{short}{note}"));
     }

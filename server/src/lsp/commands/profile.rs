@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, seconds};
-use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
+use crate::ide::profile::{ProfileMode, ProfileReport, ProfileSettings, ReportFormat, render};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::text::forms::toplevel_form;
@@ -67,7 +67,7 @@ impl Command for ProfileForm {
         let asked = ProfileSettings {
             mode: argument.mode.unwrap_or(ProfileMode::Cpu),
             interval: argument.sample_interval.unwrap_or(0.01),
-            report: if matches!(argument.report, Some(Kind::Graph)) { Report::Graph } else { Report::Flat },
+            report: if matches!(argument.report, Some(Kind::Graph)) { ReportFormat::Graph } else { ReportFormat::Flat },
         };
         let operation = asked.operation(code, package, argument.max_samples.unwrap_or(1000), timeout);
         let within = std::time::Duration::from_secs_f64(timeout);
@@ -76,7 +76,7 @@ impl Command for ProfileForm {
             answer = answer => answer.map_err(|error| to_proto::error(&error))?,
             () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
         };
-        let facts = Profiled::new(answer, &asked);
+        let facts = ProfileReport::new(answer, &asked);
         let text = render(&facts, &asked);
         Ok(json!({"text": text, "profile": facts}))
     }

@@ -205,7 +205,7 @@ impl File {
         let code = match (document, &file) {
             (Some(document), _) => document.text().to_string(),
             (None, Some(path)) => {
-                let bytes = bounded_file::read_aside(path.clone(), bounded_file::SOURCE_LIMIT).await;
+                let bytes = bounded_file::read_blocking(path.clone(), bounded_file::SOURCE_LIMIT).await;
                 let bytes = bytes.map_err(|error| Error::invalid_params(format!("{}: {error}", path.display())))?;
                 String::from_utf8_lossy(&bytes).into_owned()
             }

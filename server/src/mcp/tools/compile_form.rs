@@ -53,6 +53,6 @@ names and unbalanced parentheses, by the live image's packages and macros. Nothi
 
 impl FromFailure for Compilation {
     fn from_failure(failure: Failure) -> Self {
-        Compilation::without_work(failure.kind, failure.message)
+        Compilation::failed(failure.kind, failure.message)
     }
 }

@@ -148,12 +148,12 @@ With an error's `failure`: all tried in a copy, unasked.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
     const NEEDS_IMAGE: bool = false;
 
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let Meaning::Do(number, action) = input.meaning()? else { return Ok(None) };
         require_running(&call.session)?;
         let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
         let code = action.code().map(str::to_owned);
-        if call.own.waits_in(number) {
+        if call.breakpoints.waits_in(number) {
             // The agent's own evaluation needs approval only for the code that is added to it.
             return Ok(code.map(|code| (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })));
         }
@@ -272,7 +272,7 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
     let (stop, told) = action.at(session, number).await.map_err(failed)?;
     // While a person read the question, the image may have been restarted, whose stops are
     // numbered anew.
-    let own = call.own.waits_in(number);
+    let own = call.breakpoints.waits_in(number);
     if !own && call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
         let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
         return Err(Failure { kind: ErrorKind::STALE, message });
@@ -282,7 +282,7 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
         return Ok(stops::outcome(&done, "stop"));
     }
     // The answer is what comes next of the agent's own evaluation.
-    Ok(match call.own.next(&call.progress).await {
+    Ok(match call.breakpoints.next(&call.progress).await {
         Some(NextEvent::Stopped(stopped)) => {
             let (text, facts) = stops::describe_for_agent(session, stopped.stop).await;
             (text, facts, false)

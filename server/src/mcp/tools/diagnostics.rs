@@ -314,7 +314,7 @@ fn is_zero(number: &usize) -> bool {
 
 /// The text of a file as it is now.
 async fn source(path: &Path) -> std::io::Result<String> {
-    bounded_file::read_aside(path.to_owned(), bounded_file::SOURCE_LIMIT).await.map(decode)
+    bounded_file::read_blocking(path.to_owned(), bounded_file::SOURCE_LIMIT).await.map(decode)
 }
 
 async fn check_text(

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::in_copy::{self, EvalPlace};
-use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool, tried_first};
+use super::{BeforeApproval, Call, CodeContext, Failure, FromFailure, Hints, Reply, Tool, tried_first};
 use crate::ide::evaluate::{self, Evaluation};
 use crate::ide::stops;
 use crate::mcp::agent_breakpoints::NextEvent;
@@ -61,7 +61,7 @@ impl Tool for EvaluateLisp {
 across calls, in the live image the user's editor shares.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = "Evaluate code in the image".into();
         let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
         Ok(in_copy::required_approval(call, input.place, (Class::Eval, subject)))
@@ -69,14 +69,14 @@ across calls, in the live image the user's editor shares.";
 
     async fn before_approval(call: &Call, input: &Input) -> BeforeApproval<Evaluation> {
         // A copy has no breakpoints.
-        if input.place.is_some() || call.own.may_stop() {
+        if input.place.is_some() || call.breakpoints.may_stop() {
             return BeforeApproval::Nothing;
         }
         tried_first::try_first(call, input.request()).await
     }
 
-    fn reads(input: &Input) -> Option<Reads> {
-        Some(Reads::InSession(input.package.clone()))
+    fn code_context(input: &Input) -> Option<CodeContext> {
+        Some(CodeContext::InSession(input.package.clone()))
     }
 
     async fn call(call: Call, input: Input) -> Reply<Evaluation> {
@@ -90,9 +90,9 @@ across calls, in the live image the user's editor shares.";
         let request = EvalRequest { output, ..input.request() };
         let answer = if in_copy {
             call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
-        } else if call.own.may_stop() {
+        } else if call.breakpoints.may_stop() {
             match call
-                .own
+                .breakpoints
                 .run((&call.session, call.client), &call.progress, EvalRequest { breakpoints: true, ..request }, chunks)
                 .await
             {
@@ -128,6 +128,6 @@ pub(super) fn ended(answer: Result<EvalOutcome, ImageError>, package: Option<&st
 impl FromFailure for Evaluation {
     fn from_failure(failure: Failure) -> Self {
         let status = if failure.kind == ErrorKind::LOST { EvalStatus::Lost } else { EvalStatus::Refused };
-        Evaluation::without_work(status, failure.kind.into(), failure.message)
+        Evaluation::failed(status, failure.kind.into(), failure.message)
     }
 }

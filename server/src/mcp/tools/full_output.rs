@@ -13,7 +13,7 @@ use crate::model::error_kind::ErrorKind;
 /// The default size of a page in bytes.
 const PAGE: usize = 4_000;
 /// The maximum size of a page in bytes.
-const LARGEST: usize = 50_000;
+const MAX_PAGE: usize = 50_000;
 /// The maximum number of lines in a search result.
 const FOUND: usize = 50;
 /// The maximum number of characters of a line in a search result.
@@ -75,7 +75,7 @@ impl Tool for FullOutput {
     const LIMITS: Limits = Limits::NONE;
 
     async fn call(call: Call, input: Input) -> Reply<Output> {
-        let mut kept = lock(&call.kept);
+        let mut kept = lock(&call.partial_answers);
         let numbers = kept.numbers();
         let Some(text) = kept.text(input.handle) else {
             let there = match (numbers.first(), numbers.last()) {
@@ -89,7 +89,7 @@ impl Tool for FullOutput {
             );
             return Failure { kind: ErrorKind::NOT_FOUND, message }.into();
         };
-        let limit = input.limit.unwrap_or(PAGE).min(LARGEST);
+        let limit = input.limit.unwrap_or(PAGE).min(MAX_PAGE);
         match input.search {
             Some(wanted) => search(text, &wanted, input.line.unwrap_or(1), limit),
             None => page(text, input.line.unwrap_or(1), limit),

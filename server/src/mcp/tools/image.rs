@@ -40,8 +40,9 @@ impl Tool for Image {
 interrupt, restart (last resort).";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const NEEDS_IMAGE: bool = false;
+    const HAS_QUOTA: bool = false;
 
-    fn asks(input: &Input) -> Option<(Class, Subject)> {
+    fn required_approval(input: &Input) -> Option<(Class, Subject)> {
         let what = "restart the Lisp image: what was only evaluated is lost".into();
         (input.action == Action::Restart).then(|| (Class::RestartImage, Subject { what, ..Subject::default() }))
     }

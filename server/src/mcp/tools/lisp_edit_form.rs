@@ -151,7 +151,7 @@ impl Tool for LispEditForm {
 
     // The file is read first: the user is shown the form's own name, and the file with its links
     // resolved.
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let planned = plan(&call.session, input).await;
         if let Err(failure) = &planned
             && failure.kind.as_str() == "outside-workspace"

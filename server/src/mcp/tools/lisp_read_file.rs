@@ -15,7 +15,7 @@ pub(crate) struct LispReadFile;
 /// The default maximum number of lines.
 const LINES: usize = 2000;
 /// The maximum number of forms in an answer; `offset` gives access to the rest.
-const MOST: usize = 10_000;
+const MAX_FORMS: usize = 10_000;
 
 /// The tool's arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -86,7 +86,7 @@ name in full, with the names that lisp-edit-form takes.";
         };
         let mut text;
         if input.collapsed.unwrap_or(true) {
-            let limit = input.limit.unwrap_or(usize::MAX).min(MOST);
+            let limit = input.limit.unwrap_or(usize::MAX).min(MAX_FORMS);
             let (all, pattern) = (file.text, input.name_pattern.clone());
             let found = requests::compute_whole(move || {
                 let (forms, total) = read_file::collapsed(&all, pattern.as_deref(), offset, limit);

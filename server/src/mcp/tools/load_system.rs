@@ -68,7 +68,7 @@ impl Tool for LoadSystem {
 code_reload_system.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: true };
 
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = format!("compile and load the system {}", input.system);
         let (subject, _) = loading(call, what, &input.system).await?;
         Ok(Some((Class::CompileFile, subject)))
@@ -88,7 +88,7 @@ code_reload_system.";
                 let loaded = outcome.loaded;
                 let mut evaluation = Evaluation::from(outcome.outcome);
                 let whole = evaluate::render(&evaluation);
-                let (mut report, _) = evaluation.condense();
+                let (mut report, _) = evaluation.split_compiler_output();
                 let facts = &mut evaluation.outcome;
                 // ASDF repeats warnings that were already counted.
                 facts.warnings.retain(|warning| !warning.kind.ends_with("COMPILE-WARNED-WARNING"));
@@ -97,7 +97,7 @@ code_reload_system.";
                 report.add(CompilerReport {
                     warnings: reported.len(),
                     style_warnings: style.len(),
-                    reported: reported.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect(),
+                    messages: reported.iter().map(|warning| format!("{}: {}", warning.kind, warning.message)).collect(),
                     ..CompilerReport::default()
                 });
                 let error = facts

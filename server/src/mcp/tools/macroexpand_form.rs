@@ -64,6 +64,6 @@ LOOP, or WITH-* generate.";
 
 impl FromFailure for Facts {
     fn from_failure(failure: Failure) -> Self {
-        Facts::without_work(failure.kind, failure.message)
+        Facts::failed(failure.kind, failure.message)
     }
 }

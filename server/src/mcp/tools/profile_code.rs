@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::in_copy::{self, EvalPlace};
-use super::{Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
-use crate::ide::profile::{ProfileMode, ProfileSettings, Profiled, Report, render};
+use super::{Call, CodeContext, Failure, FromFailure, Hints, Reply, Tool};
+use crate::ide::profile::{ProfileMode, ProfileReport, ProfileSettings, ReportFormat, render};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalStatus;
 use crate::model::image::ImageError;
@@ -71,7 +71,7 @@ enum Kind {
 
 impl Tool for ProfileCode {
     type Input = Input;
-    type Output = Profiled;
+    type Output = ProfileReport;
 
     const NAME: &'static str = "profile-code";
     const RUNS_CODE: bool = true;
@@ -85,17 +85,17 @@ or more.";
     };
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = "Run code in the image and profile it".into();
         let subject = Subject { what, file: None, code: Some(input.code.clone()), ..Subject::default() };
         Ok(in_copy::required_approval(call, input.place, (Class::Eval, subject)))
     }
 
-    fn reads(input: &Input) -> Option<Reads> {
-        Some(Reads::InSession(Some(input.package.clone().unwrap_or_else(|| "CL-USER".into()))))
+    fn code_context(input: &Input) -> Option<CodeContext> {
+        Some(CodeContext::InSession(Some(input.package.clone().unwrap_or_else(|| "CL-USER".into()))))
     }
 
-    fn refuses(given: &JsonObject) -> Option<Failure> {
+    fn argument_error(given: &JsonObject) -> Option<Failure> {
         let mode = given.get("mode").and_then(|mode| mode.as_str())?;
         if matches!(mode, "cpu" | "time" | "alloc") {
             return None;
@@ -105,7 +105,7 @@ or more.";
         Some(Failure { kind: ErrorKind::BAD_ARGUMENTS, message })
     }
 
-    async fn call(call: Call, input: Input) -> Reply<Profiled> {
+    async fn call(call: Call, input: Input) -> Reply<ProfileReport> {
         let asked = ProfileSettings {
             mode: match input.mode {
                 None | Some(Mode::Cpu) => ProfileMode::Cpu,
@@ -114,8 +114,8 @@ or more.";
             },
             interval: input.sample_interval.unwrap_or(0.01),
             report: match input.report_type {
-                None | Some(Kind::Flat) => Report::Flat,
-                Some(Kind::Graph) => Report::Graph,
+                None | Some(Kind::Flat) => ReportFormat::Flat,
+                Some(Kind::Graph) => ReportFormat::Graph,
             },
         };
         let timeout = input.timeout.unwrap_or(DEADLINE);
@@ -135,11 +135,11 @@ or more.";
         };
         match answer {
             Ok(answer) => {
-                let facts = Profiled::new(answer, &asked);
+                let facts = ProfileReport::new(answer, &asked);
                 Reply { text: render(&facts, &asked), failed: facts.status != EvalStatus::Ok, facts, full: None }
             }
             Err(error @ ImageError::Lost { .. }) => {
-                let facts = Profiled::from_failure(Failure::of(error, None));
+                let facts = ProfileReport::from_failure(Failure::of(error, None));
                 Reply { text: render(&facts, &asked), facts, failed: true, full: None }
             }
             Err(error) => Failure::of(error, input.package.as_deref()).into(),
@@ -147,9 +147,9 @@ or more.";
     }
 }
 
-impl FromFailure for Profiled {
+impl FromFailure for ProfileReport {
     fn from_failure(failure: Failure) -> Self {
         let status = if failure.kind == ErrorKind::LOST { EvalStatus::Lost } else { EvalStatus::Refused };
-        Profiled::without_work(status, failure.kind.into(), failure.message)
+        ProfileReport::failed(status, failure.kind.into(), failure.message)
     }
 }

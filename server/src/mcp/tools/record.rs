@@ -105,7 +105,7 @@ impl Tool for Record {
     const DESCRIPTION: &'static str = "Record calls, values of code or test in a copy, or of a call; then query.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         if let (Some(function), None) = (&input.next, input.recording) {
             let what = format!(
                 "Record the next call of {}, whoever makes it: it and the functions that it calls are compiled with probes, until it was made",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{BeforeApproval, Call, Failure, FromFailure, Hints, Reads, Reply, Tool};
+use super::{BeforeApproval, Call, CodeContext, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::{compiler_output, reload};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
@@ -71,7 +71,7 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     let work = call.session.reload(call.client, what, timeout, Some(progress));
     match call.progress.during(work, Some(lines_of(steps))).await {
         Ok(mut outcome) => {
-            let (kept, compiled) = compiler_output::condense(&outcome.outcome.stdout.text);
+            let (kept, compiled) = compiler_output::split_compiler_output(&outcome.outcome.stdout.text);
             let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
             outcome.outcome.stdout.text = kept;
             let unsaved = call.session.unsaved_among(reload::files(&outcome)).await;
@@ -147,12 +147,12 @@ impl Tool for CompileString {
 Reports what was redefined and which callers are stale.";
     const HINTS: Hints = HINTS;
 
-    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
+    fn required_approval(input: &Self::Input) -> Option<(Class, Subject)> {
         asking(Class::CompileFile, "compile and load code".into(), input.filename.as_deref(), Some(&input.code))
     }
 
-    fn reads(input: &Self::Input) -> Option<Reads> {
-        Some(Reads::InImage(input.package.clone().unwrap_or_else(|| "CL-USER".into())))
+    fn code_context(input: &Self::Input) -> Option<CodeContext> {
+        Some(CodeContext::InImage(input.package.clone().unwrap_or_else(|| "CL-USER".into())))
     }
 
     async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
@@ -191,7 +191,7 @@ impl Tool for LoadFasl {
     const HINTS: Hints = HINTS;
 
     // No approval is requested for a file that cannot be loaded in any case.
-    async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
         let what = format!("load the compiled file {}", input.path);
         let asked = asking(Class::ModifyRunningCode, what, Some(&input.path), None);
         match (call.session.in_workspace(input.path.as_ref()).await, asked) {
@@ -247,7 +247,7 @@ impl Tool for ReloadPackage {
     const DESCRIPTION: &'static str = "Reload all source files in package, in their systems' order.";
     const HINTS: Hints = HINTS;
 
-    async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
         let ReloadPackageInput { package, recursive } = input.clone();
         let what = format!("reload the package {package}");
         asking_of(call, what, &Reload::Package { package, recursive, allowed: None }).await
@@ -287,7 +287,7 @@ impl Tool for ReloadSystem {
 compile.";
     const HINTS: Hints = HINTS;
 
-    async fn asks_of(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Self::Input) -> Result<Option<(Class, Subject)>, Failure> {
         let ReloadSystemInput { system, force } = input.clone();
         let what = format!("reload the system {system}");
         asking_of(call, what, &Reload::System { system, force, allowed: None }).await
@@ -329,7 +329,7 @@ impl Tool for ReplaceFunction {
 Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
     const HINTS: Hints = HINTS;
 
-    fn asks(input: &Self::Input) -> Option<(Class, Subject)> {
+    fn required_approval(input: &Self::Input) -> Option<(Class, Subject)> {
         asking(
             Class::ModifyRunningCode,
             format!("replace the function {}", input.function),
@@ -338,9 +338,9 @@ Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
         )
     }
 
-    fn reads(input: &Self::Input) -> Option<Reads> {
+    fn code_context(input: &Self::Input) -> Option<CodeContext> {
         let package = input.package.clone().or_else(|| home_of(&input.function));
-        Some(Reads::InImage(package.unwrap_or_else(|| "CL-USER".into())))
+        Some(CodeContext::InImage(package.unwrap_or_else(|| "CL-USER".into())))
     }
 
     async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
@@ -372,7 +372,7 @@ impl Tool for Undo {
 what evaluate-lisp did.";
     const HINTS: Hints = HINTS;
 
-    fn asks(_: &UndoInput) -> Option<(Class, Subject)> {
+    fn required_approval(_: &UndoInput) -> Option<(Class, Subject)> {
         asking(Class::ModifyRunningCode, "undo the last reload".into(), None, None)
     }
 

@@ -88,7 +88,7 @@ One approval. Unsure places are listed and left.";
     const NEEDS_IMAGE: bool = false;
 
     // A person is shown each changed line, and allows the files as they are.
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let planned = plan(call, input).await?;
         if input.dry_run == Some(true) {
             return Ok(None);
@@ -207,7 +207,7 @@ fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
 
 /// Computes the changes, within the time limit of a request that only reads.
 async fn plan(call: &Call, input: &Input) -> Result<Planned, Failure> {
-    requests::reading(planned(call, input)).await?
+    requests::limit_total_time(planned(call, input)).await?
 }
 
 async fn planned(call: &Call, input: &Input) -> Result<Planned, Failure> {

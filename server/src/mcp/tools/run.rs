@@ -24,8 +24,8 @@ pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut argu
         }
     }
     let given = Value::Object(arguments.clone());
-    let kept = call.kept.clone();
-    let input = match T::refuses(&arguments) {
+    let kept = call.partial_answers.clone();
+    let input = match T::argument_error(&arguments) {
         Some(failure) => Err(failure),
         None => arguments::parse(T::NAME, accepts, arguments).map_err(|message| {
             // The message uses the argument names of the call.
@@ -38,7 +38,7 @@ pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut argu
     let refused = |message| Reply::from(Failure { kind: ErrorKind::REFUSED, message });
     let reply = match input {
         Err(failure) => failure.into(),
-        Ok(input) => match T::asks_of(&call, &input).await {
+        Ok(input) => match T::required_approval_async(&call, &input).await {
             Err(failure) => failure.into(),
             Ok(asked) => {
                 let doing = asked.as_ref().map(|(_, subject)| LogContext {
@@ -50,22 +50,22 @@ pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut argu
                         .into_iter()
                         .find_map(|key| given[key].as_str().map(str::to_owned)),
                 });
-                let asks = match &asked {
+                let must_ask = match &asked {
                     Some((class, _)) => call.session.would_ask(call.client, *class, T::NAME).await,
                     None => false,
                 };
                 let before_approval =
-                    if asks { T::before_approval(&call, &input).await } else { BeforeApproval::Nothing };
+                    if must_ask { T::before_approval(&call, &input).await } else { BeforeApproval::Nothing };
                 let (before_approval, tried) = match before_approval {
                     BeforeApproval::Answer(reply) => (Some(reply), None),
                     BeforeApproval::Tried(tried) => (None, Some(tried)),
                     BeforeApproval::Nothing => (None, None),
                 };
                 let asked = asked.map(|(class, subject)| (class, Subject { tried, ..subject }));
-                let reads = if asks { T::reads(&input) } else { None };
-                let asked = match (asked, &reads) {
-                    (Some((class, subject)), Some(reads)) if subject.code.is_some() => {
-                        let (by, package) = reads.place(call.client);
+                let context = if must_ask { T::code_context(&input) } else { None };
+                let asked = match (asked, &context) {
+                    (Some((class, subject)), Some(context)) if subject.code.is_some() => {
+                        let (by, package) = context.place(call.client);
                         let reading = call.session.reading(by, package).await;
                         Some((class, Subject { reading, ..subject }))
                     }
@@ -80,7 +80,7 @@ pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut argu
                     (_, Some(reply)) => reply,
                     (Consent::Given(permit), None) => {
                         call.permit = permit;
-                        match (call.check_read_as_approved(reads.as_ref()).await, doing) {
+                        match (call.check_read_as_approved(context.as_ref()).await, doing) {
                             (Err(why), _) => refused(format!("Refused: {why}.")),
                             (Ok(()), Some(doing)) => logged::<T>(doing, call, input).await,
                             (Ok(()), None) => T::call(call, input).await,

@@ -57,7 +57,7 @@ impl Tool for RunTests {
         "Run tests (FiveAM, Parachute, Rove, ASDF) in the image; each with status, failures and place.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let named =
             [("system", &input.system), ("suite", &input.suite), ("test", &input.test), ("package", &input.package)];
         let named: Vec<String> =
@@ -130,6 +130,6 @@ impl Tool for RunTests {
 impl FromFailure for Tested {
     fn from_failure(failure: Failure) -> Self {
         let status = if failure.kind == ErrorKind::LOST { EvalStatus::Lost } else { EvalStatus::Refused };
-        Tested::without_work(status, failure.kind.into(), failure.message)
+        Tested::failed(status, failure.kind.into(), failure.message)
     }
 }

@@ -15,7 +15,7 @@ use crate::session::debug::Point;
 use crate::shown::line;
 
 /// The number of breakpoints in one file.
-const MOST: usize = 100;
+const MAX_BREAKPOINTS: usize = 100;
 
 /// The tool `set-breakpoints`.
 pub(crate) struct SetBreakpoints;
@@ -42,7 +42,7 @@ impl Tool for SetBreakpoints {
     const DESCRIPTION: &'static str = "Your evaluations, and the user's, stop there; then use debug.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
-    fn asks(input: &Input) -> Option<(Class, Subject)> {
+    fn required_approval(input: &Input) -> Option<(Class, Subject)> {
         if input.lines.is_empty() {
             return None;
         }
@@ -60,13 +60,14 @@ impl Tool for SetBreakpoints {
 
     async fn call(call: Call, Input { file, lines, condition }: Input) -> Reply<Facts> {
         let path = call.session.workspace().join(&file);
-        if lines.len() > MOST || lines.contains(&0) {
-            let message = format!("Bad arguments for set-breakpoints: `lines` are up to {MOST} numbers from 1 on.");
+        if lines.len() > MAX_BREAKPOINTS || lines.contains(&0) {
+            let message =
+                format!("Bad arguments for set-breakpoints: `lines` are up to {MAX_BREAKPOINTS} numbers from 1 on.");
             return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into();
         }
         let point = |line: &usize| Point { line: Some(*line), condition: condition.clone(), ..Point::default() };
         let points = lines.iter().map(point).collect();
-        let (recorded, set) = call.own.set((&call.session, call.client), &path, points).await;
+        let (recorded, set) = call.breakpoints.set((&call.session, call.client), &path, points).await;
         let unrecorded = recorded.err().map_or_else(String::new, |error| {
             let why = line(&error.to_string());
             format!("\nNot on record, so they go with the host if it is killed: {why}.")

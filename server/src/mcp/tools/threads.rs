@@ -48,7 +48,7 @@ impl Tool for Threads {
         "The image's threads: list (state, lock waited for, its holder), stack of one, end one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
-    fn asks(input: &Input) -> Option<(Class, Subject)> {
+    fn required_approval(input: &Input) -> Option<(Class, Subject)> {
         let number = input.number.unwrap_or_default();
         let what = format!("end the thread {number} of the Lisp image");
         (input.action == Some(Action::End)).then(|| (Class::Eval, Subject { what, ..Subject::default() }))

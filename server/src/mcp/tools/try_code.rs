@@ -127,12 +127,12 @@ impl Tool for TryCode {
 which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
-    async fn asks_of(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         if let Some(why) = input.conflict() {
             return Err(bad_arguments(why));
         }
         match input.edit_to_apply()? {
-            Some(edit) => LispEditForm::asks_of(call, &edit).await,
+            Some(edit) => LispEditForm::required_approval_async(call, &edit).await,
             None => Ok(None),
         }
     }

@@ -8,7 +8,7 @@ use crate::image::api::{EvalParams, LoadSystemParams, Origin};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, Progress};
-use crate::session::event::{Place, Reply, Start};
+use crate::session::event::{Place, Reply, StartJob};
 use crate::session::jobs::{Finished, Job, Kind};
 use crate::session::provenance::{MadeBy, ProvenanceEntry, loading};
 use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_of_uri, status};
@@ -157,7 +157,7 @@ impl Actor {
     }
 
     /// Starts an operation that may change the image.
-    pub(super) fn run_operation(&mut self, id: ClientId, what: String, kind: Kind, Start(start): Start) {
+    pub(super) fn run_operation(&mut self, id: ClientId, what: String, kind: Kind, StartJob(start): StartJob) {
         let Some(client) = self.clients.get(&id) else { return };
         let input = client.input(&what);
         let what = format!("{what} for {}", client.info.name);

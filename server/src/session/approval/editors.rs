@@ -24,8 +24,8 @@ impl ApprovalState {
     }
 
     /// Records the program and process id of an editor.
-    pub(in crate::session) fn note_process(&mut self, editor: ClientId, process: String) {
-        self.processes.insert(editor, process);
+    pub(in crate::session) fn note_program(&mut self, editor: ClientId, program: String) {
+        self.processes.insert(editor, program);
     }
 
     /// Returns the first connected editor of those that can show questions.

@@ -221,7 +221,7 @@ pub(super) fn too_late(request: &ApprovalRequest, deadline: Duration) -> String 
 }
 
 /// The refusal when no person can be asked: the options of the person and of the agent.
-pub(super) fn nobody(request: &ApprovalRequest) -> String {
+pub(super) fn nobody_to_ask(request: &ApprovalRequest) -> String {
     let command = command(request).map_or_else(String::new, |command| {
         format!("- run `{command}` in a terminal in the workspace, which does it once and asks nobody;\n")
     });

@@ -108,7 +108,7 @@ impl ApprovalState {
             return give(reply, Verdict::Refused(messages::only_in_copy(&request, rule)));
         }
         if let Some((state, answer)) = retry {
-            return self.redeem(jobs, request, &state, answer, reply);
+            return self.apply_retry(jobs, request, &state, answer, reply);
         }
         if setting == Setting::Allow {
             self.note(&request, true, rule.name(), None);
@@ -202,7 +202,7 @@ impl ApprovalState {
 
     /// Handles a retried call that was answered with a question. The permission holds for that
     /// call of that client alone, in time, and once.
-    fn redeem(
+    fn apply_retry(
         &mut self,
         jobs: &mut Jobs,
         request: Box<ApprovalRequest>,
@@ -281,7 +281,7 @@ pub(super) async fn verdict(
         Answer::Deny => (Some(messages::said_no(&request, &by)), None),
         Answer::Dismissed => (Some(messages::said_no(&request, &by)), Some("the question was dismissed")),
         Answer::Late => (Some(messages::too_late(&request, deadline)), Some("no answer in time")),
-        Answer::Cannot => (Some(messages::nobody(&request)), Some("nobody can be asked")),
+        Answer::Cannot => (Some(messages::nobody_to_ask(&request)), Some("nobody can be asked")),
     };
     let operation = LogContext {
         tool: format!("approval of {}", request.tool),

@@ -208,10 +208,10 @@ fn a_chain_due_for_replacement_answers_until_the_next_is_ready() {
 
 #[test]
 fn a_chain_is_made_anew_where_edits_are_far_apart() {
-    let mut case = Case::with_chain(&"(a) ".repeat(FAR));
+    let mut case = Case::with_chain(&"(a) ".repeat(MAX_REGION_CHARS));
     assert!(case.edit(1, 2, "x"));
     assert!(!case.wants());
-    let far = u32::try_from(FAR).unwrap() + 1;
+    let far = u32::try_from(MAX_REGION_CHARS).unwrap() + 1;
     assert!(case.edit(far, far + 1, "y"));
     assert!(case.wants());
 }

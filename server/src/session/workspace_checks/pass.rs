@@ -244,7 +244,7 @@ impl Session {
     /// Checks a file as it is on disk. `None`: the file cannot be read, or its check gave no
     /// result.
     async fn checked_alone(&self, client: ClientId, path: &Path) -> Result<Option<Checked>, ImageError> {
-        let Ok(bytes) = bounded_file::read_aside(path.to_owned(), SOURCE_LIMIT).await else { return Ok(None) };
+        let Ok(bytes) = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await else { return Ok(None) };
         let text = decode(bytes);
         let digest = digest_of(&text);
         let request =

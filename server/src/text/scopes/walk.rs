@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node, Prefix};
-use super::super::{names, stop};
+use super::super::{cancellation, names};
 use super::{Binding, BindingKind, Scopes, Shorthand, Space, Use, lambda_list, loop_form};
 
 /// The operators of the standard that bind, or do not evaluate all of their arguments. Others that
@@ -148,7 +148,7 @@ impl Walk<'_> {
 
     /// A form that is evaluated.
     pub(super) fn expression(&mut self, node: &Node) {
-        stop::point();
+        cancellation::point();
         match node.prefix {
             Prefix::Quote => return,
             Prefix::Backquote => return self.backquoted(node),
@@ -175,7 +175,7 @@ impl Walk<'_> {
 
     /// Only the unquoted parts of a backquoted datum are evaluated.
     fn backquoted(&mut self, node: &Node) {
-        stop::point();
+        cancellation::point();
         for child in &node.children {
             match child.prefix {
                 Prefix::Comma => self.expression(child),

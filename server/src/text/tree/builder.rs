@@ -1,6 +1,6 @@
 //! Building the tree of a text from its tokens.
 
-use super::super::scanner::{Cut, Scanner, TokenKind};
+use super::super::scanner::{Scanner, TokenKind, Unterminated};
 use super::{Kind, NodeId, Packed, ROOT, Tree, Within, is_comment, number};
 
 /// A node that was begun and has not ended.
@@ -46,9 +46,9 @@ impl<'a> Builder<'a> {
     pub(super) fn tokens(&mut self, start: usize, end: usize, before: Option<u8>) {
         let text = self.tree.text;
         let mut last = start;
-        for token in Scanner::within(&text[start..end], before) {
+        for token in Scanner::with_preceding(&text[start..end], before) {
             let (from, mut to) = (token.start + start, token.end + start);
-            let whole = token.cut == Cut::None;
+            let whole = token.unterminated == Unterminated::No;
             match token.kind {
                 TokenKind::LineComment => {
                     // With CRLF, the carriage return belongs to the line break.
@@ -68,7 +68,7 @@ impl<'a> Builder<'a> {
                         self.begin(Kind::Prefixed, from, to);
                     }
                 }
-                TokenKind::Guard => self.begin(Kind::Guarded, from, to),
+                TokenKind::FeatureConditional => self.begin(Kind::Guarded, from, to),
                 TokenKind::Atom => {
                     self.leaf(Kind::Atom, from, to, whole);
                     self.datum();

@@ -13,12 +13,12 @@ use crate::host::bridge::pending::Peek;
 /// The unanswered requests: the id that the client knows, the number of the connection, and the id
 /// that the host knows.
 #[derive(Debug, Default)]
-pub(super) struct Asked(HashMap<String, (u64, Value)>);
+pub(super) struct HostRequests(HashMap<String, (u64, Value)>);
 
-impl Asked {
+impl HostRequests {
     /// Returns the line to send to the client in place of a line of the host. `None`: the line
     /// itself.
-    pub(super) fn down(&mut self, number: u64, line: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn line_for_client(&mut self, number: u64, line: &[u8]) -> Option<Vec<u8>> {
         let peek = Peek::of(line)?;
         if let Some((id, _)) = peek.request() {
             let known = known(number, id);
@@ -39,7 +39,7 @@ impl Asked {
 
     /// Returns the line to send to the host in place of the client's answer. `None`: the connection
     /// `number` waits for no such answer.
-    pub(super) fn up(&mut self, number: u64, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn line_for_host(&mut self, number: u64, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
         let id = id.as_str()?;
         self.0.get(id).filter(|(asked, _)| *asked == number)?;
         let (_, own) = self.0.remove(id)?;
@@ -49,12 +49,12 @@ impl Asked {
     /// Removes the requests of a connection that has ended, and returns the notifications that
     /// cancel them at the client.
     pub(super) fn withdraw(&mut self, number: u64, why: &str) -> Vec<Vec<u8>> {
-        let of_it: Vec<String> = self.0.extract_if(|_, (asked, _)| *asked == number).map(|(known, _)| known).collect();
+        let ids: Vec<String> = self.0.extract_if(|_, (asked, _)| *asked == number).map(|(known, _)| known).collect();
         let notification = |id| {
             let params = json!({"requestId": id, "reason": why});
             format!("{}\n", json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
         };
-        of_it.into_iter().map(|id| notification(id).into_bytes()).collect()
+        ids.into_iter().map(|id| notification(id).into_bytes()).collect()
     }
 }
 
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn an_answer_goes_to_the_host_that_asked_and_to_no_other() {
-        let mut asked = Asked::default();
-        let first = read(&asked.down(1, &question()).unwrap());
+        let mut asked = HostRequests::default();
+        let first = read(&asked.line_for_client(1, &question()).unwrap());
         assert_eq!(first["params"]["message"], "Line?");
         let taken_back = asked.withdraw(1, "it ended");
         assert_eq!(taken_back.len(), 1);
@@ -102,37 +102,45 @@ mod tests {
         assert_eq!(taken_back["method"], "notifications/cancelled");
         assert_eq!(taken_back["params"], json!({"requestId": first["id"], "reason": "it ended"}));
 
-        let second = read(&asked.down(2, &question()).unwrap());
+        let second = read(&asked.line_for_client(2, &question()).unwrap());
         assert_ne!(first["id"], second["id"]);
-        assert_eq!(asked.up(2, &first["id"], &answer(&first["id"])), None, "the question of the host that is gone");
-        assert_eq!(asked.up(2, &json!(0), &answer(&json!(0))), None, "an id that the client was never told");
-        assert_eq!(asked.up(3, &second["id"], &answer(&second["id"])), None, "a connection that asked nothing");
-        let passed = asked.up(2, &second["id"], &answer(&second["id"])).unwrap();
+        assert_eq!(
+            asked.line_for_host(2, &first["id"], &answer(&first["id"])),
+            None,
+            "the question of the host that is gone"
+        );
+        assert_eq!(asked.line_for_host(2, &json!(0), &answer(&json!(0))), None, "an id that the client was never told");
+        assert_eq!(
+            asked.line_for_host(3, &second["id"], &answer(&second["id"])),
+            None,
+            "a connection that asked nothing"
+        );
+        let passed = asked.line_for_host(2, &second["id"], &answer(&second["id"])).unwrap();
         assert_eq!(read(&passed), json!({"jsonrpc": "2.0", "id": 0, "result": {"action": "accept"}}));
-        assert_eq!(asked.up(2, &second["id"], &answer(&second["id"])), None, "a second answer");
+        assert_eq!(asked.line_for_host(2, &second["id"], &answer(&second["id"])), None, "a second answer");
         assert_eq!(asked.withdraw(2, "it ended"), Vec::<Vec<u8>>::new());
     }
 
     #[test]
     fn a_question_that_the_host_takes_back_is_named_as_the_client_knows_it() {
-        let mut asked = Asked::default();
-        let told = read(&asked.down(1, &question()).unwrap());
+        let mut asked = HostRequests::default();
+        let told = read(&asked.line_for_client(1, &question()).unwrap());
         let cancelled =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0, "reason": "r"}});
-        let passed = read(&asked.down(1, &line(cancelled)).unwrap());
+        let passed = read(&asked.line_for_client(1, &line(cancelled)).unwrap());
         assert_eq!(passed["params"], json!({"requestId": told["id"], "reason": "r"}));
-        assert_eq!(asked.up(1, &told["id"], &answer(&told["id"])), None);
+        assert_eq!(asked.line_for_host(1, &told["id"], &answer(&told["id"])), None);
     }
 
     #[test]
     fn other_lines_stay_as_they_are() {
-        let mut asked = Asked::default();
+        let mut asked = HostRequests::default();
         for other in [
             line(json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
             line(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}})),
             b"no JSON\n".to_vec(),
         ] {
-            assert_eq!(asked.down(1, &other), None);
+            assert_eq!(asked.line_for_client(1, &other), None);
         }
     }
 }

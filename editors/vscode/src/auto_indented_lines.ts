@@ -9,13 +9,13 @@ export interface Change {
 }
 
 /** A line, and the white space at its beginning. */
-export interface BegunLine {
+export interface AutoIndentedLine {
   line: number
   blank: string
 }
 
-export class BegunLines {
-  private lines: BegunLine[] = []
+export class AutoIndentedLines {
+  private lines: AutoIndentedLine[] = []
 
   /** Follows the changes of one event; several changes in one event are not typed by a person. */
   changed(changes: readonly Change[]): void {
@@ -29,7 +29,7 @@ export class BegunLines {
     const added = text.split('\n').length - 1 - (end.line - start.line)
     const enter = /^\n([ \t]*)$/.exec(text)
     const pasted = added > 0 && enter === null
-    const kept: BegunLine[] = []
+    const kept: AutoIndentedLine[] = []
     for (const one of this.lines) {
       // Kept: lines before the change, lines behind it, and the line in which it begins unless it
       // changes the white space.
@@ -41,12 +41,12 @@ export class BegunLines {
   }
 
   /** The lines from the top. */
-  get all(): readonly BegunLine[] {
+  get all(): readonly AutoIndentedLine[] {
     return this.lines
   }
 
   /** Forgets a line of `all`, if it is still known. */
-  forget(line: BegunLine): void {
+  forget(line: AutoIndentedLine): void {
     this.lines = this.lines.filter((one) => one !== line)
   }
 

@@ -1,10 +1,10 @@
-// A range of a document that moves with its text.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
-import { moved } from './ranges.js'
+import { rangeAfter } from './ranges.js'
 
-export class Followed implements vscode.Disposable {
-  /** Undefined once the text in it was edited. */
+/** A range of a document that moves with its text. */
+export class TrackedRange implements vscode.Disposable {
+  /** `undefined` after an edit inside the range. */
   range: vscode.Range | undefined
   private readonly changes: vscode.Disposable
 
@@ -13,8 +13,8 @@ export class Followed implements vscode.Disposable {
     this.changes = vscode.workspace.onDidChangeTextDocument((event) => {
       if (event.document !== document) return
       for (const change of event.contentChanges) {
-        const now = this.range && moved(this.range, change)
-        this.range = now && toRange(now)
+        const moved = this.range && rangeAfter(this.range, change)
+        this.range = moved && toRange(moved)
       }
     })
   }

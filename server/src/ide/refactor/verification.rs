@@ -1,5 +1,5 @@
-//! The proof that the result of a refactoring compiles without new findings, in a copy of the
-//! image, before the client gets the edits.
+//! The verification that the result of a refactoring compiles without new findings, in a copy of
+//! the image, before the client gets the edits.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,35 +27,35 @@ pub trait Compiler: Send + Sync {
 
 /// The result of compiling.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum Verification {
     /// Nothing is found that was not found before.
-    Compiles,
+    Unchanged,
     /// The first new finding.
-    Finds(String),
+    NewFinding(String),
     /// The reason why nothing was compiled.
-    Unknown(String),
+    NotCompiled(String),
 }
 
 /// Compiles the new text, and the old one where its findings are not known.
-pub(super) async fn prove(
+pub(super) async fn verify(
     compiler: &impl Compiler,
     uri: &str,
     path: Option<PathBuf>,
     old: &Document,
     new: String,
-) -> Proof {
+) -> Verification {
     let before = match compiler.findings(uri, old).await {
         Some(findings) => findings,
         None => match compiler.compile(path.clone(), old.text().to_string()).await.map(complete) {
             Ok(Ok(findings)) => findings,
-            Ok(Err(why)) => return Proof::Unknown(why),
-            Err(error) => return Proof::Unknown(error.to_string()),
+            Ok(Err(why)) => return Verification::NotCompiled(why),
+            Err(error) => return Verification::NotCompiled(error.to_string()),
         },
     };
     match compiler.compile(path, new).await.map(complete) {
-        Ok(Ok(after)) => first_new(&before, &after).map_or(Proof::Compiles, Proof::Finds),
-        Ok(Err(why)) => Proof::Unknown(why),
-        Err(error) => Proof::Unknown(error.to_string()),
+        Ok(Ok(after)) => first_new(&before, &after).map_or(Verification::Unchanged, Verification::NewFinding),
+        Ok(Err(why)) => Verification::NotCompiled(why),
+        Err(error) => Verification::NotCompiled(error.to_string()),
     }
 }
 

@@ -1,11 +1,11 @@
 // Lines that were begun with Enter, while other changes come.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { BegunLines, type BegunLine, type Change } from '../src/begun_lines.js'
+import { AutoIndentedLines, type AutoIndentedLine, type Change } from '../src/auto_indented_lines.js'
 
 const change = (line: number, character: number, text: string, until = { line, character }): Change => ({ start: { line, character }, end: until, text })
-function after(...changes: Change[][]): BegunLine[] {
-  const lines = new BegunLines()
+function after(...changes: Change[][]): AutoIndentedLine[] {
+  const lines = new AutoIndentedLines()
   for (const one of changes) lines.changed(one)
   return [...lines.all]
 }

@@ -1,0 +1,190 @@
+//! Cancellation of a computation on a text whose answer is no longer needed, or that has taken too
+//! long. The computation polls for it in its loops.
+//!
+//! A computation whose result so far is of use polls [`should_stop`] and returns that. Every loop
+//! over a text polls [`point`], which leaves a computation that is wanted as a whole or not at all.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::thread_time::Limit;
+
+/// A cancellation token with a deadline in the processor time of the thread that computes.
+#[derive(Debug, Clone)]
+pub struct Cancellation {
+    cancelled: Arc<AtomicBool>,
+    /// The deadline was found to have passed. Not shared with other deadlines of the same token: a
+    /// computation within another must not end that.
+    late: Arc<AtomicBool>,
+    deadline: Option<Limit>,
+    all_or_nothing: bool,
+}
+
+impl Cancellation {
+    /// Returns a token that is cancelled at `deadline`, or by [`Cancellation::cancel`].
+    pub fn new(deadline: Option<Limit>) -> Cancellation {
+        Cancellation { cancelled: Arc::default(), late: Arc::default(), deadline, all_or_nothing: false }
+    }
+
+    /// Returns a token without a deadline, for a computation of which a part is of no use:
+    /// [`point`] leaves it.
+    pub fn all_or_nothing() -> Cancellation {
+        Cancellation { all_or_nothing: true, ..Cancellation::new(None) }
+    }
+
+    /// Returns the same token with another deadline.
+    pub fn with_deadline(&self, deadline: Option<Limit>) -> Cancellation {
+        Cancellation { deadline, late: Arc::default(), ..self.clone() }
+    }
+
+    /// Cancels the computation.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the computation must end early.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed)
+    }
+}
+
+/// The number of polls for each reading of the clock.
+const POLLS_PER_CLOCK_READ: u32 = 64;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Cancellation>> = const { RefCell::new(None) };
+    static POLLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// Computes something that [`should_stop`] may end early.
+pub fn run<T>(cancellation: &Cancellation, compute: impl FnOnce() -> T) -> T {
+    struct Before(Option<Cancellation>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CURRENT.with(|current| *current.borrow_mut() = self.0.take());
+        }
+    }
+    let _before = Before(CURRENT.with(|current| current.borrow_mut().replace(cancellation.clone())));
+    compute()
+}
+
+/// The payload with which [`point`] unwinds.
+struct Left;
+
+/// Computes something as a whole, with a token of [`Cancellation::all_or_nothing`]. `None`: the
+/// computation was ended early.
+pub fn run_all_or_nothing<T>(cancellation: &Cancellation, compute: impl FnOnce() -> T) -> Option<T> {
+    // Unfinished state is dropped with the computation, or guarded by a mutex whose users expect
+    // it.
+    match catch_unwind(AssertUnwindSafe(|| run(cancellation, compute))) {
+        Ok(value) => (!cancellation.is_cancelled()).then_some(value),
+        Err(payload) if payload.is::<Left>() => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// Returns true if the computation on this thread must end now, with the results so far. Cheap
+/// enough for the innermost loops.
+#[inline]
+pub fn should_stop() -> bool {
+    POLLS.with(|polls| {
+        let next = polls.get().wrapping_add(1);
+        polls.set(next);
+        next % POLLS_PER_CLOCK_READ == 0 && poll().is_some()
+    })
+}
+
+/// Unwinds from the computation on this thread if it must end now and is wanted as a whole. As
+/// cheap as [`should_stop`].
+#[inline]
+pub fn point() {
+    POLLS.with(|polls| {
+        let next = polls.get().wrapping_add(1);
+        polls.set(next);
+        if next % POLLS_PER_CLOCK_READ == 0 && poll() == Some(true) {
+            resume_unwind(Box::new(Left));
+        }
+    });
+}
+
+/// Returns true if a poll has ended the computation on this thread early.
+pub fn was_cancelled() -> bool {
+    CURRENT.with(|current| current.borrow().as_ref().is_some_and(Cancellation::is_cancelled))
+}
+
+/// `None`: the computation goes on; else whether it is wanted as a whole.
+#[cold]
+fn poll() -> Option<bool> {
+    CURRENT.with(|current| {
+        let current = current.borrow();
+        let cancellation = current.as_ref()?;
+        if cancellation.deadline.is_some_and(|deadline| deadline.is_over()) {
+            cancellation.late.store(true, Ordering::Relaxed);
+        }
+        cancellation.is_cancelled().then_some(cancellation.all_or_nothing)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn counted(cancellation: &Cancellation) -> usize {
+        run(cancellation, || (0..1_000_000).take_while(|_| !should_stop()).count())
+    }
+
+    #[test]
+    fn a_computation_ends_when_it_is_cancelled_or_late() {
+        assert_eq!(counted(&Cancellation::new(None)), 1_000_000);
+        let cancelled = Cancellation::new(None);
+        cancelled.cancel();
+        assert!(counted(&cancelled) < 1_000_000);
+        let late = Cancellation::new(Some(Limit::after(Duration::ZERO)));
+        assert!(counted(&late) < 1_000_000 && late.is_cancelled());
+        assert_eq!((0..100_000).take_while(|_| !should_stop()).count(), 100_000, "nothing is left of it");
+    }
+
+    #[test]
+    fn a_deadline_within_a_computation_does_not_end_it() {
+        let outer = Cancellation::all_or_nothing();
+        let done = run_all_or_nothing(&outer, || {
+            let late = outer.with_deadline(Some(Limit::after(Duration::ZERO)));
+            assert!(
+                run_all_or_nothing(&late, || loop {
+                    point();
+                })
+                .is_none()
+            );
+            (0..1_000).inspect(|_| point()).count()
+        });
+        assert_eq!(done, Some(1_000));
+        outer.cancel();
+        assert!(outer.with_deadline(None).is_cancelled(), "cancelling ends all of it");
+    }
+
+    #[test]
+    fn a_computation_that_is_wanted_as_a_whole_is_left() {
+        let endless = || loop {
+            point();
+        };
+        let late = Cancellation::all_or_nothing().with_deadline(Some(Limit::after(Duration::ZERO)));
+        assert!(run_all_or_nothing(&late, endless).is_none());
+        assert!(run_all_or_nothing(&late, || ()).is_none(), "what others returned early is not used");
+        assert_eq!(
+            run_all_or_nothing(&Cancellation::all_or_nothing(), || (0..1_000).inspect(|_| point()).count()),
+            Some(1_000)
+        );
+        // Others are not left.
+        run(&Cancellation::new(Some(Limit::after(Duration::ZERO))), || (0..1_000).for_each(|_| point()));
+        assert!(
+            std::panic::catch_unwind(|| run_all_or_nothing(&Cancellation::all_or_nothing(), || resume_unwind(
+                Box::new(())
+            )))
+            .is_err()
+        );
+    }
+}
