@@ -311,7 +311,7 @@
 (defun frame-again-in-time (frame seconds)
   "FRAME-AGAIN, which runs the user's code where a generic function is of a class of the user's, or
   a specializer is printed; a string too when that takes longer than SECONDS."
-  (call-within seconds
+  (call-with-time-limit seconds
                (lambda () (call-past-handlers (lambda () (frame-again frame))))
                (lambda (holder)
                  (format nil "to find the method that its generic function calls took longer than ~A and was stopped~@[, because ~A~]. ~

@@ -2,6 +2,7 @@
 //! bounded and cached for a short time.
 
 use std::collections::VecDeque;
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -165,10 +166,8 @@ fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
             // Links to directories are not followed: they may lead round in circles.
             Ok(kind) if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) => directories.push(path),
             // ASDF would wait for ever for a pipe.
-            Ok(kind) if !kind.is_dir() && is_asd(&path) && path.is_file() => {
-                if !kind.is_symlink() || leads_below(&path, root) {
-                    files.push(path);
-                }
+            Ok(kind) if !kind.is_dir() && is_asd(&path) && path.is_file() && counts(kind, &path, root) => {
+                files.push(path);
             }
             _ => {}
         }
@@ -178,9 +177,12 @@ fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (files, directories)
 }
 
-/// Returns true if what a link leads to is below a directory, all links resolved.
-fn leads_below(link: &Path, directory: &Path) -> bool {
-    let (target, directory) = (link.canonicalize(), directory.canonicalize());
+/// Returns true unless the path is a link that leads to somewhere outside a directory.
+fn counts(kind: FileType, path: &Path, directory: &Path) -> bool {
+    if !kind.is_symlink() {
+        return true;
+    }
+    let (target, directory) = (path.canonicalize(), directory.canonicalize());
     target.is_ok_and(|target| directory.is_ok_and(|directory| target.starts_with(directory)))
 }
 
