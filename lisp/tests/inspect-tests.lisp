@@ -264,7 +264,7 @@
           (is string= "timeout" (path (on "(loop)" "timeout" 0.2) "result" "status"))
           (is string= "DIVISION-BY-ZERO" (path (on "(/ 1 0)") "result" "error" "type"))
           (is string= "not-settable" (path (call image "inspect-set" "reference" reference "part" 7 "code" "1") "error" "kind"))
-          (is string= "waiting" (path (call image "debug-stops") "result" "stops" 0 "state"))
+          (eventually (string= "waiting" (path (call image "debug-stops") "result" "stops" 0 "state"))) ; after the answer
           (let ((endless (send image "inspect-eval" "reference" reference "code" "(loop)" "timeout" *patience*)))
             (ok (path (call image "interrupt" "target" endless) "result" "found"))
             (is string= "interrupted" (path (result-or-error (answer image endless)) "status")))

@@ -315,11 +315,11 @@ fn an_editor_records_the_test_of_the_package_at_the_position() {
     for (line, expected) in [(1, "passed"), (3, "failed")] {
         let place = json!({"test": "same", "uri": uri, "position": {"line": line, "character": 0}, "timeout": AMPLE});
         let recorded = command("consort.record", place);
-        assert_eq!(recorded["recording"]["outcome"]["values"], json!([format!("{expected:?}")]), "{recorded}");
+        assert_eq!(recorded["recording"]["outcome"]["values"][0], format!("{expected:?}"), "{recorded}");
     }
     // A document that is not open names no package.
     let place = json!({"test": "one::same", "uri": world.uri("closed.lisp"), "position": {"line": 0, "character": 0}});
-    assert_eq!(command("consort.record", place)["recording"]["outcome"]["values"], json!(["\"passed\""]));
+    assert_eq!(command("consort.record", place)["recording"]["outcome"]["values"][0], "\"passed\"");
     drop(editor);
     world.finish();
 }

@@ -72,6 +72,6 @@ fn a_person_and_an_agent_at_the_same_stops() {
     }
     let seed = number("CONSORT_SOAK_SEED").unwrap_or(1);
     let until = number("CONSORT_SOAK_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let rounds = number("CONSORT_SOAK_ROUNDS").unwrap_or(if until.is_some() { u64::MAX } else { 40 });
+    let rounds = number("CONSORT_SOAK_ROUNDS").unwrap_or(if until.is_some() { u64::MAX } else { 20 });
     stops::run(seed, |done| done >= rounds || until.is_some_and(|until| Instant::now() >= until));
 }

@@ -42,6 +42,8 @@ const IN_FRAME: [&str; 5] = [
     "(list *package* (values 1 2))",
 ];
 
+/// The looks for a stop of a program that loops before it is paused (again).
+const TRIES: u32 = 20;
 /// The most stops that a program is looked at before it is aborted.
 const LOOKS: usize = 6;
 
@@ -103,11 +105,8 @@ impl Soak {
         let program = if loops { LOOPS } else { PROGRAMS[self.random.usize(..PROGRAMS.len())] };
         self.debugger.events.clear();
         self.evaluation = self.debugger.begin("consort/evaluate", json!({"code": program, "stops": true}));
-        if loops {
-            self.pause();
-        }
         let mut looked = 0;
-        while let Some(stop) = self.next_stop() {
+        while let Some(stop) = self.next_stop(loops) {
             looked += 1;
             if looked > LOOKS {
                 self.abort(&stop);
@@ -130,20 +129,26 @@ impl Soak {
         self.good_answers();
     }
 
-    /// Pauses the evaluation, which loops, once it is known to run.
+    /// Pauses the evaluation, if it is known to run.
     fn pause(&mut self) {
-        let thread = found("the evaluation's thread", || {
-            let threads = self.debugger.ask("threads", json!({}))["threads"].clone();
-            let name = |thread: &Value| thread["name"].as_str().unwrap_or_default().contains("evaluation");
-            threads.as_array()?.iter().find(|thread| name(thread)).map(|thread| thread["id"].clone())
-        });
-        self.debugger.ask("pause", json!({"threadId": thread}));
+        let threads = self.debugger.ask("threads", json!({}))["threads"].clone();
+        let runs = |thread: &&Value| thread["name"].as_str().unwrap_or_default().contains("evaluation");
+        if let Some(thread) = threads.as_array().and_then(|threads| threads.iter().find(runs)) {
+            // It may have ended just now.
+            let _ = self.debugger.try_ask("pause", json!({"threadId": thread["id"]}));
+        }
     }
 
     /// Waits until the evaluation is stopped, and returns its innermost stop; `None`: it has ended.
-    fn next_stop(&mut self) -> Option<Stop> {
+    /// One that loops is paused for that, again when somebody had it go on.
+    fn next_stop(&mut self, loops: bool) -> Option<Stop> {
         let evaluation = self.evaluation;
+        let mut tries = 0_u32;
         found("a stop, or the end of the evaluation", || {
+            if loops && tries % TRIES == 0 {
+                self.pause();
+            }
+            tries += 1;
             // Messages are taken in with each answer.
             let threads = self.debugger.ask("threads", json!({}));
             if self.debugger.is_answered(evaluation) {
