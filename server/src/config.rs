@@ -100,7 +100,7 @@ pub struct CheckConfig {
     /// disable it, never the workspace's consort.toml.
     pub confine: bool,
     /// `check.chain`: whether edits of a text are answered by processes that are kept for it (a
-    /// chain). Default `off`. A workspace may disable it, and not enable it.
+    /// chain). Default `on`. A workspace may disable it, and not enable it.
     pub chain: Chains,
     /// `check.workspace`: the workspace's files that are not open are checked in the background.
     /// Default false.
@@ -212,7 +212,7 @@ impl Default for Config {
                 notes: false,
                 unreachable: false,
                 confine: true,
-                chain: Chains::Off,
+                chain: Chains::On,
                 workspace: false,
                 chain_memory: 256 << 20,
             },

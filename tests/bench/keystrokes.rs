@@ -24,11 +24,8 @@ const AIMS: (f64, f64) = (20.0, 45.0);
 pub(crate) fn keystrokes(report: &Report) -> Result<()> {
     let directory = tempfile::Builder::new().prefix("consort-bench-keys").tempdir()?;
     let root = directory.path().canonicalize()?;
-    let (workspace, config) = (root.join("workspace"), root.join("config"));
+    let workspace = root.join("workspace");
     copy_lisp(Path::new("/usr/share/common-lisp/source/cl-ppcre"), &workspace.join("cl-ppcre"))?;
-    std::fs::create_dir_all(config.join("consort"))?;
-    // The setting is a person's own: a workspace's settings cannot turn it on.
-    std::fs::write(config.join("consort/config.toml"), "[check]\nchain = true\n")?;
     let api = std::fs::read_to_string(workspace.join("cl-ppcre/api.lisp"))?;
     // Copies of the same definitions, each with its own name.
     for lines in [1_000, 6_158, 10_000] {
@@ -36,7 +33,6 @@ pub(crate) fn keystrokes(report: &Report) -> Result<()> {
     }
     let place = Place::new(workspace)?;
     let mut command = place.command(&["lsp"]);
-    command.env("XDG_CONFIG_HOME", &config);
     let mut editor = Editor::open(&mut command, place.workspace())?;
     let loaded = editor.command("consort.loadSystem", json!({"system": "cl-ppcre"}))?;
     ensure!(loaded["loaded"] == json!(true), "cl-ppcre did not load: {loaded}");

@@ -56,11 +56,14 @@ const CHECKPOINTS: u32 = 48;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChainEnd {
     /// The image has changed, or code of the user's runs in it.
-    #[error("the image changed, or code runs in it")]
+    #[error("the image changed, or code, a thread or a timer of yours runs in it")]
     Changed,
-    /// The chain failed, passed a limit, or cannot be made here.
+    /// The chain failed, passed a limit, or could not be made.
     #[error("{0}")]
     Failed(String),
+    /// There are no chains on this system, or with these settings.
+    #[error("{0}")]
+    Impossible(&'static str),
 }
 
 /// An edit: the difference of a text from the chain's own.
@@ -119,6 +122,7 @@ pub struct Chain {
     lines: Lines<OwnedReadHalf>,
     orders: OwnedWriteHalf,
     head: Pid,
+    image: Pid,
     protocol: KeeperProtocol,
     /// The state of the image at the fork.
     world: u64,
@@ -144,6 +148,11 @@ impl std::fmt::Debug for Chain {
 
 fn failed(why: impl Into<String>) -> ChainEnd {
     ChainEnd::Failed(why.into())
+}
+
+/// Returns the reason for the end of a chain's processes. `alone`: the image did not end.
+fn ended(alone: bool) -> ChainEnd {
+    if alone { failed("its processes have ended") } else { ChainEnd::Changed }
 }
 
 fn of_image(error: &ImageError) -> ChainEnd {
@@ -192,8 +201,14 @@ async fn fork(
 pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain, ChainEnd> {
     let instance = runner.forker.runtime.instance().await.map_err(|error| of_image(&error))?;
     let features = &instance.ready.features;
-    if !features.chain || features.landlock == 0 || !params.confine || runner.forker.workers.wanted(&instance) {
-        return Err(failed("this system, or its SBCL, has no chains"));
+    let impossible = [
+        (runner.forker.workers.wanted(&instance), "checks are made in a second process"),
+        (!params.confine, "checks are not confined"),
+        (!features.chain, "this SBCL lacks what they need"),
+        (features.landlock == 0, "this system lacks Landlock"),
+    ];
+    if let Some((_, why)) = impossible.into_iter().find(|(is, _)| *is) {
+        return Err(ChainEnd::Impossible(why));
     }
     let image = i32::try_from(instance.ready.pid).ok().and_then(Pid::from_raw).ok_or(ChainEnd::Changed)?;
     if let Some(why) = memory::shortage(image) {
@@ -213,9 +228,12 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         params: ChainParams { check: params, chain: Shape { spacing_ms, checkpoints: CHECKPOINTS } },
     };
     let within = job.within().map_err(|error| of_image(&error))?;
-    let permit = runner.turns.turn(Queue::Checks).await.map_err(|error| of_image(&error))?;
     let package = job.params.check.package.as_deref();
-    let before = at_rest(&instance, package, AT_REST.0).await.ok_or(ChainEnd::Changed)?;
+    // No other copy waits for the image to be at rest, which it never is while a program runs in
+    // it.
+    at_rest(&instance, package, AT_REST.0).await.ok_or(ChainEnd::Changed)?;
+    let permit = runner.turns.turn(Queue::Checks).await.map_err(|error| of_image(&error))?;
+    let before = at_rest(&instance, package, AT_REST.1).await.ok_or(ChainEnd::Changed)?;
     let mut tries = 0;
     let (forked, connection) = loop {
         match fork(runner, &job, &permit, within / DEADLINE_DIVISOR).await {
@@ -244,6 +262,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         lines: Lines::new(read, LINE_LIMIT),
         orders,
         head,
+        image,
         protocol: KeeperProtocol::default(),
         world: before,
         package: params.package,
@@ -256,8 +275,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     chain.wait_until_ready().await?;
     chain.forked.release();
     drop(permit);
-    let measured = tokio::task::spawn_blocking(move || memory::taken(head, image)).await;
-    chain.taken = measured.map_err(|_| failed("the host is leaving"))?;
+    chain.taken = chain.measured().await.ok_or_else(|| failed("the host is leaving"))?;
     Ok(chain)
 }
 
@@ -286,6 +304,12 @@ impl Chain {
     /// Returns an estimate of the memory that the chain took when it became ready, in bytes.
     pub fn taken(&self) -> u64 {
         self.taken
+    }
+
+    /// Returns the measurement of the memory that the chain takes when it is polled, in bytes.
+    pub fn measured(&self) -> impl Future<Output = Option<u64>> + Send + use<> {
+        let (head, image) = (self.head, self.image);
+        async move { tokio::task::spawn_blocking(move || memory::taken(head, image)).await.ok() }
     }
 
     /// Sends an edit, after which no earlier one is answered. Returns false when the image is not
@@ -317,8 +341,11 @@ impl Chain {
     async fn send(&mut self, order: &Order<'_>) -> Result<(), ChainEnd> {
         let mut line = serde_json::to_vec(order).map_err(|error| failed(error.to_string()))?;
         line.push(b'\n');
-        let sent = timeout(END, self.orders.write_all(&line)).await;
-        sent.map_err(|_| failed("it does not take edits any more"))?.map_err(|error| failed(error.to_string()))
+        match timeout(END, self.orders.write_all(&line)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(self.lost().await), // nobody reads
+            Err(_) => Err(failed("it does not take edits any more")),
+        }
     }
 
     /// Returns the next answer to the last edit. May be dropped and called again.
@@ -351,7 +378,7 @@ impl Chain {
                 biased;
                 line = self.lines.next() => return match line {
                     Ok(Some(line)) => Ok(line.to_vec()),
-                    Ok(None) => Err(failed("its processes have ended")),
+                    Ok(None) => Err(self.lost().await),
                     Err(error) => Err(failed(error.to_string())),
                 },
                 () = late => return Err(failed("it took too long")),
@@ -364,16 +391,18 @@ impl Chain {
                     }
                 }
                 _ = self.shortage.tick() => {
-                    let image = self.forked.instance().ready.pid;
-                    if let Some(image) = i32::try_from(image).ok().and_then(Pid::from_raw)
-                        && let Some(why) = memory::shortage(image)
-                    {
+                    if let Some(why) = memory::shortage(self.image) {
                         return Err(failed(why));
                     }
                 }
-                () = self.forked.ended() => return Err(failed("its processes have ended")),
+                alone = self.forked.ended() => return Err(ended(alone)),
             }
         }
+    }
+
+    /// Returns the reason for the end of the connection. With the image, all its copies end.
+    async fn lost(&mut self) -> ChainEnd {
+        ended(timeout(END, self.forked.ended()).await.unwrap_or(true))
     }
 
     /// Ends the processes in order, and kills those that are left after two seconds.

@@ -399,11 +399,11 @@ impl ForkedCheck {
         self.permit = Some(permit);
     }
 
-    /// Resolves when the copy or the image has ended. May be dropped and called again.
-    pub(super) async fn ended(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.end().await; // as it may
-        }
+    /// Resolves when the copy or the image has ended: to true if it was the copy alone. May be
+    /// dropped and called again until it resolved once.
+    pub(super) async fn ended(&mut self) -> bool {
+        let Some(child) = &mut self.child else { return true };
+        child.end().await.is_ok() && self.instance.ending().is_none()
     }
 
     /// Removes the copy's directory at once if a forked copy has ended and was reaped.

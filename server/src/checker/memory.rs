@@ -45,6 +45,12 @@ pub(super) fn inherited(pid: Pid) -> Option<u64> {
     sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, BESIDE)
 }
 
+/// Returns the bytes of page tables, which each process has for itself. `None` as above.
+#[cfg(target_os = "linux")]
+pub(super) fn tables(pid: Pid) -> Option<u64> {
+    sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, &["VmPTE:"])
+}
+
 /// Returns the bytes of resident memory, and this process's share of them where others have them
 /// too. `None` as above.
 #[cfg(target_os = "linux")]
@@ -77,6 +83,12 @@ pub(super) fn resident(_pid: Pid) -> Option<u64> {
 /// See the Linux version.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn inherited(_pid: Pid) -> Option<u64> {
+    None
+}
+
+/// See the Linux version.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn tables(_pid: Pid) -> Option<u64> {
     None
 }
 

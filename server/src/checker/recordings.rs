@@ -232,7 +232,7 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<Ask>, memory: u64
     loop {
         let ask = tokio::select! {
             ask = asked.recv() => ask,
-            () = running.forked.ended() => None,
+            _ = running.forked.ended() => None,
         };
         let Some(Ask { question, reply }) = ask else { return };
         let answer = answer(&mut running, question, memory).await;

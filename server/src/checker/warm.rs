@@ -208,7 +208,7 @@ async fn keep(mut warm: WarmCopy, mut claimed: mpsc::Receiver<oneshot::Sender<Wa
         claim = claimed.recv() => if let Some(claim) = claim {
             let _ = claim.send(warm); // whoever wanted it may have gone
         },
-        () = warm.forked.ended() => {}
+        _ = warm.forked.ended() => {}
         () = sleep(IDLE_TIMEOUT) => {}
     }
 }

@@ -91,19 +91,7 @@ fn page(status: &Value) -> String {
     }
     if let Some(chains) = status["chains"].as_object() {
         let count = |name: &str| chains.get(name).and_then(Value::as_u64).unwrap_or(0);
-        row(
-            "chains",
-            format!(
-                "{} ({}); edits answered {}, by a whole check {}; confirmed {}, differed {}; failed {}",
-                count("standing"),
-                megabytes(count("memory")),
-                count("answered"),
-                count("whole"),
-                count("agreed"),
-                count("differed"),
-                count("failed")
-            ),
-        );
+        row("chains", chains_line(chains.get("why").and_then(Value::as_str), count));
     }
     let stops = status["image"]["facts"]["stops"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, stop) in stops.iter().enumerate() {
@@ -191,6 +179,23 @@ fn duration(seconds: u64) -> String {
     }
 }
 
+/// The line about the chains of edited texts.
+fn chains_line(why: Option<&str>, count: impl Fn(&str) -> u64) -> String {
+    let (standing, failed) = (count("standing"), count("failed"));
+    let now = match why {
+        Some(why) if standing + failed == 0 => format!("none: {why}"),
+        _ => format!("{standing} ({})", megabytes(count("memory"))),
+    };
+    let last = why.filter(|_| failed > 0).map_or_else(String::new, |why| format!(", at last because {why}"));
+    format!(
+        "{now}; edits answered {}, by a whole check {}; confirmed {}, differed {}; failed {failed}{last}",
+        count("answered"),
+        count("whole"),
+        count("agreed"),
+        count("differed"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,13 +211,19 @@ mod tests {
                           {"stop": 5, "session": null, "started_by": "lsp-1", "thread": "worker\u{202e}", "reason": "break", "condition": null}]}},
             "clients": [{"frontend": "lsp", "name": "Neovim 0.11"}, {"frontend": "mcp", "name": "agent"}],
             "work": ["eval (loop)"],
-            "chains": {"standing": 2, "memory": 41_943_040, "answered": 120, "whole": 3, "agreed": 40, "differed": 1, "failed": 0},
+            "chains": {"standing": 2, "memory": 41_943_040, "answered": 120, "whole": 3, "agreed": 40, "differed": 1, "failed": 1, "why": "it took too long\u{202e}"},
             "failures": [{"failure": 5, "pid": 12, "session": "mcp-3", "type": "SIMPLE-ERROR", "message": "x\u{202e}", "seconds": 7}],
             "programs": [{"pid": 9, "command": "redis-server --port 0"}, {"pid": 10, "command": "sh"}]
         });
         let mut second = status.clone();
         second["image"]["copies"] = "process".into();
-        assert!(page(&second).contains("checks     in a second process"), "{}", page(&second));
+        second["chains"] = json!({"standing": 0, "failed": 0, "why": "checks are made in a second process"});
+        for row in [
+            "checks     in a second process",
+            "chains     none: checks are made in a second process; edits answered 0,",
+        ] {
+            assert!(page(&second).contains(row), "{}", page(&second));
+        }
         insta::assert_snapshot!(page(&status), @r"
         workspace  /w
         host       process 7, version 0.1.0, 12.0 MB
@@ -221,7 +232,7 @@ mod tests {
         clients    Neovim 0.11 (lsp)
                    agent (mcp)
         work       eval (loop)
-        chains     2 (40.0 MB); edits answered 120, by a whole check 3; confirmed 40, differed 1; failed 0
+        chains     2 (40.0 MB); edits answered 120, by a whole check 3; confirmed 40, differed 1; failed 1, at last because it took too long\u{202e}
         stops      3 of cli-2 (SIMPLE-ERROR: boom\u{202e} x)
                    4 of no session (pause)
                    5 of the thread worker\u{202e}, started by lsp-1 (break)

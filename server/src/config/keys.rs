@@ -134,7 +134,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "check.chain",
         expected: "true, false or \"log\"",
-        default: "false",
+        default: "true",
         workspace: FromWorkspace::NotAbove(|config| config.check.chain as u128),
         set: |config, value| {
             config.check.chain = match value {

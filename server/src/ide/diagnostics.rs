@@ -139,11 +139,12 @@ impl Findings {
             .collect();
     }
 
-    /// Sets the findings of the text as it is now, from a chain. A running check goes on, and its
-    /// findings replace these.
+    /// Sets the compiler's findings of the text as it is now, from a chain; those of the lint rules,
+    /// which a chain does not know, stay. A running check goes on, and its findings replace these.
     pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
         let scan = document.scan();
-        self.compiled = diagnostics.into_iter().map(|diagnostic| Found::new(diagnostic, scan)).collect();
+        self.compiled.retain(|found| found.diagnostic.is_of_rule());
+        self.compiled.extend(diagnostics.into_iter().map(|diagnostic| Found::new(diagnostic, scan)));
     }
 
     /// Returns the findings that hold for the text as it is now, in the order of the text.
@@ -318,6 +319,19 @@ mod tests {
         case.replace("a", "aa").replace("(aa", "(aab").replace("c foo", "c bar");
         case.findings.check_ends(found);
         assert_eq!(case.marked().0, ["foo"]);
+    }
+
+    #[test]
+    fn the_lint_rules_findings_stay_when_a_chain_answers() {
+        let text = "(a)\n(b foo)\n(c foo)";
+        let mut case = Case::new(text);
+        let of_rule = |what| Diagnostic::new(find(text, what), Severity::StyleWarning, "lint-when-not", "WHEN NOT");
+        case.findings.check_ends(vec![of_rule("a"), of_rule("b"), finding(find(text, "foo"))]);
+        case.replace("b foo", "b bar");
+        let answer = finding(find("(a)\n(b bar)\n(c foo)", "foo"));
+        case.findings.answered(&case.document, vec![answer.clone()]);
+        // That in the edited form was not known any more.
+        assert_eq!(case.findings.merged(&case.document), [of_rule("a"), answer]);
     }
 
     #[test]

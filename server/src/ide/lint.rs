@@ -28,7 +28,7 @@ use crate::text::forms::package_at;
 use crate::text::names::is_number;
 
 /// The prefix of the codes of these findings.
-const CODE: &str = "lint-";
+const CODE: &str = Diagnostic::RULE;
 
 /// A rule.
 struct Rule {
@@ -107,11 +107,6 @@ impl Wanted {
         let off = |rule: &&LintRule| self.names.iter().any(|name| name.strip_prefix('-') == Some(&rule.name));
         self.own.iter().filter(|rule| !off(rule)).collect()
     }
-}
-
-/// Returns true if a finding is of a rule, and not of the compiler.
-pub fn is_finding(diagnostic: &Diagnostic) -> bool {
-    diagnostic.code.starts_with(CODE)
 }
 
 /// A list that a rule may report.

@@ -101,6 +101,14 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// The beginning of the codes of the lint rules' findings.
+    pub const RULE: &str = "lint-";
+
+    /// Returns true for a finding of a lint rule, and false for one of the compiler.
+    pub fn is_of_rule(&self) -> bool {
+        self.code.starts_with(Diagnostic::RULE)
+    }
+
     /// A diagnostic with nothing but its place and its message.
     pub fn new(span: Span, severity: Severity, code: impl Into<String>, message: impl Into<String>) -> Diagnostic {
         Diagnostic {

@@ -42,6 +42,8 @@ pub(super) struct EditRequest {
 pub(super) enum ChainEvent {
     /// The chain waits for edits. `taken`: bytes of memory.
     Ready { taken: u64 },
+    /// The bytes of memory that the chain takes now.
+    Takes(u64),
     /// The answer to an edit.
     Answer(ChainAnswer),
     /// The image was not at rest when the edit came.
@@ -61,8 +63,8 @@ pub(super) struct ChainReport {
 /// The consequence of an event for the document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The findings of the text as it is now. `last`: all forms are taken into account.
-    Show { diagnostics: Vec<Diagnostic>, last: bool },
+    /// The findings of the text as it is now.
+    Show { diagnostics: Vec<Diagnostic> },
     /// No answer comes to the last edit: a whole check is due without the pause.
     Check,
     /// A new chain is ready, whose text has been edited since: see [`Chains::send`].
@@ -229,6 +231,9 @@ impl Chains {
                     let edited = handle.region.is_some() && followed.whole_check.is_none();
                     followed.current = Some(handle);
                     followed.replace_due = false;
+                    if self.counts.failed == 0 {
+                        self.counts.why = None;
+                    }
                     self.fit(&key, memory, now);
                     (edited && self.documents.get(&key)?.current.is_some()).then_some(Effect::Send)
                 }
@@ -237,7 +242,7 @@ impl Chains {
                     self.note_end(&key, &end, now);
                     None
                 }
-                ChainEvent::Answer(_) | ChainEvent::Unanswered { .. } => None,
+                ChainEvent::Answer(_) | ChainEvent::Unanswered { .. } | ChainEvent::Takes(_) => None,
             };
         }
         if !is(&followed.current) {
@@ -245,16 +250,16 @@ impl Chains {
         }
         match event {
             ChainEvent::Answer(ChainAnswer::Findings { number, diagnostics, last }) if number == followed.number => {
-                if !last {
+                if last {
+                    self.counts.answered += 1;
+                    followed.awaited = false;
+                    followed.answer = Some(diagnostics.clone());
+                } else {
                     // Forms that depend on the edit are compiled at each further one.
                     followed.replace_due = true;
-                    return followed.whole_check.is_none().then_some(Effect::Show { diagnostics, last });
                 }
-                self.counts.answered += 1;
-                followed.awaited = false;
-                followed.answer = Some(diagnostics.clone());
-                // The whole check was first, and its findings stay.
-                followed.whole_check.is_none().then_some(Effect::Show { diagnostics, last })
+                // If the whole check was first, its findings stay.
+                followed.whole_check.is_none().then_some(Effect::Show { diagnostics })
             }
             ChainEvent::Answer(ChainAnswer::Whole { number, why }) if number == followed.number => {
                 tracing::debug!(why, "an edit takes a whole check");
@@ -263,10 +268,18 @@ impl Chains {
                 followed.missed()
             }
             ChainEvent::Unanswered { number } if number == followed.number => followed.missed(),
+            ChainEvent::Takes(taken) => {
+                followed.current.as_mut()?.taken = taken;
+                let last = self.with_chains().max_by_key(|(_, followed)| followed.edited)?.0.clone();
+                self.fit(&last, memory, now);
+                None
+            }
             ChainEvent::Ended(end) => {
                 followed.current = None;
                 let effect = followed.missed();
-                self.note_end(&key, &end, now);
+                if end != ChainEnd::Changed {
+                    self.note_end(&key, &end, now);
+                }
                 effect
             }
             _ => None,
@@ -277,9 +290,14 @@ impl Chains {
         tracing::debug!(document = key.1, why = %end, "no chain stands for a document");
         if let ChainEnd::Failed(_) = end {
             self.counts.failed += 1;
-            if let Some(followed) = self.documents.get_mut(key) {
-                followed.not_before = Some(now + AFTER_FAILURE);
-            }
+        } else if self.counts.failed > 0 {
+            return;
+        }
+        self.counts.why = Some(end.to_string());
+        if *end != ChainEnd::Changed
+            && let Some(followed) = self.documents.get_mut(key)
+        {
+            followed.not_before = Some(now + AFTER_FAILURE);
         }
     }
 
@@ -404,7 +422,7 @@ impl Chains {
     /// counts.
     pub(super) fn status(&self) -> Option<ChainStatus> {
         let standing = self.documents.values().filter(|followed| followed.current.is_some()).count();
-        let status = ChainStatus { standing, memory: self.memory(), ..self.counts };
+        let status = ChainStatus { standing, memory: self.memory(), ..self.counts.clone() };
         (!self.documents.is_empty() || status != ChainStatus::default()).then_some(status)
     }
 }

@@ -16,6 +16,7 @@ use super::{ClientId, OpenDocument, Session, Snapshot, path_of_uri};
 use crate::ide::diagnostics::Findings;
 use crate::ide::structure::{self, Structure};
 use crate::model::diagnostic::Diagnostic;
+use crate::text::Span;
 use crate::text::document::Document;
 
 /// The number of concurrent checks. Each is a copy of the image that compiles.
@@ -60,7 +61,7 @@ pub(super) struct Open {
     /// The text or its diagnostics changed since they were published.
     pub(super) dirty: bool,
     published: Option<(i32, Vec<Diagnostic>)>,
-    /// The version of the last completed check.
+    /// The version of the last completed check, or of the last answer of a chain.
     checked: Option<i32>,
     /// The diagnostics that `result_id` identifies.
     reported: Vec<Diagnostic>,
@@ -127,13 +128,11 @@ impl Open {
         }
     }
 
-    /// Handles the answer of a chain for the text as it is; `last`: no other follows.
-    pub(super) fn answered(&mut self, last: bool) {
-        self.dirty = true;
+    /// Handles an answer of a chain for the text as it is. A later one that is equal is not
+    /// published, nor is the whole check's.
+    pub(super) fn answered(&mut self) {
         self.held = None;
-        if last {
-            self.checked();
-        }
+        self.checked();
     }
 
     /// Handles an edit that a chain answers: its check is postponed until `due`, and what is left
@@ -203,6 +202,13 @@ impl Open {
         let found = in_place(self.document.text().len_bytes(), || structure::check(&self.document));
         *known = Some((self.edits, found.clone()));
         found
+    }
+
+    /// Returns true if the current text has a form that a check reads.
+    pub(super) fn has_forms(&self) -> bool {
+        let withheld = self.structure().withheld;
+        let is_withheld = |form: Span| withheld.iter().any(|span| span.start <= form.start && form.end <= span.end);
+        self.document.scan().forms().iter().any(|form| !is_withheld(form.span))
     }
 
     /// Begins a check of the current text in the current image.
@@ -445,7 +451,7 @@ mod tests {
         let open = documents.get_mut(&key).unwrap();
         assert!(open.is_held(now) && !open.is_held(at(40)));
         assert_eq!(open.due, Some(at(500)));
-        open.answered(false);
+        open.answered();
         assert!(!open.is_held(now) && open.dirty);
         // Without an answer, the check is due as it was without the chain.
         open.hurry_after_edit();
@@ -454,6 +460,33 @@ mod tests {
         open.changed(at(300));
         open.hurry_after_edit();
         assert_eq!(open.due, Some(at(300)));
+    }
+
+    #[tokio::test]
+    async fn equal_answers_and_findings_of_a_version_are_published_once() {
+        let (mut documents, key) = edited(Instant::now());
+        let open = documents.get_mut(&key).unwrap();
+        open.dirty = true;
+        assert!(open.publish().is_some(), "what was left of the findings");
+        open.answered();
+        assert!(open.publish().is_some(), "the first answer");
+        open.answered();
+        assert_eq!(open.publish(), None, "the final answer");
+        open.checked();
+        assert_eq!(open.publish(), None, "the whole check");
+        open.changed(Instant::now());
+        open.document = Document::new("(a b)", 2);
+        open.checked();
+        assert!(open.publish().is_some(), "the check of another version");
+    }
+
+    #[test]
+    fn a_text_without_forms_that_can_be_read_has_none() {
+        for (text, has) in
+            [("", false), ("; a\n", false), ("(defun f (", false), ("(defun f (\n(a)", true), ("a", true)]
+        {
+            assert_eq!(Open::new(None, Document::new(text, 1), None).has_forms(), has, "{text:?}");
+        }
     }
 
     #[tokio::test]

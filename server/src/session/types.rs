@@ -229,7 +229,7 @@ pub struct Status {
 }
 
 /// The counts of the chains, for `consort status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ChainStatus {
     /// Chains that take edits.
     pub standing: usize,
@@ -245,6 +245,9 @@ pub struct ChainStatus {
     pub differed: u64,
     /// Chains that failed or could not be made.
     pub failed: u64,
+    /// The reason of the last of them; without any, the reason for which there are no chains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// The state of an open document at one version.

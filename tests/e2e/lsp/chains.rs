@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use consort::config::{Chains, Config};
+use consort::config::{Chains, Config, Copies};
+use consort::model::image::ImageState;
 use consort::session::ChainStatus;
 use consort_tests::lsp::Editor;
 use consort_tests::patience::comes;
@@ -11,10 +12,10 @@ use consort_tests::world::World;
 use rustix::process::{Pid, Signal, getpgid, kill_process, kill_process_group};
 use serde_json::json;
 
-/// A world with chains. `debounce`: the pause before a whole check.
+/// A world with chains, as they are by default. `debounce`: the pause before a whole check.
 async fn world(debounce: Duration) -> World {
     let mut config = Config::default();
-    config.check.chain = Chains::On;
+    assert_eq!(config.check.chain, Chains::On);
     config.check.debounce = debounce;
     World::configured(&[], config).await
 }
@@ -58,20 +59,30 @@ async fn gone(all: &[Pid]) {
     comes("the end of a chain's processes", async || (!all.iter().any(|pid| lives(*pid))).then_some(())).await;
 }
 
-/// Saves the document until there is a chain for it; returns its processes.
-async fn stands(world: &World, editor: &mut Editor, uri: &str, image: u32) -> Vec<Pid> {
-    comes("a chain", async || {
-        let before = status(world).await;
-        if before.standing == 0 {
+/// Has the document checked, by which a chain is made for it, until the chains are as wanted: one
+/// that is being made ends when the image changes, or code runs in it.
+pub(crate) async fn until_chains(
+    world: &World,
+    editor: &mut Editor,
+    uri: &str,
+    wanted: impl Fn(&ChainStatus) -> bool,
+) -> ChainStatus {
+    comes("a chain, or none", async || {
+        if !wanted(&status(world).await) {
             editor.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}})).await;
             editor
                 .request("textDocument/diagnostic", json!({"textDocument": {"uri": uri}}))
                 .await
                 .expect("diagnostics");
         }
-        (status(world).await.standing == 1).then_some(())
+        Some(status(world).await).filter(&wanted)
     })
-    .await;
+    .await
+}
+
+/// Waits until there is a chain for the document; returns its processes.
+async fn stands(world: &World, editor: &mut Editor, uri: &str, image: u32) -> Vec<Pid> {
+    until_chains(world, editor, uri, |counts| counts.standing == 1).await;
     // A chain that was replaced may be ending.
     let head = comes("the first process of a chain", async || match heads(image).as_slice() {
         [head] => Some(*head),
@@ -154,6 +165,73 @@ async fn when_the_chain_is_killed_a_whole_check_answers() {
     gone(&all).await;
     let counts = status(&world).await;
     assert_eq!((counts.standing, counts.failed, counts.answered), (0, 1, 0), "{counts:?}");
+    editor.leave().await;
+    world.end().await;
+}
+
+/// An editor with these settings that has edited a text, and its findings.
+async fn edited(world: &World, uri: &str, settings: serde_json::Value) -> Editor {
+    let mut editor = Editor::connect(&world.session);
+    editor.initialize(json!({"capabilities": {}, "initializationOptions": settings})).await;
+    editor.open(uri, TEXT).await;
+    editor.change(uri, 2, [4, 0, 4, 0], "; edited\n").await;
+    editor.diagnostics(uri, |version, lines| version == 2 && lines.len() == 2).await;
+    editor
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_settings_of_the_editor_count() {
+    let world = World::with(&[]).await;
+    world.is_ready().await;
+    let uri = world.uri("a.lisp");
+    // The chain of so long a text takes more than the least that can be set.
+    let more: String =
+        (0..300).map(|n| format!("(defun h{n} (b) (loop for i in (twice b) collect (1+ i)))\n")).collect();
+    let mut editor = edited(&world, &uri, json!({"check": {"shadow_mb": 16}})).await;
+    editor.change(&uri, 3, [5, 0, 5, 0], &more).await;
+    let counts = until_chains(&world, &mut editor, &uri, |counts| counts.failed > 0).await;
+    assert_eq!(counts.why.as_deref(), Some("it takes more than check.shadow_mb, 16 MB"));
+    editor.leave().await;
+    let mut editor = edited(&world, &uri, json!({"check": {"chain": false}})).await;
+    editor.request("textDocument/diagnostic", json!({"textDocument": {"uri": uri}})).await.unwrap();
+    let counts = status(&world).await;
+    assert_eq!((counts.standing, counts.failed), (0, 1), "{counts:?}");
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_there_can_be_no_chains_the_status_says_why() {
+    let mut config = Config::default();
+    config.lisp.copies = Copies::Process;
+    let world = World::configured(&[], config).await;
+    world.is_ready().await;
+    let uri = world.uri("a.lisp");
+    let mut editor = edited(&world, &uri, json!({})).await;
+    let counts = until_chains(&world, &mut editor, &uri, |counts| counts.why.is_some()).await;
+    assert_eq!((counts.why.as_deref(), counts.failed), (Some("checks are made in a second process"), 0));
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_the_image_is_no_failure_of_a_chain() {
+    let world = world(Duration::from_millis(200)).await;
+    let image = world.is_ready().await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["window/showMessage"]);
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, TEXT).await;
+    editor.change(&uri, 2, [4, 0, 4, 0], "; edited\n").await;
+    let all = stands(&world, &mut editor, &uri, image).await;
+    kill_process(Pid::from_raw(image.cast_signed()).unwrap(), Signal::KILL).expect("it runs");
+    gone(&all).await;
+    let is_other = |state: &ImageState| matches!(state, ImageState::Ready { pid, .. } if *pid != image);
+    world.image.watch().wait_for(is_other).await.unwrap();
+    editor.change(&uri, 3, [1, 14, 1, 30], "(car 1 2)").await;
+    let image = world.is_ready().await;
+    stands(&world, &mut editor, &uri, image).await;
+    assert_eq!(status(&world).await.failed, 0);
     editor.leave().await;
     world.end().await;
 }

@@ -16,5 +16,6 @@ mod refactor;
 mod stopping;
 mod texts;
 mod tools;
+mod typing;
 mod watchdog;
 mod workspace;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rustix::process::Pid;
 
-use crate::checker::memory::{exceeds, private, resident};
+use crate::checker::memory::{exceeds, private, resident, shared, tables};
 
 /// The processes that are looked at. A chain has at most 48 checkpoints, a keeper and two more.
 const PROCESSES: usize = 64;
@@ -36,12 +36,17 @@ pub(super) fn one_exceeds(head: Pid, limit: u64) -> bool {
 }
 
 /// Returns an estimate of the bytes that the chain takes beyond what it shares with `image`: what
-/// each process has for itself, and what was allocated since the fork, which the later ones share.
+/// each process has for itself, with its page tables, and what was allocated since the fork, which
+/// the later ones share. Pages that the image has written since are no longer shared with it: then
+/// the estimate is what the image and the chain take together, without the image.
 pub(super) fn taken(head: Pid, image: Pid) -> u64 {
     let all = processes(head);
-    let own: u64 = all.iter().filter_map(|pid| private(*pid)).sum();
+    let sum = |of: fn(Pid) -> Option<u64>| all.iter().filter_map(|pid| of(*pid)).sum::<u64>();
     let most = all.iter().filter_map(|pid| resident(*pid)).max().unwrap_or(0);
-    own + most.saturating_sub(resident(image).unwrap_or(0))
+    let grown = sum(private) + most.saturating_sub(resident(image).unwrap_or(0));
+    let apart = shared(image)
+        .map_or(0, |(whole, part)| (sum(|pid| shared(pid).map(|(_, part)| part)) + part).saturating_sub(whole));
+    sum(tables) + grown.max(apart)
 }
 
 /// Returns why the machine has no memory to spare for a chain of `image`, if so.

@@ -8,7 +8,7 @@ use crate::config::Chains as Wanted;
 use crate::model::diagnostic::Diagnostic;
 use crate::session::Frontend;
 use crate::session::chains::{ChainReport, Difference, Effect};
-use crate::session::documents::Key;
+use crate::session::documents::{Key, Open};
 use crate::session::requests::in_place;
 use crate::text::Span;
 
@@ -19,11 +19,12 @@ impl Actor {
     /// Handles an event of a chain.
     pub(super) fn chain_reported(&mut self, report: ChainReport) {
         let (key, now) = (report.key.clone(), Instant::now());
+        let memory = self.config(key.0).check.chain_memory;
         let Some(open) = self.documents.get_mut(&key) else { return };
-        match self.chains.handle(report, self.config.check.chain_memory, now) {
-            Some(Effect::Show { diagnostics, last }) => {
+        match self.chains.handle(report, memory, now) {
+            Some(Effect::Show { diagnostics }) => {
                 in_place(open.document.text().len_bytes(), || open.findings.answered(&open.document, diagnostics));
-                open.answered(last);
+                open.answered();
             }
             Some(Effect::Check) => open.hurry_after_edit(),
             Some(Effect::Send) => {
@@ -47,7 +48,8 @@ impl Actor {
         }
         let difference = self.chains.judged(key, findings);
         self.log_difference(key, difference);
-        if !self.can_check() || !self.chains.wants(key, Instant::now()) {
+        let has_forms = self.documents.get(key).is_some_and(Open::has_forms);
+        if !has_forms || !self.can_check() || !self.chains.wants(key, Instant::now()) {
             return;
         }
         let Some(prepared) = self.prepared_check(key) else { return };

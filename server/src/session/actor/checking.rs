@@ -117,7 +117,7 @@ impl Actor {
                 open.took = since.elapsed();
                 // A chain reports the compiler's findings alone.
                 let mut compiled = report.diagnostics.clone();
-                compiled.retain(|one| !lint::is_finding(one));
+                compiled.retain(|one| !one.is_of_rule());
                 judgement = Some((compiled, report.end == CheckEnd::Complete));
                 open.findings.check_ends(report.diagnostics);
                 open.checked();

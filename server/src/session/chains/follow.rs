@@ -15,6 +15,9 @@ use crate::text::document::Document;
 
 /// The time for which a chain is kept without an edit.
 const IDLE: Duration = Duration::from_secs(600);
+/// The interval at which the memory of a chain is measured. The image writes to pages that it
+/// shared with the chain.
+const MEASURE: Duration = Duration::from_secs(60);
 
 /// Makes a chain and follows it until it ends or `requests` is closed. `cursor`: where in its text
 /// the first edit may be.
@@ -38,6 +41,8 @@ pub(super) async fn follow(
         return tell(ChainEvent::Ended(end));
     }
     let mut edited = None;
+    let mut idle = Box::pin(sleep(IDLE));
+    let mut measured = Box::pin(after(MEASURE, chain.measured()));
     loop {
         let event = tokio::select! {
             biased;
@@ -49,6 +54,7 @@ pub(super) async fn follow(
                 match chain.edit(&request.edit).await {
                     Ok(true) => {
                         edited = Some(request.document);
+                        idle.set(sleep(IDLE));
                         continue;
                     }
                     Ok(false) => ChainEvent::Unanswered { number: request.edit.number },
@@ -59,7 +65,12 @@ pub(super) async fn follow(
                 Ok(answer) => ChainEvent::Answer(marked(answer, edited.clone()).await),
                 Err(end) => ChainEvent::Ended(end),
             },
-            () = sleep(IDLE) => {
+            taken = &mut measured => {
+                measured.set(after(MEASURE, chain.measured()));
+                let Some(taken) = taken else { continue };
+                ChainEvent::Takes(taken)
+            }
+            () = &mut idle => {
                 tell(ChainEvent::Ended(ChainEnd::Changed));
                 return chain.end().await;
             }
@@ -70,6 +81,12 @@ pub(super) async fn follow(
             return;
         }
     }
+}
+
+/// Resolves to the value of `future`, which is polled when `time` is over.
+async fn after<T>(time: Duration, future: impl Future<Output = T>) -> T {
+    tokio::time::sleep(time).await;
+    future.await
 }
 
 /// Acts as [`undefined_variables::mark_uses`] on the findings of an answer.

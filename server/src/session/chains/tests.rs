@@ -87,8 +87,8 @@ impl Case {
     }
 }
 
-fn shown(found: &[usize], last: bool) -> Option<Effect> {
-    Some(Effect::Show { diagnostics: found.iter().copied().map(finding).collect(), last })
+fn shown(found: &[usize]) -> Option<Effect> {
+    Some(Effect::Show { diagnostics: found.iter().copied().map(finding).collect() })
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn only_the_answer_to_the_last_edit_is_shown() {
     assert!(case.edit(1, 2, "x") && case.edit(1, 2, "y"));
     assert_eq!(case.answer(1, 2, &[5], true), None, "another edit followed");
     assert_eq!(case.answer(2, 3, &[5], true), None, "there is no such chain");
-    assert_eq!(case.answer(1, 3, &[5], false), shown(&[5], false));
-    assert_eq!(case.answer(1, 3, &[6], true), shown(&[6], true));
+    assert_eq!(case.answer(1, 3, &[5], false), shown(&[5]));
+    assert_eq!(case.answer(1, 3, &[6], true), shown(&[6]));
     assert_eq!((case.counts().answered, case.counts().standing, case.counts().memory), (1, 1, 10));
 }
 
@@ -186,11 +186,11 @@ fn a_chain_that_failed_is_not_made_again_at_once() {
 fn a_chain_due_for_replacement_answers_until_the_next_is_ready() {
     let mut case = Case::with_chain("(a) (b)");
     assert!(case.edit(1, 2, "x"));
-    assert_eq!(case.answer(1, 2, &[], false), shown(&[], false), "forms depend on the edit");
+    assert_eq!(case.answer(1, 2, &[], false), shown(&[]), "forms depend on the edit");
     assert!(case.wants());
     let next = case.begin();
     assert!(case.edit(1, 2, "yy"));
-    assert_eq!(case.answer(1, 3, &[5], true), shown(&[5], true));
+    assert_eq!(case.answer(1, 3, &[5], true), shown(&[5]));
     assert!(!case.is_ended(1));
     assert_eq!(case.event(next, ChainEvent::Ready { taken: 10 }), Some(Effect::Send));
     assert!(case.is_ended(1) && !case.is_ended(next));
@@ -240,6 +240,53 @@ fn the_longest_unused_chain_is_ended_for_number_and_memory() {
     assert!(case.is_ended(id), "too large by itself");
     assert_eq!((case.counts().standing, case.counts().failed), (0, 1));
     assert!(!case.wants());
+}
+
+#[test]
+fn a_chain_that_has_grown_counts_with_what_it_takes_now() {
+    let mut case = Case::new("(a)");
+    for name in ["a", "b"] {
+        case.key = key(name);
+        case.now += Duration::from_secs(1);
+        case.edit(0, 0, " ");
+        let id = case.begin();
+        case.event(id, ChainEvent::Ready { taken: 20 });
+    }
+    assert_eq!(case.event(2, ChainEvent::Takes(30)), None);
+    assert_eq!((case.counts().standing, case.counts().memory), (2, 50));
+    // Whichever grows, that of the text edited last is ended last.
+    case.key = key("a");
+    case.event(1, ChainEvent::Takes(80));
+    assert!(case.is_ended(1) && !case.is_ended(2), "{:?}", case.counts());
+    case.key = key("b");
+    case.event(2, ChainEvent::Takes(MEMORY + 1));
+    assert!(case.is_ended(2));
+    assert_eq!((case.counts().standing, case.counts().failed), (0, 1));
+    assert_eq!(case.event(2, ChainEvent::Takes(1)), None, "it comes too late");
+}
+
+#[test]
+fn where_chains_are_impossible_none_is_said_to_have_failed() {
+    let mut case = Case::new("(a)");
+    case.edit(0, 0, " ");
+    let id = case.begin();
+    assert_eq!(case.event(id, ChainEvent::Ended(ChainEnd::Impossible("checks are not confined"))), None);
+    assert_eq!((case.counts().failed, case.counts().why.as_deref()), (0, Some("checks are not confined")));
+    assert!(!case.wants());
+    case.now += AFTER_FAILURE;
+    let id = case.begin();
+    case.event(id, ChainEvent::Ready { taken: 1 });
+    assert_eq!(case.counts().why, None);
+    // Neither is one where a program runs in the image, which may end.
+    let next = case.begin();
+    case.event(next, ChainEvent::Ended(ChainEnd::Changed));
+    assert_eq!((case.counts().failed, case.counts().why), (0, Some(ChainEnd::Changed.to_string())));
+    case.event(id, ChainEvent::Ended(ChainEnd::Failed("no memory".into())));
+    assert_eq!((case.counts().failed, case.counts().why.as_deref()), (1, Some("no memory")));
+    case.now += AFTER_FAILURE;
+    let last = case.begin();
+    case.event(last, ChainEvent::Ended(ChainEnd::Changed));
+    assert_eq!(case.counts().why.as_deref(), Some("no memory"));
 }
 
 #[test]
