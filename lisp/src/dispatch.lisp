@@ -227,6 +227,7 @@
   (publish-what-is-loaded)
   (spare-files-of-debugging)
   (have-threads-stop)
+  (keep-own-threads)
   (end-frozen-before-collections)
   (print-parts-when-inspected)
   (note-methods)

@@ -168,3 +168,38 @@
                                          :output out))))
         (ok (plusp (length plain)))
         (is string= plain (path (evaluated image (format nil "(load ~S)" file)) "stdout" "text"))))))
+
+(deftest the-users-code-ends-its-own-threads-alone
+  (with-image (image)
+    (prepare image "(defvar *kept* :kept)
+                    (defun start () (sb-thread:make-thread (lambda () (sleep 100000)) :name \"theirs\"))
+                    (defun others () (remove sb-thread:*current-thread* (sb-thread:list-all-threads)))
+                    (defun theirs () (count \"theirs\" (others) :key 'sb-thread:thread-name :test 'equal))
+                    (defun await-end () (loop until (zerop (theirs)) do (sleep 0.01)) 0)")
+    (prepare image "(princ 1)" :session "other" :stream t)
+    (dolist (code '("(mapc #'sb-thread:terminate-thread (others))"
+                    "(dolist (thread (others)) (ignore-errors (sb-thread:terminate-thread thread)))"
+                    "(sb-thread:join-thread (sb-thread:make-thread (lambda () (mapc #'sb-thread:terminate-thread (others))) :name \"theirs\"))"
+                    "(dolist (thread (others)) (handler-case (sb-thread:interrupt-thread thread #'sb-thread:abort-thread) (sb-thread:interrupt-thread-error ())))"))
+      (prepare image "(progn (start) (start))")
+      (prepare image code)
+      (is-when code equal "0" (first-value image "(await-end)"))
+      (survives image)
+      (is-when code equal "2" (first-value image "2" :session "other"))
+      (is-when code equal "3" (first-value image "3" :session code))
+      (is-when code equal '() (codes-of image *sound-text*)))
+    ;; One warning, whatever the number of threads that stay.
+    (let ((outcome (evaluated image "(mapc #'sb-thread:terminate-thread (others))")))
+      (is equal 1 (length (path outcome "warnings")))
+      (ok (text-contains "threads of Consort" (path outcome "warnings" 0 "message"))))
+    (let ((outcome (evaluated image "(sb-thread:interrupt-thread (sb-thread:main-thread) (lambda () (loop)))")))
+      (is equal "CONSORT::OWN-THREAD-INTERRUPTED" (path outcome "error" "type"))
+      (ok (text-contains "main thread" (path outcome "error" "message"))))
+    (is equal "timeout" (status-of image "(loop)" :timeout 0.3))
+    (survives image)))
+
+(deftest a-timer-interrupts-the-idle-thread-that-it-was-made-in
+  (with-image (image)
+    (prepare image "(progn (defvar *came* nil) (sb-ext:schedule-timer (sb-ext:make-timer (lambda () (setf *came* (sb-thread:thread-name sb-thread:*current-thread*)))) 0.01))")
+    (ok (eventually (equal "\"consort session s\"" (first-value image "*came*" :session "other"))))
+    (is equal ":OUT" (first-value image "(handler-case (sb-ext:with-timeout 0.01 (loop)) (sb-ext:timeout () :out))"))))

@@ -84,7 +84,7 @@
     (cond ((or (null thread) (not (sb-thread:thread-alive-p thread)))
            (refuse "not-found" "There is no thread ~D any more" number))
           (evaluation (stop-evaluation evaluation :cancel))
-          ((thread-waiting-p thread) (sb-thread:terminate-thread thread)) ; it takes no interruption
+          ((thread-waiting-p thread) (let ((*interrupts-any-thread* t)) (sb-thread:terminate-thread thread))) ; it takes no interruption
           ((own-thread-p thread) (refuse "bad-params" "The thread ~A is not yours to end" (sb-thread:thread-name thread)))
           ((not (interrupt-outside-foreign-code thread how)) (refuse "not-found" "There is no thread ~D any more" number)))
     (object "name" (if (stringp (sb-thread:thread-name thread)) (sb-thread:thread-name thread) "unnamed"))))
