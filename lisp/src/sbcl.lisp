@@ -170,12 +170,13 @@ KIND is one of
 (define-internal os-exit :symbol "refusing (sb-ext:exit)" ("SB-EXT" "OS-EXIT") ("SB-SYS" "OS-EXIT") ("SB-IMPL" "OS-EXIT"))
 
 (defun refuse-exits (refuse)
-  "From now on, whoever calls a function of SBCL that ends the process calls REFUSE instead."
+  "From now on, whoever calls a function of SBCL that ends the process calls REFUSE instead, with
+  the function's name and its arguments."
   (dolist (name (list 'sb-ext:exit 'sb-ext:quit 'sb-ext:save-lisp-and-die os-exit))
     (when (fboundp name)
       (encapsulate name 'consort (lambda (function &rest arguments)
-                                   (declare (ignore function arguments))
-                                   (funcall refuse name))))))
+                                   (declare (ignore function))
+                                   (apply refuse name arguments))))))
 
 ;;; Refusing to lose a package on which everything stands.
 

@@ -12,6 +12,7 @@
 
 (defun write-frame (octets end)
   "Writes a whole frame. Without a host there is nothing left to do: the image leaves."
+  (leave-if-forked)
   (with-lock (*link-lock*)
     (unless (write-octets *link* octets 0 end)
       (leave-with-programs))))
@@ -24,6 +25,8 @@
   error of the same id."
   (when *instead-of-link*
     (return-from send-frame (funcall (the function *instead-of-link*) value)))
+  (when (and (forked-p) (field value "event")) ; its work goes on
+    (return-from send-frame nil))
   (multiple-value-bind (octets end) (json-line value)
     (if (<= end +frame-limit+)
         (write-frame octets end)
