@@ -232,7 +232,7 @@
   (print-parts-when-inspected)
   (note-methods)
   (refuse-exits #'refuse-exit)
-  (refuse-package-loss '("COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)
+  (refuse-package-loss '("COMMON-LISP" "COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)
   (replace-debugger #'evaluation-debugger)
   (prepare-signals)
   (line-buffer-stdout)

@@ -364,6 +364,7 @@ KIND is one of
     (protect "protect_control_stack_return_guard_page" 0)
     (protect "protect_control_stack_guard_page" 1)))
 
+(define-internal heap-exhausted :symbol "reporting heap exhaustion" ("SB-KERNEL" "HEAP-EXHAUSTED-ERROR"))
 (define-internal stack-exhausted :symbol "reporting stack exhaustion" ("SB-KERNEL" "CONTROL-STACK-EXHAUSTED") ("SB-SYS" "CONTROL-STACK-EXHAUSTED"))
 
 ;;; The process
