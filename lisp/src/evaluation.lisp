@@ -171,7 +171,7 @@
   "Tells the host of CONDITION, which ends this thread. FROZEN is the JSON of its frozen failure, or
   NIL."
   (handler-case
-      (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed")
+      (send-event "thread-error" "thread" (thread-title sb-thread:*current-thread*)
                                  "frozen" (or-null frozen)
                                  "type" (condition-type condition)
                                  "message" (condition-message condition)

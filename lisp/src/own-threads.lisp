@@ -52,7 +52,7 @@
                (lambda (interrupt-thread thread function)
                  (declare (function interrupt-thread))
                  (if (and (kept-from-user-p thread) (not (runs-user-code-p thread)))
-                     (error 'own-thread-interrupted :thread thread :name (sb-thread:thread-name thread))
+                     (error 'own-thread-interrupted :thread thread :name (thread-title thread))
                      (funcall interrupt-thread thread function))))
   (encapsulate 'sb-thread:terminate-thread 'consort
                (lambda (terminate-thread thread)

@@ -85,6 +85,19 @@
         (sb-thread:signal-semaphore *starts-wanted*)))
   t)
 
+(defconstant +title-limit+ 100 "Characters of a thread's name that are told.")
+
+(defun thread-title (thread)
+  "The name of THREAD on one line, shortened: a program may give it any."
+  (let ((name (sb-thread:thread-name thread)))
+    (flet ((unseen-p (char)
+             ;; control characters, those that set the direction of text, separators of lines
+             (member (sb-unicode:general-category char) '(:cc :cf :zl :zp))))
+      (if (stringp name)
+          (let ((start (subseq name 0 (min (length name) +title-limit+))))
+            (concatenate 'string (substitute-if #\? #'unseen-p start) (if (> (length name) +title-limit+) "..." "")))
+          "unnamed"))))
+
 (defun own-thread-p (thread)
   "Returns true if THREAD is Consort's, or the one that serves, and not the user's."
   (or (sb-thread:main-thread-p thread)
