@@ -6,8 +6,9 @@
 
 (define-condition own-thread-interrupted (sb-thread:interrupt-thread-error)
   ((name :initarg :name :reader own-thread-name))
-  (:documentation "The user's code wanted to interrupt a thread of Consort's. A subtype of the error about threads
-  that have ended, which code that interrupts all threads must expect.")
+  (:documentation
+   "The user's code wanted to interrupt a thread of Consort's. A subtype of the error about threads
+   that have ended, which code that interrupts all threads must expect.")
   (:report (lambda (condition stream)
              (format stream "INTERRUPT-THREAD is refused for the thread ~S: it is Consort's, and every session of the image needs it. ~
                              Interrupt the threads that your own code has made."
