@@ -17,6 +17,7 @@
   filter of system calls. OWN-NETWORK: whether it has namespaces of its own already. Returns the
   version of Landlock in force, 0 for none; true if all that the kernel has to confine with is in
   force; and, if not, why."
+  (limit-timers)
   (if (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)
                      (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0)))
       (multiple-value-bind (landlock failure) (progn (forget-secrets) (confine-files directory readable own-network))

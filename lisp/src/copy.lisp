@@ -7,7 +7,8 @@
 ;;;;     wait for this thread, and this thread for the collector.
 ;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages,
 ;;;;     fdefinitions, ...). Otherwise the copy would wait for ever for a thread that it does not
-;;;;     have. If one is held, the world is started again and the fork retried until the time limit.
+;;;;     have. If one is held, the world is not stopped, or started again, and the fork is tried
+;;;;     again after a pause, until the time limit.
 ;;;;     A copy that would wait for another lock that it inherited exits, and is made again
 ;;;;     (copy-locks.lisp).
 ;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread, so
@@ -172,20 +173,31 @@
   (let ((owner (sb-thread:mutex-owner world-lock)))
     (and owner (thread-waiting-p owner))))
 
-(defun call-with-world-lock (function seconds)
+(defun call-with-world-lock (function deadline)
   "Calls FUNCTION while this thread, or one that waits in a stop, holds the compiler's lock. Signals
-  COPY-BUSY if the lock is not released within SECONDS."
-  (loop with end = (+ (get-internal-real-time) (* seconds internal-time-units-per-second))
-        do (cond ((or (sb-thread:holding-mutex-p world-lock)
-                      ;; TRY-TO-FORK looks again with the world stopped.
-                      (stopped-thread-holds-world-lock-p))
-                  (return (funcall function)))
-                 ;; The timeout is short: the holder may come to wait in a stop meanwhile.
-                 ((sb-thread:grab-mutex world-lock :timeout (min seconds 0.1))
-                  (return (unwind-protect (funcall function)
-                            (sb-thread:release-mutex world-lock))))
-                 ((> (get-internal-real-time) end)
-                  (error 'copy-busy :obstacle (or (obstacle) (holding-words world-lock)))))))
+  COPY-BUSY if the lock is not released until DEADLINE, in internal real time."
+  (loop
+    (cond ((or (sb-thread:holding-mutex-p world-lock)
+               ;; TRY-TO-FORK looks again with the world stopped.
+               (stopped-thread-holds-world-lock-p))
+           (return (funcall function)))
+          ;; The timeout is short: the holder may come to wait in a stop meanwhile.
+          ((sb-thread:grab-mutex world-lock :timeout (max 0 (min (/ (- deadline (get-internal-real-time)) internal-time-units-per-second) 1/10)))
+           (return (unwind-protect (funcall function)
+                     (sb-thread:release-mutex world-lock))))
+          ((> (get-internal-real-time) deadline)
+           (error 'copy-busy :obstacle (or (obstacle) (holding-words world-lock)))))))
+
+(defconstant +looks+ 100 "How often it is looked whether the runtime's locks are free, before a pause.")
+(defconstant +shortest-pause+ 1/1000 "Seconds of the first pause between two attempts at a copy. Each pause is twice as long as the one before.")
+(defconstant +longest-pause+ 1/20 "Seconds that a pause between two attempts at a copy may be long.")
+
+(defun runtime-locks-free-p ()
+  "Returns true if no other thread holds a lock of the runtime, now or within a moment. The world is
+  not stopped for a lock that stays held: its holder would get no further."
+  (loop repeat +looks+
+        do (unless (held-runtime-lock) (return t))
+           (sb-thread:thread-yield)))
 
 (defun be-copy (function call parent)
   "Makes this process a copy of the process PARENT, calls FUNCTION through CALL, which enables
@@ -210,22 +222,22 @@
         (mutexes (c-variables '("finalizer_mutex")))
         (conditions (c-variables '("finalizer_condvar")))
         (deadline (+ (get-internal-real-time) (round (* patience internal-time-units-per-second)))))
-    (call-with-world-lock
-     (lambda ()
-       (without-interrupts
-         (loop
-           (let ((collecting (not (thread-inhibiting-gc))))
-             (setf pid (and collecting (try-to-fork c-locks mutexes conditions)))
-             (when (or pid (> (get-internal-real-time) deadline)) (return))
-             ;; Polled slowly: THREAD-INHIBITING-GC allocates, and a collection would stop all other
-             ;; threads.
-             (if collecting (sb-thread:thread-yield) (sleep (min patience 1/20)))))
-         (when (eql pid 0)
-           (renew-thread-id thread-id)
-           (free-locks-of-stopped)
-           ;; WITH-LOCAL-INTERRUPTS within another WITHOUT-INTERRUPTS would leave them off.
-           (funcall (the function in-copy) (lambda (work) (with-local-interrupts (funcall (the function work))))))))
-     patience)
+    ;; Between two attempts this thread holds no lock and the world runs: the holder of what is
+    ;; waited for may itself need the compiler's lock.
+    (loop for pause = +shortest-pause+ then (min (* 2 pause) +longest-pause+)
+          do (call-with-world-lock
+              (lambda ()
+                (without-interrupts
+                  (when (and (not (thread-inhibiting-gc)) (runtime-locks-free-p))
+                    (setf pid (try-to-fork c-locks mutexes conditions)))
+                  (when (eql pid 0)
+                    (renew-thread-id thread-id)
+                    (free-locks-of-stopped)
+                    ;; WITH-LOCAL-INTERRUPTS within another WITHOUT-INTERRUPTS would leave them off.
+                    (funcall (the function in-copy) (lambda (work) (with-local-interrupts (funcall (the function work))))))))
+              deadline)
+          until (or pid (> (get-internal-real-time) deadline))
+          do (sleep (min patience pause)))
     (cond ((null pid) (error 'copy-busy :obstacle (obstacle)))
           ((minusp pid) (error 'cannot-copy :reason (system-message)))
           (t pid))))

@@ -46,7 +46,6 @@
 (define-global *attempt* nil "In a process that tries something at a frozen failure: the request (debug/attempt.lisp).")
 (defvar *user-settings* nil "The SETTINGS that the user code has that this thread runs.")
 
-(define-global *in-copy* nil "True if this process is a copy of the image, in which nothing stops.")
 (define-global *running* '() "The evaluations that run. The list is replaced under its lock, never changed, so reading needs none.")
 (define-global *running-lock* (sb-thread:make-mutex :name "consort running")
   "Held while *RUNNING* is replaced.")
@@ -156,6 +155,7 @@
       (end-request-of-stop condition))
     (when (or thread (not (typep condition 'storage-condition)))
       (user-debugger-hook condition))
+    (leave-if-forked 70)
     (when (and (in-user-code-p) (stops-at-errors-p evaluation))
       (setf stopped (stop-at-condition condition)))
     (when (and thread (not (and *attempt* (in-user-code-p))))
@@ -171,7 +171,7 @@
   "Tells the host of CONDITION, which ends this thread. FROZEN is the JSON of its frozen failure, or
   NIL."
   (handler-case
-      (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed")
+      (send-event "thread-error" "thread" (thread-title sb-thread:*current-thread*)
                                  "frozen" (or-null frozen)
                                  "type" (condition-type condition)
                                  "message" (condition-message condition)
@@ -184,7 +184,10 @@
              (format stream "~A is refused: it would end the image that editor and agents share. Restart the image through Consort instead."
                      (exit-refused-name condition)))))
 
-(defun refuse-exit (name)
+(defun refuse-exit (name &rest arguments)
+  "Refuses a call of NAME, a function that ends the process. A process that the user's code has
+  forked ends."
+  (leave-if-forked (or (find-if #'integerp arguments) 0)) ; the code, whatever its keyword
   (error 'exit-refused :name name))
 
 (define-condition package-loss-refused (package-error)
@@ -337,6 +340,7 @@
                                    (abort ()
                                      :report "End the evaluation."
                                      :aborted))))
+                          (leave-if-forked)
                           (setf (evaluation-state evaluation) :ended))))))
            (finish-storage-error evaluation)
            (when (and (eq how :stopped) (eq (evaluation-reason evaluation) :heap))

@@ -5,6 +5,8 @@
 
 (in-package :consort)
 
+(defvar *interrupts-any-thread* nil "True where Consort itself interrupts or ends threads, which may be its own (own-threads.lisp).")
+
 (defconstant +foreign-pause+ 0.002d0 "Seconds until an interruption that came in foreign code is sent again.")
 (defconstant +foreign-time+ 2 "Seconds for which that is done while foreign code computes; then the code is left all the same.")
 (defconstant +wait-tries+ 4
@@ -34,7 +36,8 @@
   "Sends INTERRUPTION to its thread; NIL when that has ended."
   (setf (interruption-state interruption) :sent)
   (handler-case
-      (progn (sb-thread:interrupt-thread (interruption-thread interruption) (lambda () (receive-interruption interruption)))
+      (progn (let ((*interrupts-any-thread* t))
+               (sb-thread:interrupt-thread (interruption-thread interruption) (lambda () (receive-interruption interruption))))
              (look-again-at interruption)
              t)
     (sb-thread:interrupt-thread-error () nil)))

@@ -7,7 +7,7 @@
   "THREAD as a person knows it."
   (cond ((not (typep thread 'sb-thread:thread)) "a thread")
         ((null (sb-thread:thread-name thread)) "an unnamed thread")
-        (t (format nil "the thread ~S" (sb-thread:thread-name thread)))))
+        (t (format nil "the thread ~S" (thread-title thread)))))
 
 (defun holding-words (lock)
   "Describes the holder of LOCK, a mutex of the runtime."

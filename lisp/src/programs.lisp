@@ -4,6 +4,7 @@
 (in-package :consort)
 
 (define-global *own-pid* nil "The process that ends its programs: the image, and no copy of it.")
+(define-global *in-copy* nil "True if this process is a copy of the image, in which nothing stops.")
 (define-global *keep-programs* nil "True if the programs that were started here are to outlive the image.")
 (defconstant +programs-end+ 0.5 "Seconds that programs have to end after SIGTERM.")
 
@@ -13,6 +14,16 @@
   (setf *keep-programs* (equal (sb-ext:posix-getenv "CONSORT_KEEP_PROGRAMS") "yes")
         *own-pid* (sb-posix:getpid))
   (sb-posix:unsetenv "CONSORT_KEEP_PROGRAMS"))
+
+(defun forked-p ()
+  "Returns true in a process that the user's code has forked from the image, by way of the C
+  library. The link is the image's: such a process neither reads from it nor writes to it."
+  (not (or *in-copy* (null *own-pid*) (eql *own-pid* (sb-posix:getpid)))))
+
+(defun leave-if-forked (&optional (code 0))
+  "Ends this process if the user's code has forked it. To be called where its code ends: it has
+  nobody to answer, and none of the image's other threads."
+  (when (forked-p) (exit-process code)))
 
 (defun signal-programs (programs signal)
   "Sends SIGNAL to the process groups that PROGRAMS, process ids, lead. Returns true if one is

@@ -170,12 +170,13 @@ KIND is one of
 (define-internal os-exit :symbol "refusing (sb-ext:exit)" ("SB-EXT" "OS-EXIT") ("SB-SYS" "OS-EXIT") ("SB-IMPL" "OS-EXIT"))
 
 (defun refuse-exits (refuse)
-  "From now on, whoever calls a function of SBCL that ends the process calls REFUSE instead."
+  "From now on, whoever calls a function of SBCL that ends the process calls REFUSE instead, with
+  the function's name and its arguments."
   (dolist (name (list 'sb-ext:exit 'sb-ext:quit 'sb-ext:save-lisp-and-die os-exit))
     (when (fboundp name)
       (encapsulate name 'consort (lambda (function &rest arguments)
-                                   (declare (ignore function arguments))
-                                   (funcall refuse name))))))
+                                   (declare (ignore function))
+                                   (apply refuse name arguments))))))
 
 ;;; Refusing to lose a package on which everything stands.
 
@@ -363,6 +364,7 @@ KIND is one of
     (protect "protect_control_stack_return_guard_page" 0)
     (protect "protect_control_stack_guard_page" 1)))
 
+(define-internal heap-exhausted :symbol "reporting heap exhaustion" ("SB-KERNEL" "HEAP-EXHAUSTED-ERROR"))
 (define-internal stack-exhausted :symbol "reporting stack exhaustion" ("SB-KERNEL" "CONTROL-STACK-EXHAUSTED") ("SB-SYS" "CONTROL-STACK-EXHAUSTED"))
 
 ;;; The process

@@ -22,7 +22,7 @@
       (stop-finalizer-thread)
       (setf finalizer-thread nil))
     (dolist (thread (set-difference (sb-thread:list-all-threads) keep))
-      (handler-case (sb-thread:terminate-thread thread)
+      (handler-case (let ((*interrupts-any-thread* t)) (sb-thread:terminate-thread thread))
         (sb-thread:interrupt-thread-error () nil))) ; it has ended
     (loop
       (when (<= (threads-of-system) (length keep)) (return t))
@@ -38,14 +38,15 @@
       (refuse "cannot-copy" "Threads that what was loaded had started do not end:~{ ~A~}"
               (mapcar #'sb-thread:thread-name (set-difference (sb-thread:list-all-threads) (list first self)))))
     (send-event "copy" "id" id "pid" (sb-posix:getpid))
-    (sb-thread:interrupt-thread
-     first
-     (lambda ()
-       (without-interrupts
-         (be-copy (lambda ()
-                    (if (end-threads-but (list first) 2)
-                        (funcall runner params)
-                        (exit-process 71)))
-                  (lambda (work) (with-local-interrupts (funcall work)))
-                  (sb-posix:getppid)))))
+    (let ((*interrupts-any-thread* t))
+      (sb-thread:interrupt-thread
+       first
+       (lambda ()
+         (without-interrupts
+           (be-copy (lambda ()
+                      (if (end-threads-but (list first) 2)
+                          (funcall runner params)
+                          (exit-process 71)))
+                    (lambda (work) (with-local-interrupts (funcall work)))
+                    (sb-posix:getppid))))))
     nil))

@@ -12,6 +12,7 @@
 
 (defun write-frame (octets end)
   "Writes a whole frame. Without a host there is nothing left to do: the image leaves."
+  (leave-if-forked)
   (with-lock (*link-lock*)
     (unless (write-octets *link* octets 0 end)
       (leave-with-programs))))
@@ -24,6 +25,8 @@
   error of the same id."
   (when *instead-of-link*
     (return-from send-frame (funcall (the function *instead-of-link*) value)))
+  (when (and (forked-p) (field value "event")) ; its work goes on
+    (return-from send-frame nil))
   (multiple-value-bind (octets end) (json-line value)
     (if (<= end +frame-limit+)
         (write-frame octets end)
@@ -81,6 +84,19 @@
           (push (lambda () (apply #'start-thread name function arguments)) *starts*))
         (sb-thread:signal-semaphore *starts-wanted*)))
   t)
+
+(defconstant +title-limit+ 100 "Characters of a thread's name that are told.")
+
+(defun thread-title (thread)
+  "The name of THREAD on one line, shortened: a program may give it any."
+  (let ((name (sb-thread:thread-name thread)))
+    (flet ((unseen-p (char)
+             ;; control characters, those that set the direction of text, separators of lines
+             (member (sb-unicode:general-category char) '(:cc :cf :zl :zp))))
+      (if (stringp name)
+          (let ((start (subseq name 0 (min (length name) +title-limit+))))
+            (concatenate 'string (substitute-if #\? #'unseen-p start) (if (> (length name) +title-limit+) "..." "")))
+          "unnamed"))))
 
 (defun own-thread-p (thread)
   "Returns true if THREAD is Consort's, or the one that serves, and not the user's."

@@ -36,3 +36,17 @@
     (is equal "other" (path (await-event image "thread-error") "thread"))
     (ok (find "system" (coerce (path (call image "threads") "result" "threads") 'list)
               :key (lambda (thread) (path thread "kind")) :test #'equal))))
+
+(deftest names-of-threads-are-one-short-line
+  (with-image (image)
+    (evaluated image "(flet ((start (name) (sb-thread:make-thread (lambda () (loop (sleep 1))) :name name)))
+                        (start (format nil \"two~%lines~C[31m\" (code-char 27)))
+                        (start (make-string 5000 :initial-element #\\x)))")
+    (let ((long (concatenate 'string (make-string 100 :initial-element #\x) "...")))
+      (ok (thread-told image "two?lines?[31m"))
+      (ok (thread-told image long))
+      (dolist (name (list "two?lines?[31m" long))
+        (is-when name equal name (path (find name (path (call image "thread-states") "result" "threads")
+                                             :key (lambda (thread) (path thread "name")) :test #'equal)
+                                       "name"))
+        (is equal name (path (call image "kill-thread" "number" (path (thread-told image name) "number")) "result" "name"))))))

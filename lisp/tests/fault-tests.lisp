@@ -177,3 +177,60 @@
                                             (let ((before (descriptors)))
                                               (list (handler-case (consort::connect-to-host ~S) (error () :error)) (- (descriptors) before))))"
                                      path))))))
+
+(deftest the-users-code-ends-its-own-threads-alone
+  (with-image (image)
+    (prepare image "(defvar *kept* :kept)
+                    (defun start () (sb-thread:make-thread (lambda () (sleep 100000)) :name \"theirs\"))
+                    (defun others () (remove sb-thread:*current-thread* (sb-thread:list-all-threads)))
+                    (defun theirs () (count \"theirs\" (others) :key 'sb-thread:thread-name :test 'equal))
+                    (defun await-end () (loop until (zerop (theirs)) do (sleep 0.01)) 0)")
+    (prepare image "(princ 1)" :session "other" :stream t)
+    (dolist (code '("(mapc #'sb-thread:terminate-thread (others))"
+                    "(dolist (thread (others)) (ignore-errors (sb-thread:terminate-thread thread)))"
+                    "(sb-thread:join-thread (sb-thread:make-thread (lambda () (mapc #'sb-thread:terminate-thread (others))) :name \"theirs\"))"
+                    "(dolist (thread (others)) (handler-case (sb-thread:interrupt-thread thread #'sb-thread:abort-thread) (sb-thread:interrupt-thread-error ())))"))
+      (prepare image "(progn (start) (start))")
+      (prepare image code)
+      (is-when code equal "0" (first-value image "(await-end)"))
+      (survives image)
+      (is-when code equal "2" (first-value image "2" :session "other"))
+      (is-when code equal "3" (first-value image "3" :session code))
+      (is-when code equal '() (codes-of image *sound-text*)))
+    ;; One warning, whatever the number of threads that stay.
+    (let ((outcome (evaluated image "(mapc #'sb-thread:terminate-thread (others))")))
+      (is equal 1 (length (path outcome "warnings")))
+      (ok (text-contains "threads of Consort" (path outcome "warnings" 0 "message"))))
+    (let ((outcome (evaluated image "(sb-thread:interrupt-thread (sb-thread:main-thread) (lambda () (loop)))")))
+      (is equal "CONSORT::OWN-THREAD-INTERRUPTED" (path outcome "error" "type"))
+      (ok (text-contains "main thread" (path outcome "error" "message"))))
+    (is equal "timeout" (status-of image "(loop)" :timeout 0.3))
+    (survives image)))
+
+(deftest a-timer-interrupts-the-idle-thread-that-it-was-made-in
+  (with-image (image)
+    (prepare image "(progn (defvar *came* nil) (sb-ext:schedule-timer (sb-ext:make-timer (lambda () (setf *came* (sb-thread:thread-name sb-thread:*current-thread*)))) 0.01))")
+    (ok (eventually (equal "\"consort session s\"" (first-value image "*came*" :session "other"))))
+    (is equal ":OUT" (first-value image "(handler-case (sb-ext:with-timeout 0.01 (loop)) (sb-ext:timeout () :out))"))))
+
+(deftest what-the-users-code-forks-is-not-the-image
+  (with-image (image)
+    (prepare image "(defun fork () (sb-alien:alien-funcall (sb-alien:extern-alien \"fork\" (function sb-alien:int))))
+                    (defvar *pid*)
+                    (defvar *image* (sb-posix:getpid))
+                    (defun ended () (ignore-errors (multiple-value-bind (pid status) (sb-posix:waitpid *pid* sb-posix:wnohang)
+                                                     (and (plusp pid) (sb-posix:wifexited status) (sb-posix:wexitstatus status)))))")
+    (loop for (code status) in '(("" "0") ("(print :child) (finish-output)" "0") ("(error \"in the child\")" "70") ("(throw 'nowhere 1)" "70")
+                                 ("(sb-ext:exit :code 7)" "7") ("(sb-ext:exit :code 8 :abort t)" "8") ("(sb-posix:getppid)" "0"))
+          do (let* ((request (eval-id image (format nil "(setf *pid* (fork)) (when (zerop *pid*) ~A) (list :pid (eql *image* (sb-posix:getpid)))" code) :stream t))
+                    (outcome (result-or-error (answer image request))))
+               (is-when code equal "(:PID T)" (path outcome "values" 0 "text"))
+               (is-when code equal status (eventually (let ((status (first-value image "(ended)"))) (and (not (equal status "NIL")) status))))
+               (settle image)
+               (is-when code equal '() (image-answers image))
+               (is-when code equal '() (remove-if-not (lambda (event) (text-contains "CHILD" (field event "text" ""))) (events image "output")))))
+    (is equal "(:PID T)" (first-value image "(sb-thread:join-thread (sb-thread:make-thread (lambda () (setf *pid* (fork)) (list :pid (eql *image* (sb-posix:getpid))))))"))
+    (is equal "0" (eventually (let ((status (first-value image "(ended)"))) (and (not (equal status "NIL")) status))))
+    (settle image)
+    (is equal '() (image-answers image))
+    (is equal '() (codes-of image *sound-text*))))

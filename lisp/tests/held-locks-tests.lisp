@@ -166,3 +166,38 @@
     (release-in image)
     (evaluated image "(sb-thread:join-thread *holder* :default nil)")
     (is equal "0" (first-value image "(copy-exit (sb-thread:with-mutex (*theirs*) 1))"))))
+
+(deftest a-held-lock-does-not-have-the-world-stopped
+  ;; The holder would get no further.
+  (with-image (image)
+    (prepare image "(defvar *theirs* (sb-thread:make-mutex :name \"theirs\"))
+                    (consort::add-runtime-locks (list *theirs*))
+                    (defvar *stopped* 0)
+                    (defun copy () (handler-case (consort::wait-for-copy (consort::call-in-copy (lambda ()) :patience 1))
+                                     (consort::copy-busy () :busy)))")
+    (prepare image "(sb-int:encapsulate 'consort::try-to-fork 'counted (lambda (f &rest arguments) (incf *stopped*) (apply f arguments)))")
+    (is equal "0" (first-value image "(copy)"))
+    (ok (not (equal "0" (first-value image "*stopped*"))))
+    (hold-in image "(sb-thread:with-mutex (*theirs*) (hold))")
+    (is equal "(:BUSY 0)" (first-value image "(progn (setf *stopped* 0) (list (copy) *stopped*))"))
+    (release-in image)
+    (evaluated image "(sb-thread:join-thread *holder* :default nil)")))
+
+(deftest the-compiler-is-free-while-a-copy-waits-for-another-lock
+  (with-image (image)
+    (prepare image "(defvar *theirs* (sb-thread:make-mutex :name \"theirs\"))
+                    (consort::add-runtime-locks (list *theirs*))
+                    (defvar *done* nil) (defvar *waits* 0)")
+    (prepare image "(sb-int:encapsulate 'consort::held-runtime-lock 'counted (lambda (f) (incf *waits*) (funcall f)))")
+    ;; The holder goes on when it has compiled, and the copy is made when the holder has ended.
+    (prepare image "(defun compile-holding ()
+                      (sb-thread:with-mutex (*theirs*)
+                        (setf *waits* 0)
+                        (loop until (plusp *waits*) do (sleep 0.01))
+                        (compile nil '(lambda (x) x))
+                        (setf *done* t)))")
+    (prepare image "(defvar *copier* (sb-thread:make-thread (lambda ()
+                                       (loop until (sb-thread:mutex-owner *theirs*) do (sb-thread:thread-yield))
+                                       (consort::wait-for-copy (consort::call-in-copy (lambda () (unless *done* (consort::exit-process 9))) :patience 100)))))")
+    (prepare image "(defvar *compiler* (sb-thread:make-thread #'compile-holding))")
+    (is equal "0" (first-value image "(sb-thread:join-thread *copier*)"))))

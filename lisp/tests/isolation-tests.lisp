@@ -144,7 +144,8 @@
 
 (deftest packages-that-everybody-needs
   (breaks-nothing "(delete-package :cl-user)" "(let ((*package* (find-package :keyword))) (delete-package \"COMMON-LISP-USER\"))"
-                  "(rename-package :cl-user :elsewhere)"
+                  "(rename-package :cl-user :elsewhere)" "(sb-ext:without-package-locks (rename-package :cl :elsewhere))"
+                  "(sb-ext:without-package-locks (delete-package :cl))"
                   "(defpackage :mine (:use :cl)) (in-package :mine) (cl:delete-package :mine)"
                   "(defpackage :mine (:use :cl)) (in-package :mine) (rename-package :mine :other)"
                   "(in-package :keyword)" "(make-package :empty :use '()) (in-package :empty)")

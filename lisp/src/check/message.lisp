@@ -72,6 +72,9 @@
 
 (defun condition-report (condition &optional (package *package*))
   "Returns the report of CONDITION, cleaned, with symbols as PACKAGE sees them."
+  ;; Where it was signalled is left, and with that the figures that SBCL's own report tells.
+  (when (and (internal-p 'heap-exhausted) (typep condition heap-exhausted))
+    (return-from condition-report (as-text "Heap exhausted: this takes more memory than there is.")))
   (let ((text (handler-case
                   (let ((*package* package) (*print-pretty* t) (*print-right-margin* 100000) (*print-length* 10) (*print-level* 5)
                         (*print-lines* nil) (*print-circle* nil) (*print-readably* nil))

@@ -40,6 +40,7 @@
   NIL, why, in words, and true if it was left for the time that it took."
   (let ((why nil) (late nil))
     (values (call-silently (lambda ()
+                             (ensure-regular asd)
                              (asdf:load-asd asd)
                              (loop for name in (asdf:registered-systems)
                                    for system = (asdf:registered-system name)
@@ -143,18 +144,10 @@
                  (asdf:required-components (asdf:find-system name) :other-systems nil :goal-operation 'asdf:load-op
                                                                    :keep-component 'asdf:source-file)))
 
-(define-condition no-regular-file (file-error) ()
-  (:report (lambda (condition stream)
-             (format stream "~A is no regular file, and is not read."
-                     (sb-ext:native-namestring (file-error-pathname condition))))))
-
 (defun read-source-file (path)
   "The text of the file PATH: as UTF-8, or as Latin-1 when it is none. Signals NO-REGULAR-FILE for a
   pipe, which would be waited for."
-  (let ((name (sb-ext:native-namestring path)))
-    (when (and (probe-file path)
-               (/= (logand sb-posix:s-ifmt (sb-posix:stat-mode (sb-posix:stat name))) sb-posix:s-ifreg))
-      (error 'no-regular-file :pathname path)))
+  (ensure-regular path)
   (flet ((text (format)
            (with-open-file (in path :external-format format)
              (let* ((all (make-string (file-length in)))

@@ -175,6 +175,28 @@
   (with-octets (limits (soft hard))
     (call-c "setrlimit" sb-alien:int (sb-alien:int resource) (sb-alien:unsigned-long limits))))
 
+(defconstant +rlimit-sigpending+ 11)
+(defconstant +own-timers+ 64 "The number of timers and queued signals that a confined process may add to those of its user.")
+
+(defun queued-signals ()
+  "Returns how many signals are queued for this user, one for each timer of the kernel's, and how
+  many may be; NIL when the system does not tell."
+  (handler-case
+      (with-open-file (in "/proc/self/status" :external-format :latin-1)
+        (loop for line = (read-line in nil)
+              while line
+              when (eql 0 (search "SigQ:" line))
+                return (let ((slash (position #\/ line)))
+                         (values (parse-integer line :start 5 :end slash) (parse-integer line :start (1+ slash))))))
+    ((or stream-error file-error parse-error) () nil)))
+
+(defun limit-timers ()
+  "Limits the timers that this process can make: the kernel counts those of all the user's programs
+  together, and the others would get none."
+  (multiple-value-bind (queued limit) (queued-signals)
+    (let ((limit (min (+ (or queued 0) +own-timers+) (or limit most-positive-fixnum))))
+      (set-limit +rlimit-sigpending+ limit limit))))
+
 (defun limit-copy (seconds)
   "Limits what this process can use up: CPU time a little above SECONDS from now, files,
   descriptors, and no core dump."

@@ -59,7 +59,7 @@
 (defun record-awaited (awaited function)
   "Calls FUNCTION, which makes the call that is waited for, and records it in this thread."
   (let* ((log (awaited-log awaited)) (*event-log* log) (outcome :left) (results '()))
-    (setf (awaited-thread awaited) (or (sb-thread:thread-name sb-thread:*current-thread*) "unnamed"))
+    (setf (awaited-thread awaited) (thread-title sb-thread:*current-thread*))
     (unwind-protect
          (handler-bind ((serious-condition (lambda (condition) (note-unhandled log condition))))
            (setf results (multiple-value-list (call-noting-signals (lambda () (record-call nil '() function))))

@@ -207,6 +207,7 @@
   "Returns true if this thread may wait here. Not where the collector is off, which would wait for
   it, nor with a full stack or heap, nor when somebody interrupts the thread to end it."
   (and (can-stop-p)
+       (not (forked-p)) ; nobody can look
        (not (typep condition 'storage-condition))
        (not (and (internal-p 'interactive-interrupt) (typep condition interactive-interrupt)))
        (not (collecting-off-p))

@@ -85,6 +85,7 @@
                   (return-from call-in-started-thread
                     (with-local-interrupts
                       (multiple-value-call #'returned-in-thread evaluation (call-user-code function)))))
+             (leave-if-forked)
              (setf (evaluation-state evaluation) :ended)))
       (when *attempt* (answer-of-thread evaluation (cond ((evaluation-error evaluation) :error) ((evaluation-reason evaluation) :stopped) (t :aborted)) '()))
       (end-started-thread evaluation))

@@ -71,7 +71,7 @@
              (let ((own (own-thread-p thread))
                    (evaluation (evaluation-in thread)))
                (object "number" number
-                       "name" (let ((name (sb-thread:thread-name thread))) (if (stringp name) name "unnamed"))
+                       "name" (thread-title thread)
                        "kind" (cond (evaluation "evaluation") (own "system") (t "user"))
                        "ms" (if evaluation (milliseconds-since (evaluation-started evaluation)) :null))))))
     (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
@@ -84,10 +84,10 @@
     (cond ((or (null thread) (not (sb-thread:thread-alive-p thread)))
            (refuse "not-found" "There is no thread ~D any more" number))
           (evaluation (stop-evaluation evaluation :cancel))
-          ((thread-waiting-p thread) (sb-thread:terminate-thread thread)) ; it takes no interruption
-          ((own-thread-p thread) (refuse "bad-params" "The thread ~A is not yours to end" (sb-thread:thread-name thread)))
+          ((thread-waiting-p thread) (let ((*interrupts-any-thread* t)) (sb-thread:terminate-thread thread))) ; it takes no interruption
+          ((own-thread-p thread) (refuse "bad-params" "The thread ~A is not yours to end" (thread-title thread)))
           ((not (interrupt-outside-foreign-code thread how)) (refuse "not-found" "There is no thread ~D any more" number)))
-    (object "name" (if (stringp (sb-thread:thread-name thread)) (sb-thread:thread-name thread) "unnamed"))))
+    (object "name" (thread-title thread))))
 
 (define-operation "interrupt-thread" :thread (id params)
   "Interrupts a thread as Ctrl-C does in a terminal: it gets the condition INTERACTIVE-INTERRUPT,

@@ -37,7 +37,7 @@
           "id" (evaluation-id evaluation)
           "session" (or-null (evaluation-session evaluation))
           "started_by" (or-null (evaluation-starter evaluation))
-          "thread" (or (sb-thread:thread-name (stopped-thread stop)) "unnamed")
+          "thread" (thread-title (stopped-thread stop))
           "level" (stop-level stop)
           "parent" (if (stopped-parent stop) (stopped-id (stopped-parent stop)) :null)
           "reason" (stopped-reason stop)

@@ -13,7 +13,7 @@
          (system (and (string/= name primary) (asdf:registered-system primary))))
     (and (not (contrib-p primary))
          (not (typep system 'asdf:package-inferred-system))
-         (find primary asd-files :key #'pathname-name :test #'equal))))
+         (find-if (lambda (file) (and (equal primary (pathname-name file)) (not (irregular-p file)))) asd-files))))
 
 (defun call-with-asd-files (asd-files function)
   "Calls FUNCTION where ASDF finds the systems of ASD-FILES first."
@@ -93,12 +93,14 @@
                             (uiop:ensure-directory-pathname (sb-ext:parse-native-namestring (param params "root" 'string))))
   (object))
 
-(defun find-system-in (system asd-files)
-  "Makes SYSTEM known; when no file is called after it, looks into all of ASD-FILES."
+(defun find-system-in (id system asd-files)
+  "Makes SYSTEM known; when no file is called after it, looks into ASD-FILES. Request ID is told of
+  files that are loaded for that."
   (or (asdf:find-system system nil)
-      (progn (dolist (file asd-files)
-               (asdf:load-asd file))
-             (asdf:find-system system))))
+      (find-among-definitions system asd-files
+                              (lambda (file)
+                                (send-event "progress" "id" id "message" (format nil "looking into ~A" (file-namestring file))
+                                                       "done" 0 "total" :null)))))
 
 ;;; Progress
 
@@ -108,6 +110,8 @@
 ;; ASDF itself has a method on its classes, which makes the directories of what is written.
 (defmethod asdf:perform :before (operation component)
   (sb-ext:atomic-incf (car *asdf-actions*))
+  (when (and (typep operation '(or asdf:compile-op asdf:load-source-op)) (typep component 'asdf:source-file))
+    (mapc #'ensure-regular (ignore-errors (asdf:input-files operation component))))
   (when (and *progress* (typep operation 'asdf:operation) (typep component 'asdf:component))
     (funcall *progress* operation component)))
 
@@ -140,7 +144,7 @@
   (call-with-asd-files
    asd-files
    (lambda ()
-     (find-system-in system asd-files)
+     (find-system-in id system asd-files)
      (let ((*progress* (progress-reporter id (if force nil (planned-actions system)))))
        (asdf:load-system system :force force)))))
 

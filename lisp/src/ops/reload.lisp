@@ -300,7 +300,7 @@
                          (call-with-asd-files
                           asd-files
                           (lambda ()
-                            (find-system-in system asd-files)
+                            (find-system-in id system asd-files)
                             (let* ((report (progress-reporter id (if force nil (planned-actions system))))
                                    (*progress* (lambda (operation component)
                                                  (when (and (typep operation 'asdf:load-op) (typep component 'asdf:cl-source-file))

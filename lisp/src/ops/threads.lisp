@@ -8,10 +8,6 @@
   whatever its own clock.")
 (defconstant +stack-time+ 3 "Seconds that a thread may take to say where it is.")
 
-(defun thread-title (thread)
-  (let ((name (sb-thread:thread-name thread)))
-    (if (stringp name) name "unnamed")))
-
 (defun thread-ticks (thread)
   "The processor time of THREAD in the system's ticks, and the letter of its state; NIL when the
   system does not tell."

@@ -43,7 +43,7 @@
                        do (setf (traced-outcome (first calls)) :left)
                        finally (return calls)))
            (call (make-traced-call (incf *traced-count*) (and open (traced-number (first open))) depth name
-                                   (or (sb-thread:thread-name thread) "unnamed") arguments)))
+                                   (thread-title thread) arguments)))
       (setf (gethash thread *traced-open*) (cons call open)
             (svref *traced* (mod *traced-count* +traced-calls+)) call))))
 

@@ -76,7 +76,9 @@
 
 (defun digest-of-file (pathname)
   "The SHA-256 of what is in the file, NIL when it cannot be read."
-  (ignore-errors (with-open-file (in pathname :element-type '(unsigned-byte 8)) (digest-of-octets (stream-octets in)))))
+  (ignore-errors
+   (ensure-regular pathname)
+   (with-open-file (in pathname :element-type '(unsigned-byte 8)) (digest-of-octets (stream-octets in)))))
 
 ;;; Files that may be loaded
 

@@ -6,6 +6,8 @@
 (define-internal interrupt-context :function "interrupting foreign code safely" ("SB-DI" "NTH-INTERRUPT-CONTEXT"))
 (define-internal interrupt-contexts :variable "interrupting foreign code safely" ("SB-KERNEL" "*FREE-INTERRUPT-CONTEXT-INDEX*"))
 
+(define-internal run-timer :symbol "timers that interrupt an idle session's thread" ("SB-IMPL" "RUN-TIMER"))
+
 (defconstant +result-register+ 0 "The number of the register in which the system returns the result of a call: RAX, or X0.")
 (defconstant +interrupted-call+ (- (ash 1 64) 4) "-EINTR in such a register: a call that waited was interrupted.")
 
