@@ -46,13 +46,13 @@
                            (let ((end (+ start (length name))))
                              (and (<= end (length text)) (string-equal name text :start2 start :end2 end) (delimiter-p end))))))))
 
-(declaim (ftype function call-within))
+(declaim (ftype function call-with-time-limit))
 
 (defun failure-of-definition (file seconds)
   "Has ASDF load the definitions in FILE. Returns NIL, or why that failed, in words, and true if it
   was left after SECONDS."
   (let ((late nil))
-    (values (call-within seconds
+    (values (call-with-time-limit seconds
                          (lambda ()
                            (handler-case (progn (ensure-regular file) (asdf:load-asd file) nil)
                              ((or error storage-condition) (condition) (condition-message condition))))
