@@ -145,7 +145,7 @@ impl Soak {
         let evaluation = self.evaluation;
         let mut tries = 0_u32;
         found("a stop, or the end of the evaluation", || {
-            if loops && tries % TRIES == 0 {
+            if loops && tries.is_multiple_of(TRIES) {
                 self.pause();
             }
             tries += 1;
@@ -155,7 +155,7 @@ impl Soak {
                 return Some(None);
             }
             let stops = self.agent_call(json!({"action": "stops"}))["structuredContent"]["stops"].clone();
-            let stop = stops.as_array()?.iter().filter(|stop| stop["state"] == "waiting").last()?.clone();
+            let stop = stops.as_array()?.iter().rfind(|stop| stop["state"] == "waiting")?.clone();
             // The debugger's own list must agree.
             let is_stopped = |thread: &Value| thread["name"].as_str().unwrap_or_default().ends_with("(stopped)");
             let thread = threads["threads"].as_array()?.iter().find(|thread| is_stopped(thread))?["id"].clone();
