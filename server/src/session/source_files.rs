@@ -225,6 +225,9 @@ impl Session {
                 // The editor makes the edit even if the call ends meanwhile.
                 super::calls::changes();
                 let applied = self.apply_edit(editor.client, &editor.uri, editor.version, edit).await;
+                if applied.is_ok() {
+                    self.newer_text(editor.client, &editor.uri, editor.version).await;
+                }
                 applied.map_err(|why| {
                     error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
                 })
