@@ -249,8 +249,7 @@ async fn check(
     let workspace = session.workspace();
     let workspace = tokio::fs::canonicalize(workspace).await.unwrap_or_else(|_| workspace.to_owned());
     for path in wanted {
-        let mut file =
-            FileFindings { file: shown(&workspace, &path), unsaved: false, ..FileFindings::default() };
+        let mut file = FileFindings { file: shown(&workspace, &path), unsaved: false, ..FileFindings::default() };
         let (text, items) = match (open.get(&path), together.remove(&path)) {
             (Some(document), Some(items)) => {
                 file.unsaved = document.unsaved;
