@@ -17,6 +17,7 @@ mod client_work;
 pub mod context;
 pub mod debug;
 mod documents;
+mod edit_turns;
 mod event;
 pub mod failures;
 mod file_identity;
@@ -121,6 +122,8 @@ struct Inner {
     workspace_checks: WorkspaceChecks,
     /// The marks of unsaved texts; `None`: there is no place for them.
     marks: Option<UnsavedMarks>,
+    /// Whose turn it is to edit a file.
+    edit_turns: edit_turns::EditTurns,
 }
 
 impl Session {
@@ -161,6 +164,7 @@ impl Session {
                 configured: watch::Sender::new(()),
                 workspace_checks,
                 marks,
+                edit_turns: edit_turns::EditTurns::default(),
             }),
             directory: None,
         }

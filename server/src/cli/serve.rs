@@ -14,6 +14,7 @@ use consort::host::log::{self, Log};
 use consort::host::runtime_dir::{HostFile, RuntimeDir};
 use consort::host::serve::{leave, serve};
 use consort::host::services::SharedImage;
+use consort::host::whereabouts;
 
 use super::output::Failure;
 use super::{WorkspaceArg, logging};
@@ -96,7 +97,7 @@ fn print_line(line: &str) -> io::Result<()> {
 }
 
 fn runtime_of(workspace: &Path) -> Result<RuntimeDir, Failure> {
-    RuntimeDir::of(workspace).map_err(|error| Failure::cannot(error.to_string()))
+    whereabouts::of(workspace).map_err(|error| Failure::cannot(error.to_string()))
 }
 
 fn live(

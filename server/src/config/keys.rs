@@ -403,6 +403,14 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
             *config = before;
             Err(format!("{name} counts only once the person has trusted this workspace (`consort trust`)"))
         }
+        // What the person's own configuration has too is no change.
+        (Source::Client, FromWorkspace::Trusted) if *config != before => {
+            *config = before;
+            Err(format!(
+                "{name} is not taken from here, since an editor's settings may come with the workspace; set it in your own config.toml \
+                 and restart the host (`consort stop`)"
+            ))
+        }
         (Source::Workspace | Source::Client, FromWorkspace::NotAbove(limit)) if limit(config) > limit(&before) => {
             *config = before;
             Err(format!(

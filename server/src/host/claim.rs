@@ -7,6 +7,7 @@
 //! over notices within a second and leaves.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use super::runtime_dir::RuntimeDir;
 #[cfg(target_os = "linux")]
@@ -39,11 +40,15 @@ impl Claim {
         }
     }
 
-    /// Closes the connections of processes that queried the holder, so that the backlog never
-    /// fills.
-    pub(super) fn drain_connections(&self) {
+    /// Tells the processes of this user that ask where the host's directory is, and closes their
+    /// connections, so that the backlog never fills. `directory`: `None` while it cannot be made.
+    pub(super) fn answer_connections(&self, directory: Option<&Path>) {
         #[cfg(target_os = "linux")]
-        while self.name.as_ref().is_some_and(|name| name.accept().is_ok()) {}
+        while let Some(Ok((asking, _))) = self.name.as_ref().map(std::os::unix::net::UnixListener::accept) {
+            linux::tell(asking, directory);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = directory;
     }
 
     /// Other systems have no claim.
@@ -61,23 +66,58 @@ pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
     return runtime.read_host_file().map(|host| host.pid);
 }
 
+/// What the holder of a claim says of its directory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// Its directory, which is in place.
+    At(PathBuf),
+    /// The process has lost its directory, and cannot make it again.
+    Lost(u32),
+}
+
+/// Asks the process of this user that holds the claim where its directory is, which it may have to
+/// make again first. `None`: no process holds the claim, or it has not answered when `over` says
+/// so.
+pub(super) fn ask(runtime: &RuntimeDir, over: impl FnMut() -> bool) -> Option<Whereabouts> {
+    #[cfg(target_os = "linux")]
+    return linux::ask(runtime, over);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (runtime, over);
+        None
+    }
+}
+
 #[cfg(target_os = "linux")]
 pub(super) use linux::{may_be_held, name};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::io;
+    use std::ffi::OsString;
+    use std::io::{self, Read, Write};
     use std::os::linux::net::SocketAddrExt;
-    use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::net::SocketAddr;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::os::unix::net::{SocketAddr, UnixStream};
+    use std::path::Path;
+    use std::time::Duration;
 
     use rustix::fd::OwnedFd;
     use rustix::io::Errno;
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     use sha2::{Digest, Sha256};
 
+    use super::Whereabouts;
     use crate::fault::{self, Call};
     use crate::host::runtime_dir::RuntimeDir;
+
+    /// The first byte of an answer, before the directory.
+    const AT: u8 = b'@';
+    /// The whole answer of a host without a directory.
+    const LOST: u8 = b'-';
+    /// The longest answer, in bytes.
+    const LONGEST: u64 = 4096;
+    /// The interval in which the one who asks looks elsewhere too.
+    const LOOK: Duration = Duration::from_millis(20);
 
     /// Returns the name for this user and this workspace's runtime directory.
     pub(in crate::host) fn name(runtime: &RuntimeDir) -> String {
@@ -117,6 +157,42 @@ mod linux {
         }
     }
 
+    /// Answers a process that asks where the directory is.
+    pub(super) fn tell(mut asking: UnixStream, directory: Option<&Path>) {
+        let ours =
+            rustix::net::sockopt::socket_peercred(&asking).is_ok_and(|peer| rustix::process::getuid() == peer.uid);
+        let answer = match directory {
+            Some(directory) => [&[AT], directory.as_os_str().as_bytes()].concat(),
+            None => vec![LOST],
+        };
+        // Fits the socket's buffer. A process that only looked for a holder has left.
+        if ours && asking.set_nonblocking(true).is_ok() {
+            let _ = asking.write_all(&answer);
+        }
+    }
+
+    pub(super) fn ask(runtime: &RuntimeDir, mut over: impl FnMut() -> bool) -> Option<Whereabouts> {
+        fault::point(Call::Connect).ok()?;
+        let stream = connect(&name(runtime)).ok()?;
+        let holder = our_peer(&stream)?;
+        let stream = UnixStream::from(stream);
+        stream.set_nonblocking(false).ok()?;
+        stream.set_read_timeout(Some(LOOK)).ok()?;
+        let mut answer = Vec::new();
+        while let Err(error) = (&stream).take(LONGEST).read_to_end(&mut answer) {
+            let waits = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+            // The holder has left without an answer.
+            if !waits || over() {
+                return None;
+            }
+        }
+        match answer.split_first()? {
+            (&AT, directory) => Some(Whereabouts::At(OsString::from_vec(directory.to_vec()).into())),
+            (&LOST, []) => Some(Whereabouts::Lost(holder)),
+            _ => None,
+        }
+    }
+
     /// Returns the process at the other end, if it is this user's.
     fn our_peer(stream: &OwnedFd) -> Option<u32> {
         let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
@@ -128,8 +204,6 @@ mod linux {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     /// Any user may take a name, and need not accept.

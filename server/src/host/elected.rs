@@ -209,7 +209,17 @@ impl Elected {
     /// # Errors
     /// An I/O error when they cannot be created.
     pub(super) async fn look_after(&mut self) -> io::Result<State> {
-        self.claim.drain_connections();
+        let looked = self.inspected().await;
+        match &looked {
+            Ok(State::InPlace | State::Restored) => self.claim.answer_connections(Some(self.runtime.path())),
+            // It leaves, and the claim with it.
+            Ok(State::Taken) => {}
+            Err(_) => self.claim.answer_connections(None),
+        }
+        looked
+    }
+
+    async fn inspected(&mut self) -> io::Result<State> {
         let (runtime, host, file) = (self.runtime.clone(), self.host.try_clone()?, self.file.clone());
         let socket = self.socket;
         let looked = tokio::task::spawn_blocking(move || inspect(&runtime, &host, socket, file.as_ref()));

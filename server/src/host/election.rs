@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::hello::{self, Ack, Hello};
 use super::runtime_dir::RuntimeDir;
+use super::whereabouts;
 use crate::fault::{self, Call};
 use crate::framing::first_line;
 use crate::search_paths;
@@ -85,7 +86,7 @@ impl Place {
     /// Fails when no private runtime directory can be named, or this program's own path is not
     /// known.
     pub fn of(workspace: &Path) -> io::Result<Place> {
-        Ok(Place { workspace: workspace.into(), runtime: RuntimeDir::of(workspace)?, program: this_program()? })
+        Ok(Place { workspace: workspace.into(), runtime: whereabouts::of(workspace)?, program: this_program()? })
     }
 
     /// Connects to the running host.

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::runtime_dir::{self, RuntimeDir};
+use super::whereabouts;
 
 /// The limits of the record, so that the host file stays small: folders, and bytes of their paths.
 const FOLDERS: usize = 100;
@@ -74,7 +75,7 @@ pub(super) fn hosts_of_folders_message(folders: &[PathBuf]) -> Option<String> {
     let own: Vec<String> = folders
         .iter()
         .filter_map(|folder| {
-            let runtime = RuntimeDir::of(folder).ok().filter(RuntimeDir::is_live)?;
+            let runtime = whereabouts::of(folder).ok().filter(RuntimeDir::is_live)?;
             Some(format!("{} (process {})", folder.display(), runtime.read_host_file()?.pid))
         })
         .collect();

@@ -17,6 +17,7 @@ mod runtime_base;
 pub mod runtime_dir;
 pub mod serve;
 pub mod services;
+pub mod whereabouts;
 pub mod workspace;
 
 /// The version of this build; the two ends of a host's socket must agree on it.

@@ -31,11 +31,7 @@ pub(super) fn check_length(dir: &Path) -> io::Result<()> {
 /// Fails when no directory that is private to this user can be named.
 pub(super) fn base() -> io::Result<PathBuf> {
     let user = rustix::process::getuid().as_raw();
-    let standard = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    // A shell of cron or ssh may lack the variable although the directory exists, and must find
-    // the editor's host all the same.
-    let usual = cfg!(target_os = "linux").then(|| PathBuf::from(format!("/run/user/{user}")));
-    for dir in [standard, usual].into_iter().flatten() {
+    for dir in of_system(user) {
         let base = dir.join("consort");
         if is_ours(&dir, user) && check_length(&base.join(A_NAME)).is_ok() {
             return Ok(base);
@@ -44,6 +40,23 @@ pub(super) fn base() -> io::Result<PathBuf> {
     let (temporary, private) = places(user);
     let base = usable_base(temporary, private, user);
     check_length(&base.join(A_NAME)).map(|()| base)
+}
+
+/// Returns the system's directories for this purpose, existing or not.
+fn of_system(user: u32) -> impl Iterator<Item = PathBuf> {
+    let standard = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    // A shell of cron or ssh may lack the variable although the directory exists, and must find
+    // the editor's host all the same.
+    let usual = cfg!(target_os = "linux").then(|| PathBuf::from(format!("/run/user/{user}")));
+    [standard, usual].into_iter().flatten()
+}
+
+/// Returns all bases in which a host of this user may have its directory, existing or not.
+pub(super) fn all() -> Vec<PathBuf> {
+    let user = rustix::process::getuid().as_raw();
+    let (temporary, private) = places(user);
+    let of_system = of_system(user).map(|dir| dir.join("consort"));
+    of_system.chain([temporary]).chain(private).collect()
 }
 
 /// Returns the base for a user without a runtime directory of the system's, in the temporary

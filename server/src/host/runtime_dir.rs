@@ -96,19 +96,22 @@ impl Lock {
 }
 
 impl RuntimeDir {
-    /// Returns the directory of the host of `workspace` (a canonical path).
+    /// Returns the directory of a new host of `workspace` (a canonical path).
     ///
     /// # Errors
     /// Fails when no directory that is private to this user can be named.
-    pub fn of(workspace: &Path) -> io::Result<RuntimeDir> {
-        let base = base()?;
+    pub(super) fn of_new(workspace: &Path) -> io::Result<RuntimeDir> {
         let (temporary, private) = places(rustix::process::getuid().as_raw());
-        let runtime = RuntimeDir::within(base, workspace)?;
-        let among = runtime.base == temporary || private.as_ref() == Some(&runtime.base);
-        Ok(if among { runtime.claimed_in(&temporary, private.as_deref()) } else { runtime })
+        Ok(RuntimeDir::within(base()?, workspace)?.claimed_in(&temporary, private.as_deref()))
     }
 
-    /// Returns the same directory with a claim that both places share, so that they have one host.
+    /// Returns the same workspace's directory below another base, with the same claim.
+    pub(super) fn moved_to(&self, base: &Path) -> RuntimeDir {
+        let dir = base.join(self.dir.file_name().unwrap_or_default());
+        RuntimeDir { base: base.into(), dir, claim: self.claim.clone() }
+    }
+
+    /// Returns the same directory with a claim that all bases share, so that they have one host.
     fn claimed_in(self, temporary: &Path, private: Option<&Path>) -> RuntimeDir {
         let mut claim = OsString::from(self.dir.file_name().unwrap_or_default());
         for place in [Some(temporary), private].into_iter().flatten() {
@@ -118,7 +121,7 @@ impl RuntimeDir {
         RuntimeDir { claim, ..self }
     }
 
-    /// [`RuntimeDir::of`] below another base.
+    /// [`RuntimeDir::of_new`] below another base.
     ///
     /// # Errors
     /// Fails when the socket's path would be too long for the system.
@@ -363,19 +366,24 @@ impl RuntimeDir {
 /// Returns the directories of all hosts of this user, live or not.
 ///
 /// # Errors
-/// The errors of [`RuntimeDir::of`].
+/// Fails when no directory that is private to this user can be named, or read.
 pub fn all() -> io::Result<Vec<RuntimeDir>> {
     let base = base()?;
-    let entries = match std::fs::read_dir(&base) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(named(error, &base)),
-    };
-    let of = |entry: std::fs::DirEntry| {
-        let dir = entry.path();
-        RuntimeDir { base: base.clone(), claim: dir.clone().into(), dir }
-    };
-    Ok(entries.flatten().map(of).collect())
+    // Hosts may have been started when another base was the one to use.
+    let others = runtime_base::all().into_iter().filter(|other| *other != base && check_private(other).is_ok());
+    let mut found = Vec::new();
+    for base in [base.clone()].into_iter().chain(others) {
+        let entries = match std::fs::read_dir(&base) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(named(error, &base)),
+        };
+        found.extend(entries.flatten().map(|entry| {
+            let dir = entry.path();
+            RuntimeDir { base: base.clone(), claim: dir.clone().into(), dir }
+        }));
+    }
+    Ok(found)
 }
 
 /// Returns 16 hexadecimal digits that identify a canonical path.

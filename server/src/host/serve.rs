@@ -17,6 +17,7 @@ use super::VERSION;
 use super::elected::{Elected, State};
 use super::hello::{self, Ack, Hello};
 use super::memory;
+use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
 use crate::framing::first_line;
 use crate::locked::lock;
@@ -194,8 +195,7 @@ async fn accept(
                     break;
                 }
                 Err(error) => {
-                    let path = elected.runtime().path().display();
-                    services.directory(Some(format!("the runtime directory {path} was removed and cannot be made again: {error}")), false);
+                    services.directory(Some(not_looked_after(elected.runtime(), &error)), false);
                 }
                 }
             },
@@ -212,6 +212,17 @@ async fn accept(
     elected.retract(ordered && place != State::Taken);
     connections.shutdown().await;
     Ok(())
+}
+
+/// Says why the host's directory is not in order, as far as it is known.
+fn not_looked_after(runtime: &RuntimeDir, error: &io::Error) -> String {
+    let path = runtime.path().display();
+    match runtime.path().symlink_metadata() {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
+            format!("the runtime directory {path} was removed and cannot be made again: {error}")
+        }
+        _ => format!("the runtime directory {path} cannot be checked, and new clients may not be served: {error}"),
+    }
 }
 
 /// Removes the socket first, so that the next client starts a new host, which waits for the locks

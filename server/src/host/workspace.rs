@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folders::{self, Served};
-use super::runtime_dir::RuntimeDir;
+use super::whereabouts;
 use crate::config::ownership;
 
 /// Returns the workspace that contains `start`: the nearest directory from `start` upwards with
@@ -49,7 +49,7 @@ pub fn host_by_other_folder(workspace: &Path) -> Option<Served> {
 }
 
 fn runs(dir: &Path) -> bool {
-    RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live())
+    whereabouts::of(dir).is_ok_and(|runtime| runtime.is_live())
 }
 
 fn find_where(

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -11,6 +12,11 @@ use crate::image::api::browse::{ThreadStack, ThreadState, ThreadStates};
 use crate::image::api::symbols::Reference;
 use crate::model::image::ImageError;
 
+/// The time for which a thread that was told to end is waited for.
+const ENDS: Duration = Duration::from_secs(2);
+/// The interval in which it is looked whether it has ended.
+const AGAIN: Duration = Duration::from_millis(50);
+
 /// Lists the threads with their states.
 ///
 /// # Errors
@@ -18,6 +24,38 @@ use crate::model::image::ImageError;
 pub async fn list<B: Backend>(backend: &B) -> Result<(String, Value), ImageError> {
     let threads = backend.query(ThreadStates {}).await?.threads;
     Ok((listed(&threads), json!({"threads": threads})))
+}
+
+/// Waits a moment for a thread to end that was told to, and says whether it has; `name`: the
+/// thread's.
+///
+/// # Errors
+/// See [`Backend::query`].
+pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(String, Value), ImageError> {
+    let until = Instant::now() + ENDS;
+    loop {
+        let threads = backend.query(ThreadStates {}).await?.threads;
+        let thread = threads.into_iter().find(|thread| thread.number == number);
+        if thread.is_none() || Instant::now() > until {
+            return Ok(end(number, name, thread.as_ref()));
+        }
+        crate::steady::sleep(AGAIN).await;
+    }
+}
+
+/// Says what has become of a thread that was told to end; `thread`: its state if it still runs.
+fn end(number: u64, name: &str, thread: Option<&ThreadState>) -> (String, Value) {
+    match thread {
+        None => (format!("Ended: thread {number}, {name}."), json!({"ended": number, "name": name})),
+        Some(thread) => (
+            format!(
+                "Thread {number}, {name}, was told to end and has not ended yet ({}): code within `without-interrupts`, foreign code \
+                 and clean-up forms go on first. `list` shows whether it is still there.",
+                thread.state
+            ),
+            json!({"ending": number, "name": name, "state": thread.state}),
+        ),
+    }
 }
 
 fn listed(threads: &[ThreadState]) -> String {
@@ -82,6 +120,25 @@ pub async fn stack<B: Backend>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_goes_on_is_not_told_to_have_ended() {
+        let state = "runs".to_owned();
+        let thread = ThreadState {
+            number: 3,
+            name: "a".into(),
+            kind: "user".into(),
+            ms: None,
+            state,
+            processor: None,
+            waits_for: None,
+            held_by: None,
+        };
+        let (text, facts) = end(3, "a", Some(&thread));
+        assert!(text.starts_with("Thread 3, a, was told to end and has not ended yet (runs)"), "{text}");
+        assert_eq!((&facts["ended"], &facts["ending"]), (&Value::Null, &json!(3)));
+        assert_eq!(end(3, "a", None).0, "Ended: thread 3, a.");
+    }
 
     #[test]
     fn who_holds_what_is_waited_for_is_told() {

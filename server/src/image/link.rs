@@ -445,6 +445,10 @@ async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, on_unsolicited: impl 
             },
             Ok(None) => break CLOSED_BY_IMAGE.to_owned(),
             Err(error @ LineError::TooLong(_)) => break format!("it sent a frame that cannot be read: {error}"),
+            // It left requests unread, as when it exits by itself or closes all its descriptors.
+            Err(LineError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                break CLOSED_BY_IMAGE.to_owned();
+            }
             Err(LineError::Io(error)) => break format!("its link failed: {error}"),
         }
     };

@@ -120,6 +120,15 @@ async fn events_go_to_their_call_and_endless_output_is_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_leaves_requests_unread_has_closed_its_link() {
+    let (link, other) = open();
+    let mut call = link.call("eval", &json!({}), None, Listener::None).unwrap();
+    drop(other);
+    assert!(call.result::<String>().await.is_err());
+    assert_eq!(link.why_closed().as_deref(), Some(CLOSED_BY_IMAGE));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_few_bad_frames_are_survived_and_many_close_the_link() {
     let (link, mut other) = open();
     let mut call = link.call("eval", &json!({}), None, Listener::None).unwrap();

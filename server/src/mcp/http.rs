@@ -1,14 +1,17 @@
 //! MCP over streamable HTTP, for agents that cannot start a program: loopback only, and only with
 //! the token.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -112,21 +115,50 @@ async fn require_token(State(token): State<Arc<str>>, request: Request, next: Ne
             let why = "Forbidden: only requests for `localhost`, `127.0.0.1` or `[::1]` are served, and no page of another machine\n";
             return (StatusCode::FORBIDDEN, why).into_response();
         }
-        return next.run(request).await;
+        return match whole_body(request).await {
+            Ok(request) => next.run(request).await,
+            Err(refusal) => refusal.into_response(),
+        };
     }
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"consort\"")];
     let why = "Unauthorized: send `Authorization: Bearer TOKEN` with the token from the file that `consort serve --http` names\n";
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 
-/// Returns true if each `Host` header and the authority of the URI name this machine, and neither
-/// `Host` nor `Origin` is repeated. The transport checks only one of these, and accepts a name that
-/// merely begins like an address of this machine.
+/// Returns the request with its whole body. The transport would answer a body that cannot be read
+/// as if the fault were the server's.
+async fn whole_body(request: Request) -> Result<Request, (StatusCode, String)> {
+    let bad = |why: &str| (StatusCode::BAD_REQUEST, format!("Bad Request: {why}\n"));
+    let headers = request.headers();
+    if headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING) {
+        return Err(bad("send either `Content-Length` or `Transfer-Encoding`"));
+    }
+    let (head, mut body) = request.into_parts();
+    let mut whole = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|error| bad(&format!("the body cannot be read: {error}")))?;
+        let Ok(bytes) = frame.into_data() else { continue };
+        if whole.len() + bytes.len() > BODY_LIMIT {
+            let why = format!("Payload Too Large: a body has at most {BODY_LIMIT} bytes\n");
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, why));
+        }
+        whole.extend_from_slice(&bytes);
+    }
+    Ok(Request::from_parts(head, Body::from(whole)))
+}
+
+/// Returns true if each `Host` header, the authority of the URI and `Origin` name this machine, and
+/// neither `Host` nor `Origin` is repeated. The transport checks only one of these, and accepts a
+/// name that merely begins like an address of this machine.
 fn is_addressed_here<B>(request: &axum::http::Request<B>) -> bool {
     let hosts = request.headers().get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let mut named = hosts.chain(request.uri().authority().map(|authority| authority.as_str()));
     let single = |name| request.headers().get_all(name).iter().nth(1).is_none();
-    named.all(is_loopback) && single(header::HOST) && single(header::ORIGIN)
+    let is_own = |origin: &HeaderValue| origin.to_str().ok()?.strip_prefix("http://").map(is_loopback);
+    named.all(is_loopback)
+        && single(header::HOST)
+        && single(header::ORIGIN)
+        && request.headers().get(header::ORIGIN).is_none_or(|origin| is_own(origin) == Some(true))
 }
 
 /// Returns true if `HOST` or `HOST:PORT` is a loopback address.
@@ -264,7 +296,43 @@ mod tests {
         assert!(!passes("http://evil.example/mcp", &[(header::HOST, "localhost")]));
         let origin = "http://localhost:1";
         assert!(passes("/mcp", &[(header::ORIGIN, origin)]));
+        for origin in
+            ["http://localhost:80.evil.com", "http://localhost.evil.com", "http://localhost:80@evil.com", "null", ""]
+        {
+            assert!(!passes("/mcp", &[(header::ORIGIN, origin)]), "{origin}");
+        }
         assert!(!passes("/mcp", &[(header::ORIGIN, origin), (header::ORIGIN, "http://evil.example")]));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_cannot_be_read_is_the_clients_fault() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        // As the transport does.
+        let read = |body: Body| async move {
+            let whole = axum::body::to_bytes(body, BODY_LIMIT).await;
+            if whole.is_ok() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR }
+        };
+        let router = Router::new()
+            .route("/mcp", axum::routing::post(read))
+            .layer(middleware::from_fn_with_state(Arc::<str>::from("token"), require_token));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let answer = async |headers: &str, body: &str| {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token\r\nConnection: close\r\n";
+            stream.write_all(format!("{head}{headers}\r\n\r\n{body}").as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            // A part of the body may be left unread, which resets the connection.
+            let _ = stream.read_to_end(&mut answer).await;
+            String::from_utf8_lossy(&answer).split(' ').nth(1).map(str::to_owned)
+        };
+        let chunked = "Transfer-Encoding: chunked";
+        assert_eq!(answer(chunked, "2\r\n{}\r\n0\r\n\r\n").await.as_deref(), Some("200"));
+        assert_eq!(answer(chunked, "zz\r\n{}\r\n0\r\n\r\n").await.as_deref(), Some("400"));
+        let both = format!("Content-Length: 2\r\n{chunked}");
+        assert_eq!(answer(&both, "2\r\n{}\r\n0\r\n\r\n").await.as_deref(), Some("400"));
+        assert_eq!(answer(&both, "{}").await.as_deref(), Some("400"));
     }
 
     #[test]

@@ -117,6 +117,12 @@ pub(crate) trait Tool {
         None
     }
 
+    /// The path of the file that the call edits, if it is one: calls that edit one file follow one
+    /// another.
+    fn edits(_: &Self::Input) -> Option<&str> {
+        None
+    }
+
     /// The error in the arguments, if a contract specifies its text.
     fn argument_error(_: &JsonObject) -> Option<Failure> {
         None

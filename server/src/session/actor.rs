@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use super::approval::ApprovalState;
 use super::chains::Chains;
 use super::context::Contexts;
-use super::documents::{Documents, LONG};
+use super::documents::Documents;
 use super::event::{Event, Reply};
 use super::folders::Folders;
 use super::jobs::{Job, Jobs, Kind};
@@ -434,8 +434,7 @@ impl Actor {
         client.config = config;
         if changed {
             self.chains.close_client(id);
-            let now = Instant::now();
-            self.documents.iter_mut().filter(|((owner, _), _)| *owner == id).for_each(|(_, open)| open.due = Some(now));
+            self.documents.all_due_of(id, Instant::now());
         }
     }
 
@@ -446,7 +445,7 @@ impl Actor {
 
     // The clock.
 
-    fn next_tick(&self) -> Option<Instant> {
+    fn next_tick(&mut self) -> Option<Instant> {
         let may_start = self.can_check() && self.busy_until.is_none();
         let busy = self.busy_until.filter(|_| self.can_check());
         let due = [self.documents.next_tick(may_start), self.all_checks_due, busy, self.approvals.next_tick()];
@@ -464,13 +463,8 @@ impl Actor {
             self.documents.all_due(now);
         }
         self.approvals.tick(now);
-        for ((client, uri), open) in self.documents.iter_mut() {
-            if let Some(running) = open.running.as_mut().filter(|r| !r.announced && r.since + LONG <= now) {
-                running.announced = true;
-                if let Some(client) = self.clients.get(client) {
-                    client.notify(Feedback::Checking { uri: uri.clone(), running: true });
-                }
-            }
+        for (client, uri) in self.documents.announced(now) {
+            self.notify(client, Feedback::Checking { uri, running: true });
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The open documents: their texts, their diagnostics, and the times of their checks. Makes
 //! decisions only; starts and sends nothing.
 
+mod index;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -18,11 +20,12 @@ use crate::ide::structure::{self, Structure};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::document::Document;
+use index::{Facts, Index};
 
 /// The number of concurrent checks. Each is a copy of the image that compiles.
 const RUNNING: usize = 2;
 /// The duration of a check after which the person is notified.
-pub(super) const LONG: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(1);
 
 /// A document belongs to a client: two editors may have different unsaved texts of one file.
 pub(super) type Key = (ClientId, String);
@@ -224,6 +227,22 @@ impl Open {
         self.stale = true;
     }
 
+    /// Returns what decides when the document's turn comes.
+    fn facts(&self) -> Facts {
+        let waiting = !self.waiting.is_empty();
+        Facts {
+            edits: self.edits,
+            start: self.due.filter(|_| self.running.is_none()),
+            running: self.running.is_some(),
+            dirty: self.dirty,
+            held: self.held.filter(|_| self.dirty),
+            waiting,
+            answerable: waiting && (self.is_settled() || self.findings.is_outdated()),
+            outdated: self.findings.is_outdated(),
+            took: self.took,
+        }
+    }
+
     fn is_settled(&self) -> bool {
         self.running.is_none() && self.due.is_none() && !self.stale
     }
@@ -250,6 +269,10 @@ impl Open {
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     open: BTreeMap<Key, Open>,
+    /// Whose turn it is, without the documents in `touched`.
+    index: Index,
+    /// The documents that may have changed since they were put into the index.
+    touched: Vec<Key>,
     /// The marks of unsaved texts; `None`: there is no place for them.
     marks: Option<UnsavedMarks>,
     /// The processes of the editors that are known.
@@ -271,7 +294,23 @@ impl Documents {
         let path = path_of_uri(&key.1);
         let marks = self.marks.as_ref().zip(self.editors.get(&key.0)).zip(path.as_deref());
         let marker = marks.map(|((marks, editor), path)| marks.marker(path, *editor));
+        self.touched.push(key.clone());
         self.open.insert(key, Open::new(path, document, marker));
+    }
+
+    /// Brings the index up to date. An event touches few documents, so that it costs little however
+    /// many are open.
+    fn refresh(&mut self) {
+        for key in std::mem::take(&mut self.touched) {
+            match self.open.get(&key) {
+                Some(open) => self.index.put(&key, open.facts()),
+                None => self.index.remove(&key),
+            }
+        }
+    }
+
+    fn of_client(&self, client: ClientId) -> impl Iterator<Item = (&Key, &Open)> {
+        self.open.range((client, String::new())..).take_while(move |((owner, _), _)| *owner == client)
     }
 
     /// Returns the documents of all clients.
@@ -289,6 +328,7 @@ impl Documents {
 
     pub(super) fn remove(&mut self, key: &Key) -> Option<Open> {
         let open = self.open.remove(key)?;
+        self.touched.push(key.clone());
         if let Some(running) = &open.running {
             running.abort.abort();
         }
@@ -296,7 +336,7 @@ impl Documents {
     }
 
     pub(super) fn remove_client(&mut self, client: ClientId) {
-        let keys: Vec<Key> = self.open.keys().filter(|(owner, _)| *owner == client).cloned().collect();
+        let keys: Vec<Key> = self.of_client(client).map(|(key, _)| key.clone()).collect();
         for key in keys {
             self.remove(&key);
         }
@@ -309,60 +349,94 @@ impl Documents {
     }
 
     pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Open> {
-        self.open.get_mut(key)
+        let open = self.open.get_mut(key)?;
+        self.touched.push(key.clone());
+        Some(open)
     }
 
+    /// Returns every document, for changes that concern them all.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Open)> {
-        self.open.iter_mut()
+        let touched = &mut self.touched;
+        self.open.iter_mut().inspect(move |(key, _)| touched.push((*key).clone()))
     }
 
     /// Handles a change that affects every document: each is checked again, no later than `at`.
     pub(super) fn all_due(&mut self, at: Instant) {
-        for open in self.open.values_mut() {
-            open.due = Some(open.due.map_or(at, |due| due.min(at)));
+        for (key, open) in self.open.iter_mut().filter(|(_, open)| open.due.is_none_or(|due| at < due)) {
+            open.due = Some(at);
+            self.touched.push(key.clone());
+        }
+    }
+
+    /// Handles a change of a client's settings: each of its documents is checked again at `at`.
+    pub(super) fn all_due_of(&mut self, client: ClientId, at: Instant) {
+        for (_, open) in self.iter_mut().filter(|((owner, _), _)| *owner == client) {
+            open.due = Some(at);
         }
     }
 
     /// Marks the diagnostics of every document as outdated.
     pub(super) fn all_stale(&mut self) {
-        for open in self.open.values_mut() {
-            open.stale = true;
-            open.schedule_now();
+        // Of the facts in the index this changes those of awaited documents alone.
+        self.open.values_mut().for_each(|open| open.stale = true);
+        for key in self.awaited() {
+            if let Some(open) = self.get_mut(&key) {
+                open.schedule_now();
+            }
         }
     }
 
-    /// Returns the time that the last checks of all documents took together.
-    pub(super) fn total_check_time(&self) -> Duration {
-        self.open.values().map(|open| open.took).sum()
+    fn awaited(&mut self) -> Vec<Key> {
+        self.refresh();
+        self.index.awaited()
     }
 
-    /// Returns the documents whose check is to start now: due and none running, the longest due
-    /// first, up to the limit.
-    pub(super) fn to_start(&self, now: Instant) -> Vec<Key> {
-        let running = self.open.values().filter(|open| open.running.is_some()).count();
-        let mut due: Vec<(Instant, &Key)> = self.waiting_to_start().filter(|(due, _)| *due <= now).collect();
-        due.sort();
-        due.into_iter().take(RUNNING.saturating_sub(running)).map(|(_, key)| key.clone()).collect()
+    /// Returns the time that the last checks of all documents took together.
+    pub(super) fn total_check_time(&mut self) -> Duration {
+        self.refresh();
+        self.index.total_check_time()
+    }
+
+    /// Returns the documents whose check is to start now, up to the limit
+    /// ([`Index::to_start`] says in which order).
+    pub(super) fn to_start(&mut self, now: Instant) -> Vec<Key> {
+        self.refresh();
+        self.index.to_start(now, RUNNING)
     }
 
     /// Returns the time at which [`Documents::to_start`] or an announcement has to be reconsidered.
     /// The end of a check is an event of its own.
-    pub(super) fn next_tick(&self, may_start: bool) -> Option<Instant> {
-        let running = self.open.values().filter(|open| open.running.is_some()).count();
-        let starts = self.waiting_to_start().map(|(due, _)| due).filter(|_| may_start && running < RUNNING);
-        let running = self.open.values().filter_map(|open| open.running.as_ref());
+    pub(super) fn next_tick(&mut self, may_start: bool) -> Option<Instant> {
+        self.refresh();
+        let start = self.index.next_start(RUNNING).filter(|_| may_start);
+        let running = self.index.running().filter_map(|key| self.open.get(key)?.running.as_ref());
         let announcements = running.filter(|running| !running.announced).map(|running| running.since + LONG);
-        let held = self.open.values().filter(|open| open.dirty).filter_map(|open| open.held);
-        starts.chain(announcements).chain(held).min()
+        announcements.chain(start).chain(self.index.next_held()).min()
     }
 
-    fn waiting_to_start(&self) -> impl Iterator<Item = (Instant, &Key)> {
-        self.open.iter().filter(|(_, open)| open.running.is_none()).filter_map(|(key, open)| Some((open.due?, key)))
+    /// Returns the documents whose check has just taken so long that the person is notified.
+    pub(super) fn announced(&mut self, now: Instant) -> Vec<Key> {
+        self.refresh();
+        let mut announced = Vec::new();
+        for key in self.index.running() {
+            let running = self.open.get_mut(key).and_then(|open| open.running.as_mut());
+            if let Some(running) = running.filter(|running| !running.announced && running.since + LONG <= now) {
+                running.announced = true;
+                announced.push(key.clone());
+            }
+        }
+        announced
+    }
+
+    /// Returns whether the checks of a document fail.
+    pub(super) fn any_is_outdated(&mut self) -> bool {
+        self.refresh();
+        self.index.any_is_outdated()
     }
 
     /// Answers with the state of a document, with `settled` once it is settled.
     pub(super) fn ask(&mut self, key: &Key, settled: bool, reply: oneshot::Sender<Option<Snapshot>>) {
-        match self.open.get_mut(key) {
+        match self.get_mut(key) {
             Some(open) if settled && !open.is_settled() && !open.findings.is_outdated() => {
                 open.waiting.push(reply);
                 open.schedule_now();
@@ -371,32 +445,39 @@ impl Documents {
         }
     }
 
-    /// Returns the documents whose changes may be published now, or all.
-    pub(super) fn publishable(&mut self, all: bool) -> impl Iterator<Item = (&Key, &mut Open)> {
+    /// Returns the documents whose changes may be published now, or all that changed.
+    pub(super) fn publishable(&mut self, all: bool) -> Vec<Key> {
+        self.refresh();
         let now = Instant::now();
-        self.open.iter_mut().filter(move |(_, open)| all || !open.is_held(now))
+        self.index
+            .dirty()
+            .filter(|key| all || self.open.get(*key).is_some_and(|open| !open.is_held(now)))
+            .cloned()
+            .collect()
     }
 
     /// Returns true if a caller waits for a document; then diagnostics are published without delay.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.open.values().any(|open| !open.waiting.is_empty())
+    pub(super) fn is_awaited(&mut self) -> bool {
+        self.refresh();
+        self.index.is_awaited()
     }
 
     /// Answers the callers that wait for settled documents, or all callers when nothing will be
     /// checked soon.
     pub(super) fn answer_waiting(&mut self, will_check: bool) {
-        for ((_, uri), open) in &mut self.open {
-            if open.is_settled() || !will_check || open.findings.is_outdated() {
-                for reply in std::mem::take(&mut open.waiting) {
-                    // A caller that cancelled does not listen.
-                    let _ = reply.send(Some(open.snapshot(uri)));
-                }
+        self.refresh();
+        let answerable = if will_check { self.index.answerable() } else { self.index.awaited() };
+        for key in answerable {
+            let Some(open) = self.get_mut(&key) else { continue };
+            for reply in std::mem::take(&mut open.waiting) {
+                // A caller that cancelled does not listen.
+                let _ = reply.send(Some(open.snapshot(&key.1)));
             }
         }
     }
 
     pub(super) fn snapshots(&self, client: ClientId) -> Vec<Snapshot> {
-        self.open.iter().filter(|((owner, _), _)| *owner == client).map(|((_, uri), open)| open.snapshot(uri)).collect()
+        self.of_client(client).map(|((_, uri), open)| open.snapshot(uri)).collect()
     }
 }
 
@@ -427,72 +508,4 @@ impl OpenDocument {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    /// A document that was edited at `now`, with a chain that answers the edit.
-    fn edited(now: Instant) -> (Documents, Key) {
-        let key = (ClientId(1), "file:///a.lisp".to_owned());
-        let mut open = Open::new(path_of_uri(&key.1), Document::new("(a)", 1), None);
-        open.publish();
-        open.changed(now + Duration::from_millis(200));
-        open.postpone_check(now + Duration::from_millis(500), now + Duration::from_millis(40));
-        let mut documents = Documents::default();
-        documents.open.insert(key.clone(), open);
-        (documents, key)
-    }
-
-    #[tokio::test]
-    async fn an_edit_that_a_chain_answers_is_checked_later_and_published_with_the_answer() {
-        let now = Instant::now();
-        let at = |ms| now + Duration::from_millis(ms);
-        let (mut documents, key) = edited(now);
-        assert_eq!(documents.next_tick(true), Some(at(40)));
-        let open = documents.get_mut(&key).unwrap();
-        assert!(open.is_held(now) && !open.is_held(at(40)));
-        assert_eq!(open.due, Some(at(500)));
-        open.answered();
-        assert!(!open.is_held(now) && open.dirty);
-        // Without an answer, the check is due as it was without the chain.
-        open.hurry_after_edit();
-        assert_eq!(open.due, Some(at(200)));
-        // And after the next edit there is nothing to schedule now.
-        open.changed(at(300));
-        open.hurry_after_edit();
-        assert_eq!(open.due, Some(at(300)));
-    }
-
-    #[tokio::test]
-    async fn equal_answers_and_findings_of_a_version_are_published_once() {
-        let (mut documents, key) = edited(Instant::now());
-        let open = documents.get_mut(&key).unwrap();
-        open.answered();
-        assert!(open.publish().is_some(), "the first answer, also if it is what was left of the findings");
-        open.answered();
-        assert_eq!(open.publish(), None, "the final answer");
-        open.checked();
-        assert_eq!(open.publish(), None, "the whole check");
-        open.changed(Instant::now());
-        open.document = Document::new("(a b)", 2);
-        open.checked();
-        assert!(open.publish().is_some(), "the check of another version");
-    }
-
-    #[test]
-    fn a_text_without_forms_that_can_be_read_has_none() {
-        for (text, has) in
-            [("", false), ("; a\n", false), ("(defun f (", false), ("(defun f (\n(a)", true), ("a", true)]
-        {
-            assert_eq!(Open::new(None, Document::new(text, 1), None).has_forms(), has, "{text:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn who_waits_for_a_document_waits_for_no_pause() {
-        let now = Instant::now();
-        let (mut documents, key) = edited(now);
-        let (reply, _answer) = oneshot::channel();
-        documents.ask(&key, true, reply);
-        assert_eq!(documents.get(&key).unwrap().due, Some(now + Duration::from_millis(200)));
-    }
-}
+mod tests;

@@ -64,11 +64,45 @@ pub struct SourceFile {
     /// The process of an editor that has unsaved changes of the file and is not connected; the text
     /// is the one on disk.
     pub held_by: Option<u32>,
-    /// True if the file may not be written.
-    read_only: bool,
+    /// The reason why the file may not be written.
+    read_only: Option<ReadOnly>,
     bytes: Vec<u8>,
     /// The file's identity; `None`: the file does not exist, only an editor's text of it.
     identity: Option<Identity>,
+}
+
+/// Why a file may not be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadOnly {
+    /// Its mode, or its owner's.
+    Mode,
+    /// It is on a file system that is mounted read-only.
+    Mount,
+}
+
+impl ReadOnly {
+    fn message(self, file: &str) -> String {
+        match self {
+            ReadOnly::Mode => format!(
+                "{file} is read-only. Nothing was changed: a person can make it writable (chmod u+w), or it is not meant to be edited."
+            ),
+            ReadOnly::Mount => {
+                format!(
+                    "{file} is on a file system that is mounted read-only. Nothing was changed: it cannot be edited there."
+                )
+            }
+        }
+    }
+
+    /// Returns the reason by the answer of access(2) and the mode.
+    fn of(access: Result<(), rustix::io::Errno>, mode: &std::fs::Permissions) -> Option<ReadOnly> {
+        match access {
+            Err(rustix::io::Errno::ROFS) => Some(ReadOnly::Mount),
+            Err(_) => Some(ReadOnly::Mode),
+            // For root, access(2) succeeds for a read-only file too.
+            Ok(()) => mode.readonly().then_some(ReadOnly::Mode),
+        }
+    }
 }
 
 /// An editor's unsaved text.
@@ -97,14 +131,10 @@ impl SourceFile {
         if let Some(process) = self.held_by {
             return Err(error("editor", format!("{} Nothing was changed.", self.held(process))));
         }
-        if self.editor.is_some() || !self.read_only {
-            return Ok(());
+        match self.read_only {
+            Some(why) if self.editor.is_none() => Err(error("not-written", why.message(&self.relative))),
+            _ => Ok(()),
         }
-        let message = format!(
-            "{} is read-only. Nothing was changed: a person can make it writable (chmod u+w), or it is not meant to be edited.",
-            self.relative
-        );
-        Err(error("not-written", message))
     }
 
     /// Describes an editor that has unsaved changes of the file and is not connected.
@@ -225,6 +255,9 @@ impl Session {
                 // The editor makes the edit even if the call ends meanwhile.
                 super::calls::changes();
                 let applied = self.apply_edit(editor.client, &editor.uri, editor.version, edit).await;
+                if applied.is_ok() {
+                    self.newer_text(editor.client, &editor.uri, editor.version).await;
+                }
                 applied.map_err(|why| {
                     error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
                 })
@@ -336,8 +369,7 @@ fn read_or_missing(workspace: &Path, path: &str) -> Result<(SourceFile, Option<F
         return Err(why);
     }
     let (text, bytes) = (String::new(), Vec::new());
-    let file =
-        SourceFile { path, relative, text, editor: None, held_by: None, read_only: false, bytes, identity: None };
+    let file = SourceFile { path, relative, text, editor: None, held_by: None, read_only: None, bytes, identity: None };
     Ok((file, Some(why)))
 }
 
@@ -403,8 +435,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let text = crate::text::decode(bytes.clone());
     let text = text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text);
     let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
-    // For root, access(2) succeeds for a read-only file too.
-    let read_only = access.is_err() || facts.permissions().readonly();
+    let read_only = ReadOnly::of(access, &facts.permissions());
     Ok(SourceFile {
         path: resolved,
         relative,

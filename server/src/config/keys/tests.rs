@@ -37,6 +37,20 @@ fn only_the_user_lifts_confinement() {
 }
 
 #[test]
+fn what_needs_trust_is_not_taken_from_an_editors_settings() {
+    for (name, value) in trusted_keys() {
+        let mut config = Config::default();
+        assert!(set(&mut config, name, &value, Source::Client).unwrap_err().contains("config.toml"), "{name}");
+        assert_eq!(config, Config::default(), "{name}");
+        set(&mut config, name, &value, Source::User).unwrap();
+        assert_eq!(set(&mut config, name, &value, Source::Client), Ok(()), "{name}: the person's own has the same");
+    }
+    let mut config = Config::default();
+    set(&mut config, "docs.hyperspec", &json!("/clhs"), Source::OwnClient).unwrap();
+    assert_ne!(config, Config::default(), "an editor that sends the person's own settings alone");
+}
+
+#[test]
 fn only_the_user_says_what_checks_read() {
     for source in [Source::Workspace, Source::Client] {
         let mut config = Config::default();

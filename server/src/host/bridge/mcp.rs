@@ -238,7 +238,7 @@ impl Bridge {
                 Ok(()) => break (host, from_host, connected.ack.host_pid, number),
                 // The new host was killed too, just after it accepted the connection.
                 Err(_) if tries < HANDSHAKES => {}
-                Err(error) => return Err(format!("the Consort host did not take the session up again: {error}")),
+                Err(error) => return Err(not_taken_up(connected.ack.host_pid, &place, &error)),
             }
         };
         {
@@ -439,6 +439,18 @@ fn failure(id: &Value, method: &str, message: &str) -> Value {
     } else {
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}})
     }
+}
+
+/// Says what is known of a host that accepted a connection and then did not serve it.
+fn not_taken_up(pid: u32, place: &Place, error: &io::Error) -> String {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    let why = match error.kind() {
+        BrokenPipe | ConnectionReset | UnexpectedEof => "it closed the connection".to_owned(),
+        _ => error.to_string(),
+    };
+    let log = place.runtime.read_host_file().and_then(|host| host.log);
+    let log = log.map_or_else(String::new, |log| format!("; its log, {}, may say why", log.display()));
+    format!("the Consort host (process {pid}) did not take the session up again: {why}{log}")
 }
 
 #[cfg(test)]

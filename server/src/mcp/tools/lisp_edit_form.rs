@@ -149,6 +149,10 @@ impl Tool for LispEditForm {
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path")];
     const NEEDS_IMAGE: bool = false;
 
+    fn edits(input: &Input) -> Option<&str> {
+        (input.dry_run != Some(true)).then_some(input.path.as_str())
+    }
+
     // The file is read first: the user is shown the form's own name, and the file with its links
     // resolved.
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {

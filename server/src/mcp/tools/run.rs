@@ -36,6 +36,11 @@ pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut argu
         }),
     };
     let refused = |message| Reply::from(Failure { kind: ErrorKind::REFUSED, message });
+    // From before the file is read until it is written.
+    let _turn = match input.as_ref().ok().and_then(T::edits) {
+        Some(path) => Some(call.session.edit_turn(path).await),
+        None => None,
+    };
     let reply = match input {
         Err(failure) => failure.into(),
         Ok(input) => match T::required_approval_async(&call, &input).await {

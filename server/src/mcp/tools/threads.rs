@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
@@ -79,5 +79,5 @@ type Done = Result<(String, Value), ImageError>;
 async fn end(call: &Call, number: u64) -> Done {
     let what = format!("ending thread {number}");
     let stopped = call.session.run(call.client, what, move |_| KillThread { number }, None, None).await?;
-    Ok((format!("Ended: thread {number}, {}.", stopped.name), json!({"ended": number, "name": stopped.name})))
+    threads::ended(&call.session, number, &stopped.name).await
 }

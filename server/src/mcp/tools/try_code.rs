@@ -127,6 +127,11 @@ impl Tool for TryCode {
 which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
+    fn edits(input: &Input) -> Option<&str> {
+        let label = input.apply.as_ref()?;
+        input.candidates.iter().find(|candidate| candidate.label == *label)?.path.as_deref()
+    }
+
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         if let Some(why) = input.conflict() {
             return Err(bad_arguments(why));

@@ -95,16 +95,17 @@ impl Actor {
     }
 
     fn publish_if(&mut self, all: bool) {
-        for ((client, uri), open) in self.documents.publishable(all) {
+        for key in self.documents.publishable(all) {
+            let Some(open) = self.documents.get_mut(&key) else { continue };
             let published = open.publish();
             if published.is_some() {
                 self.log.world_changed();
             }
             if let Some((version, items)) = published
-                && let Some(client) = self.clients.get(client)
+                && let Some(client) = self.clients.get(&key.0)
             {
                 let text = open.document.text().clone();
-                client.notify(Feedback::Diagnostics { uri: uri.clone(), version: Some(version), text, items });
+                client.notify(Feedback::Diagnostics { uri: key.1, version: Some(version), text, items });
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Actor;
 use crate::model::image::ImageError;
-use crate::session::documents::Key;
+use crate::session::documents::{Key, Open};
 use crate::session::{Feedback, Level};
 
 /// The delay before a check that met a busy image is retried; the end of a load retries it at
@@ -62,10 +62,10 @@ impl Actor {
 
     fn mark_outdated(&mut self, key: Option<&Key>, why: &str) {
         let why = why.lines().next().unwrap_or_default();
-        for (of, open) in self.documents.iter_mut() {
-            if key.is_none_or(|key| key == of) && open.findings.set_outdated(why) {
-                open.dirty = true;
-            }
+        let mark = |open: &mut Open| open.dirty |= open.findings.set_outdated(why);
+        match key {
+            Some(key) => self.documents.get_mut(key).into_iter().for_each(mark),
+            None => self.documents.iter_mut().map(|(_, open)| open).for_each(mark),
         }
         let text = format!("Documents are not checked now, and what is shown of them may be out of date: {why}");
         // Once, regardless of the next failure's message.
@@ -78,7 +78,7 @@ impl Actor {
     /// Handles a successful check.
     pub(super) fn check_succeeded(&mut self) {
         self.checks_failing_since = None;
-        if self.notes.contains_key(NOTE) && !self.documents.iter_mut().any(|(_, open)| open.findings.is_outdated()) {
+        if self.notes.contains_key(NOTE) && !self.documents.any_is_outdated() {
             self.notes.remove(NOTE);
             self.notify_all(&Feedback::Log { level: Level::Info, text: "Documents are checked again.".into() });
         }

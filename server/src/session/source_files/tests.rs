@@ -58,7 +58,12 @@ fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
     // Root may write it all the same.
     assert!(read(&workspace, "a.lisp").unwrap().writable().is_ok());
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
-    assert_eq!(read(&workspace, "a.lisp").unwrap().writable().unwrap_err().kind, "not-written");
+    let mut file = read(&workspace, "a.lisp").unwrap();
+    let why = file.writable().unwrap_err();
+    assert!(why.kind == "not-written" && why.message.contains("chmod u+w"), "{why}");
+    file.read_only = ReadOnly::of(Err(rustix::io::Errno::ROFS), &path.metadata().unwrap().permissions());
+    let why = file.writable().unwrap_err();
+    assert!(why.kind == "not-written" && !why.message.contains("chmod") && why.message.contains("mounted"), "{why}");
 }
 
 #[test]

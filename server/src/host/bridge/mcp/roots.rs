@@ -80,8 +80,7 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
 /// Returns the first root that has a host; otherwise the first that exists.
 fn pick(roots: &[PathBuf]) -> Option<PathBuf> {
     let found: Vec<PathBuf> = roots.iter().filter_map(|root| workspace::find_own(root).ok()).collect();
-    let live =
-        found.iter().find(|dir| crate::host::runtime_dir::RuntimeDir::of(dir).is_ok_and(|runtime| runtime.is_live()));
+    let live = found.iter().find(|dir| crate::host::whereabouts::of(dir).is_ok_and(|runtime| runtime.is_live()));
     live.or(found.first()).cloned()
 }
 

@@ -1,0 +1,218 @@
+//! Whose turn it is among the open documents, ordered, so that an event costs little however many
+//! are open.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::Key;
+use crate::session::ClientId;
+
+/// The number of checks in a row that may be started before that of the document that has been due
+/// for the longest.
+const PREFERRED: usize = 3;
+
+/// What decides when a document's turn comes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Facts {
+    /// The number of changes of the text.
+    pub(super) edits: u64,
+    /// The time from which its check may start; `None`: none is wanted, or one runs.
+    pub(super) start: Option<Instant>,
+    pub(super) running: bool,
+    /// Its diagnostics may have to be published.
+    pub(super) dirty: bool,
+    /// The time before which its changed diagnostics are not published.
+    pub(super) held: Option<Instant>,
+    /// A caller waits for its diagnostics.
+    pub(super) waiting: bool,
+    /// A caller that waits can be answered.
+    pub(super) answerable: bool,
+    /// Its checks fail.
+    pub(super) outdated: bool,
+    /// The duration of its last check.
+    pub(super) took: Duration,
+}
+
+/// The facts of all documents, in the orders in which they are asked for.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    facts: BTreeMap<Key, Facts>,
+    /// The document that each client edited last.
+    edited_last: BTreeMap<ClientId, Key>,
+    /// The documents whose check may start, by the time from which it may.
+    starts: BTreeSet<(Instant, Key)>,
+    /// Those of `starts` that were edited last.
+    edited: BTreeSet<(Instant, Key)>,
+    /// Those of `starts` that a caller waits for.
+    requested: BTreeSet<(Instant, Key)>,
+    running: BTreeSet<Key>,
+    dirty: BTreeSet<Key>,
+    held: BTreeSet<(Instant, Key)>,
+    waiting: BTreeSet<Key>,
+    answerable: BTreeSet<Key>,
+    outdated: BTreeSet<Key>,
+    total_check_time: Duration,
+    /// The number of checks in a row that were started before that of the longest due document.
+    preferred: usize,
+}
+
+impl Index {
+    /// Puts a document, new or changed, where it belongs now.
+    pub(super) fn put(&mut self, key: &Key, facts: Facts) {
+        let before = self.take(key);
+        if facts.edits > before.map_or(0, |before| before.edits) && self.edited_last.get(&key.0) != Some(key) {
+            let previous = self.edited_last.insert(key.0, key.clone());
+            if let Some(previous) = previous
+                && let Some(facts) = self.take(&previous)
+            {
+                self.insert(&previous, facts);
+            }
+        }
+        self.insert(key, facts);
+    }
+
+    /// Forgets a closed document.
+    pub(super) fn remove(&mut self, key: &Key) {
+        self.take(key);
+        if self.edited_last.get(&key.0) == Some(key) {
+            self.edited_last.remove(&key.0);
+        }
+    }
+
+    fn insert(&mut self, key: &Key, facts: Facts) {
+        if let Some(start) = facts.start {
+            self.starts.insert((start, key.clone()));
+            if self.edited_last.get(&key.0) == Some(key) {
+                self.edited.insert((start, key.clone()));
+            }
+            if facts.waiting {
+                self.requested.insert((start, key.clone()));
+            }
+        }
+        if let Some(held) = facts.held {
+            self.held.insert((held, key.clone()));
+        }
+        for (holds, set) in Self::sets(&facts).into_iter().zip(self.sets_mut()) {
+            if holds {
+                set.insert(key.clone());
+            }
+        }
+        self.total_check_time += facts.took;
+        self.facts.insert(key.clone(), facts);
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Facts> {
+        let facts = self.facts.remove(key)?;
+        if let Some(start) = facts.start {
+            let at = (start, key.clone());
+            self.starts.remove(&at);
+            self.edited.remove(&at);
+            self.requested.remove(&at);
+        }
+        if let Some(held) = facts.held {
+            self.held.remove(&(held, key.clone()));
+        }
+        for (holds, set) in Self::sets(&facts).into_iter().zip(self.sets_mut()) {
+            if holds {
+                set.remove(key);
+            }
+        }
+        self.total_check_time = self.total_check_time.saturating_sub(facts.took);
+        Some(facts)
+    }
+
+    fn sets(facts: &Facts) -> [bool; 5] {
+        [facts.running, facts.dirty, facts.waiting, facts.answerable, facts.outdated]
+    }
+
+    fn sets_mut(&mut self) -> [&mut BTreeSet<Key>; 5] {
+        [&mut self.running, &mut self.dirty, &mut self.waiting, &mut self.answerable, &mut self.outdated]
+    }
+
+    /// Returns the documents whose check is to start now, with those that run at most `limit`: the
+    /// ones that their clients edited last; then those that callers wait for; then the rest, the
+    /// longest due first. The longest due document of all is passed over [`PREFERRED`] times at
+    /// most.
+    pub(super) fn to_start(&mut self, now: Instant, limit: usize) -> Vec<Key> {
+        let mut chosen: Vec<Key> = Vec::new();
+        while self.running.len() + chosen.len() < limit {
+            let first = |set: &BTreeSet<(Instant, Key)>| {
+                let mut due = set.iter().take_while(|(start, _)| *start <= now).map(|(_, key)| key);
+                due.find(|key| !chosen.contains(key)).cloned()
+            };
+            let Some(longest) = first(&self.starts) else { break };
+            let preferred = first(&self.edited).or_else(|| first(&self.requested));
+            let next = preferred.filter(|_| self.preferred < PREFERRED).unwrap_or_else(|| longest.clone());
+            self.preferred = if next == longest { 0 } else { self.preferred + 1 };
+            chosen.push(next);
+        }
+        chosen
+    }
+
+    /// Returns the time from which a check may start, if fewer than `limit` run.
+    pub(super) fn next_start(&self, limit: usize) -> Option<Instant> {
+        self.starts.first().filter(|_| self.running.len() < limit).map(|(start, _)| *start)
+    }
+
+    /// Returns the next time at which diagnostics that are held back may be published.
+    pub(super) fn next_held(&self) -> Option<Instant> {
+        self.held.first().map(|(held, _)| *held)
+    }
+
+    pub(super) fn running(&self) -> impl Iterator<Item = &Key> {
+        self.running.iter()
+    }
+
+    pub(super) fn dirty(&self) -> impl Iterator<Item = &Key> {
+        self.dirty.iter()
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Returns the documents that callers wait for.
+    pub(super) fn awaited(&self) -> Vec<Key> {
+        self.waiting.iter().cloned().collect()
+    }
+
+    /// Returns the documents whose waiting callers can be answered.
+    pub(super) fn answerable(&self) -> Vec<Key> {
+        self.answerable.iter().cloned().collect()
+    }
+
+    pub(super) fn any_is_outdated(&self) -> bool {
+        !self.outdated.is_empty()
+    }
+
+    pub(super) fn total_check_time(&self) -> Duration {
+        self.total_check_time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_due_document_is_passed_over_a_few_times_only() {
+        let now = Instant::now();
+        let key = |number: u64| (ClientId(1), format!("untitled:{number}"));
+        let due = |edits| Facts { edits, start: Some(now), ..Facts::default() };
+        let mut index = Index::default();
+        for number in 0..3 {
+            index.put(&key(number), due(0));
+        }
+        let mut order = Vec::new();
+        for edits in 1..=8 {
+            // It is edited again and again, and so always due.
+            index.put(&key(9), due(edits));
+            let started = index.to_start(now, 1);
+            for key in started.iter().filter(|started| **started != key(9)) {
+                index.put(key, Facts::default());
+            }
+            order.extend(started);
+        }
+        assert_eq!(order, [9, 9, 9, 0, 9, 9, 9, 1].map(key));
+    }
+}
