@@ -176,6 +176,8 @@ impl Session {
         let client = ClientId(self.inner.next_client.fetch_add(1, Ordering::Relaxed));
         let info = ClientInfo { name: crate::shown::line(&info.name), ..info };
         let (feedback, receiver) = mpsc::unbounded_channel();
+        // At once: the client's work may begin before the actor knows the client.
+        self.inner.log.note_client(client, info.clone());
         self.send(Event::Attach { client, info, feedback });
         (client, receiver)
     }
@@ -192,7 +194,9 @@ impl Session {
 
     /// Sets a client's name after it connected (initialize).
     pub fn name_client(&self, client: ClientId, name: String) {
-        self.send(Event::NameClient { client, name: crate::shown::line(&name) });
+        let name = crate::shown::line(&name);
+        self.inner.log.rename_client(client, &name);
+        self.send(Event::NameClient { client, name });
     }
 
     /// Removes a client: closes its documents, cancels its work and drops its evaluation session.

@@ -372,14 +372,12 @@ impl Actor {
         if let Some(notice) = self.trust_notice(client.info.frontend) {
             client.notify(notice);
         }
-        self.log.note_client(id, client.info.clone());
         self.clients.insert(id, client);
     }
 
     fn name_client(&mut self, id: ClientId, name: String) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.info.name = name;
-            self.log.note_client(id, client.info.clone());
         }
     }
 

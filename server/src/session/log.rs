@@ -157,6 +157,13 @@ impl Log {
         self.ring().clients.insert(client, info);
     }
 
+    /// Sets the name of a client that is recorded.
+    pub(super) fn rename_client(&self, client: ClientId, name: &str) {
+        if let Some(info) = self.ring().clients.get_mut(&client) {
+            info.name = name.to_owned();
+        }
+    }
+
     pub(super) fn forget(&self, client: ClientId) {
         self.ring().clients.remove(&client);
     }
@@ -277,5 +284,16 @@ mod tests {
         assert_eq!(cancelled.status, Status::Cancelled);
         assert_eq!(log.entries(ENTRIES as u64 + 4, 10).len(), 2);
         assert_eq!(log.entries(0, 1)[0].number, ENTRIES as u64 + 6);
+    }
+
+    #[tokio::test]
+    async fn a_client_is_known_before_the_actor_has_run() {
+        let place = tempfile::tempdir().expect("a directory");
+        let session = crate::session::Session::without_image(place.path());
+        let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
+        assert_eq!(session.inner.log.who(client).name, "agent");
+        session.name_client(client, "other".into());
+        let who = session.inner.log.who(client);
+        assert_eq!((who.name.as_str(), who.frontend), ("other", Frontend::Mcp));
     }
 }

@@ -183,6 +183,9 @@ async fn a_pass_that_is_cancelled_waits_for_the_next_change() {
     let mut editor = Editor::start(&world.session, json!({"window": {"workDoneProgress": true}})).await;
     let begun = |params: &Value| params["value"]["title"] == "Checking the workspace";
     let token = editor.wait_for("$/progress", begun).await["token"].take();
+    // The other file is never checked to its end.
+    let one_is_done = |params: &Value| params["value"]["message"].as_str().is_some_and(|it| it.starts_with("1 of 2 "));
+    editor.wait_for("$/progress", one_is_done).await;
     editor.notify("window/workDoneProgress/cancel", json!({"token": token})).await;
     editor.wait_for("$/progress", |params| params["token"] == token && params["value"]["kind"] == "end").await;
     // The findings up to then are published, and other work is not delayed.
