@@ -7,6 +7,7 @@ const LAYERS: [&str; 5] = ["dap", "ide", "lsp", "mcp", "session"];
 
 /// The files of these layers that resolve paths at once: how often, and the reason.
 const KNOWN: &[(&str, usize, &str)] = &[
+    ("ide/asd.rs", 2, "the list of definitions, whose callers read directories on a thread of their own"),
     ("ide/files.rs", 1, "the walk of a directory, on a thread of its own"),
     ("ide/index/store.rs", 3, "the index, on a thread of its own"),
     ("ide/texts.rs", 2, "`of_blocking`, and `spawn_blocking`"),

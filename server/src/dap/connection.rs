@@ -17,10 +17,9 @@ use super::resuming::{ResumingRequest, Waiting};
 use super::sources::Evaluated;
 use super::variables::{Handle, Handles};
 use crate::ide::context::Backend as _;
-use crate::image::api::Begun;
 use crate::locked::lock;
 use crate::model::image::ImageState;
-use crate::session::debug::{DebugStops, Stop, StopEvent, with_thread};
+use crate::session::debug::{Begun, DebugStops, Stop, StopEvent, with_thread};
 use crate::session::own_sessions::is_session_of;
 use crate::session::{ClientId, Frontend, Session};
 

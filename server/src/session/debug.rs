@@ -7,6 +7,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::own_sessions::is_session_of;
 use super::{ClientId, Frontend, Session};
+pub use crate::image::api::Begun;
 use crate::image::api::Operation;
 pub use crate::image::api::breakpoints::{
     Breakpoints, DebugBreakOn, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
