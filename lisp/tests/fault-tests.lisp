@@ -212,7 +212,7 @@
                     (defun ended () (ignore-errors (multiple-value-bind (pid status) (sb-posix:waitpid *pid* sb-posix:wnohang)
                                                      (and (plusp pid) (sb-posix:wifexited status) (sb-posix:wexitstatus status)))))")
     (loop for (code status) in '(("" "0") ("(print :child) (finish-output)" "0") ("(error \"in the child\")" "70") ("(throw 'nowhere 1)" "70")
-                                 ("(sb-ext:exit :code 7)" "7") ("(sb-ext:exit :code 8 :abort t)" "8") ("(sb-posix:getppid)" "0"))
+                                 ("(sb-ext:exit :code 7)" "7") ("(sb-ext:exit :code 8 :abort t)" "8") ("(sb-ext:save-lisp-and-die \"/nonexistent/core\")" "70") ("(sb-posix:getppid)" "0"))
           do (let* ((request (eval-id image (format nil "(setf *pid* (fork)) (when (zerop *pid*) ~A) (list :pid (eql *image* (sb-posix:getpid)))" code) :stream t))
                     (outcome (result-or-error (answer image request))))
                (is-when code equal "(:PID T)" (path outcome "values" 0 "text"))
