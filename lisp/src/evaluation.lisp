@@ -186,8 +186,10 @@
 
 (defun refuse-exit (name &rest arguments)
   "Refuses a call of NAME, a function that ends the process. A process that the user's code has
-  forked ends."
-  (leave-if-forked (or (find-if #'integerp arguments) 0)) ; the code, whatever its keyword
+  forked ends, but saves no core: it has none of the threads that it knows of."
+  (leave-if-forked (cond ((eq name 'sb-ext:save-lisp-and-die) 70)
+                         ((find-if #'integerp arguments)) ; the code, whatever its keyword
+                         (t 0)))
   (error 'exit-refused :name name))
 
 (define-condition package-loss-refused (package-error)

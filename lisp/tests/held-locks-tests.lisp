@@ -194,7 +194,7 @@
                       (sb-thread:with-mutex (*theirs*)
                         (setf *waits* 0)
                         (loop until (plusp *waits*) do (sleep 0.01))
-                        (compile nil '(lambda (x) x))
+                        (sb-kernel::with-world-lock () (compile nil '(lambda (x) x)))
                         (setf *done* t)))")
     (prepare image "(defvar *copier* (sb-thread:make-thread (lambda ()
                                        (loop until (sb-thread:mutex-owner *theirs*) do (sb-thread:thread-yield))
