@@ -67,7 +67,7 @@
          (may-read beside "the neighbour of a file outside the workspace" :path single :read read)
          (let ((found (findings-of (read-form link) :path file :read read)))
            (expect (and found (not (succeeded-p found))) "a link in the workspace leads to no secret"))
-         ;; A link that is called like a system definition opens nothing beside the file it leads to.
+         ;; A link called like a system definition opens nothing beside the file it leads to.
          (let ((definition (concatenate 'string workspace "link.asd"))
                (target (write-text (concatenate 'string directory "private/notes") "notes"))
                (private (write-text (concatenate 'string directory "private/diary") "diary")))

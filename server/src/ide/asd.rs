@@ -151,8 +151,8 @@ fn is_asd(path: &Path) -> bool {
 }
 
 /// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the
-/// subdirectories worth searching. Both are empty for a directory that cannot be read. A link counts
-/// if its target is below `root`: a copy may read what is beside the definitions of systems.
+/// subdirectories worth searching. Both are empty for a directory that cannot be read. A link
+/// counts if its target is below `root`: a copy may read what is beside a system's definition.
 fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
