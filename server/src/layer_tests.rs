@@ -62,6 +62,7 @@ const REEXPORTS: &[(&str, &str, &str)] = &[
     ("ide/testing.rs", "image::api::testing", "the arguments of a run of tests"),
     ("ide/undefine.rs", "image::api::undefine", "operations that a person has the session run"),
     ("session/debug.rs", "image", "events of stops, data as they are"),
+    ("session/debug.rs", "image::api", "the number and session of an evaluation, data as they are"),
     ("session/debug.rs", "image::api::breakpoints", "breakpoints, data as they are"),
     ("session/debug.rs", "image::api::debug", "operations on stops that a person has the session run"),
     ("session/debug.rs", "image::api::inspector", "questions to the inspector that a person has the session ask"),

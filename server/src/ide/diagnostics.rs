@@ -139,8 +139,9 @@ impl Findings {
             .collect();
     }
 
-    /// Sets the compiler's findings of the text as it is now, from a chain; those of the lint rules,
-    /// which a chain does not know, stay. A running check goes on, and its findings replace these.
+    /// Sets the compiler's findings of the text as it is now, from a chain. Those of the lint
+    /// rules, which a chain does not know, stay. A running check goes on, and its findings replace
+    /// these.
     pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
         let scan = document.scan();
         self.compiled.retain(|found| found.diagnostic.is_of_rule());
