@@ -171,7 +171,9 @@ async fn a_person_is_asked_before_an_agent_sets_breakpoints() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_breakpoint_compiles_no_text_but_the_one_that_was_loaded() {
     let mut config = Config::default();
-    config.approval.set(Class::ModifyRunningCode, Setting::Allow, Source::User).expect("a person may");
+    for class in [Class::ModifyRunningCode, Class::CompileFile] {
+        config.approval.set(class, Setting::Allow, Source::User).expect("a person may");
+    }
     let guarded = Guarded::configured(config).await;
     guarded.world.is_ready().await;
     let file = guarded.world.path("shop.lisp");
