@@ -27,11 +27,14 @@ const CACHE_TIME: Duration = Duration::from_secs(10);
 /// Directories of third-party systems or build products.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
 
+/// The types of errors about systems that are not found: ASDF's, and that of `find-system.lisp`.
+const MISSING: [&str; 2] = ["ASDF/FIND-COMPONENT:MISSING-", "CONSORT::SYSTEM-NOT-FOUND"];
+
 /// Advice about a system that ASDF did not find, if an error of this type reports one. `files` are
 /// the workspace's `.asd` files.
 pub fn missing(kind: &str, files: &[PathBuf]) -> Option<String> {
     const NAMED: usize = 20;
-    if !kind.contains("ASDF/FIND-COMPONENT:MISSING-") {
+    if !MISSING.iter().any(|missing| kind.contains(missing)) {
         return None;
     }
     let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_stem()?.to_str()).take(NAMED).collect();

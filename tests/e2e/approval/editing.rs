@@ -88,12 +88,14 @@ fn what_was_allowed_for_one_content_is_not_for_another() {
     let first = begin(&mut people.agent, TOOL, shown.clone());
     let question = people.question();
     let second = begin(&mut people.agent, TOOL, edit("core.lisp", "(defun core () :other)"));
+    people.press(&question, "Allow");
+    assert_eq!(result(&mut people.agent, first)["isError"], false);
+    // The edit that came meanwhile is of the same file: it reads what the first has written, and
+    // is asked about by itself.
     let about_other = people.question();
     assert!(about_other["params"]["message"].to_string().contains(":other"), "{about_other}");
     people.press(&about_other, "Deny");
     assert_eq!(kind(&result(&mut people.agent, second)), "REFUSED");
-    people.press(&question, "Allow");
-    assert_eq!(result(&mut people.agent, first)["isError"], false);
     assert_eq!(people.text_of("core.lisp"), "(defun core () :shown)\n");
     // The approval is for one call.
     people.denied(TOOL, edit("core.lisp", "(defun core () :again)"));
@@ -104,7 +106,7 @@ fn what_was_allowed_for_one_content_is_not_for_another() {
     assert_eq!(people.unasked(TOOL, dry)["isError"], false);
     assert_eq!(people.text_of("core.lisp"), "(defun core () :shown)\n");
     let refused = "lisp-edit-form refused";
-    people.audited(&[refused, "lisp-edit-form allowed", refused]);
+    people.audited(&["lisp-edit-form allowed", refused, refused]);
     people.end();
 }
 
