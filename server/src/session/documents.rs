@@ -398,13 +398,13 @@ impl Documents {
     }
 
     /// Returns the documents whose check is to start now, up to the limit
-    /// ([`Index::to_start`] says in which order).
-    pub(super) fn to_start(&mut self, now: Instant) -> Vec<Key> {
+    /// ([`Index::take_due`] says in which order).
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Key> {
         self.refresh();
-        self.index.to_start(now, RUNNING)
+        self.index.take_due(now, RUNNING)
     }
 
-    /// Returns the time at which [`Documents::to_start`] or an announcement has to be reconsidered.
+    /// Returns the time at which [`Documents::take_due`] or an announcement has to be reconsidered.
     /// The end of a check is an event of its own.
     pub(super) fn next_tick(&mut self, may_start: bool) -> Option<Instant> {
         self.refresh();

@@ -68,7 +68,7 @@ impl Actor {
         if !self.can_check() || self.busy_until.is_some_and(|until| now < until) {
             return;
         }
-        for key in self.documents.to_start(now) {
+        for key in self.documents.take_due(now) {
             let Some(prepared) = self.prepared_check(&key) else { continue };
             let Some(open) = self.documents.get_mut(&key) else { continue };
             open.check_begins();

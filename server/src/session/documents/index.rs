@@ -133,7 +133,7 @@ impl Index {
     /// ones that their clients edited last; then those that callers wait for; then the rest, the
     /// longest due first. The longest due document of all is passed over [`PREFERRED`] times at
     /// most.
-    pub(super) fn to_start(&mut self, now: Instant, limit: usize) -> Vec<Key> {
+    pub(super) fn take_due(&mut self, now: Instant, limit: usize) -> Vec<Key> {
         let mut chosen: Vec<Key> = Vec::new();
         while self.running.len() + chosen.len() < limit {
             let first = |set: &BTreeSet<(Instant, Key)>| {
@@ -207,7 +207,7 @@ mod tests {
         for edits in 1..=8 {
             // It is edited again and again, and so always due.
             index.put(&key(9), due(edits));
-            let started = index.to_start(now, 1);
+            let started = index.take_due(now, 1);
             for key in started.iter().filter(|started| **started != key(9)) {
                 index.put(key, Facts::default());
             }

@@ -77,7 +77,7 @@ fn after_event(documents: &mut Documents, now: Instant) -> Vec<Key> {
     for key in documents.publishable(false) {
         documents.get_mut(&key).unwrap().publish();
     }
-    let started = documents.to_start(now);
+    let started = documents.take_due(now);
     for key in &started {
         let open = documents.get_mut(key).unwrap();
         open.check_begins();
