@@ -71,8 +71,8 @@ export default async function ({ workbench, page, step, loaded }) {
     await page.keyboard.press('Home')
     for (let i = 0; i < 8; i++) await page.keyboard.press('ArrowRight')
     await workbench.command('References: Find All References')
-    // The definition, and two calls in the tests.
-    await page.locator('.part.sidebar', { hasText: '3 results in 2 files' }).waitFor()
+    // The definition, its export, and two calls in the tests.
+    await page.locator('.part.sidebar', { hasText: '4 results in 2 files' }).waitFor()
     await page.locator('.part.sidebar .monaco-list-row', { hasText: 'shop-tests.lisp' }).waitFor()
     await workbench.picture('27-references-dark')
   }, 'references')
