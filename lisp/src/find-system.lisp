@@ -53,12 +53,12 @@
   was left after SECONDS."
   (let ((late nil))
     (values (call-with-time-limit seconds
-                         (lambda ()
-                           (handler-case (progn (ensure-regular file) (asdf:load-asd file) nil)
-                             ((or error storage-condition) (condition) (condition-message condition))))
-                         (lambda (holder)
-                           (setf late t)
-                           (format nil "it was left after ~D s~@[, because ~A~]" seconds holder)))
+                                  (lambda ()
+                                    (handler-case (progn (ensure-regular file) (asdf:load-asd file) nil)
+                                      ((or error storage-condition) (condition) (condition-message condition))))
+                                  (lambda (holder)
+                                    (setf late t)
+                                    (format nil "it was left after ~D s~@[, because ~A~]" seconds holder)))
             late)))
 
 (defun find-among-definitions (system files tell)
@@ -67,7 +67,7 @@
   (let* ((likely (remove-if-not (lambda (file) (let ((text (ignore-errors (text-of-definition file)))) (and text (defines-by-text-p text system)))) files))
          (failures '())
          (late 0))
-    (loop for file in (append likely (set-difference files likely))
+    (loop for file in (append likely (remove-if (lambda (file) (member file likely)) files))
           for seconds = (if (member file likely) +likely-definition-time+ +other-definition-time+)
           do (if (< late +late-definitions+)
                  (multiple-value-bind (failure late-p) (progn (funcall tell file) (failure-of-definition file seconds))

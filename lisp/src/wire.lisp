@@ -25,7 +25,7 @@
   error of the same id."
   (when *instead-of-link*
     (return-from send-frame (funcall (the function *instead-of-link*) value)))
-  (when (and (forked-p) (field value "event")) ; its work goes on
+  (when (and (field value "event") (forked-p)) ; its work goes on
     (return-from send-frame nil))
   (multiple-value-bind (octets end) (json-line value)
     (if (<= end +frame-limit+)

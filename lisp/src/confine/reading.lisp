@@ -101,17 +101,16 @@
                      for real = (real-name (concatenate 'string home name))
                      when real collect real)))
 
-(defun directory-of (name)
-  "The native name of the directory that the file NAME, a native name, is in, or would be; links
-  resolved. NIL when there is none."
-  (let ((real (or (real-name (string-right-trim "/" name))
-                  (real-name (subseq name 0 (1+ (or (position #\/ name :from-end t) -1)))))))
-    (and real (subseq real 0 (1+ (position #\/ real :from-end t))))))
-
 (defun directory-of-name (name)
   "The native name of the directory in which the file NAME, a native name, stands by that name, be it
   a link; links in the directory's name resolved. NIL when there is none."
   (real-name (subseq name 0 (1+ (or (position #\/ name :from-end t) -1)))))
+
+(defun directory-of (name)
+  "The native name of the directory that the file NAME, a native name, is in, or would be; links
+  resolved. NIL when there is none."
+  (let ((real (or (real-name (string-right-trim "/" name)) (directory-of-name name))))
+    (and real (subseq real 0 (1+ (position #\/ real :from-end t))))))
 
 (defun names-in (directory)
   "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends
@@ -218,17 +217,17 @@
                        (coerce (field params "only" #()) 'list)
                        (map 'list (lambda (text) (field text "path")) (field params "texts" #()))))
         (definitions (coerce (field params "asd_files" #()) 'list)))
-    (loop for (name . directory) in (append (loop for name in names
-                                                  collect (cons name (and (stringp name) (ignore-errors (directory-of name)))))
-                                            (loop for name in definitions
-                                                  collect (cons name (and (stringp name) (ignore-errors (directory-of-name name)))))
-                                            (loop for name in definitions
-                                                  for real = (and (stringp name) (ignore-errors (real-name name)))
-                                                  when real collect (cons name real)))
-          when directory
-            append (if (some (lambda (home) (beneath-p home directory)) homes)
-                       (cons name (remove-if (lambda (name) (char= #\/ (char name (1- (length name))))) (plain-names-in directory)))
-                       (list directory)))))
+    (flet ((readable (names place)
+             "What is granted of the PLACE, a function, of each of NAMES."
+             (loop for name in names
+                   for place-of-name = (and (stringp name) (ignore-errors (funcall (the function place) name)))
+                   when place-of-name
+                     append (if (some (lambda (home) (beneath-p home place-of-name)) homes)
+                                (cons name (remove-if (lambda (name) (char= #\/ (char name (1- (length name))))) (plain-names-in place-of-name)))
+                                (list place-of-name)))))
+      (append (readable names #'directory-of)
+              (readable definitions #'directory-of-name)
+              (readable definitions #'real-name)))))
 
 (defun readable-names (params)
   "The native names of all that the copy of PARAMS may read: files and directories with what is in

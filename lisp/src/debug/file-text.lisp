@@ -10,7 +10,7 @@
 (defun file-text (file)
   "The first +SOURCE-LIMIT+ characters of FILE, a pathname; NIL when it is no regular file, such as
   a pipe, on which a read may wait. Signals the errors of the file system."
-  (unless (= (logand sb-posix:s-ifmt (sb-posix:stat-mode (sb-posix:stat (sb-ext:native-namestring file)))) sb-posix:s-ifreg)
+  (when (irregular-p file)
     (return-from file-text nil))
   (with-open-file (stream file :external-format '(:utf-8 :replacement #\?))
     (let* ((text (make-string (min (file-length stream) +source-limit+)))
