@@ -13,6 +13,7 @@ use crate::ide::context::{Backend as _, Cursor};
 use crate::locked::lock;
 use crate::session::debug::DebugLocals;
 use crate::text::document::Document;
+use crate::text::names;
 
 /// The maximum time that a completion waits until the index has the names that the last evaluation
 /// defined, and the interval at which it is polled.
@@ -64,7 +65,7 @@ struct Console {
 
 impl Console {
     fn new(wanted: &Completions, package: Option<&str>) -> Console {
-        let designator = package.map(|package| package.replace('\\', "\\\\").replace('"', "\\\""));
+        let designator = package.map(names::in_string);
         let prefix = designator.map_or_else(String::new, |package| format!("(cl:in-package \"{package}\")\n"));
         let before = prefix.chars().count();
         let document = Document::new(&(prefix + &wanted.text), 0);

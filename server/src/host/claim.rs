@@ -101,7 +101,7 @@ mod linux {
     use std::path::Path;
     use std::time::Duration;
 
-    use rustix::fd::OwnedFd;
+    use rustix::fd::{AsFd, OwnedFd};
     use rustix::io::Errno;
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     use sha2::{Digest, Sha256};
@@ -159,14 +159,12 @@ mod linux {
 
     /// Answers a process that asks where the directory is.
     pub(super) fn tell(mut asking: UnixStream, directory: Option<&Path>) {
-        let ours =
-            rustix::net::sockopt::socket_peercred(&asking).is_ok_and(|peer| rustix::process::getuid() == peer.uid);
         let answer = match directory {
             Some(directory) => [&[AT], directory.as_os_str().as_bytes()].concat(),
             None => vec![LOST],
         };
         // Fits the socket's buffer. A process that only looked for a holder has left.
-        if ours && asking.set_nonblocking(true).is_ok() {
+        if our_peer(&asking).is_some() && asking.set_nonblocking(true).is_ok() {
             let _ = asking.write_all(&answer);
         }
     }
@@ -194,7 +192,7 @@ mod linux {
     }
 
     /// Returns the process at the other end, if it is this user's.
-    fn our_peer(stream: &OwnedFd) -> Option<u32> {
+    fn our_peer(stream: impl AsFd) -> Option<u32> {
         let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
         let ours = rustix::process::getuid() == peer.uid;
         ours.then(|| peer.pid.as_raw_nonzero().get().cast_unsigned())

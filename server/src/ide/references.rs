@@ -238,7 +238,8 @@ async fn all<B: Backend>(
                     found.push(Referred { kind: Kind::Mentions, called: false, text: text.clone(), span: one.span });
                 }
             }
-            let elsewhere = |one: &kinds::Use| !designated.iter().any(|other| other.whole == one.span);
+            let designators: HashSet<Span> = designated.iter().map(|one| one.whole).collect();
+            let elsewhere = |one: &kinds::Use| !designators.contains(&one.span);
             for one in kinds::named(&form, &key, special).into_iter().filter(elsewhere) {
                 cancellation::point();
                 let prefix = names::symbol(&one.written).and_then(|symbol| symbol.package);

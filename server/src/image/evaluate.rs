@@ -262,9 +262,10 @@ pub(crate) async fn load_system(
 /// # Errors
 /// The session's evaluation is stopped in the debugger, or stops meanwhile.
 async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, ImageError> {
-    let mut events = runtime.stops.subscribe();
     let turn = runtime.turns.take(session);
+    // Begins only if the turn has to be waited for.
     let stopped = async {
+        let mut events = runtime.stops.subscribe();
         let mut stop = stop_of(runtime, session).await;
         loop {
             if let Some(stop) = stop {

@@ -82,15 +82,26 @@ fn last_set(path: &Path) -> std::io::Result<SystemTime> {
     Ok(facts.modified()?.max(changed))
 }
 
-/// Returns true if a file was last written after a time.
-pub(super) fn is_newer(path: &Path, than: SystemTime) -> bool {
-    last_set(path).is_ok_and(|written| written > than)
+/// When a file was last written, beside the time at which it had been loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Before it: the content now is the one that was loaded.
+    Before,
+    /// After it.
+    After,
+    /// At about that time, or it is not known.
+    Unclear,
 }
 
-/// Returns true if a file was last written before a time, so that its content now is its content
-/// when loaded.
-pub(super) fn is_older(path: &Path, than: SystemTime) -> bool {
-    last_set(path).is_ok_and(|written| written + COARSE <= than)
+impl Written {
+    /// Compares a file with the time at which it had been loaded.
+    pub(super) fn of(path: &Path, loaded: SystemTime) -> Written {
+        match last_set(path) {
+            Ok(written) if written + COARSE <= loaded => Written::Before,
+            Ok(written) if written > loaded => Written::After,
+            _ => Written::Unclear,
+        }
+    }
 }
 
 /// Returns the changes of files since they were loaded, for a person: for each file its name and
@@ -172,9 +183,9 @@ mod tests {
         std::fs::write(&file, "(f)").expect("a file");
         let long_ago = before - Duration::from_secs(1000);
         std::fs::File::options().append(true).open(&file).and_then(|open| open.set_modified(long_ago)).expect("a time");
-        assert!(is_newer(&file, before) && !is_older(&file, before));
+        assert_eq!(Written::of(&file, before), Written::After);
         let after = SystemTime::now() + COARSE;
-        assert!(is_older(&file, after) && !is_newer(&file, after));
+        assert_eq!(Written::of(&file, after), Written::Before);
     }
 
     #[test]

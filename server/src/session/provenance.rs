@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use super::loaded_texts::{LoadedTexts, is_newer, is_older};
+use super::loaded_texts::{LoadedTexts, Written};
 use super::people_definitions::PeopleDefinitions;
 use super::recent_names::RecentNames;
 use super::requests::{compute_all, compute_all_of};
@@ -252,12 +252,12 @@ impl ProvenanceStore {
             let (store, path, place) = (self.clone(), file.clone(), real.clone());
             let found = compute_all(move || {
                 let text = decode(bytes);
-                let (older, newer) = (is_older(&path, until), is_newer(&path, until));
+                let written = Written::of(&path, until);
                 let place = place.unwrap_or(path);
-                if older {
-                    store.table().loaded.loaded(place, &text);
-                } else if newer {
-                    store.table().loaded.written_since(place);
+                match written {
+                    Written::Before => store.table().loaded.loaded(place, &text),
+                    Written::After => store.table().loaded.written_since(place),
+                    Written::Unclear => {}
                 }
                 definitions(&text)
             })

@@ -2,6 +2,8 @@
 //! are rejected. A write is atomic, and never bypasses an editor with unsaved changes (contracts:
 //! "Hot reload").
 
+mod read_only;
+
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::mpsc;
 
+use self::read_only::ReadOnly;
 use super::event::Event;
 use super::file_identity::{are_linked, real_path};
 use super::{ClientId, Feedback, OpenDocument, Session};
@@ -69,40 +72,6 @@ pub struct SourceFile {
     bytes: Vec<u8>,
     /// The file's identity; `None`: the file does not exist, only an editor's text of it.
     identity: Option<Identity>,
-}
-
-/// Why a file may not be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadOnly {
-    /// Its mode, or its owner's.
-    Mode,
-    /// It is on a file system that is mounted read-only.
-    Mount,
-}
-
-impl ReadOnly {
-    fn message(self, file: &str) -> String {
-        match self {
-            ReadOnly::Mode => format!(
-                "{file} is read-only. Nothing was changed: a person can make it writable (chmod u+w), or it is not meant to be edited."
-            ),
-            ReadOnly::Mount => {
-                format!(
-                    "{file} is on a file system that is mounted read-only. Nothing was changed: it cannot be edited there."
-                )
-            }
-        }
-    }
-
-    /// Returns the reason by the answer of access(2) and the mode.
-    fn of(access: Result<(), rustix::io::Errno>, mode: &std::fs::Permissions) -> Option<ReadOnly> {
-        match access {
-            Err(rustix::io::Errno::ROFS) => Some(ReadOnly::Mount),
-            Err(_) => Some(ReadOnly::Mode),
-            // For root, access(2) succeeds for a read-only file too.
-            Ok(()) => mode.readonly().then_some(ReadOnly::Mode),
-        }
-    }
 }
 
 /// An editor's unsaved text.

@@ -53,6 +53,11 @@ pub fn as_written(name: &str) -> String {
     }
 }
 
+/// How a text is written between the quotation marks of a string.
+pub fn in_string(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
 /// The package prefix of a symbol as written; `None` without one, for a keyword and for the
 /// standard's package.
 pub fn other_package(written: &str) -> Option<String> {
@@ -138,6 +143,7 @@ mod tests {
             assert_eq!(seen, expected, "{written}");
         }
         assert_eq!(prefix_length("cl::car"), 4);
+        assert_eq!(in_string(r#"a"b\c"#), r#"a\"b\\c"#);
         assert_eq!(other_package("foo::let").as_deref(), Some("FOO"));
         for written in ["let", "cl:let", "COMMON-LISP::let", ":let", "#:let", "1"] {
             assert_eq!(other_package(written), None, "{written}");

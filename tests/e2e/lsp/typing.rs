@@ -125,8 +125,7 @@ impl<'w> Typist<'w> {
 
 /// Makes the edits one after the other; `find` after each.
 async fn session(edits: &[(&str, &str)]) {
-    let world = World::with(&[]).await;
-    world.is_ready().await;
+    let world = World::ready(&[]).await;
     let mut typist = Typist::new(&world).await;
     for (old, new) in edits {
         typist.replace(old, new).await;
@@ -172,8 +171,7 @@ async fn what_other_forms_depend_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_one_after_the_other() {
-    let world = World::with(&[]).await;
-    world.is_ready().await;
+    let world = World::ready(&[]).await;
     let mut typist = Typist::new(&world).await;
     typist.type_behind("(in-package :shop", "ping").await;
     typist.find("a package that is not there").await;
@@ -203,8 +201,7 @@ async fn keys_one_after_the_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beside_evaluations_and_another_image() {
-    let world = World::with(&[]).await;
-    world.is_ready().await;
+    let world = World::ready(&[]).await;
     let mut typist = Typist::new(&world).await;
     typist.editor.ignore(&["window/showMessage"]);
     // Edits while code runs, which then defines what the text lacks.
@@ -228,8 +225,7 @@ async fn beside_evaluations_and_another_image() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_two_editors() {
-    let world = World::with(&[]).await;
-    world.is_ready().await;
+    let world = World::ready(&[]).await;
     let mut one = Typist::new(&world).await;
     let mut other = Editor::start(&world.session, json!({})).await;
     other.open(&one.uri, "(defun f (x) 1)\n").await;
@@ -252,8 +248,7 @@ async fn in_two_editors() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_new_file() {
-    let world = World::with(&[]).await;
-    world.is_ready().await;
+    let world = World::ready(&[]).await;
     let mut editor = Editor::start(&world.session, json!({})).await;
     let uri = world.uri("typed.lisp");
     editor.open(&uri, "").await;

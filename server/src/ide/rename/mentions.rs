@@ -291,7 +291,7 @@ impl Mentions<'_> {
                 let by = match one.string {
                     true => {
                         let name = names::symbol(&target.new).map(|symbol| symbol.name).unwrap_or_default();
-                        name.replace('\\', "\\\\").replace('"', "\\\"")
+                        names::in_string(&name)
                     }
                     false => respelled(&one.written, self.old_as_written, &target.new),
                 };

@@ -206,7 +206,7 @@ impl Renamed<'_> {
         let by = match one.string {
             true => {
                 let name = names::symbol(self.new).map(|symbol| symbol.name).unwrap_or_default();
-                name.replace('\\', "\\\\").replace('"', "\\\"")
+                names::in_string(&name)
             }
             false => respelled(&one.written, self.old_as_written, self.new),
         };

@@ -14,6 +14,9 @@ use crate::text::position::line_column;
 /// Why a point is not set, by its index in `points`; `None`: it may be set. `text`: the text that
 /// the definitions are compiled from.
 pub(super) async fn refusals(session: &Session, file: &Path, text: &str, points: &[Point]) -> Vec<Option<String>> {
+    if points.is_empty() {
+        return Vec::new();
+    }
     if session.was_written_since_its_load(file).await {
         let why =
             "The file was written while or after it was loaded, so the image may have another text. Load it again";
@@ -46,4 +49,18 @@ pub(super) fn merged(refusals: Vec<Option<String>>, set: Vec<Verified>) -> Vec<V
             None => set.next().unwrap_or_default(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_and_what_was_set_come_in_the_order_of_the_points() {
+        let set = |name: &str| Verified { verified: true, message: Some(name.into()), ..Verified::default() };
+        let both = merged(vec![None, Some("edited".into()), None], vec![set("first"), set("second")]);
+        let told = |one: &Verified| (one.verified, one.message.clone().unwrap_or_default());
+        let expected = [(true, "first"), (false, "edited"), (true, "second")].map(|(set, of)| (set, of.to_owned()));
+        assert_eq!(both.iter().map(told).collect::<Vec<_>>(), expected);
+    }
 }

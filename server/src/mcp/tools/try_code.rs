@@ -16,6 +16,7 @@ use crate::model::image::ImageError;
 use crate::model::trial::TriedForm;
 use crate::session::approval::{Class, Subject};
 use crate::session::{ClientId, EvalRequest, Session};
+use crate::text::names;
 
 /// The maximum number of candidates of a call.
 const CANDIDATES: usize = 8;
@@ -188,7 +189,7 @@ async fn try_candidates(call: Call, input: Input) -> Reply<Output> {
 
 /// A string as the Lisp reader reads it.
 fn lisp_string(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    format!("\"{}\"", names::in_string(text))
 }
 
 /// Tries a candidate with the code of `request`. With `tests`, this code runs tests.
