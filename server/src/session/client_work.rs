@@ -108,14 +108,16 @@ impl Session {
             (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
         let (what, name) = (loading(&load.system), load.system.clone());
         let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
-        self.logged(client, &what, None, work, move |loaded: &LoadSystemOutcome| {
-            if loaded.loaded {
+        let recorded = async move {
+            let result = work.await;
+            if result.as_ref().is_ok_and(|load: &LoadSystemOutcome| load.loaded) {
                 // There may be many files; the caller of the load does not wait for them.
                 let until = std::time::SystemTime::now();
                 tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
             }
-            outcome_line(&loaded.outcome)
-        })
+            result
+        };
+        self.logged(client, &what, None, recorded, |load| outcome_line(&load.outcome))
     }
 
     /// Runs an operation that runs user code or changes the image: see [`Image::run`]. The

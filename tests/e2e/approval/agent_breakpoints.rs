@@ -1,10 +1,13 @@
 //! An agent's own breakpoints: its evaluation stops there and waits, and each call that resumes it
 //! is answered with the next stop or the result.
 
+use std::time::{Duration, SystemTime};
+
 use consort::config::Config;
 use consort::config::Source;
 use consort::config::approval::{Class, Setting};
 use consort_tests::agent::{Agent, text};
+use consort_tests::patience::comes;
 use serde_json::{Value, json};
 
 use crate::support::Guarded;
@@ -162,5 +165,46 @@ async fn a_person_is_asked_before_an_agent_sets_breakpoints() {
     // Removing breakpoints needs no approval.
     let none = agent.call("set-breakpoints", json!({"file": "core.lisp", "lines": []})).await;
     assert_eq!(none["isError"], false, "{none}");
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_breakpoint_compiles_no_text_but_the_one_that_was_loaded() {
+    let mut config = Config::default();
+    for class in [Class::ModifyRunningCode, Class::CompileFile] {
+        config.approval.set(class, Setting::Allow, Source::User).expect("a person may");
+    }
+    let guarded = Guarded::configured(config).await;
+    guarded.world.is_ready().await;
+    let file = guarded.world.path("shop.lisp");
+    let write = |text: &str, at: SystemTime| {
+        std::fs::write(&file, text).expect("a file");
+        std::fs::File::options().append(true).open(&file).and_then(|open| open.set_modified(at)).expect("its time");
+    };
+    std::fs::write(guarded.world.path("shop.asd"), "(defsystem \"shop\" :components ((:file \"shop\")))")
+        .expect("a file");
+    let written = SystemTime::now() - Duration::from_secs(60);
+    write(FILE, written);
+    let mut agent = guarded.agent("agent").await;
+    let loaded = agent.call("load-system", json!({"system": "shop"})).await;
+    assert_eq!(loaded["isError"], false, "{loaded}");
+    let breakpoint = json!({"file": "shop.lisp", "lines": [5, 9]});
+    let set = agent.call("set-breakpoints", breakpoint.clone()).await;
+    assert_eq!(text(&set), "shop.lisp:5: set\nshop.lisp:9: set", "{set}");
+    // The definitions are recorded behind the answer to the load.
+    comes("the record of the load", async || {
+        let described = agent.call("describe-symbol", json!({"symbol": "shop::total"})).await;
+        text(&described).contains("loading the system shop").then_some(())
+    })
+    .await;
+
+    // Another text, with the same time.
+    let marker = guarded.world.path("ran");
+    let code = format!("#.(progn (open {:?} :direction :output) 1)", marker.display().to_string());
+    write(&FILE.replace("(+ net 1)", &format!("(+ net {code})")), written);
+    let set = agent.call("set-breakpoints", breakpoint).await;
+    assert!(text(&set).contains("shop.lisp:5: not set: PRICE was edited since the image loaded it"), "{set}");
+    assert!(text(&set).contains("shop.lisp:9: set"), "{set}");
+    assert!(!marker.exists());
     guarded.end().await;
 }
