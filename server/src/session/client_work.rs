@@ -111,9 +111,13 @@ impl Session {
         let recorded = async move {
             let result = work.await;
             if result.as_ref().is_ok_and(|load: &LoadSystemOutcome| load.loaded) {
-                // There may be many files; the caller of the load does not wait for them.
+                // The caller is answered once the texts are on record: it may edit the files next.
+                // A task, so that a caller that leaves does not end the recording.
                 let until = std::time::SystemTime::now();
-                tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
+                let recording = tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
+                if let Err(error) = recording.await {
+                    tracing::error!(%error, "the definitions of a load are not on record");
+                }
             }
             result
         };

@@ -119,7 +119,9 @@ async def changed_files_are_checked_together(agent):
     assert "wrong-argument-count" in text(result), text(result)
     write(f"{both}/second.lisp", second.replace("(price x)", "(fee (price x 2))"))
     result = await agent.call("diagnostics", {"paths": [both], "severity": "style-warning"})
-    assert facts(result)["files"] == [], text(result)
+    assert [one["diagnostics"] for one in facts(result)["files"]] == [[], []], text(result)
+    not_loaded = [[form["names"] for form in one["not_loaded"]] for one in facts(result)["files"]]
+    assert not_loaded == [[["PRICE"], ["FEE"]], [["TOTAL"]]], not_loaded
     # The image is as it was.
     seen = await agent.call("evaluate-lisp", {"code": f"(list (fboundp (quote {both}::fee)) ({both}::total 3))"})
     assert "=> (NIL 3)" in text(seen), text(seen)
