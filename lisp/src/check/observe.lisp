@@ -1,5 +1,5 @@
-;;;; The conditions of the compiler as findings. Each condition is observed and declined: nothing here
-;;;; unwinds.
+;;;; The conditions of the compiler as findings. Each condition is observed and declined: nothing
+;;;; here unwinds.
 
 (in-package :consort)
 
