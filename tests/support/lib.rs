@@ -1,5 +1,5 @@
 //! Support for end-to-end tests: hosts and sessions for single tests, clients for both front ends,
-//! and a check that nothing is left behind.
+//! and checks that a host leaves nothing behind.
 
 pub mod agent;
 pub mod carets;

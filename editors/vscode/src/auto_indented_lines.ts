@@ -1,7 +1,7 @@
-// The lines that a person began with Enter since the last pause, with the white space that they
-// were given. No `vscode` here.
+// The lines that a person began with Enter since the last pause, each with the white space that VS
+// Code put at its beginning. No `vscode` here.
 
-/** A change of a text: lines and columns from 0. */
+/** A change of a text. Lines and columns count from 0, and line breaks of `text` are `\n`. */
 export interface Change {
   start: { line: number, character: number }
   end: { line: number, character: number }
@@ -17,7 +17,10 @@ export interface AutoIndentedLine {
 export class AutoIndentedLines {
   private lines: AutoIndentedLine[] = []
 
-  /** Follows the changes of one event; several changes in one event are not typed by a person. */
+  /**
+   * Follows the changes of one event. Several changes in one event are not typed by a person: all
+   * lines are then forgotten.
+   */
   changed(changes: readonly Change[]): void {
     const [change] = changes
     if (change === undefined) return
@@ -31,8 +34,8 @@ export class AutoIndentedLines {
     const pasted = added > 0 && enter === null
     const kept: AutoIndentedLine[] = []
     for (const one of this.lines) {
-      // Kept: lines before the change, lines behind it, and the line in which it begins unless it
-      // changes the white space.
+      // Lines before and behind the change are kept, and the line in which the change begins unless
+      // the change is in its white space or pastes lines.
       if (one.line < start.line || (one.line === start.line && start.character >= one.blank.length && !pasted)) kept.push(one)
       else if (one.line > end.line) kept.push({ line: one.line + added, blank: one.blank })
     }
@@ -50,6 +53,7 @@ export class AutoIndentedLines {
     this.lines = this.lines.filter((one) => one !== line)
   }
 
+  /** True when no line is known. */
   get empty(): boolean {
     return this.lines.length === 0
   }

@@ -1,5 +1,5 @@
-;;;; The conditions of the compiler as findings. They are observed and declined: nothing here
-;;;; unwinds.
+;;;; The conditions of the compiler as findings. Each condition is observed and declined: nothing
+;;;; here unwinds.
 
 (in-package :consort)
 
@@ -16,7 +16,7 @@
       (setf (check-form-line check) (abbreviate (check-form check)))))
 
 (defun confined-message (message condition)
-  "MESSAGE, CONDITION's, with the reason why the system refused it."
+  "MESSAGE, the report of CONDITION, with the reason why the system refused what the code tried."
   (let ((unread (unread-file condition)))
     (if unread
         (format nil "~A (Code under check runs confined: it can read the workspace, Lisp's own files, and what check.read names in your own config.toml, and ~
@@ -25,7 +25,7 @@
 If it must, load the file's system first.)" message))))
 
 (defun severity-of (condition)
-  "The severity of a compiler's CONDITION."
+  "The severity of CONDITION, which the compiler signals."
   (typecase condition
     (sb-ext:compiler-note :note)
     (style-warning :style-warning)
@@ -33,14 +33,14 @@ If it must, load the file's system first.)" message))))
     (t :error)))
 
 (defun inner-condition (condition)
-  "The condition that a compiler's error carries, or CONDITION."
+  "The condition that CONDITION encapsulates if that is a compiler's error, else CONDITION."
   (if (typep condition compiler-error-type)
       (encapsulated-condition condition)
       condition))
 
 (defun observe (check condition)
-  "Reports CONDITION, which the compiler signals, where it belongs. Never fails: at worst the
-  top-level form is marked."
+  "Reports CONDITION, which the compiler signals, at the place that it is about. Never fails: if the
+  place cannot be found, the top-level form is marked."
   (handler-case
       (multiple-value-bind (form span cons)
           (handler-case (locate-context check)
@@ -51,7 +51,8 @@ If it must, load the file's system first.)" message))))
                                          (format nil "~A (Its place could not be told: ~A)" (condition-report condition) (condition-report problem)))))))
 
 (defun observe-at (check condition form span cons)
-  "Reports CONDITION at FORM, read at SPAN, or at the car of CONS in it."
+  "Reports CONDITION at a place within FORM, which was read at SPAN: the part that CONDITION is
+  about, or the car of CONS, if either is found, else SPAN."
   (let* ((inner (inner-condition condition))
          (message (condition-report inner))
          (severity (severity-of condition))
@@ -78,8 +79,8 @@ If it must, load the file's system first.)" message))))
                                          :data (finding-facts code inner))))))
 
 (defun unused-through-failure-p (check condition)
-  "Returns true if the variable that CONDITION calls unused is named in a list that could not be
-  compiled: then nobody knows."
+  "Returns true if the variable or function that CONDITION calls unused is named in a list that
+  could not be compiled, so that it may be used there."
   (let ((variable (find-if (lambda (a) (and a (symbolp a))) (condition-arguments condition))))
     (and variable
          (some (lambda (failure)
@@ -89,8 +90,8 @@ If it must, load the file's system first.)" message))))
                (check-failures check)))))
 
 (defun note-failure (check code form)
-  "Remembers that FORM could not be compiled; if a macro complains of a part of its call, the call
-  around FORM too."
+  "Remembers that FORM could not be compiled. If FORM is the part of a macro's call that the macro
+  signals an error about, remembers the call around FORM too."
   (push form (check-failures check))
   (when (and (string= code "macro-expansion")
              (not (and (consp form) (symbolp (car form)) (macro-function (car form)))))
@@ -102,7 +103,7 @@ If it must, load the file's system first.)" message))))
   (and (consp form) (eq (car form) 'in-package)))
 
 (defun finding-facts (code condition)
-  "Returns the facts of CONDITION that a quick fix for CODE needs."
+  "Returns the facts of CONDITION that a quick fix for CODE needs, as a list of keys and values."
   (let ((name (first (condition-arguments condition))))
     (cond ((and (member code '("unused-variable" "unread-variable" "ignored-variable-used") :test #'string=) name (symbolp name))
            (list "symbol" (symbol-name name)))
@@ -111,20 +112,21 @@ If it must, load the file's system first.)" message))))
            (list "package" (ignore-errors (string (package-error-package condition))))))))
 
 (defun related-places (check code condition)
-  "Other places that explain CONDITION."
+  "The other places that explain CONDITION, each (START END MESSAGE)."
   (when (string= code "duplicate-definition")
     (let ((first (first-definition check (duplicate-name condition) (namespace-of (check-form check)))))
       (when first (list (list (car first) (cdr first) "First defined here."))))))
 
 (defun note-duplicate-reported (check code)
   "Returns true if CODE is that of a duplicate definition, and one was already reported for the
-  current form; notes that it is reported."
+  current form. Remembers that one is reported now."
   (when (member code '("duplicate-definition" "redefinition") :test #'string=)
     (shiftf (check-duplicate-told check) t)))
 
 (defun passed-over-p (check code condition)
-  "Returns true if a finding is not wanted: notes that were not asked for, and what is so only
-  because the file is loaded already."
+  "Returns true if a finding is not wanted: a note that was not asked for, a variable or function
+  that may be used in a list that could not be compiled, and a condition that the compiler signals
+  only because the file is loaded already."
   (or (and (typep condition 'sb-ext:compiler-note)
            (if (typep condition 'sb-ext:code-deletion-note)
                (not (or (check-unreachable check) (check-notes check)))

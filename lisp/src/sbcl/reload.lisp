@@ -1,5 +1,5 @@
-;;;; SBCL's internals that hot reload stands on (reload/): what a name stands for in the compiler's
-;;;; database, what code was made from, and methods replaced in one store.
+;;;; SBCL's internals that hot reload (reload/) uses: the compiler's database about names, the
+;;;; definitions that code was compiled from, and methods replaced in one store.
 
 (in-package :consort)
 
@@ -16,10 +16,10 @@
 (define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
 
 (defun put-method-in-place (generic-function new old)
-  "Has NEW stand where the method OLD of GENERIC-FUNCTION stands, in one store. Callers go on to be
-  dispatched by the old list of methods until SBCL's own method of ADD-METHOD, which is to be called
-  next, computes the dispatch anew. By itself that method removes OLD first, and a caller in between
-  finds no method."
+  "Puts NEW in the place of the method OLD of GENERIC-FUNCTION, in one store. SBCL's own method of
+  ADD-METHOD is to be called next and computes the dispatch anew; until then, calls are dispatched
+  as before. Called alone, that method would first remove OLD, and a call in between would find no
+  method."
   (without-interrupts
     (sb-thread:with-recursive-lock ((generic-function-lock generic-function))
       (funcall (fdefinition `(setf ,set-methods))
@@ -43,17 +43,19 @@
     (list (length required) (or optional 0) (and (intersection '(&rest &key) rest) t))))
 
 (defun congruent-p (lambda-list other)
+  "Returns true if LAMBDA-LIST and OTHER have the same PARAMETERS-SHAPE."
   (equal (parameters-shape lambda-list) (parameters-shape other)))
 
 (defun check-arguments (generic-function method)
-  "Signals what ADD-METHOD would signal of METHOD's lambda list, before anything is changed."
+  "Signals the error that ADD-METHOD would signal about METHOD's lambda list, before anything is
+  changed."
   (when (and (internal-p 'generic-arguments) (internal-p 'check-method-arguments))
     (check-method-arguments generic-function (generic-arguments generic-function) method)))
 
 (defun defer-removed-methods (wanted-p note)
-  "From now on, where WANTED-P returns true, a DEFGENERIC that is loaded again keeps the methods
-  that stood in it before until it has its new ones: NOTE is called with the generic function and
-  those methods."
+  "From now on, where WANTED-P returns true, a generic function whose DEFGENERIC is loaded again
+  keeps the methods that the DEFGENERIC had defined. NOTE is called with the generic function and
+  those methods, to remove them later."
   (when (and (internal-p 'load-defgeneric-name) (internal-p 'initial-methods-slot))
     (encapsulate load-defgeneric-name 'consort
                  (lambda (function name lambda-list &rest more)
@@ -68,7 +70,7 @@
 
 (defun observe-compiler-errors (observe)
   "From now on OBSERVE is called with each error that the compiler reports, a condition or a string,
-  where it reports it."
+  in the thread that reports it."
   (when (internal-p 'print-compiler-message-name)
     (encapsulate print-compiler-message-name 'consort-reload
                  (lambda (function stream control arguments &rest more)
@@ -76,16 +78,16 @@
                      (funcall observe (first arguments)))
                    (apply function stream control arguments more)))))
 
-(define-global *replace-in-place-p* (constantly nil) "Called to know whether a method that this thread adds takes the place of another in one store.")
+(define-global *replace-in-place-p* (constantly nil) "A function that returns true if a method that this thread adds replaces another in one store.")
 
 (defun replace-methods-in-place (wanted-p)
-  "From now on, where WANTED-P returns true, a method that takes the place of another does so at no
-  moment when there is neither."
+  "From now on, where WANTED-P returns true, a method that replaces another does so in one store: at
+  no moment is there neither."
   (setf *replace-in-place-p* wanted-p))
 
-;;; A method and not an encapsulation of REAL-ADD-METHOD: that function itself is the function of
-;;; ADD-METHOD's one method (pcl/boot.lisp,
-;;; *!GENERIC-FUNCTION-FIXUPS*), so nothing calls it by its name.
+;;; This is a method and not an encapsulation of REAL-ADD-METHOD: that very function is the function
+;;; of ADD-METHOD's one method (pcl/boot.lisp, *!GENERIC-FUNCTION-FIXUPS*), so nothing calls it by
+;;; its name.
 (defmethod add-method :around ((generic-function standard-generic-function) (method standard-method))
   (when (and (funcall *replace-in-place-p*) (null (sb-mop:method-generic-function method))
              (internal-p 'generic-function-lock) (internal-p 'set-methods) (internal-p 'set-method-function))
@@ -96,8 +98,8 @@
   (call-next-method))
 
 (defun defer-removed-accessors (wanted-p note)
-  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors
-  until it has its new ones: NOTE is called with the class and its old slots."
+  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors.
+  NOTE is called with the class and its old slots, to remove those accessors later."
   (when (internal-p 'remove-slot-accessors)
     (encapsulate remove-slot-accessors 'consort
                  (lambda (function class slots)
@@ -107,8 +109,8 @@
 
 (defun info-kinds (name)
   "Returns the entries of the compiler's database on the symbol NAME and on names made from it: a
-  list of (NAME NUMBER CATEGORY KIND VALUE), without what is no part of a definition: the function
-  itself, how often it was called, what is assumed of it."
+  list of (NAME NUMBER CATEGORY KIND VALUE). Left out are entries that no definition makes or that
+  are kept elsewhere, such as the function itself, counts of calls and assumed types."
   (let ((result '()))
     (call-with-each-info (lambda (name number value)
                            (let ((meta (svref *info-types* number)))
@@ -125,8 +127,8 @@
 (define-internal context-file-position :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-POSITION"))
 
 (defun undefined-variable-use ()
-  "Returns the first of the variables that this compilation unit uses and nobody defined: its name,
-  and the file and the offset of a form that uses it, if known."
+  "Returns the first variable that this compilation unit uses and nothing defines: the variable's
+  name, and the file and the offset of a form that uses the variable, if known."
   (let ((warning (find :variable (undefined-warnings) :key #'undefined-warning-kind :from-end t)))
     (when warning
       (let ((context (first (ignore-errors (undefined-warning-contexts warning)))))
@@ -135,12 +137,13 @@
                 (ignore-errors (context-file-position context)))))))
 
 (defun code-of (function)
-  "The code that FUNCTION is part of, or NIL."
+  "The code object that FUNCTION is part of, or NIL."
   (ignore-errors (function-code (underlying-function function))))
 
 (defun map-code-uses (function code)
-  "Calls FUNCTION with :CALLS, :MACROEXPANDS or :REFERENCES and a name for each function called, or
-  inlined, macro expanded, and constant or variable read in CODE."
+  "Calls FUNCTION with a kind and a name: :CALLS for each function that CODE calls or has inlined,
+  :MACROEXPANDS for each macro that was expanded in it, and :REFERENCES for each constant or
+  variable that it reads."
   (dotimes (i (code-entries code))
     (map-function-xrefs (lambda (kind name)
                           (when (member kind '(:calls :macroexpands :references)) (funcall function kind name)))
@@ -168,13 +171,13 @@
 (define-internal layout-description :place "undoing the redefinition of structures" ("SB-KERNEL" "LAYOUT-INFO") ("SB-KERNEL" "WRAPPER-INFO"))
 
 (defun classoid-part (name part)
-  "A part of what SBCL has of the condition class NAME, such as CLASSOID-SLOTS; NIL when it has
-  none."
+  "The slot PART, such as CLASSOID-SLOTS, of SBCL's description of the condition class NAME; NIL if
+  there is none."
   (let ((classoid (ignore-errors (find-classoid name nil))))
     (and classoid part (slot-exists-p classoid part) (slot-value classoid part))))
 
 (defun define-condition-again (name parents slots initargs report source documentation)
-  "Defines the condition NAME with what CLASSOID-PART gave of it."
+  "Defines the condition NAME again from the values that CLASSOID-PART returned of it."
   (flet ((all (accessors) (remove-duplicates (mapcan (lambda (slot) (copy-list (funcall accessors slot))) slots))))
     (define-condition-of name parents (condition-layout name parents) slots initargs (all #'condition-slot-readers) (all #'condition-slot-writers)
                          source documentation)
@@ -188,7 +191,8 @@
 (define-internal slot-accessor :function "undoing a reload" ("SB-KERNEL" "DSD-ACCESSOR-NAME"))
 
 (defun structure-names (name)
-  "The functions that the definition of the structure NAME made."
+  "The names of the functions that the definition of the structure NAME made. NIL stands for a
+  copier or predicate that it did not make."
   (let ((description (ignore-errors (structure-description name))))
     (when description
       (append (mapcar (lambda (constructor) (if (consp constructor) (car constructor) constructor)) (structure-constructors description))

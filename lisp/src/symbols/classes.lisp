@@ -1,14 +1,16 @@
 ;;;; The description of a class: its slots, initialization arguments, super- and subclasses, and the
-;;;; methods that specialize on it. Finalizes nothing.
+;;;; methods that specialize on it. No class is finalized here.
 
 (in-package :consort)
 
 (defconstant +class-parts+ 100 "The maximum number of entries of each list.")
 
 (defun first-parts (list)
+  "The first entries of LIST, +CLASS-PARTS+ at most."
   (subseq list 0 (min +class-parts+ (length list))))
 
 (defun slot-object (slot class package)
+  "The JSON of the direct SLOT of CLASS, with names as written where PACKAGE is current."
   (flet ((names (list) (mapcar (lambda (name) (present name package)) list)))
     (object "name" (present (sb-mop:slot-definition-name slot) package)
             "from" (present (class-name class) package)
@@ -22,7 +24,8 @@
                            :null))))
 
 (defun class-details (symbol package)
-  "The JSON of all that is known of the class SYMBOL; NIL when there is none."
+  "The JSON of what is known of the class SYMBOL, with names as written where PACKAGE is current;
+  NIL when there is no such class."
   (let ((class (find-class symbol nil)))
     (when class
       (flet ((names (classes) (first-parts (mapcar (lambda (one) (present (class-name one) package)) classes))))

@@ -8,8 +8,8 @@ use rustix::process::Pid;
 #[cfg(target_os = "linux")]
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
-    // Private memory is at most resident memory without files, which is cheap to read; a walk of
-    // the page tables of a large heap is not.
+    // This sum is at least the private memory, except for pages of files, which the system can drop
+    // or write back. The sum is cheap to read; a walk of the page tables of a large heap is not.
     if sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?) <= limit {
         return Some(false);
     }
@@ -26,20 +26,20 @@ pub(super) fn private(pid: Pid) -> Option<u64> {
 /// Lines of /proc/PID/status: memory that no file on a disk backs, private or shared.
 #[cfg(target_os = "linux")]
 const RESIDENT: &[&str] = &["RssAnon:", "RssShmem:"];
-/// Lines of /proc/PID/status: memory that a process has besides what is resident.
+/// Lines of /proc/PID/status: swapped memory, and page tables.
 #[cfg(target_os = "linux")]
 const BESIDE: &[&str] = &["VmSwap:", "VmPTE:"];
 
-/// Returns the bytes of resident memory that no file on a disk backs, private or shared, and of
-/// [`inherited`]. `None` as above.
+/// Returns the bytes of resident memory that no file on a disk backs, private or shared, together
+/// with those that [`inherited`] counts. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn resident(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     Some(sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?))
 }
 
-/// Returns the bytes of swapped memory and of page tables, which a copy has from its image when it
-/// begins. `None` as above.
+/// Returns the bytes of swapped memory and of page tables. A copy begins with as many as its image
+/// has. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn inherited(pid: Pid) -> Option<u64> {
     sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, BESIDE)
@@ -51,16 +51,16 @@ pub(super) fn tables(pid: Pid) -> Option<u64> {
     sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, &["VmPTE:"])
 }
 
-/// Returns the bytes of resident memory, and this process's share of them where others have them
-/// too. `None` as above.
+/// Returns the bytes of resident memory, and the proportional set size: each shared page divided by
+/// the number of processes that have it. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn shared(pid: Pid) -> Option<(u64, u64)> {
     let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).ok()?;
     Some((sum(&rollup, &["Rss:"])?, sum(&rollup, &["Pss:"])?))
 }
 
-/// Returns the sum, in bytes, of the lines of `text` with these names; one that is missing is 0.
-/// `None` for a text without any of them.
+/// Returns the sum, in bytes, of the lines of `text` with these names; a missing line counts as 0.
+/// `None` if all of them are missing.
 #[cfg(target_os = "linux")]
 fn sum(text: &str, names: &[&str]) -> Option<u64> {
     let kilobytes = |line: &str| {

@@ -54,8 +54,8 @@ pub use turn::copies_at_once;
 
 /// The maker of throw-away copies of one image. Clones share their limits.
 ///
-/// Tasks that outlive their request share a part of this, but not the image's handle, so that they
-/// do not keep the image.
+/// A task that outlives its request shares some of these fields, but not the image's handle: the
+/// task does not keep the image alive.
 #[derive(Clone)]
 pub struct Checker {
     image: Image,
@@ -131,8 +131,8 @@ impl Checker {
     }
 
     /// Checks the files of a system in a throw-away copy, in which they and their dependencies are
-    /// loaded. Returns each file's report, in the order of the build. `look` is asked for each file
-    /// when its turn comes. Dropping the future kills the copy.
+    /// loaded. Returns each file's report, in the order of the build. `lookup` is asked for each
+    /// file when its turn comes. Dropping the future kills the copy.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -146,7 +146,7 @@ impl Checker {
     }
 
     /// Returns the directories in which checks find sources: those that the image knows, and the
-    /// one below which copies have their own.
+    /// one below which copies have their scratch directories.
     ///
     /// # Errors
     /// When there is no image.
@@ -227,7 +227,7 @@ impl Checker {
         recordings::end(&self.recordings, number)
     }
 
-    /// Asks a recording.
+    /// Returns a recording's answer to a question.
     ///
     /// # Errors
     /// The recording is gone (`stale`), or has no answer to this (`no-answer`).
@@ -239,7 +239,7 @@ impl Checker {
         recordings::ask(&self.recordings, number, question).await
     }
 
-    /// Returns the error that a recording ended with.
+    /// Returns the error with which the recorded run ended, if there was one.
     ///
     /// # Errors
     /// The recording is gone (`stale`).
@@ -247,7 +247,7 @@ impl Checker {
         recordings::error(&self.recordings, number)
     }
 
-    /// Runs an operation in a throw-away copy, as [`Checker::evaluate`].
+    /// Runs an operation in a throw-away copy, as [`Checker::evaluate`] does with code.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -255,13 +255,13 @@ impl Checker {
         evaluation::work(&self.runner, params).await
     }
 
-    /// Expands macros: in a throw-away copy, unless no code of the user's can run. Dropping the
-    /// future kills the copy.
+    /// Expands macros, in the image where no code of the user's can run, else in a throw-away copy.
+    /// Dropping the future kills the copy.
     ///
     /// # Errors
     /// As [`Checker::check`], and when the expansion passed a limit.
     pub async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
-        // The copy reports any error that occurs here.
+        // An error of this query is not reported: the expansion in a copy reports its own.
         if params.request.is_plain()
             && let Ok(PlainAnswer { answer: Some(answer) }) =
                 self.image.query(&ExpandPlain(params.request.clone())).await
@@ -277,9 +277,9 @@ impl Checker {
         frozen::freeze_params(&self.failures, keep)
     }
 
-    /// Keeps a frozen failure; returns its number, 0 if there is no image. `session`: the
-    /// evaluation's session, or a description of what else ended with `error`. `memory`: bytes that
-    /// each attempt may have for itself.
+    /// Keeps a frozen failure; returns its number, 0 if there is no image. `session`: the session
+    /// of the evaluation that ended with `error`, or a description of the thread or test that did.
+    /// `memory`: the limit of each attempt's private memory, in bytes.
     pub fn keep_failure(&self, frozen: &Frozen, session: &str, error: Option<&EvalError>, memory: u64) -> u64 {
         frozen::keep(&self.failures, frozen, session, error, memory)
     }

@@ -21,12 +21,12 @@ impl Failure {
         Failure::Cannot(message.into())
     }
 
-    /// Prints the message and returns the exit code.
-    #[allow(clippy::print_stderr)] // this is where a command's last words go
+    /// Prints the message, if any, and returns the exit code.
+    #[allow(clippy::print_stderr)] // the message of a failed command
     pub(crate) fn report(self) -> ExitCode {
         match self {
-            // In `consort ... | head` the reader closes the pipe early. The code is the shell's
-            // for SIGPIPE.
+            // In `consort ... | head` the reader closes the pipe early. The exit code is the one
+            // that a shell gives after SIGPIPE.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),
             Failure::Io(error) => {
                 eprintln!("consort: {}", shown::terminal(&error.to_string()));
@@ -52,8 +52,8 @@ impl From<ConnectError> for Failure {
     }
 }
 
-/// Prints the reason why the arguments are not understood, which quotes them, and returns the exit
-/// code.
+/// Prints the reason why the arguments are not understood, and returns the exit code. The reason
+/// quotes the arguments, so it is escaped.
 pub(crate) fn wrong_arguments(error: &clap::Error) -> ExitCode {
     match print_error(&error.render().to_string()) {
         Ok(()) => ExitCode::from(2),
@@ -72,13 +72,14 @@ pub(crate) fn print_error(text: &str) -> io::Result<()> {
     print_error_as_it_is(&shown::terminal(text))
 }
 
-/// Writes a line of JSON to standard output, escaped as JSON is.
+/// Writes a line of JSON to standard output. Characters that [`print`] escapes get JSON's own
+/// escapes.
 pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
     print_as_it_is(&format!("{}\n", shown::json(&value.to_string())))
 }
 
-/// Writes to standard output without escaping: colours around text that is escaped already, and a
-/// program's own output. `shown_tests.rs` lists the callers.
+/// Writes to standard output without escaping, for colours around text that is escaped already and
+/// for a program's own output. `shown_tests.rs` lists the callers.
 pub(crate) fn print_as_it_is(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -90,15 +91,15 @@ pub(crate) fn print_error_as_it_is(text: &str) -> io::Result<()> {
     io::stderr().lock().write_all(text.as_bytes())
 }
 
-/// Returns true when text on `stream` may be coloured: a capable terminal, and NO_COLOR
-/// (no-color.org) not set.
+/// Returns true when text on `stream` may be coloured: the stream is a terminal, TERM is neither
+/// unset nor `dumb`, and NO_COLOR (no-color.org) is unset or empty.
 pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     stream.is_terminal() && !refused && !dumb
 }
 
-/// Returns the columns of the terminal on standard output.
+/// Returns the number of columns of the terminal on standard output.
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))

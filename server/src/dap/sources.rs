@@ -1,4 +1,4 @@
-//! Places of frames as lines and columns, and the texts that clients cannot read themselves.
+//! Places of frames as lines and columns, in files and in texts that were evaluated.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(super) struct Evaluated {
     pub(super) text: String,
 }
 
-/// The fields of a stack frame that tell its place.
+/// The fields of a stack frame that tell its place. `texts`: the evaluated texts that are known.
 pub(super) async fn place(place: Option<&Place>, texts: &[Evaluated]) -> Value {
     let nowhere = json!({"line": 0, "column": 0});
     let Some(place) = place else { return nowhere };
@@ -59,7 +59,7 @@ fn located(source: Value, text: &str, (start, end): (usize, usize)) -> Value {
     json!({"source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column})
 }
 
-/// The line and the column, both from 1, of a character; columns count UTF-16 code units.
+/// The line and the column, both 1-based, of a character; columns count UTF-16 code units.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let (mut line, mut column) = (1, 1);
     for character in text.chars().take(offset) {

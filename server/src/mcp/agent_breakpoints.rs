@@ -1,6 +1,6 @@
-//! The breakpoints of one agent, and its own evaluation that waits at one. The evaluation goes on
-//! in a task of its own: the call that began the evaluation is answered when it stops, and a call
-//! that lets the evaluation go on when it stops again or ends.
+//! The breakpoints of one agent, and the agent's own evaluation that waits at one of them. A task
+//! follows the evaluation. The call that began the evaluation is answered when the evaluation stops
+//! or ends; a call that resumes the evaluation, when the evaluation stops again or ends.
 
 mod edited;
 mod rules;
@@ -34,16 +34,16 @@ pub(crate) enum NextEvent {
     Ended(Box<Result<EvalOutcome, ImageError>>),
 }
 
-/// The breakpoints of an agent, and the evaluation that waits.
+/// The breakpoints of an agent, and the evaluation that waits at one of them.
 #[derive(Debug, Default)]
 pub(crate) struct AgentBreakpoints {
     state: Mutex<State>,
-    /// Held while kept breakpoints are taken over, so that calls at the same time wait.
+    /// Held while kept breakpoints are taken over, so that other calls wait until this is done.
     taking_over: tokio::sync::Mutex<()>,
     /// Held from reading the breakpoints in a file until the image has them, so that the image
-    /// gets the last ones last.
+    /// gets the newest ones last.
     turn: tokio::sync::Mutex<()>,
-    /// Held from reading the breakpoints until they are on record, so that the last ones are
+    /// Held from reading the breakpoints until they are on record, so that the newest ones are
     /// recorded last.
     recording: tokio::sync::Mutex<()>,
 }
@@ -51,6 +51,7 @@ pub(crate) struct AgentBreakpoints {
 #[derive(Debug, Default)]
 struct State {
     files: BTreeMap<PathBuf, Vec<Point>>,
+    /// The number of the newest breakpoint.
     last: u64,
     waiting: Option<Waiting>,
     /// The record that outlives the connection and the host; agents over HTTP have none.
@@ -60,15 +61,15 @@ struct State {
     /// The notice for the agent about breakpoints that were taken over or withdrawn. A cancelled
     /// call leaves it to the next one.
     notice: Option<String>,
-    /// Ends the watch for settings that withdraw breakpoints when it is dropped.
+    /// Dropping this ends the watch for settings that withdraw breakpoints.
     watching: Option<oneshot::Sender<()>>,
     /// The task that sets the kept breakpoints in the image once it runs.
     restoring: Option<Task>,
 }
 
 impl State {
-    /// Applies the events of the waiting evaluation: a person may have let it go on, so that it has
-    /// ended or stopped elsewhere.
+    /// Applies the events of the waiting evaluation: a person may have resumed the evaluation, so
+    /// that it has ended or stopped elsewhere.
     fn catch_up(&mut self) {
         let Some(waiting) = &mut self.waiting else { return };
         loop {
@@ -115,7 +116,7 @@ impl AgentBreakpoints {
         !state.files.is_empty() && state.waiting.is_none()
     }
 
-    /// Returns true if the stop is of the agent's own evaluation.
+    /// Returns true if the agent's own evaluation waits in the stop.
     pub(crate) fn waits_in(&self, stop: u64) -> bool {
         let mut state = self.lock();
         state.catch_up();
@@ -136,8 +137,8 @@ impl AgentBreakpoints {
         }
     }
 
-    /// Replaces the breakpoints in a file, records them, and puts them in force. The first result
-    /// is that of the record.
+    /// Replaces the breakpoints in a file, records them, and sets them in the image. The first
+    /// result is that of the record.
     pub(crate) async fn set(
         self: &Arc<Self>,
         (session, client): (&Session, ClientId),
@@ -146,7 +147,7 @@ impl AgentBreakpoints {
     ) -> (io::Result<()>, Result<Breakpoints, ImageError>) {
         self.replace(file, points);
         self.watch(session, client);
-        // Breakpoints that the image does not take yet are recorded too, to be set later.
+        // Breakpoints that the image cannot set yet are recorded too, and are set later.
         let recorded = self.record().await;
         (recorded, self.set_in_image(session, client, file).await)
     }
@@ -175,15 +176,16 @@ impl AgentBreakpoints {
         bridge_record.keep(files).await
     }
 
-    /// Returns the notice for the agent about breakpoints that were taken over or withdrawn, once.
+    /// Returns the notice for the agent about breakpoints that were taken over or withdrawn, and
+    /// forgets that notice.
     pub(crate) fn notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
 
     /// Takes over the breakpoints on record from an earlier connection, except those that the
-    /// person's settings refuse now. Returns the notice for the agent, also about breakpoints that
-    /// were withdrawn since; `None`: there is none. If the future is dropped before its end, the
-    /// next call does the rest.
+    /// person's settings refuse now. Returns the notice for the agent, if there is one, also about
+    /// breakpoints that were withdrawn since. If the future is dropped before its end, the next
+    /// call does the rest.
     pub(crate) async fn take_over(self: &Arc<Self>, session: &Session, client: ClientId) -> Option<String> {
         let _taking_over = self.taking_over.lock().await;
         if self.lock().kept.is_empty() {
@@ -192,7 +194,7 @@ impl AgentBreakpoints {
         // The settings of editors count too, and an editor may connect later than this agent.
         session.documents_are_known().await;
         let files = self.put_back(session.workspace(), &Rules::in_force(session).await);
-        // The watch begins with the settings as they are now: they may have changed meanwhile.
+        // The watch reads the settings again: they may have changed meanwhile.
         self.watch(session, client);
         if !files.is_empty() {
             let restoring = Task(tokio::spawn(restore(Arc::downgrade(self), session.clone(), client, files)));
@@ -204,8 +206,8 @@ impl AgentBreakpoints {
         self.notice()
     }
 
-    /// Sets the breakpoints of a file in the image, in the text that an editor has open, else in
-    /// that on disk. Dropping the future does not stop this: the image would not stop either.
+    /// Sets the breakpoints of a file in the image, by the text that an editor has open, else by
+    /// the file's contents. Dropping the future does not stop this: the image would go on anyway.
     ///
     /// # Errors
     /// The image does not run, or does not answer.
@@ -216,8 +218,8 @@ impl AgentBreakpoints {
         file: &Path,
     ) -> Result<Breakpoints, ImageError> {
         let (own, session, file) = (self.clone(), session.clone(), file.to_owned());
-        let forced = tokio::spawn(async move {
-            let force = |points: Vec<Point>| async {
+        let setting = tokio::spawn(async move {
+            let set = |points: Vec<Point>| async {
                 let text = if points.is_empty() {
                     String::new()
                 } else {
@@ -229,25 +231,25 @@ impl AgentBreakpoints {
                 let points = allowed.map(|(point, _)| point).collect();
                 let owner = Frontend::Mcp.session(client);
                 let operation = DebugBreakpoints { owner, file: file.clone(), text, points };
-                let set = session.set_breakpoints(operation).await?;
-                Ok(Breakpoints { breakpoints: edited::merged(refusals, set.breakpoints) })
+                let answer = session.set_breakpoints(operation).await?;
+                Ok(Breakpoints { breakpoints: edited::merged(refusals, answer.breakpoints) })
             };
-            own.in_turn(&file, force).await
+            own.in_turn(&file, set).await
         });
-        // Fails when the host leaves.
-        forced.await.unwrap_or_else(|error| Err(ImageError::Unavailable(error.to_string())))
+        // Fails when the host ends.
+        setting.await.unwrap_or_else(|error| Err(ImageError::Unavailable(error.to_string())))
     }
 
     /// Calls a function with the breakpoints in a file as they are when all earlier calls have
     /// ended.
-    async fn in_turn<T, F: Future<Output = T>>(&self, file: &Path, force: impl FnOnce(Vec<Point>) -> F) -> T {
+    async fn in_turn<T, F: Future<Output = T>>(&self, file: &Path, run: impl FnOnce(Vec<Point>) -> F) -> T {
         let _turn = self.turn.lock().await;
         let points = self.lock().files.get(file).cloned().unwrap_or_default();
-        force(points).await
+        run(points).await
     }
 
-    /// Evaluates code, which may stop at a breakpoint. The breakpoints are set again first: a
-    /// definition or the image may have changed.
+    /// Evaluates code, which may stop at a breakpoint, and returns the first event. The breakpoints
+    /// are set again before: a definition or the image may have changed.
     pub(crate) async fn run(
         self: &Arc<Self>,
         (session, client): (&Session, ClientId),
@@ -265,17 +267,18 @@ impl AgentBreakpoints {
         let answer = session.evaluate(client, request);
         let (tell, events) = mpsc::unbounded_channel();
         let task = Task(tokio::spawn(follow(session.clone(), answer, stops, tell)));
-        progress.during(self.first(Waiting { stop: 0, events, _task: task }), output).await
+        progress.during(self.next_event(Waiting { stop: 0, events, _task: task }), output).await
     }
 
-    /// Waits for the next event of the waiting evaluation, once it goes on. `None`: none waited.
+    /// Waits for the next event of the waiting evaluation, which the caller has resumed. `None`: no
+    /// evaluation was waiting.
     pub(crate) async fn next(&self, progress: &Reporter) -> Option<NextEvent> {
         let waiting = self.lock().waiting.take()?;
-        Some(progress.during(self.first(waiting), None).await)
+        Some(progress.during(self.next_event(waiting), None).await)
     }
 
-    /// Waits for the next event, and keeps the evaluation if it has stopped.
-    async fn first(&self, mut waiting: Waiting) -> NextEvent {
+    /// Waits for the next event of an evaluation, and keeps that evaluation if it has stopped.
+    async fn next_event(&self, mut waiting: Waiting) -> NextEvent {
         let lost = || NextEvent::Ended(Box::new(Err(ImageError::Unavailable("The evaluation was lost.".into()))));
         let event = waiting.events.recv().await.unwrap_or_else(lost);
         if let NextEvent::Stopped(stopped) = &event {
@@ -302,7 +305,7 @@ impl AgentBreakpoints {
 async fn restore(own: Weak<AgentBreakpoints>, session: Session, client: ClientId, files: Vec<PathBuf>) {
     let mut image = session.watch_image();
     if image.wait_for(|state| matches!(state, ImageState::Ready { .. })).await.is_err() {
-        // The host leaves.
+        // The host ends.
         return;
     }
     for file in files {
@@ -339,10 +342,10 @@ async fn follow(
     tell: mpsc::UnboundedSender<NextEvent>,
 ) {
     tokio::pin!(answer);
-    let mut parked: Option<(u64, Instant)> = None;
+    let mut stopped_since: Option<(u64, Instant)> = None;
     loop {
         let late = async {
-            match parked {
+            match stopped_since {
                 Some((stop, since)) => {
                     tokio::time::sleep_until(since + STOP_TIMEOUT).await;
                     stop
@@ -358,11 +361,11 @@ async fn follow(
                 return;
             }
             Some(stopped) = stops.next() => {
-                parked = Some((stopped.stop, Instant::now()));
+                stopped_since = Some((stopped.stop, Instant::now()));
                 let _ = tell.send(NextEvent::Stopped(stopped));
             }
             stop = late => {
-                parked = None;
+                stopped_since = None;
                 if let Err(error) = session.report_stop(stop).await {
                     tracing::debug!(%error, "a stop of an agent was left meanwhile");
                 }

@@ -1,4 +1,5 @@
-//! Positions: the only code that converts between UTF-8, UTF-16, UTF-32 and characters.
+//! Positions in a text: conversion between offsets in characters and columns in UTF-8, UTF-16 or
+//! UTF-32.
 //!
 //! An offset is a 0-based index of a character (Unicode code point) of a rope. Lines break only at
 //! `\n`, `\r\n` and `\r`, as LSP 3.17 specifies ("Text Documents"); a form feed, common in Lisp
@@ -8,7 +9,7 @@ use ropey::{Rope, RopeSlice};
 
 use super::cancellation;
 
-/// The unit a client counts columns in: LSP 3.17 `PositionEncodingKind`.
+/// The unit in which a client counts columns: LSP 3.17 `PositionEncodingKind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
 pub enum PositionEncoding {
     /// `utf-8`: bytes.
@@ -41,9 +42,9 @@ pub struct LineColumn {
     pub column: usize,
 }
 
-/// The offset of a position. A column past its line's end means the line's end, a line past the
-/// last means the end of the text (LSP 3.17, "Position"); a column inside a character means that
-/// character's start. O(log n).
+/// The offset of a position. A column past its line's end means the line's end (LSP 3.17,
+/// "Position"), a line past the last means the end of the text, and a column inside a character
+/// means that character's start. O(log n).
 pub fn to_offset(text: &Rope, position: Position, encoding: PositionEncoding) -> usize {
     let line = position.line as usize;
     if line >= text.len_lines() {
@@ -59,8 +60,8 @@ pub fn to_offset(text: &Rope, position: Position, encoding: PositionEncoding) ->
     text.line_to_char(line) + in_line
 }
 
-/// The position of an offset; an offset past the end means the end of the text, one between `\r`
-/// and `\n` the end of their line. O(log n).
+/// The position of an offset. An offset past the end means the end of the text; an offset between
+/// `\r` and `\n` means the end of the line before the `\r`. O(log n).
 pub fn to_position(text: &Rope, offset: usize, encoding: PositionEncoding) -> Position {
     let (line, column) = line_and_chars(text, offset);
     let column = match encoding {
@@ -87,7 +88,7 @@ pub fn from_line_column(text: &Rope, place: LineColumn) -> usize {
     text.line_to_char(line) + place.column.saturating_sub(1).min(line_content(text, line).len_chars())
 }
 
-/// The 0-based line an offset is on. O(log n).
+/// The 0-based line of an offset. O(log n).
 pub fn line_of(text: &Rope, offset: usize) -> usize {
     text.char_to_line(offset.min(text.len_chars()))
 }
@@ -105,7 +106,8 @@ pub fn line_content(text: &Rope, line: usize) -> RopeSlice<'_> {
     whole.slice(..end)
 }
 
-/// The lines of a text by its bytes, for many questions. Lines break at `\n`.
+/// The line breaks of a text by their offsets in bytes, computed once for many queries. Here lines
+/// break only at `\n`.
 #[derive(Debug, Clone)]
 pub struct Lines {
     breaks: Vec<usize>,
@@ -117,7 +119,7 @@ impl Lines {
         Lines { breaks: text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
     }
 
-    /// The 1-based line of a byte. O(log n).
+    /// The 1-based line of the byte at an offset. O(log n).
     pub fn line(&self, at: usize) -> usize {
         self.breaks.partition_point(|line_break| *line_break < at) + 1
     }
@@ -129,8 +131,8 @@ impl Lines {
     }
 }
 
-/// The positions of the bytes of a text, queried in ascending order in one pass along the text,
-/// while [`to_position`] searches anew each time.
+/// The positions of the bytes of a text, queried in ascending order. All queries together pass once
+/// over the text, while [`to_position`] searches anew each time.
 #[derive(Debug, Clone)]
 pub struct Walk<'a> {
     text: &'a str,
@@ -140,13 +142,13 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// From the beginning of a text.
+    /// Creates a walk at the beginning of a text.
     pub fn new(text: &'a str, encoding: PositionEncoding) -> Walk<'a> {
         Walk { text, encoding, byte: 0, at: Position::default() }
     }
 
-    /// The position of a byte, which must begin a character. For a byte before the last one
-    /// queried, the last position is returned.
+    /// The position of the byte at an offset, which must begin a character. For an offset before
+    /// that of the last query, the last position is returned.
     pub fn go_to(&mut self, byte: usize) -> Position {
         let bytes = self.text.as_bytes();
         let from = self.byte;
@@ -183,7 +185,7 @@ impl<'a> Walk<'a> {
 
 /// The 0-based line, and the 0-based column in characters, clamped to the line's content.
 fn line_and_chars(text: &Rope, offset: usize) -> (usize, usize) {
-    // An answer may have a place for each word of a text.
+    // An answer may need a position for each word of a text: a cancelled request ends here.
     cancellation::point();
     let line = line_of(text, offset);
     let column = offset.min(text.len_chars()) - text.line_to_char(line);

@@ -8,12 +8,12 @@ local shown = require('consort.shown')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.debugger')
-local MOMENT = 150 -- ms within which a program may stop again, after a step, before its window is closed
+local MOMENT = 150 -- ms from a continue to closing the window, within which a program may stop again
 local HEIGHT = 0.4 -- of the screen
-local LEVELS = 200 -- frames that are shown
+local LEVELS = 200 -- the maximum number of frames that are shown
 local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r restart frame · R return · c continue · a abort · q quit'
 
----@class consort.Line what a line of the buffer is about
+---@class consort.Line the restart, frame or variable that a line of the buffer shows
 ---@field restart? table
 ---@field frame? table
 ---@field variable? table
@@ -21,7 +21,7 @@ local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r 
 ---@class consort.Stop a stopped thread
 ---@field adapter consort.Adapter
 ---@field thread integer
----@field serial integer tells this stop from an earlier one of the same thread
+---@field serial integer distinguishes this stop from an earlier one of the same thread
 ---@field shown? integer the serial of the stop that the buffer shows
 ---@field text string
 ---@field restarts? table[]
@@ -29,6 +29,7 @@ local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r 
 ---@field open table<integer, table[]> the variables of open frames, by the frame's number, from 0
 ---@field buf? integer
 ---@field lines consort.Line[]
+---@field quitting? boolean true while stops of the thread are aborted until none is left
 
 ---@type consort.Stop[] the oldest first
 local stops = {}
@@ -42,7 +43,7 @@ local function find(adapter, thread)
   end
 end
 
---- Remembers a stop. The function that is returned tells whether the thread is still at that stop.
+--- Returns a function that returns true while the thread is at the present stop.
 ---@param stop consort.Stop
 ---@return fun(): boolean
 local function still_at(stop)
@@ -89,15 +90,16 @@ local function render(stop)
   vim.api.nvim_buf_set_extmark(stop.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { HINT, 'ConsortHint' } } } })
 end
 
---- Returns what the cursor's line is about.
+--- Returns the restart, frame or variable that the cursor's line shows.
 ---@param stop consort.Stop
 ---@return consort.Line
 local function here(stop) return stop.lines[vim.api.nvim_win_get_cursor(0)[1]] or {} end
 
---- Returns the frame of the cursor's line; the innermost frame if it has none.
+--- Returns the frame of the cursor's line; the innermost frame if that line has none.
 ---@param stop consort.Stop
 local function frame_here(stop) return here(stop).frame or (stop.frames or {})[1] end
 
+--- Returns the number of a frame, from 0; nil if the stop does not have it any more.
 local function number_of(stop, frame)
   for i, each in ipairs(stop.frames) do
     if each == frame then return i - 1 end
@@ -108,7 +110,7 @@ end
 local function at_stop(stop, command, arguments)
   local is_here = client_of.here()
   stop.adapter:ask(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }), function(answer)
-    -- A frozen failure does not run on: its answer is the result of the attempt.
+    -- A frozen failure does not run on: the answer has the result of the attempt.
     if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', is_here = is_here, hint = 'q closes' }) end
   end)
 end
@@ -121,7 +123,7 @@ local function input(stop, title, done)
   local is_there = still_at(stop)
   vim.ui.input({ prompt = title }, function(typed)
     if not typed then return end
-    -- Only what is empty is trimmed: `#\ ` is a character.
+    -- Spaces are trimmed only where there is nothing else: `#\ ` is a character.
     if is_there() then done(vim.trim(typed) == '' and '' or typed) else client_of.fail('that stop was left meanwhile') end
   end)
 end
@@ -162,8 +164,8 @@ local function open_frame(stop, frame, number)
   end)
 end
 
---- Opens the locals of a frame below its line, or folds them.
-local function fold(stop, frame)
+--- Shows the locals of a frame below its line, or removes them if they are shown.
+local function toggle(stop, frame)
   local number = number_of(stop, frame)
   if not number then return end
   if stop.open[number] then
@@ -175,9 +177,9 @@ end
 
 local marked ---@type table? the frame whose source was shown last
 
---- Puts the values of a frame's variables into the buffer with its source, unless another frame's
+--- Shows the values of a frame's variables in the buffer with its source, unless another frame's
 --- source was shown meanwhile.
-local function values(stop, frame, buf, row)
+local function show_values(stop, frame, buf, row)
   local is_same_text = client_of.text(buf)
   with_variables(stop, frame, function(variables)
     if marked == frame and is_same_text() then require('consort.frame_values').put(buf, namespace, row, variables) end
@@ -206,7 +208,7 @@ local function source(stop, frame)
     local column = math.min(#line, vim.str_byteindex(line, 'utf-16', math.max(0, (frame.column or 1) - 1), false))
     vim.api.nvim_win_set_cursor(0, { row + 1, column })
     M.mark(frame)
-    values(stop, frame, vim.api.nvim_get_current_buf(), row)
+    show_values(stop, frame, vim.api.nvim_get_current_buf(), row)
   end
   if frame.source.path then return other() end
   stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer)
@@ -268,7 +270,7 @@ local function set(stop)
     stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
       local arguments = { variablesReference = answer.scopes[1].variablesReference, name = variable.name, value = code }
       stop.adapter:ask('setVariable', arguments, function()
-        -- Fetched again: the frame may have been folded and opened meanwhile.
+        -- The variables are fetched again: the frame may have been closed and opened meanwhile.
         if is_there() and stop.open[number] then open_frame(stop, frame, number) end
       end)
     end)
@@ -296,7 +298,7 @@ local function quit(stop)
   at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
 end
 
---- Moves the cursor to the next or previous line that is about a restart or a frame.
+--- Moves the cursor to the next or previous line that shows a restart, a frame or a variable.
 local function move(stop, by)
   local row = vim.api.nvim_win_get_cursor(0)[1] + by
   while stop.lines[row] and not next(stop.lines[row]) do row = row + by end
@@ -315,11 +317,11 @@ local function keys(stop)
     local line = here(stop)
     if line.restart then return invoke(stop, line.restart) end
     if line.variable then return inspect(stop) end
-    if line.frame then return fold(stop, line.frame) end
+    if line.frame then return toggle(stop, line.frame) end
   end
   map('<CR>', 'invoke the restart, open the frame, inspect the variable', open)
   map('<Tab>', 'open the frame or fold it', function()
-    if here(stop).frame then fold(stop, here(stop).frame) end
+    if here(stop).frame then toggle(stop, here(stop).frame) end
   end)
   map('v', 'source of the frame', function() source(stop, frame_here(stop)) end)
   map('e', 'evaluate in the frame', function() eval(stop) end)
@@ -372,8 +374,8 @@ local function show(stop)
     stop.restarts = answer.restarts
     stop.adapter:ask('stackTrace', { threadId = stop.thread, startFrame = 0, levels = LEVELS }, function(found)
       if not current() then return end
-      -- A stop comes as an event and as a notification: the second time, open frames and the cursor
-      -- stay.
+      -- A stop may be announced twice, by an event and by a notification: the second time, open
+      -- frames and the cursor stay.
       local again = stop.shown == at and stop.buf ~= nil
       stop.frames, stop.open, stop.shown = found.stackFrames, again and stop.open or {}, at
       local win = window(stop)
@@ -407,7 +409,7 @@ adapters.on('stopped', function(adapter, body)
     table.insert(stops, stop)
   end
   serial = serial + 1
-  stop.serial, stop.leaving = serial, nil
+  stop.serial = serial
   stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')
   if body.reason == 'exception' and body.text then stop.text = body.text end
   if stop.quitting then return quit(stop) end
@@ -435,7 +437,7 @@ adapters.on('exited', function(adapter)
   end
 end)
 
---- `consort/stopped`: an evaluation of this editor has stopped.
+--- Handles `consort/stopped`: an evaluation of this editor has stopped.
 function M.on_stopped(_, params, context)
   local client = vim.lsp.get_client_by_id(context.client_id)
   if not client then return end

@@ -7,15 +7,15 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 
 ---@class consort.Float
 ---@field title string
----@field filetype? string its syntax colours
----@field plain? integer[][] rows of words, not code: { first, last }, 0-based and inclusive
----@field focus? boolean the cursor goes in; true by default
----@field is_here? fun(): boolean of client.here(); if false, opens at the top, without the cursor
----@field top? boolean at the top of the screen; at the cursor by default
----@field wide? integer its minimum width in cells, where the screen has them
+---@field filetype? string the filetype whose syntax colours the text has
+---@field plain? integer[][] rows of words instead of code: { first, last }, 0-based and inclusive
+---@field focus? boolean true, the default, to move the cursor into the float
+---@field is_here? fun(): boolean of client.here(); false: opens at the top and without focus
+---@field top? boolean true for the top of the screen; at the cursor by default
+---@field wide? integer the minimum width in cells, where the screen has as many
 ---@field row? integer where the cursor begins, 0-based
----@field keys? table<string, fun(buf: integer)> normal mode
----@field hint? string what the keys do
+---@field keys? table<string, fun(buf: integer)> more keys of normal mode
+---@field hint? string a text about the keys, in the lower border
 
 ---@param lines string[]
 ---@return integer
@@ -25,8 +25,8 @@ local function widest(lines)
   return width
 end
 
---- Returns the place of a window of a height at the cursor: below the cursor's line, or above it
---- where there is more room, so that the line stays visible.
+--- Returns the place of a window of a height at the cursor. The window is below the cursor's line,
+--- or above it if there is too little room below and more above. The line stays visible.
 local function at_cursor(height)
   local row = vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 -- 0-based
   local below = vim.o.lines - vim.o.cmdheight - row - 4 -- the line of the cursor, the borders, a status line
@@ -37,6 +37,7 @@ local function at_cursor(height)
   return { relative = 'cursor', anchor = 'SW', row = 0, col = 0, height = math.max(1, math.min(height, above)) }
 end
 
+--- Returns the place of a window of a height and a width at the top of the screen.
 local function at_top(height, width)
   local room = vim.o.lines - vim.o.cmdheight - 3
   return { relative = 'editor', row = 0, col = math.max(0, math.floor((vim.o.columns - width - 2) / 2)), height = math.max(1, math.min(height, room)) }
@@ -58,7 +59,7 @@ function M.open(text, options)
   vim.bo[buf].modifiable = false
   local width = math.max(widest(lines), vim.fn.strdisplaywidth(title) + 2, vim.fn.strdisplaywidth(hint or '') + 2, options.wide or 0)
   width = math.min(math.max(20, vim.o.columns - 4), width)
-  -- A line that is wider is wrapped.
+  -- A line that is wider than the window is wrapped.
   local height = 0
   for _, line in ipairs(lines) do height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
   local config = vim.tbl_extend('error', (options.top or late) and at_top(height, width) or at_cursor(height), {
@@ -73,7 +74,7 @@ function M.open(text, options)
   vim.wo[win].breakindent = true
   if options.row then vim.api.nvim_win_set_cursor(win, { math.min(#lines, options.row + 1), 0 }) end
   if options.filetype then
-    -- Sets the syntax only: a filetype would start a language client for a buffer without a file.
+    -- Only the syntax is set: a filetype would start a language client for a buffer without a file.
     pcall(function() vim.bo[buf].syntax = options.filetype end)
   end
   for _, rows in ipairs(options.plain or {}) do

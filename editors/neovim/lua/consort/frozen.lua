@@ -1,11 +1,11 @@
---- Frozen failures: errors that were reported, with the stack kept in a copy of the image. Each
---- opens in the debugger's buffer.
+--- Frozen failures: errors that were reported, with the stack kept in a copy of the image. The
+--- debugger's buffer shows one.
 local client_of = require('consort.client')
 local shown = require('consort.shown')
 
 local M = {}
 
---- Opens a failure by its number, or one that is chosen, newest first.
+--- Opens the failure of a number; without a number, one that is chosen from all, newest first.
 ---@param number? string
 function M.open(number)
   local client = client_of.need()

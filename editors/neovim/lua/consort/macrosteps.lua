@@ -1,24 +1,26 @@
---- The text of a macro stepper: expansions in the places of forms, one in another, and taken back.
---- Offsets are bytes of the text, 0-based, and ends are exclusive.
+--- The text of a macro stepper. Expansions replace forms, also within other expansions, and can be
+--- undone. Offsets are bytes of the text, 0-based, and ends are exclusive.
 local M = {}
 
----@class consort.Placed an expansion, and the text that it took the place of
+---@class consort.Placed an expansion, and the text that it replaced
 ---@field start integer
 ---@field stop integer
 ---@field before string
----@field hidden consort.Placed[] the expansions that were in that text, with offsets in that text
+---@field hidden consort.Placed[] the expansions within the replaced text, with offsets in that text
 
 ---@class consort.Steps
 ---@field text string
----@field placed consort.Placed[] an expansion around another is before it
+---@field placed consort.Placed[] an expansion comes before those within it
 
 --- Replaces carriage returns by spaces: they end lines for the server, and not in Neovim.
 local function lines(text) return (text:gsub('\r', ' ')) end
 
+--- Returns the text of a stepper that has no expansion yet.
 ---@param text string
 ---@return consort.Steps
 function M.begun(text) return { text = lines(text), placed = {} } end
 
+--- Returns the offset of a row and a column. A column past its line's end means the line's end.
 ---@param row integer 0-based
 ---@param column integer
 ---@return integer
@@ -33,6 +35,7 @@ function M.offset(text, row, column)
   return math.min(start - 1 + column, stop - 1)
 end
 
+--- Returns the row and the column of an offset.
 ---@param offset integer
 ---@return integer row 0-based
 ---@return integer column
@@ -45,12 +48,14 @@ function M.place(text, offset)
   end
 end
 
+--- Returns a copy of an expansion, moved by some bytes, and longer by some.
 local function moved(one, by, longer)
   return { start = one.start + by, stop = one.stop + by + (longer or 0), before = one.before, hidden = one.hidden }
 end
 
---- Splits PLACED at a range whose text grows by BY: the expansions around and beside it, moved, and
---- those inside it. An expansion with the same range counts as around it.
+--- Divides expansions by a range whose text grows by BY bytes. Returns the expansions around and
+--- beside the range, moved, and the expansions inside it, as they were. An expansion with the same
+--- range counts as around it.
 local function split_placed(placed, start, stop, by)
   local others, inside = {}, {}
   for _, one in ipairs(placed) do
@@ -65,7 +70,7 @@ local function split_placed(placed, start, stop, by)
   return others, inside
 end
 
---- Returns the text with an expansion in the place of the form from START to STOP.
+--- Returns the text in which an expansion replaces the form from START to STOP.
 ---@param steps consort.Steps
 ---@return consort.Steps
 function M.expanded(steps, start, stop, expansion)
@@ -87,7 +92,8 @@ function M.innermost(steps, offset)
   return found
 end
 
---- Returns the text without the innermost expansion at an offset, and that expansion.
+--- Returns the text in which the innermost expansion at an offset is undone, and that expansion;
+--- nil and an empty table if no expansion is there.
 ---@param steps consort.Steps
 ---@return consort.Steps?
 ---@return consort.Placed
@@ -102,7 +108,7 @@ end
 
 local function before(one, other) return one.line < other.line or (one.line == other.line and one.character < other.character) end
 
---- Returns the start of the next, or the previous, of LSP ranges that are in the text's order.
+--- Returns the start of the next or the previous range; the ranges are in the order of the text.
 ---@param calls lsp.Range[]
 ---@param position lsp.Position
 ---@param forward boolean

@@ -1,5 +1,5 @@
---- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents the same; a
---- test compares the two.
+--- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents them; a test
+--- compares the two.
 local M = {}
 
 ---@type { plug: string, keys?: string, mode?: string|string[], about: string, run: fun() }[]
@@ -90,7 +90,7 @@ map('transpose', nil, 'exchange two forms', edit('transpose'))
 map('outer-form', 'af', 'the form', function() require('consort.structure').select(false) end, { 'x', 'o' })
 map('inner-form', 'if', 'what is in the form', function() require('consort.structure').select(true) end, { 'x', 'o' })
 
---- Returns how to run a map in this buffer: its key, or the command.
+--- Returns the key that runs a map in this buffer; without one, a command.
 ---@param plug string
 ---@return string
 function M.key(plug)
@@ -110,12 +110,12 @@ function M.define_plug_maps()
   end
 end
 
---- Maps the default keys in a Lisp buffer, where nothing is mapped yet.
+--- Maps the default keys that are not mapped yet, in a Lisp buffer.
 ---@param buf integer
 function M.defaults(buf)
   for _, one in ipairs(M.maps) do
     for _, mode in ipairs(type(one.mode) == 'table' and one.mode or { one.mode }) do
-      -- A question that waits has its key in all buffers, for as long as it waits.
+      -- While a question waits, its key is mapped in all buffers: that mapping does not count.
       local there = one.keys and vim.fn.maparg(one.keys, mode, false, true) or {}
       local ours = there.buffer == 0 and there.desc == 'Consort: ' .. one.about
       if one.keys and (next(there) == nil or ours) then

@@ -12,6 +12,7 @@ local HIDDEN = {
   { 0x1bca0, 0x1bca3 }, { 0x1d159, 0x1d159 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
 }
 
+--- Returns the escape of a hidden character; nil for another character.
 local function spelled(char)
   local point = vim.fn.char2nr(char, true)
   for _, range in ipairs(HIDDEN) do
@@ -19,7 +20,7 @@ local function spelled(char)
   end
 end
 
---- Returns the text with its invisible characters escaped, as the server does it.
+--- Returns the text with the characters of HIDDEN escaped, in the server's notation.
 ---@param text string
 ---@return string
 function M.visible(text)
@@ -27,12 +28,13 @@ function M.visible(text)
   return (text:gsub('[%z\1-\127\194-\244][\128-\191]*', spelled))
 end
 
---- Returns the same in one line.
+--- Returns the text as one line, escaped as `visible` does.
 ---@param text string
 ---@return string
 function M.line(text) return M.visible((text:gsub('%s*[\r\n]+%s*', ' '))) end
 
---- Returns the same as lines of a buffer, of a text or of lines that may have breaks in them.
+--- Returns the lines for a buffer of a text, or of lines that may contain line breaks, each escaped
+--- as `visible` does.
 ---@param text string|string[]
 ---@return string[]
 function M.lines(text)

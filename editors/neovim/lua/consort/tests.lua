@@ -1,10 +1,11 @@
---- Tests: run at the cursor or of a system; failures go to the quickfix list and to their lines.
+--- Runs of the test at the cursor or of a system's tests. Failures go to the quickfix list and to
+--- their lines.
 local client_of = require('consort.client')
 local inline = require('consort.inline')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.tests')
-local LENS = 22 -- cells that are left for other text in the line
+local LENS = 22 -- cells that are left for other text at the line's end, such as a code lens
 
 -- Failures are shown at the ends of their lines.
 vim.diagnostic.config({
@@ -16,6 +17,7 @@ vim.diagnostic.config({
   },
 }, namespace)
 
+--- Shows the outcomes of a run.
 local function report(result)
   local items, by_buffer, failed = {}, {}, 0
   for _, test in ipairs(result.tests or {}) do

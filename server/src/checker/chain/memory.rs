@@ -6,17 +6,19 @@ use rustix::process::Pid;
 
 use crate::checker::memory::{exceeds, private, resident, shared, tables};
 
-/// The processes that are looked at. A chain has at most 48 checkpoints, a keeper and two more.
+/// The maximum number of processes that are looked at. A chain has at most 48 checkpoints, a keeper
+/// and two more.
 const PROCESSES: usize = 64;
-/// The share of time in percent, over ten seconds, that some process of the machine waited for
-/// memory.
+/// The maximum share of the last ten seconds, in percent, during which some process of the machine
+/// waited for memory.
 const STALLED: f64 = 10.0;
-/// The least memory that must be available, and its least share of all memory.
+/// The least memory that must be available, in bytes, and the divisor of all memory that gives
+/// another such minimum.
 const AVAILABLE: u64 = 256 << 20;
 const SHARE: u64 = 16;
 
-/// Returns the processes of the chain that begins with `head`, which is the first. A process that
-/// ends meanwhile may be missing with those behind it.
+/// Returns the processes of the chain that begins with `head`, `head` first. If a process ends
+/// meanwhile, that process and its descendants may be missing.
 pub(in crate::checker) fn processes(head: Pid) -> Vec<Pid> {
     let mut all = vec![head];
     let mut next = 0;
@@ -35,10 +37,11 @@ pub(super) fn one_exceeds(head: Pid, limit: u64) -> bool {
     processes(head).into_iter().any(|pid| exceeds(pid, limit) == Some(true))
 }
 
-/// Returns an estimate of the bytes that the chain takes beyond what it shares with `image`: what
-/// each process has for itself, with its page tables, and what was allocated since the fork, which
-/// the later ones share. Pages that the image has written since are no longer shared with it: then
-/// the estimate is what the image and the chain take together, without the image.
+/// Returns an estimate of the bytes that the chain takes beyond the memory that it shares with
+/// `image`: the private memory and page tables of each process, and the memory allocated since the
+/// fork, which later processes share. Pages that the image has written since the fork are no longer
+/// shared with the image. The estimate is then at least what the image and the chain take together,
+/// less the image's memory.
 pub(super) fn taken(head: Pid, image: Pid) -> u64 {
     let all = processes(head);
     let sum = |of: fn(Pid) -> Option<u64>| all.iter().filter_map(|pid| of(*pid)).sum::<u64>();
@@ -49,19 +52,19 @@ pub(super) fn taken(head: Pid, image: Pid) -> u64 {
     sum(tables) + grown.max(apart)
 }
 
-/// Returns why the machine has no memory to spare for a chain of `image`, if so.
+/// Returns the reason why the machine has no memory to spare for lasting copies of `image`, or
+/// `None` if there is enough.
 pub(in crate::checker) fn shortage(image: Pid) -> Option<String> {
-    // In a debug build a variable names another directory: the memory of the machine is no part of
-    // a test.
+    // In a debug build a variable names another directory, so that tests do not depend on the
+    // machine's memory.
     let other = std::env::var_os("CONSORT_MEMORY_FACTS").filter(|_| cfg!(debug_assertions));
     let root = other.map_or_else(|| PathBuf::from("/proc"), PathBuf::from);
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
     short(&read("pressure/memory"), &read("meminfo"), resident(image).unwrap_or(0))
 }
 
-/// Returns the same from the contents of `pressure/memory` and `meminfo` in `/proc`, and the
-/// image's memory in bytes. The contents are empty for a file that does not exist, and then show no
-/// shortage.
+/// Returns the reason for a shortage by the contents of `pressure/memory` and `meminfo` in `/proc`,
+/// and by the image's memory in bytes. Empty contents, of a file that does not exist, show none.
 fn short(pressure: &str, memory: &str, image: u64) -> Option<String> {
     // `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst).
     let some = pressure.lines().find_map(|line| line.strip_prefix("some "));
@@ -77,7 +80,7 @@ fn short(pressure: &str, memory: &str, image: u64) -> Option<String> {
     let available = kilobytes("MemAvailable:")?.saturating_mul(1024);
     let least = AVAILABLE.max(kilobytes("MemTotal:")?.saturating_mul(1024) / SHARE).max(image.saturating_mul(2));
     (available < least)
-        .then(|| format!("{} MB of memory are available, of {} MB that it takes", available >> 20, least >> 20))
+        .then(|| format!("{} MB of memory are available, and {} MB are needed", available >> 20, least >> 20))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -99,7 +102,7 @@ mod tests {
             (psi("0.00"), memory(1000, 200), 10 << 20, true),
             // A heap of more than half of what is available.
             (psi("0.00"), memory(8000, 4000), 2100 << 20, true),
-            // A kernel that does not tell.
+            // A kernel without one of the two files.
             (String::new(), memory(8000, 4000), 100 << 20, false),
             (psi("0.00"), String::new(), 100 << 20, false),
         ] {
@@ -111,7 +114,7 @@ mod tests {
     fn the_processes_of_a_chain_are_found_from_the_first() {
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 3600 & wait"]).spawn().unwrap();
         let head = Pid::from_child(&child);
-        // Between its fork and its exec the second shares all pages with the first.
+        // Between its fork and its exec the second process shares all pages with the first.
         let name = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
         let all = loop {
             let all = processes(head);

@@ -37,12 +37,13 @@ impl Used {
     }
 }
 
-/// Returns the names near `offset` by their lower case, except for the one that is being typed
-/// at `start`.
+/// Returns the names near `offset`, keyed in lower case, without the name that is being typed at
+/// `start`.
 pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<String, Used> {
     let text = document.text();
     let forms = document.scan().forms();
-    // Starts at a top-level form, so that strings and comments are recognized.
+    // The scan starts at a top-level form, so that strings and comments are recognized. In a very
+    // long form it starts within that form.
     let from = offset.saturating_sub(BEFORE);
     let first = forms.partition_point(|form| form.span.end < from);
     let from = match forms.get(first) {
@@ -51,7 +52,7 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     };
     let to = (offset + BEHIND).min(text.len_chars());
     let part = text.slice(from..to).to_string();
-    // Keyed by the name as written, which needs no allocation for each occurrence.
+    // Each key is the name as written, so that an occurrence needs no allocation.
     let mut found: HashMap<&str, Used> = HashMap::new();
     let (mut byte, mut at) = (0, from);
     let mut open = false;
@@ -86,6 +87,8 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     by_lower
 }
 
+/// Returns true for a token of two characters or more that looks like neither a number nor, other
+/// than after `#:`, a dispatching macro character.
 fn is_name(written: &str) -> bool {
     let first = written.bytes().next().unwrap_or(b'0');
     written.len() > 1

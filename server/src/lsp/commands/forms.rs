@@ -1,5 +1,5 @@
-//! `consort.evalForm`, `consort.evalRegion`, `consort.evalBuffer`, `consort.evalToCursor`,
-//! `consort.evalToComment`: evaluation of text in a document.
+//! Evaluation of text in a document: `consort.evalForm`, `consort.evalRegion`,
+//! `consort.evalBuffer`, `consort.evalToCursor`, `consort.evalToComment`.
 
 use lsp_types::{Position, ProgressToken, Range, TextEdit, Url};
 use serde::Deserialize;
@@ -31,16 +31,16 @@ macro_rules! argument {
         pub(super) struct $name {
             uri: Url,
             $($field)*
-            /// Seconds.
+            /// The deadline, in seconds.
             timeout: Option<f64>,
             #[serde(default)]
             capture_time: bool,
-            /// Streams output as `consort/output` with this token during the evaluation.
+            /// The token of `consort/output`, by which output is sent during the evaluation.
             output_token: Option<Value>,
         }
 
         impl $name {
-            fn how(&self) -> EvalOptions {
+            fn options(&self) -> EvalOptions {
                 EvalOptions { timeout: self.timeout, capture_time: self.capture_time, output_token: self.output_token.clone() }
             }
         }
@@ -51,7 +51,7 @@ argument!(
     /// The argument of `consort.evalForm`, `consort.evalToCursor` and `consort.evalToComment`.
     AtPosition {
         position: Position,
-        /// Selects the top-level form.
+        /// True for the top-level form around the position; ignored by `consort.evalToCursor`.
         #[serde(default)]
         top_level: bool,
     }
@@ -92,7 +92,7 @@ impl Command for EvalForm {
     const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "topLevel"?: bool, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
     async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
-        answer(connection, Self::NAME, &argument.uri, argument.part(), argument.how(), token).await
+        answer(connection, Self::NAME, &argument.uri, argument.part(), argument.options(), token).await
     }
 }
 
@@ -105,7 +105,7 @@ impl Command for EvalRegion {
     async fn execute(connection: &Connection, argument: InRange, token: Option<ProgressToken>) -> Result<Value> {
         let Range { start, end } = argument.range;
         let part = Part::Region(from_proto::position(start), from_proto::position(end));
-        answer(connection, Self::NAME, &argument.uri, part, argument.how(), token).await
+        answer(connection, Self::NAME, &argument.uri, part, argument.options(), token).await
     }
 }
 
@@ -117,7 +117,7 @@ impl Command for EvalBuffer {
         r#"[{"uri": "file:///...", "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
     async fn execute(connection: &Connection, argument: Whole, token: Option<ProgressToken>) -> Result<Value> {
-        answer(connection, Self::NAME, &argument.uri, Part::Buffer, argument.how(), token).await
+        answer(connection, Self::NAME, &argument.uri, Part::Buffer, argument.options(), token).await
     }
 }
 
@@ -129,7 +129,7 @@ impl Command for EvalToCursor {
 
     async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
         let part = Part::UpTo(from_proto::position(argument.position));
-        answer(connection, Self::NAME, &argument.uri, part, argument.how(), token).await
+        answer(connection, Self::NAME, &argument.uri, part, argument.options(), token).await
     }
 }
 
@@ -142,7 +142,7 @@ impl Command for EvalToComment {
     async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
         let part = argument.part();
         let Some((selected, outcome)) =
-            evaluate(connection, Self::NAME, &argument.uri, part, argument.how(), token).await?
+            evaluate(connection, Self::NAME, &argument.uri, part, argument.options(), token).await?
         else {
             return nothing(connection, &argument.uri).await;
         };
@@ -182,10 +182,10 @@ async fn answer(
     name: &str,
     uri: &Url,
     part: Part,
-    how: EvalOptions,
+    options: EvalOptions,
     token: Option<ProgressToken>,
 ) -> Result<Value> {
-    match evaluate(connection, name, uri, part, how, token).await? {
+    match evaluate(connection, name, uri, part, options, token).await? {
         Some((selected, outcome)) => Ok(result_of(connection, &selected, &outcome)),
         None => nothing(connection, uri).await,
     }
@@ -196,11 +196,11 @@ async fn evaluate(
     name: &str,
     uri: &Url,
     part: Part,
-    how: EvalOptions,
+    options: EvalOptions,
     token: Option<ProgressToken>,
 ) -> Result<Option<(Selected, EvalOutcome)>> {
     let bar = connection.bars.begin(token, false, "Evaluating", true);
-    let (output, mut chunks) = match &how.output_token {
+    let (output, mut chunks) = match &options.output_token {
         Some(_) => {
             let (sender, receiver) = mpsc::unbounded_channel();
             (Some(sender), Some(receiver))
@@ -208,22 +208,22 @@ async fn evaluate(
         None => (None, None),
     };
     let request = EvalRequest {
-        capture_time: how.capture_time,
-        timeout: seconds(name, how.timeout)?,
+        capture_time: options.capture_time,
+        timeout: seconds(name, options.timeout)?,
         output,
         debug: connection.negotiated().stops,
         threads: true,
         ..EvalRequest::default()
     };
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
-    match follow(connection, answer, &mut chunks, how.output_token.as_ref(), &bar).await? {
+    match follow(connection, answer, &mut chunks, options.output_token.as_ref(), &bar).await? {
         Some((selected, Ok(outcome))) => Ok(Some((selected, outcome))),
         Some((_, Err(error))) => Err(to_proto::error(&error)),
         None => Ok(None),
     }
 }
 
-/// The result of `consort.eval`, with the range of the code.
+/// The result that `consort.eval` has too, with the range of the code and the document's version.
 fn result_of(connection: &Connection, selected: &Selected, outcome: &EvalOutcome) -> Value {
     let mut value = outcome.facts();
     value["range"] = json!(to_proto::range(&selected.text, selected.span, connection.negotiated().encoding));
