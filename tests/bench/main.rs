@@ -4,16 +4,19 @@
 //! Ratios are to be compared; the milliseconds depend on the machine and its load. The figures of
 //! other programs were measured on another machine of two cores with the same SBCL. `consort-bench
 //! PART ...` measures only these parts: start, check, eval, stages, names, text, agent, profile,
-//! keystrokes.
+//! keystrokes. The part `scale` is measured only when it is named. `CONSORT_BENCH_PICTURE` names the
+//! file to which the distribution of the keystrokes' times is drawn.
 
 #![allow(clippy::print_stdout)] // it is here to print
 
 mod agent;
 mod completion;
+mod distribution;
 mod keystrokes;
 mod lisp;
 mod names;
 mod report;
+mod scale;
 mod stages;
 
 use std::path::{Path, PathBuf};
@@ -99,7 +102,11 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     memory(report, place, "memory of the host, after all this")?;
     editor.close()?;
     if wanted("keystrokes") {
-        keystrokes::keystrokes(report)?;
+        let picture = std::env::var_os("CONSORT_BENCH_PICTURE").map(PathBuf::from);
+        keystrokes::keystrokes(report, picture.as_deref())?;
+    }
+    if parts.iter().any(|part| part == "scale") {
+        scale::scale(report)?;
     }
     Ok(())
 }

@@ -123,7 +123,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 /// The value below which a share (0 to 1) of the values is.
-fn percentile(values: &[f64], share: f64) -> f64 {
+pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);

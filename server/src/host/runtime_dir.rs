@@ -16,7 +16,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -187,7 +187,7 @@ impl RuntimeDir {
         let (new, path) = (self.dir.join("host.json.new"), self.dir.join("host.json"));
         let bytes = serde_json::to_vec(file)?;
         let written = fault::point(Call::Write)
-            .and_then(|()| std::fs::write(&new, bytes))
+            .and_then(|()| write_private(&new, &bytes))
             .and_then(|()| std::fs::rename(&new, &path));
         written.map_err(|error| named(error, &path))
     }
@@ -363,6 +363,11 @@ impl RuntimeDir {
     }
 }
 
+/// Writes a file that only this user may read and write, whatever the umask.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    File::options().create(true).truncate(true).write(true).mode(0o600).open(path)?.write_all(bytes)
+}
+
 /// Returns the directories of all hosts of this user, live or not.
 ///
 /// # Errors
@@ -419,7 +424,11 @@ mod tests {
         let (dir, runtime) = fresh();
         runtime.create().unwrap();
         runtime.create().unwrap();
-        assert_eq!(std::fs::metadata(runtime.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(runtime.path()), 0o700);
+        let (workspace, version) = ("/some/workspace".into(), String::new());
+        runtime.write_host_file(&HostFile { pid: 1, workspace, version, log: None, folders: Vec::new() }).unwrap();
+        assert_eq!(mode(&runtime.path().join("host.json")), 0o600);
         let start = runtime.lock_start().unwrap();
         let host = runtime.lock_host().unwrap().unwrap();
         std::fs::create_dir_all(runtime.work().join("left/behind")).unwrap();
