@@ -2,7 +2,15 @@
 --- compares the two.
 local M = {}
 
----@type { plug: string, keys?: string, mode?: string|string[], about: string, command?: string, run: fun() }[]
+---@class consort.Map
+---@field plug string
+---@field keys? string
+---@field mode? string|string[]
+---@field about string
+---@field command? string
+---@field run fun()
+
+---@type consort.Map[]
 M.maps = {}
 
 local function map(plug, keys, about, command, mode)
