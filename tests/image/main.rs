@@ -11,6 +11,7 @@ mod dap_exceptions;
 mod dap_frozen;
 mod dap_meanwhile;
 mod dap_recording;
+mod dap_scenes;
 mod dap_threads;
 mod debugging;
 mod evaluation;
