@@ -67,7 +67,7 @@ const FRAMES: &str = "(defun middle (x) (let ((got (multiple-value-list (fails x
 (defun calls-area (x) (list (area x)))";
 
 /// The stack of the next stop: its thread and the frames' numbers by their names.
-async fn stack(client: &mut Client) -> (Value, impl Fn(&str) -> Value) {
+async fn stack(client: &mut Client) -> (Value, impl Fn(&str) -> Value + use<>) {
     let thread = client.event("stopped").await["threadId"].clone();
     let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].as_array().unwrap().clone();
     let frame = move |name: &str| {

@@ -109,7 +109,7 @@ pub const TEXT: &str = r#"(defpackage :scenes (:use :cl))
     (list found)))
 (defun leaves (x)
   (block here
-    (return-from here (* x 2)))
+    (return-from here (* 3 x)))
   (same 3)
   (list :left x))
 (defun throws (x)
@@ -208,14 +208,14 @@ pub const SCENES: &[Scene] = &[
     scene(
         "(return-from here",
         "(scenes::leaves 1)",
-        &[("over", "(* x 2)"), ("over", "(block here"), ("over", "(same 3)")],
+        &[("over", "(* 3 x)"), ("over", "(block here"), ("over", "(same 3)")],
         "(:LEFT 1)",
     ),
     scene("(throws x)", "(scenes::catches 1)", &[("over", "(catch 'tag"), ("over", "(list :got got)")], "(:GOT (1))"),
     scene(
         "(throws x)",
         "(scenes::catches 1)",
-        &[("into", "(throw 'tag"), ("over", "(list x)"), ("over", "(catch 'tag")],
+        &[("into", "(throw 'tag (list"), ("over", "(list x)"), ("over", "(catch 'tag")],
         "(:GOT (1))",
     ),
     scene("(several x)", "(scenes::uses-several 5)", &[("into", "(values x")], "(5 2)"),
