@@ -94,8 +94,8 @@ export default async function ({ workbench, page, step, loaded }) {
       return workbench.soon(() => input.isVisible())
     })
     await input.fill('doubled')
-    // Shift and Enter show the changes before they are made.
-    await page.keyboard.press('Shift+Enter')
+    // Ctrl and Enter show the changes before they are made.
+    await page.keyboard.press('Control+Enter')
     const rows = page.locator('.part.panel .monaco-list-row', { hasText: 'doubled' })
     await workbench.until('the three places', async () => (await rows.count()) === 3)
     await workbench.picture('30-rename-dark')
