@@ -33,16 +33,19 @@ fn definition(class: &str, document: &Document) -> Option<ClassParts> {
     Some(class_parts(&Form::of(document, one.span), one.span, &one.operator))
 }
 
+/// Names of a class definition, initialization arguments or slots, and the superclasses.
+pub type ClassNames = (Vec<String>, Vec<String>);
+
 /// The initialization arguments of the slots of a class that the text defines, and its
 /// superclasses as written; `None` when it defines none.
-pub fn in_document(class: &str, document: &Document) -> Option<(Vec<String>, Vec<String>)> {
+pub fn in_document(class: &str, document: &Document) -> Option<ClassNames> {
     let parts = definition(class, document)?;
     Some((parts.slots.into_iter().flat_map(|slot| slot.initargs).collect(), parts.supers))
 }
 
 /// The slots of a class that the text defines, and its superclasses, as written; `None` when it
 /// defines none.
-pub fn slots_in_document(class: &str, document: &Document) -> Option<(Vec<String>, Vec<String>)> {
+pub fn slots_in_document(class: &str, document: &Document) -> Option<ClassNames> {
     let parts = definition(class, document)?;
     Some((parts.slots.into_iter().map(|slot| slot.name).collect(), parts.supers))
 }

@@ -9,7 +9,7 @@ use super::{Item, constructors, vocabulary};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::definition_in_index::{Named, TextSymbol, indexed};
 use crate::ide::index::Indexed;
-use crate::ide::initargs;
+use crate::ide::initargs::{self, ClassNames};
 use crate::ide::name_index::{NameIndex, Package};
 use crate::ide::signature::{self, CallSite};
 use crate::text::datum::Form;
@@ -156,7 +156,7 @@ pub(super) fn slots<B: Backend>(
 fn of_classes<B: Backend>(
     cursor: &Cursor<B>,
     class: &str,
-    of_text: fn(&str, &Document) -> Option<(Vec<String>, Vec<String>)>,
+    of_text: fn(&str, &Document) -> Option<ClassNames>,
     of_image: impl Fn(&str) -> Vec<String>,
     of_file: fn(&Indexed) -> &Vec<String>,
 ) -> Vec<String> {
