@@ -159,10 +159,13 @@ pub(super) fn system_of_version(document: &Document, offset: usize) -> Option<(S
         && string.kind == Kind::String
         && string.span.start < offset
         && list.children.get(2).is_some_and(|version| version.span == string.span);
+    if !is_version {
+        return None;
+    }
     let start = string.span.start + 1;
     let typed = document.text().slice(start..offset).to_string();
     let name = form.written(list.children.get(1)?).trim_start_matches("#:").trim_matches([':', '"']).to_lowercase();
-    is_version.then_some((name, typed, Span { start, end: offset }))
+    Some((name, typed, Span { start, end: offset }))
 }
 
 /// Returns the versions of a system that its definition has as a string: in the workspace and in
@@ -299,6 +302,8 @@ mod tests {
             ("(defsystem a :depends-on ((:version #:zoo/x \"‸\")))", "zoo/x  4"),
             ("(defsystem a :depends-on ((:version \"zo‸o\" \"1\")))", "-"),
             ("(defsystem a :version \"‸\")", "-"),
+            ("(f ‸\"a\")", "-"),
+            ("(:version a ‸\"1\")", "-"),
         ] {
             let (document, offset) = at(source);
             let found = system_of_version(&document, offset).map(|(name, typed, _)| {
