@@ -76,6 +76,7 @@
                    "(defmacro thrower () (throw 'nowhere 1))"
                    "(defmacro env-of (name &environment env) (if (macro-function name env) :macro :none))"
                    "(define-compiler-macro compiled-away (x) `(never ,x))"
+                   "(define-compiler-macro declining (&whole form x) (declare (ignore x)) form)"
                    "(defmacro copying (form) (copy-tree `(progn ,form)))"
                    "(define-symbol-macro global-place (car *seen*))")
 
@@ -91,6 +92,21 @@
       (expect (eq :true (field answer "expanded")) "but what is in it may be"))
     (expect-expansion "global-place" "(car *seen*)")
     (expect-expansion "(compiled-away 1)" "(compiled-away 1)" "how" "full"))
+
+  (test "compiler-macros-and-format-controls"
+    (flet ((compiled (text expected) (expect-expansion text expected "how" "compiler")))
+      (compiled "(compiled-away 1)" "(never 1)")
+      (compiled "(declining 1)" "(declining 1)")
+      (compiled "(format t \"~A~%\" 1)" '(:contains "(format t #'(lambda " "(princ " "(write-char #\\Newline "))
+      (compiled "(error \"no ~D\" x)" '(:contains "(error #'" " x)"))
+      (compiled "(format t control 1)" '(:contains "(format t control 1)"))
+      (compiled "(list 1)" "(list 1)")
+      (compiled "(twice 1)" "(twice 1)"))
+    (expect-at "(flet ((compiled-away (x) x)) (compiled-away^ 1))" "(compiled-away 1)" "how" "compiler")
+    (expect-at "(list (compiled-away^ 1))" "(never 1)" "how" "compiler")
+    (loop for (text expanded) in '(("(compiled-away 1)" :true) ("(declining 1)" :false) ("(list 1)" :false))
+          do (expect (eq expanded (field (answer-of text "how" "compiler") "expanded"))
+                     (format nil "~A is expanded or not: ~A" text expanded))))
 
   ;; Nothing that is data.
   (test "data"

@@ -1,5 +1,5 @@
 ;;;; Stops in odd places: while a form is read, while a macro is expanded, in inlined code, where
-;;;; the stack is full, where a class is made.
+;;;; the stack is full, where a class is made, in methods.
 
 (in-package :consort)
 
@@ -70,3 +70,25 @@
       (is string= "TYPE-ERROR" (path stop "condition" "type"))
       (on-stop image "debug-abort" stop)
       (is string= "error" (path (answer image id) "result" "status")))))
+
+(deftest locals-of-a-method-are-those-of-its-text
+  (with-image (image)
+    (let* ((text "(defpackage :in-methods (:use :cl))
+(in-package :in-methods)
+(defclass thing () ((size :initarg :size)))
+(defgeneric area (thing scale))
+(defmethod area ((thing thing) scale)
+  (list (slot-value thing 'size) scale))
+(defmethod area :around ((thing thing) scale)
+  (let ((found (call-next-method)))
+    (list (slot-value thing 'size) found)))
+")
+           (file (write-file "in-methods.lisp" text)))
+      (prepare image (format nil "(load (compile-file ~S :output-file ~S))" file (concatenate 'string *scratch* "in-methods.fasl")))
+      (points-set image file text '("(list (slot-value thing 'size) scale)") '("(list (slot-value thing 'size) found)"))
+      (multiple-value-bind (stop id) (stopped-at image "(in-methods::area (make-instance 'in-methods::thing :size 2) 3)")
+        (is equal '("SCALE" "THING") (sort (mapcar #'car (locals-at image stop)) #'string<))
+        (on-stop image "debug-continue" stop)
+        (let ((around (stop-of-id image id 1)))
+          (is equal '("FOUND" "SCALE" "THING") (sort (mapcar #'car (locals-at image around)) #'string<))
+          (is string= "(2 (2 3))" (went-on image around id)))))))

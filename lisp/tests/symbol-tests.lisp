@@ -146,6 +146,14 @@
         (is equal '("ty-number") (types "ty-number"))
         (is equal '() (types "car"))))))
 
+(deftest definitions-of-special-operators
+  (with-image (image)
+    (flet ((defined (name)
+             (let ((answer (path (call image "symbol" "name" name "want" '("definitions")) "result")))
+               (map 'list (lambda (one) (list (path one "kind") (pathname-name (path one "file")))) (path answer "definitions")))))
+      (dolist (name '("if" "let*" "multiple-value-call"))
+        (is equal '(("special operator" "ir1-translators")) (defined name))))))
+
 (deftest definitions-of-many-methods
   (with-image (image)
     (let ((file (write-file "many.lisp" "(defclass many () ()) (defmethod print-object ((many many) stream) (many-helper) (call-next-method)) (defun many-helper () 1)")))

@@ -261,7 +261,7 @@ const FEATURES: &[Feature] = &[
         for name in ["f", "m", "c"] {
             places::defined_in_texts(name, Some("P1"), &texts);
             initargs::in_document(name, document);
-            initargs::slots_in(name, document);
+            initargs::slots_in_document(name, document);
         }
     }),
     ("mentions", |document, _| {

@@ -22,8 +22,7 @@ pub(crate) fn stages(report: &Report, place: &Place, editor: &mut Editor) -> Res
     row("stage: a line to a process and back", &echo()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let lone = LoneImage::start();
-        lone.image.started().await;
+        let lone = LoneImage::start().await;
         let nothing = Homes { symbols: Vec::new() };
         let mut times = Vec::new();
         for _ in 0..MANY + WARM {

@@ -74,7 +74,7 @@ async fn files_outside_are_untouchable_in_a_second_process() {
 }
 
 async fn files_outside_are_untouchable_there(copies: Copies) {
-    let lone = LoneImage::with(copies);
+    let lone = LoneImage::with(copies).await;
     let dir = lone.workspace();
     let victim = dir.join("victim.txt");
     std::fs::write(&victim, "precious").expect("a file");
@@ -115,7 +115,7 @@ async fn the_workspace_is_read_and_nothing_beside_it_in_a_second_process() {
 }
 
 async fn the_workspace_is_read_and_nothing_beside_it_there(copies: Copies) {
-    let lone = LoneImage::with(copies);
+    let lone = LoneImage::with(copies).await;
     let inside = lone.workspace().join("inside.txt");
     let beside = tempfile::NamedTempFile::new().expect("a file");
     for file in [&inside, beside.path()] {
@@ -148,7 +148,7 @@ async fn no_program_thread_or_process_starts_in_a_second_process() {
 }
 
 async fn no_program_thread_or_process_starts_there(copies: Copies) {
-    let lone = LoneImage::with(copies);
+    let lone = LoneImage::with(copies).await;
     let mark = lisp_path(&lone.workspace().join("mark"));
     all_refused(
         &lone,
@@ -202,7 +202,7 @@ async fn findings(chain: &mut Chain, text: &str, insert: &str) -> Result<Vec<Dia
 /// the chain is made nor when an edit is compiled.
 #[tokio::test(flavor = "multi_thread")]
 async fn code_in_a_chain_starts_no_process_and_writes_nothing() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let victim = lone.workspace().join("victim.txt");
     std::fs::write(&victim, "precious").expect("a file");
     let (v, mark) = (lisp_path(&victim), lisp_path(&lone.workspace().join("mark")));
@@ -260,7 +260,7 @@ async fn nobody_is_reached_or_signalled_in_a_second_process() {
 }
 
 async fn nobody_is_reached_or_signalled_there(copies: Copies) {
-    let lone = LoneImage::with(copies);
+    let lone = LoneImage::with(copies).await;
     let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = tcp.local_addr().expect("it is bound").port();
     let socket = lone.workspace().join("socket");
@@ -300,7 +300,7 @@ async fn limits_end_the_copy_alone_in_a_second_process() {
 }
 
 async fn limits_end_the_copy_alone_there(copies: Copies) {
-    let lone = LoneImage::with(copies);
+    let lone = LoneImage::with(copies).await;
     let before = "(defun before () (undefined-before))\n";
     // A copy that the host has to kill cannot report undefined names; one that exits by itself can.
     for (runaway, killed) in [

@@ -43,7 +43,7 @@ fn values(outcome: &EvalOutcome) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_loaded_is_there_and_nothing_is_kept() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let made = lone
         .eval("(defpackage :app (:use :cl)) (in-package :app) (defvar *count* 1) (defun f (x) (* 2 x)) (f 21)")
         .await;
@@ -61,7 +61,7 @@ async fn what_is_loaded_is_there_and_nothing_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_has_its_backtrace_and_a_refusal_its_reason() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     lone.eval("(defun broken (x) (list (/ x 0)))").await;
     let outcome = in_copy(&lone, "(print 1) (broken 1)", AMPLE).await;
     let error = outcome.error.as_ref().expect("an error");
@@ -85,7 +85,7 @@ async fn an_error_has_its_backtrace_and_a_refusal_its_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_never_ends_is_left_and_one_that_cannot_be_left_is_ended() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     // A busy machine may take longer than a short deadline until the loop has begun.
     let mut deadline = 1.0;
     let outcome = loop {
@@ -107,7 +107,7 @@ async fn a_copy_that_never_ends_is_left_and_one_that_cannot_be_left_is_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_evaluates_too() {
-    let lone = LoneImage::with(Copies::Process);
+    let lone = LoneImage::with(Copies::Process).await;
     assert_eq!(values(&in_copy(&lone, "(+ 1 2)", AMPLE).await), ["3"]);
     let outcome = in_copy(&lone, "(sb-ext:run-program \"/bin/true\" nil)", AMPLE).await;
     let error = outcome.error.as_ref().expect("an error");
@@ -130,7 +130,7 @@ async fn work_in_copy<O: Operation>(lone: &LoneImage, operation: O) -> O::Answer
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tests_run_in_a_copy_and_say_what_was_refused() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let victim = lone.workspace().join("victim.txt");
     std::fs::write(&victim, "precious").expect("a file");
     let asd = lone.workspace().join("thing.asd");
@@ -157,7 +157,7 @@ async fn tests_run_in_a_copy_and_say_what_was_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn code_is_profiled_in_a_copy() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let code = "(defvar *kept* (loop with end = (+ (get-internal-real-time) internal-time-units-per-second)
                                      until (> (get-internal-real-time) end) count t))";
     let answer = work_in_copy(
@@ -181,7 +181,7 @@ async fn code_is_profiled_in_a_copy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_answer_is_cut_and_not_lost() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let code = "(values-list (loop repeat 30 collect (make-string 90000 :initial-element (code-char 233))))";
     let outcome = in_copy(&lone, code, AMPLE).await;
     assert_eq!(values(&outcome).len(), 30);
@@ -237,7 +237,7 @@ fn has_namespaces() -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn code_under_test_has_threads_and_a_loopback_of_its_own_where_the_person_says_so() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let outcome = under_test(&lone, THREADS).await;
     assert_eq!(values(&outcome), ["((0 1 2 3 4 5 6 7) 160)"]);
     let outcome = under_test(&lone, SOCKETS).await;
@@ -281,7 +281,7 @@ async fn code_under_test_has_threads_and_a_loopback_of_its_own_where_the_person_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn threads_of_a_copy_end_with_it_and_are_limited() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let busy = "(dotimes (i 3) (sb-thread:make-thread (lambda () (loop)))) (loop)";
     let outcome = evaluate(&lone, busy, 2.0, true).await;
     assert_eq!(outcome.status, EvalStatus::Timeout, "{outcome:?}");
@@ -310,7 +310,7 @@ async fn threads_of_a_copy_end_with_it_and_are_limited() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_has_threads_too() {
-    let lone = LoneImage::with(Copies::Process);
+    let lone = LoneImage::with(Copies::Process).await;
     let outcome = under_test(&lone, THREADS).await;
     assert_eq!(values(&outcome), ["((0 1 2 3 4 5 6 7) 160)"]);
     lone.finish().await;

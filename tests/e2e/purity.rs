@@ -93,7 +93,7 @@ async fn check_file(lone: &LoneImage, path: &Path) {
 /// The fingerprint must differ after each of these changes, or the other tests prove nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fingerprint_sees_each_change() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     lone.eval("(defpackage :seen (:use :cl))").await;
     let mut before = fingerprint(&lone).await;
     assert_same(&before, &fingerprint(&lone).await, "nothing");
@@ -129,7 +129,7 @@ async fn the_fingerprint_sees_each_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checking_whole_systems_leaves_no_trace() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let before = fingerprint(&lone).await;
     // A second compiler checks every fifth file of the larger system, which is enough to show its
     // differences.
@@ -143,7 +143,7 @@ async fn checking_whole_systems_leaves_no_trace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checking_a_loaded_system_leaves_no_trace() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let loaded = lone.eval("(progn (asdf:load-system :cl-ppcre) :loaded)").await;
     assert!(loaded.error.is_none(), "{loaded:?}");
     let before = fingerprint(&lone).await;
@@ -156,7 +156,7 @@ async fn checking_a_loaded_system_leaves_no_trace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn checking_side_effects_leaves_no_trace() {
-    let lone = LoneImage::start();
+    let lone = LoneImage::start().await;
     let before = fingerprint(&lone).await;
     for mode in [CheckMode::File, CheckMode::Form] {
         let path = lone.workspace().join("side-effects.lisp");

@@ -17,6 +17,7 @@ pub mod place;
 pub mod real_files;
 pub mod registry;
 pub mod rpc;
+pub mod scenes;
 pub mod unread;
 pub mod wire;
 pub mod world;

@@ -1,6 +1,7 @@
 //! An image without host or front ends, for tests of what happens inside it.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use consort::checker::Checker;
 use consort::config::{Config, Copies, InitFile, LispConfig};
@@ -8,7 +9,7 @@ use consort::image::Image;
 use consort::image::api::{CheckParams, EvalParams};
 use consort::model::check::{CheckMode, CheckReport};
 use consort::model::evaluation::EvalOutcome;
-use consort::model::image::ImageEvent;
+use consort::model::image::{ImageEvent, ImageState};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -46,13 +47,13 @@ pub struct LoneImage {
 }
 
 impl LoneImage {
-    /// Starts an image from the user's `sbcl`, without an init file.
-    pub fn start() -> LoneImage {
-        LoneImage::with(Copies::Fork)
+    /// Starts an image from the user's `sbcl`, without an init file, and waits until it is ready.
+    pub async fn start() -> LoneImage {
+        LoneImage::with(Copies::Fork).await
     }
 
-    /// Creates an image whose checks work as `copies` says.
-    pub fn with(copies: Copies) -> LoneImage {
+    /// Starts an image whose checks work as `copies` says, and waits until it is ready.
+    pub async fn with(copies: Copies) -> LoneImage {
         let dir = tempfile::Builder::new().prefix("c-").tempdir().expect("a temporary directory");
         for name in ["private", "work"] {
             std::fs::create_dir(dir.path().join(name)).expect("a directory in the test's own");
@@ -60,6 +61,13 @@ impl LoneImage {
         let config = LispConfig { init_file: InitFile::None, copies, ..Config::default().lisp };
         let (image, events) =
             Image::start_with_cache(config, &dir.path().join("work"), dir.path().join("private"), cores());
+        // A call waits for the image for a limited time, which a busy machine may use up.
+        let begun = Instant::now();
+        image.started().await;
+        while matches!(image.state(), ImageState::Idle | ImageState::Starting { .. }) {
+            assert!(begun.elapsed().as_secs_f64() < AMPLE, "the image does not start: {:?}", image.state());
+            image.started().await;
+        }
         LoneImage { checker: Checker::new(&image), image, events, dir }
     }
 

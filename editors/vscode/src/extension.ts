@@ -284,6 +284,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
 
   command('macroexpand', () => expansions.expand('one'))
   command('macroexpandFull', () => expansions.expand('full'))
+  command('expandCompilerMacro', () => expansions.expand('compiler'))
   command('expandFurther', () => expansions.further())
   command('expandBack', () => expansions.back())
   command('expandInPlace', () => expansions.inPlace())

@@ -7,7 +7,7 @@ import { lispEditor, rangeOf } from './evaluate.js'
 import type { Expansion, Position, Told } from './lsp_ext.js'
 import { complain, isLisp, type Server } from './server.js'
 
-type How = 'one' | 'step' | 'full'
+type How = 'one' | 'step' | 'full' | 'compiler'
 const EXPANSION = 'expansion/macroexpansion.lisp'
 
 /** An expansion that is shown: of which form, and by which steps. */
@@ -46,6 +46,7 @@ export class Expansions {
       const answer = await this.server.run<Expansion>('macroexpand', { uri, position, how })
       if (!isLast()) return
       if (document.version !== version) throw new Error('The text has changed meanwhile. Expand the form again.')
+      if (how === 'compiler' && !answer.expanded && answer.expansion !== null) throw new Error('No compiler macro and no format string is at the cursor.')
       const found = answer.range === undefined ? range : toRange(answer.range)
       await this.show({ uri, position, how, range: found, text: document.getText(found), steps: [], texts: [expansionOf(answer)] })
     })

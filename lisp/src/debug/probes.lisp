@@ -7,7 +7,8 @@
 ;;;;
 ;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments,
 ;;;; so they are always there, nothing is closed over, and the policy is the program's. In tail
-;;;; position there is a probe before the form only, so tail calls stay tail calls.
+;;;; position there is a probe before the form only, so tail calls stay tail calls. A value on the
+;;;; stack (`dynamic-extent`) has none: it would be on the heap then.
 
 (in-package :consort)
 
@@ -79,10 +80,11 @@
 
 (defmacro probe (form tail &environment environment)
   "FORM with probes. TAIL is true if FORM is in tail position, :ALL if all of its values count; a
-  plain probe, which passes one value on, is not put after it then."
+  plain probe, which passes one value on, is not put after it then. No probe is put around FORM if
+  TAIL is :STACK: its value is on the stack."
   (let ((inside (with-probes-inside form environment tail)))
     (note-same-place form inside)
-    (if (not (probed-p form))
+    (if (or (eq tail :stack) (not (probed-p form)))
         inside
         (let* ((variables (variables-in-scope environment))
                (number (site-number form variables))
@@ -161,11 +163,20 @@
         when (and (symbolp name) (member name '("DYNAMIC-EXTENT" "TRULY-DYNAMIC-EXTENT") :test #'string=))
           append variables))
 
+(defun probing-on-stack (argument)
+  "ARGUMENT of a call whose value is on the stack, with probes. Where it is a call of the system's,
+  such as LIST, its own value may be there too."
+  (let ((operator (and (consp argument) (car argument))))
+    (probing argument
+             (and (symbolp operator) (symbol-package operator)
+                  (or (eq (symbol-package operator) (load-time-value (find-package "COMMON-LISP"))) (sbcl-package-p (symbol-package operator)))
+                  :stack))))
+
 (defun probing-bindings (bindings body)
   (let ((on-stack (on-stack-names (nth-value 2 (split-body body)))))
     (loop for binding in bindings
-          collect (if (and (consp binding) (consp (cdr binding)) (null (cddr binding)) (not (member (first binding) on-stack)))
-                      (list (first binding) (probing (second binding) nil))
+          collect (if (and (consp binding) (consp (cdr binding)) (null (cddr binding)))
+                      (list (first binding) (probing (second binding) (and (member (first binding) on-stack) :stack)))
                       binding))))
 
 (defun function-parts-p (parts)
@@ -175,7 +186,7 @@
 (defun well-formed-p (operator arguments &aux (count (length arguments)) (first (first arguments)))
   "Returns true if the special OPERATOR, if it is one, may have ARGUMENTS."
   (case operator
-    ((the throw) (= count 2))
+    (throw (= count 2))
     (if (<= 2 count 3))
     (return-from (<= 1 count 2))
     (function (and (= count 1)
@@ -186,7 +197,8 @@
     ((flet labels) (and arguments (proper-list-p first)
                         (every (lambda (definition) (and (consp definition) (function-parts-p (rest definition)))) first)))
     ((block catch unwind-protect multiple-value-prog1 multiple-value-call eval-when macrolet symbol-macrolet) (>= count 1))
-    (t (or (not (consp operator)) (not (eq (first operator) 'lambda)) (function-parts-p (rest operator))))))
+    (t (cond ((passes-second-p operator) (= count 2))
+             (t (or (not (consp operator)) (not (eq (first operator) 'lambda)) (function-parts-p (rest operator))))))))
 
 (defun with-probes-inside (form environment tail)
   "FORM with the subforms that it evaluates in PROBE, one level deep. Forms of special operators
@@ -218,7 +230,6 @@
            `(multiple-value-call ,(probing (first arguments) nil) ,@(mapcar (lambda (argument) (probing argument :all)) (rest arguments))))
           (progv `(progv ,(probing (first arguments) nil) ,(probing (second arguments) nil) ,@(probing-all (cddr arguments) tail)))
           (tagbody `(tagbody ,@(mapcar (lambda (statement) (probing statement nil)) arguments)))
-          (the `(the ,(first arguments) ,(probing (second arguments) tail)))
           (eval-when `(eval-when ,(first arguments) ,@(probing-all (rest arguments) tail)))
           ((flet labels)
            `(,operator ,(loop for definition in (first arguments)
@@ -226,9 +237,10 @@
                                collect (cons name (probing-function function definition)))
                        ,@(probing-body (rest arguments) tail)))
           ((macrolet symbol-macrolet) `(,operator ,(first arguments) ,@(probing-body (rest arguments) tail)))
-          (t (cond ((eq operator truly-the-name) `(,operator ,(first arguments) ,(probing (second arguments) tail)))
+          (t (cond ((passes-second-p operator) `(,operator ,(first arguments) ,(probing (second arguments) tail)))
                    ((and (consp operator) (eq (first operator) 'lambda))
                     `((lambda ,@(probing-function (rest operator) operator)) ,@(probing-all arguments nil)))
                    ((or (consp operator) (not (symbolp operator)) (special-operator-p operator)) form)
                    ((macro-function operator environment) (probing (macroexpand-1 form environment) tail))
+                   ((eq tail :stack) `(,operator ,@(mapcar #'probing-on-stack arguments)))
                    (t `(,operator ,@(probing-all arguments nil)))))))))

@@ -108,7 +108,7 @@
 (defun written-variable-p (variable)
   "Returns true if a person may have written VARIABLE, and not a macro of the system's."
   (let ((package (symbol-package (first variable))))
-    (and package (not (member package *internal-packages*)))))
+    (and package (not (member package *internal-packages*)) (not (sbcl-package-p package)))))
 
 (defun moment-of (stop params)
   "The probe that the frame of PARAMS is at: that of STOP, for its innermost frame."

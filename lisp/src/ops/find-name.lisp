@@ -7,7 +7,7 @@
   "Returns the meanings of SYMBOL, as a list of words."
   (append (cond ((special-operator-p symbol) '("special-operator"))
                 ((macro-function symbol) '("macro"))
-                ((fboundp symbol) '("function")))
+                ((fboundp symbol) (list* "function" (and (compiler-macro-function symbol) '("compiler-macro")))))
           (cond ((constantp symbol) '("constant"))
                 ((or (boundp symbol) (eq (sb-cltl2:variable-information symbol) :special)) '("variable")))
           (when (find-class symbol nil) '("class"))))

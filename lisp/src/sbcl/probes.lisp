@@ -7,7 +7,8 @@
 (define-internal lambda-variable :type "breakpoints" ("SB-C" "LAMBDA-VAR"))
 (define-internal walker-variables :function "breakpoints in methods" ("SB-WALKER" "ENV-LEXICAL-VARIABLES"))
 (define-internal named-lambda-name :symbol "breakpoints" ("SB-INT" "NAMED-LAMBDA"))
-(define-internal truly-the-name :symbol "breakpoints" ("SB-EXT" "TRULY-THE"))
+(define-internal checked-the-name :symbol "breakpoints in DOLIST and LOOP" ("SB-KERNEL" "THE*"))
+(define-internal source-form-name :symbol "breakpoints in RESTART-CASE and HANDLER-CASE" ("SB-C" "WITH-SOURCE-FORM"))
 (define-internal current-frame-pointer :macro "steps" ("SB-VM" "CURRENT-FP"))
 (define-internal integer-of-address :macro "steps" ("SB-SYS" "SAP-INT"))
 (define-internal address-at :macro "steps" ("SB-SYS" "SAP-REF-SAP"))
@@ -15,6 +16,13 @@
 (defun can-probe-p ()
   "Returns true if this SBCL has what breakpoints and steps take."
   (every #'internal-p '(lexenv-variables lambda-variable named-lambda-name current-frame-pointer integer-of-address address-at)))
+
+(defun passes-second-p (operator)
+  "Returns true if the value of (OPERATOR X FORM), a special form, is that of FORM, and X is not
+  evaluated."
+  (or (member operator '(the sb-ext:truly-the))
+      (and (internal-p 'checked-the-name) (eq operator checked-the-name))
+      (and (internal-p 'source-form-name) (eq operator source-form-name))))
 
 (defmacro caller-frame-pointer ()
   "The frame pointer of the caller of the function in which the macro call stands. The stack grows

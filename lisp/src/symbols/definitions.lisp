@@ -107,6 +107,9 @@
                definitions)))
       (values
        (append
+        (when (special-operator-p symbol)
+          (loop for source in (sources-named symbol :ir1-convert)
+                append (definition-in-list "special operator" name source)))
         (loop for (kind words) in *definition-kinds*
               append (loop for source in (sources-named symbol kind)
                            append (definition-in-list words name source)))

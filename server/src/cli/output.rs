@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use consort::host::election::ConnectError;
@@ -101,7 +102,12 @@ pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
 
 /// Returns the number of columns of the terminal on standard output.
 pub(crate) fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    width_of(io::stdout())
+}
+
+/// Returns the number of columns of a terminal.
+fn width_of(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
@@ -129,7 +135,7 @@ impl ProgressLine {
     pub(crate) fn show(&self, message: &str) -> io::Result<()> {
         if self.visible {
             self.shown.set(true);
-            let width = width().unwrap_or(80).saturating_sub(1);
+            let width = width_of(io::stderr()).unwrap_or(80).saturating_sub(1);
             let clean: String = shown::line(message).chars().take(width).collect();
             print_error_as_it_is(&format!("\r\x1b[K{clean}"))?;
         }

@@ -160,10 +160,10 @@ pub(super) async fn page_of_frames(
     let count = if wanted.levels == 0 { PAGE } else { wanted.levels.min(MAX_PAGE) };
     let page = DebugFrames { stop, start: wanted.start_frame, count };
     let page = backend.query(page).await.map_err(text)?;
-    let texts = connection.texts();
+    let (texts, mut files) = (connection.texts(), sources::Files::default());
     let mut frames = Vec::new();
     for frame in &page.frames {
-        let mut shown = sources::place(frame.place.as_ref(), &texts).await;
+        let mut shown = sources::place(frame.place.as_ref(), &texts, &mut files).await;
         shown["id"] = json!(lock(&connection.handles).number(Handle::Frame { stop, frame: frame.number }));
         shown["name"] = json!(frame.name);
         shown["canRestart"] = json!(frame.unwindable);

@@ -81,6 +81,13 @@ pub struct Item {
 /// files. `workspace`: where systems are looked for.
 pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Completed> {
     let (document, offset) = (&cursor.document, cursor.offset);
+    if let Some((system, typed, replace)) = files::system_of_version(document, offset) {
+        let workspace = workspace.to_owned();
+        let found = tokio::task::spawn_blocking(move || files::versions(&system, &workspace)).await.ok()?;
+        let pattern = Pattern::new(&typed);
+        let found = found.into_iter().filter_map(|(item, _)| Some((pattern.score(&item.label)?, item)));
+        return Some(best(typed, replace, found.map(|(fit, item)| (item, fit)).collect()));
+    }
     if files::is_system(document, offset)
         && let Some(found) = systems(cursor, workspace).await
     {

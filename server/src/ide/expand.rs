@@ -7,6 +7,7 @@ use super::context::Backend;
 use crate::image::api::names::FindName;
 use crate::model::error_kind::ErrorKind;
 use crate::model::expansion::{ExpandAnswer, ExpandError, Stage};
+use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 use crate::text::forms::{operator_at, package_at};
 
@@ -56,20 +57,67 @@ impl From<ExpandAnswer> for Facts {
     }
 }
 
-/// Returns true if the form at `offset` may be a macro call: its operator is no function and no
-/// special operator that the image knows. `None`: there is no form.
+/// The expansions that are offered for a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offered {
+    /// Its macro's.
+    Macro,
+    /// Its compiler macro's.
+    CompilerMacro,
+    /// That of its format control.
+    Control,
+    /// None: it calls a function.
+    Nothing,
+}
+
+/// The operators that take a format control, each with the place of it in a call.
+const CONTROLS: [(&str, usize); 8] = [
+    ("format", 2),
+    ("error", 1),
+    ("cerror", 2),
+    ("warn", 1),
+    ("signal", 1),
+    ("break", 1),
+    ("y-or-n-p", 1),
+    ("yes-or-no-p", 1),
+];
+
+/// Returns the expansions to offer for the form at `offset`; `None`: there is no form.
 ///
-/// A macro may be local or not yet loaded, so an operator that the image does not know may be one;
-/// without an image every operator may.
-pub async fn may_be_macro_call<B: Backend>(backend: &B, document: &Document, offset: usize) -> Option<bool> {
+/// It may be a macro call if its operator is no function and no special operator that the image
+/// knows. A macro may be local or not yet loaded, so an operator that the image does not know may
+/// be one; without an image every operator may.
+pub async fn offered<B: Backend>(backend: &B, document: &Document, offset: usize) -> Option<Offered> {
     let operator = operator_at(document, offset)?;
     let name = operator.name.rsplit(':').next().unwrap_or_default().to_uppercase();
     let package = match operator.name.split_once(':') {
         Some((package, _)) => package.to_uppercase(),
         None => package_at(document, offset).unwrap_or_else(|| "COMMON-LISP-USER".into()),
     };
-    let found = backend.query(FindName { name, package }).await.unwrap_or_default();
-    Some(!found.here.iter().any(|kind| matches!(kind.as_str(), "function" | "special-operator")))
+    let mut found = backend.query(FindName { name: name.clone(), package }).await.unwrap_or_default();
+    if !found.known_package {
+        // A package that is not loaded most likely has the standard's names.
+        let package = "COMMON-LISP-USER".into();
+        found = backend.query(FindName { name, package }).await.unwrap_or_default();
+    }
+    let is = |kind: &str| found.here.iter().any(|one| one == kind);
+    Some(match () {
+        () if !(is("function") || is("special-operator")) => Offered::Macro,
+        () if has_control(document, offset) => Offered::Control,
+        () if is("compiler-macro") => Offered::CompilerMacro,
+        () => Offered::Nothing,
+    })
+}
+
+/// Returns true if the innermost list around `offset` is a call with a string as its format
+/// control.
+fn has_control(document: &Document, offset: usize) -> bool {
+    let Some(form) = Form::at(document, offset) else { return false };
+    let path = form.path(offset);
+    let Some(list) = path.iter().rev().find(|node| node.kind == Kind::List) else { return false };
+    let Some(operator) = form.operator(list) else { return false };
+    let control = CONTROLS.iter().find(|(name, _)| *name == operator).and_then(|(_, at)| list.children.get(*at));
+    control.is_some_and(|control| control.kind == Kind::String)
 }
 
 /// The contract's text.

@@ -267,7 +267,7 @@ impl<'a> Lines<'a> {
     pub(super) fn first_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
         let mut pairs = self.pairs.borrow_mut();
         let known = pairs.entry(list).or_default();
-        for (index, id) in before.iter().enumerate().skip(known.seen.max(1)) {
+        for (index, id) in before.iter().enumerate().skip(known.seen) {
             let first = &mut known.first[index % 2];
             if first.is_none() && self.tree.text_of(self.tree.unguarded(*id)).starts_with(':') {
                 *first = Some(*id);

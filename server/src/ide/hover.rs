@@ -5,7 +5,8 @@ use super::definition_in_index::Named;
 use super::described::{self, Described};
 use super::manuals::{Manuals, Page};
 use super::named_symbols::SymbolHere;
-use super::{generated_functions, hyperspec, places, standard_syntax};
+use super::places::{self, Defined};
+use super::{generated_functions, hyperspec, indexed_definitions, standard_syntax};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 use crate::text::Span;
@@ -82,10 +83,15 @@ async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Man
             return Some(page.map_or(markdown.clone(), |page| format!("{markdown}\n\n{}", link(&page))));
         }
     }
-    let mut defined = places::defined_in_texts(written, package.as_deref(), &texts);
+    let named = Named { name: written.to_owned(), package: package.clone() };
+    let indexed = indexed_definitions::find(context, &named, &mut texts).await;
+    let mut defined: Vec<Defined> = indexed.into_iter().map(|one| one.defined).collect();
     if defined.is_empty() {
-        let named = Named { name: written.to_owned(), package: package.clone() };
         defined = generated_functions::find(context, &named, &mut texts).await;
+    }
+    // The texts may leave the package of a name open.
+    if defined.is_empty() {
+        defined = places::defined_in_texts(written, package.as_deref(), &texts);
     }
     let Some(one) = defined.first() else {
         // The image knows nothing of declarations and the like, and it may be absent.

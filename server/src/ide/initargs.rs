@@ -33,17 +33,21 @@ fn definition(class: &str, document: &Document) -> Option<ClassParts> {
     Some(class_parts(&Form::of(document, one.span), one.span, &one.operator))
 }
 
+/// Names of a class definition, initialization arguments or slots, and the superclasses.
+pub type ClassNames = (Vec<String>, Vec<String>);
+
 /// The initialization arguments of the slots of a class that the text defines, and its
 /// superclasses as written; `None` when it defines none.
-pub fn in_document(class: &str, document: &Document) -> Option<(Vec<String>, Vec<String>)> {
+pub fn in_document(class: &str, document: &Document) -> Option<ClassNames> {
     let parts = definition(class, document)?;
     Some((parts.slots.into_iter().flat_map(|slot| slot.initargs).collect(), parts.supers))
 }
 
-/// The slots, as written, of a class that the text defines.
-pub fn slots_in(class: &str, document: &Document) -> Vec<String> {
-    let slots = definition(class, document).map(|parts| parts.slots).unwrap_or_default();
-    slots.into_iter().map(|slot| slot.name).collect()
+/// The slots of a class that the text defines, and its superclasses, as written; `None` when it
+/// defines none.
+pub fn slots_in_document(class: &str, document: &Document) -> Option<ClassNames> {
+    let parts = definition(class, document)?;
+    Some((parts.slots.into_iter().map(|slot| slot.name).collect(), parts.supers))
 }
 
 #[cfg(test)]
@@ -81,6 +85,7 @@ mod tests {
         assert_eq!(in_document("a", &document), Some((vec![":x".into(), ":ex".into()], vec!["b".into()])));
         assert_eq!(in_document("p::b", &document), Some((vec![], vec![])));
         assert_eq!(in_document("c", &document), None);
-        assert_eq!(slots_in("a", &document), ["x", "y"]);
+        assert_eq!(slots_in_document("a", &document), Some((vec!["x".into(), "y".into()], vec!["b".into()])));
+        assert_eq!(slots_in_document("c", &document), None);
     }
 }

@@ -39,6 +39,7 @@ pub mod hints;
 pub mod hover;
 pub mod hyperspec;
 pub mod index;
+mod indexed_definitions;
 pub mod initargs;
 pub mod linked_names;
 pub mod links;

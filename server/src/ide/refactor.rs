@@ -26,6 +26,7 @@ mod place;
 mod prefix;
 mod site;
 mod structure_class;
+mod threading;
 mod unused_exports;
 mod unused_imports;
 pub mod verification;
@@ -125,6 +126,7 @@ fn code_refactorings(site: &Site) -> Vec<Refactoring> {
     all.extend(local_functions::plan(site));
     all.extend(conditionals::plan(site));
     all.extend(bindings::plan(site));
+    all.extend(threading::plan(site));
     all.extend(class_functions::plan(site));
     all.extend(structure_class::plan(site));
     all.extend(generic_function::plan(site));
@@ -228,7 +230,8 @@ impl Facts {
             let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
             let text = for_thread.text().to_string();
             let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
-            let unknown = bodies.unknown(&Tree::of_form(&form.source));
+            let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
+            unknown.extend(threading::ARROWS.map(str::to_owned));
             (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables)
         })
         .await;

@@ -1,6 +1,8 @@
 //! The signature of the call around a place, and the parameter that the current argument is for.
 
 use super::context::{Backend, Cursor};
+use super::definition_in_index::Named;
+use super::indexed_definitions;
 use crate::image::api::symbols::SymbolPart;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
@@ -78,8 +80,8 @@ pub(super) struct Parameters {
     documentation: Option<String>,
 }
 
-/// The parameters of a call's operator: from a local function, from the image, or from an open
-/// text.
+/// The parameters of a call's operator: from a local function, from the image, from an open text,
+/// or from another file of the workspace.
 pub(super) async fn parameters<B: Backend>(
     cursor: &Cursor<B>,
     site: &CallSite,
@@ -104,10 +106,18 @@ pub(super) async fn parameters<B: Backend>(
         return Some(Parameters { names, documentation });
     }
     let key = definitions::key(&site.operator);
-    cursor.context.open().find_map(|document| {
+    let open = cursor.context.open().find_map(|document| {
         let list = definitions::named(document, &key).into_iter().find_map(|one| one.lambda_list)?;
         written(document, list)
-    })
+    });
+    if open.is_some() {
+        return open;
+    }
+    let named = Named { name: site.operator.clone(), package: package.map(str::to_owned) };
+    let mut texts = cursor.context.texts().await;
+    let found = indexed_definitions::find(&cursor.context, &named, &mut texts).await;
+    let list = found.into_iter().find_map(|one| one.lambda_list)?;
+    Some(Parameters { names: parts(&list), documentation: None })
 }
 
 /// The calls around `offset`, innermost first, at most three.

@@ -13,6 +13,7 @@ use super::workspace_checks;
 use crate::bounded_file;
 use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri, uri_of_path};
+use crate::text::decode;
 
 /// Waits for the image to start, if the client cannot be told to pull again.
 async fn started(connection: &Connection) {
@@ -120,7 +121,7 @@ async fn unopened(connection: &Connection, uri: &Url) -> Result<DocumentDiagnost
     let path = path_of_uri(uri.as_str()).filter(|_| from_proto::is_lisp_file(uri)).ok_or_else(|| no_document(uri))?;
     let bytes =
         bounded_file::read_blocking(path.clone(), bounded_file::SOURCE_LIMIT).await.map_err(|_| no_document(uri))?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = decode(bytes);
     let rope = Rope::from_str(&text);
     let request = CheckRequest { text, path: Some(path), mode: CheckMode::File, package: None, timeout: None };
     let report = connection.session.check(connection.client, request).await.map_err(|error| to_proto::error(&error))?;

@@ -54,6 +54,8 @@ struct State {
     /// The number of the newest breakpoint.
     last: u64,
     waiting: Option<Waiting>,
+    /// True while an evaluation that may stop runs: the client's next stop is of this evaluation.
+    running: bool,
     /// The record that outlives the connection and the host; agents over HTTP have none.
     bridge_record: Option<BridgeRecord>,
     /// The breakpoints on record from an earlier connection, until the agent's first call.
@@ -94,6 +96,16 @@ struct Waiting {
     _task: Task,
 }
 
+/// The permission of one evaluation to stop at breakpoints. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct MayStop(Arc<AgentBreakpoints>);
+
+impl Drop for MayStop {
+    fn drop(&mut self) {
+        self.0.lock().running = false;
+    }
+}
+
 #[derive(Debug)]
 struct Task(JoinHandle<()>);
 
@@ -108,12 +120,18 @@ impl AgentBreakpoints {
         lock(&self.state)
     }
 
-    /// Returns true if an evaluation that begins now may stop. An agent has one stop of its own at
-    /// most.
+    /// Returns true if an evaluation that begins now may stop. An agent has one evaluation that may
+    /// stop, or waits, at most.
     pub(crate) fn may_stop(&self) -> bool {
         let mut state = self.lock();
         state.catch_up();
-        !state.files.is_empty() && state.waiting.is_none()
+        !state.files.is_empty() && state.waiting.is_none() && !state.running
+    }
+
+    /// Begins an evaluation that may stop; `None`: it may not.
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<MayStop> {
+        let begins = self.may_stop() && !std::mem::replace(&mut self.lock().running, true);
+        begins.then(|| MayStop(self.clone()))
     }
 
     /// Returns true if the agent's own evaluation waits in the stop.
@@ -252,6 +270,7 @@ impl AgentBreakpoints {
     /// are set again before: a definition or the image may have changed.
     pub(crate) async fn run(
         self: &Arc<Self>,
+        _running: MayStop,
         (session, client): (&Session, ClientId),
         progress: &Reporter,
         request: EvalRequest,
@@ -272,8 +291,14 @@ impl AgentBreakpoints {
 
     /// Waits for the next event of the waiting evaluation, which the caller has resumed. `None`: no
     /// evaluation was waiting.
-    pub(crate) async fn next(&self, progress: &Reporter) -> Option<NextEvent> {
-        let waiting = self.lock().waiting.take()?;
+    pub(crate) async fn next(self: &Arc<Self>, progress: &Reporter) -> Option<NextEvent> {
+        let waiting = {
+            let mut state = self.lock();
+            let waiting = state.waiting.take()?;
+            state.running = true;
+            waiting
+        };
+        let _running = MayStop(self.clone());
         Some(progress.during(self.next_event(waiting), None).await)
     }
 

@@ -14,6 +14,8 @@ pub enum ExpandExtent {
     One,
     /// Every macro in the form.
     Full,
+    /// The form's compiler macro, or its format control, once.
+    Compiler,
     /// Nothing: only the macro calls in the first form are found.
     Calls,
 }
@@ -65,7 +67,11 @@ impl ExpandRequest {
     /// Returns true if the request may be answered without a copy: only the expansion of the first
     /// form is requested.
     pub(crate) fn is_plain(&self) -> bool {
-        self.offset.is_none() && self.column.is_none() && self.steps.is_empty() && !(self.printed || self.writable)
+        self.how != ExpandExtent::Compiler
+            && self.offset.is_none()
+            && self.column.is_none()
+            && self.steps.is_empty()
+            && !(self.printed || self.writable)
     }
 }
 

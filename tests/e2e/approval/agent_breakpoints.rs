@@ -149,6 +149,30 @@ async fn breakpoints_that_an_editors_later_settings_deny_are_taken_out_of_the_im
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_evaluations_at_once_one_stops_and_both_are_answered() {
+    let (guarded, mut agent) = begun().await;
+    let set = agent.call("set-breakpoints", json!({"file": "shop.lisp", "lines": [9]})).await;
+    assert_eq!(text(&set), "shop.lisp:9: set", "{set}");
+    let both = [
+        agent.begin("evaluate-lisp", json!({"code": CODE})).await,
+        agent.begin("evaluate-lisp", json!({"code": CODE})).await,
+    ];
+    let mut answers = Vec::new();
+    for id in both {
+        answers.push(agent.result(id).await);
+    }
+    answers.sort_by_key(|answer| answer["structuredContent"]["status"] == "stopped");
+    assert_eq!(text(&answers[0]), "=> 23", "{answers:?}");
+    let mut stop = stop_of(&answers[1]);
+    // The breakpoint is met once more, for the second item.
+    let again = agent.call("debug", json!({"action": "continue", "stop": stop})).await;
+    stop = stop_of(&again);
+    let ended = agent.call("debug", json!({"action": "continue", "stop": stop})).await;
+    assert_eq!(text(&ended), "=> 23", "{ended}");
+    guarded.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_is_asked_before_an_agent_sets_breakpoints() {
     let guarded = Guarded::configured(Config::default()).await;
     guarded.world.is_ready().await;

@@ -2,6 +2,7 @@
 //! bypass it. Each refusal is in the audit log.
 
 mod agent_breakpoints;
+mod agent_scenes;
 mod asking;
 mod bypasses;
 mod editing;

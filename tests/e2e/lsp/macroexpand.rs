@@ -140,6 +140,32 @@ async fn an_expansion_takes_the_place_of_its_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_of_functions_are_expanded_as_the_compiler_does() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    editor.eval("(progn (defun twice (x) (* 2 x)) (define-compiler-macro twice (x) `(+ ,x ,x)))").await;
+    editor.open(&uri, "(list (twice 1))\n(format t \"~A~%\" 1)\n(format t x)\n").await;
+    for (at, title, expected) in
+        [(at(0, 9), "Expand the compiler macro", "(+ 1 1)"), (at(1, 14), "Expand the format string", "(write-char")]
+    {
+        let params = json!({
+            "textDocument": {"uri": uri}, "range": {"start": at, "end": at}, "context": {"diagnostics": [], "only": ["refactor.macroexpand"]},
+        });
+        let actions = editor.request("textDocument/codeAction", params).await.unwrap();
+        let titles: Vec<_> = actions.as_array().unwrap().iter().map(|action| &action["title"]).collect();
+        assert_eq!(titles, [title]);
+        editor.request("workspace/executeCommand", actions[0]["command"].clone()).await.unwrap();
+        let shown = |params: &Value| params["message"].as_str().is_some_and(|text| text.contains(expected));
+        editor.wait_for("window/showMessage", shown).await;
+    }
+    let nothing = json!({"uri": uri, "position": at(0, 2), "how": "compiler"});
+    let nothing = editor.command("consort.macroexpand", nothing).await.unwrap();
+    assert_eq!((&nothing["expanded"], &nothing["expansion"]), (&json!(false), &json!("(list (twice 1))")));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_down_is_the_same_when_it_is_read() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
@@ -159,8 +185,9 @@ async fn a_light_bulb_shines_on_macro_calls_only() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
     let uri = world.uri("a.lisp");
-    editor.open(&uri, "(when a b)\n(list 1)\n(let ((a 1)) a)\n").await;
-    for (line, trigger, expected) in [(0, 2, 3), (1, 2, 0), (1, 1, 0), (2, 1, 0), (2, 2, 0)] {
+    let text = "(when a b)\n(list 1)\n(let ((a 1)) a)\n(in-package :not-loaded)\n(list 1)\n(list! 1)\n";
+    editor.open(&uri, text).await;
+    for (line, trigger, expected) in [(0, 2, 3), (1, 2, 0), (1, 1, 0), (2, 1, 0), (2, 2, 0), (4, 2, 0), (5, 2, 3)] {
         let params = json!({
             "textDocument": {"uri": uri}, "range": {"start": at(line, 2), "end": at(line, 2)},
             "context": {"diagnostics": [], "triggerKind": trigger, "only": ["refactor"]},

@@ -108,6 +108,31 @@ T.it('a value that does not fit ends in an ellipsis, by its width on the screen'
   T.eq('é𝄞…', fit('é𝄞é𝄞', 3))
 end)
 
+T.it('without its key an action is named by its command', function()
+  local key = require('consort.maps').key
+  vim.cmd('enew')
+  T.eq({ ':Consort eval buffer', ':Consort undo' }, { key('eval-buffer'), key('undo') })
+end)
+
+T.it('the outcome of a run of tests counts those that were skipped', function()
+  local function said(...)
+    require('consort.tests').report({ tests = vim.iter({ ... }):map(function(status) return { name = 'T', status = status, failures = {} } end):totable() })
+    return last_said():gsub('^[Cc]onsort: ', '')
+  end
+  T.eq('all 2 tests passed', said('passed', 'passed'))
+  T.eq('1 of 2 tests passed, 1 skipped', said('passed', 'skipped'))
+  T.eq('the test was skipped', said('skipped'))
+  T.eq('no test was run', said())
+end)
+
+T.it('a float whose text is replaced has room for wrapped lines', function()
+  local float = require('consort.float')
+  local buf, win = float.open({ 'short' }, { title = 'A float' })
+  float.replace(buf, ('long '):rep(vim.o.columns))
+  T.eq(true, vim.api.nvim_win_get_height(win) >= 5, vim.api.nvim_win_get_height(win))
+  vim.api.nvim_win_close(win, true)
+end)
+
 T.it('systems are found in a definition of them', function()
   T.eq({ 'shop', 'shop/tests', 'b.c' }, require('consort.systems').defined('(defsystem "shop")\n(asdf:defsystem #:shop/tests)\n( defsystem :B.C)'))
 end)

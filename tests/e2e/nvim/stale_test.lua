@@ -258,6 +258,17 @@ T.it('the source of a frame is not shown to a person who has gone on', function(
   tell('exited', {})
 end)
 
+T.it('an end of a thread that failed does not abort its next stop', function()
+  window()
+  stop(5, { frame(1, nil, 1) })
+  press('q')
+  answer(1, 'terminateThreads', nil, 'The image does not answer.')
+  T.eq('The image does not answer.', (last():gsub('^Consort: ', '')))
+  tell('stopped', { threadId = 5, reason = 'exception', text = 'its next stop' })
+  T.eq(true, #questions > 0 and questions[1].what ~= 'terminateThreads', vim.inspect(questions))
+  tell('exited', {})
+end)
+
 -- Evaluation
 
 local function range(line, from, to) return { start = { line = line, character = from }, ['end'] = { line = line, character = to } } end

@@ -40,6 +40,29 @@ async fn without_an_image() {
     world.end().await;
 }
 
+/// A file of the workspace that is neither loaded nor open is known by its text.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_are_not_open() {
+    let zoo = "(defpackage :zoo (:use :cl))\n(in-package :zoo)\n\n(defun feed (animal &key food)\n  (list animal food))\n\n\
+               (defclass animal () ((name :initarg :name)))\n(defclass bird (animal) ((wings :initarg :wings)))\n";
+    let world = World::ready(&[("zoo.lisp", zoo)]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let uri = world.uri("use.lisp");
+    let answer = ask(&mut editor, &uri, "(zoo::fe‸ed 1)", "textDocument/hover").await;
+    let value = answer["contents"]["value"].as_str().unwrap();
+    assert!(value.contains("(defun feed (animal &key food)") && value.contains("zoo.lisp:4 (not loaded)"), "{value}");
+    let answer = ask(&mut editor, &uri, "(in-package :zoo)\n(feed 1 ‸)", "textDocument/signatureHelp").await;
+    assert_eq!(answer["signatures"][0]["label"], "(feed animal &key food)");
+    let text = "(in-package :zoo)\n(make-instance 'bird :‸)";
+    name_is_known(&mut editor, &uri, text, ":wings").await;
+    let answer = ask(&mut editor, &uri, text, "textDocument/completion").await;
+    assert_eq!(labels(&answer)[..2], [":name", ":wings"]);
+    let text = "(in-package :zoo)\n(defmethod f ((x bird)) (slot-value x '‸))";
+    let answer = ask(&mut editor, &uri, text, "textDocument/completion").await;
+    assert_eq!(labels(&answer)[..2], ["name", "wings"]);
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn while_lisp_loops_the_image_answers_too() {
     let world = World::ready(&[]).await;

@@ -74,8 +74,8 @@ M.table = {
     run = function() require('consort.inline').clear(vim.api.nvim_get_current_buf()) end,
   },
   macroexpand = {
-    about = 'expand the form: one, step, full',
-    choices = { 'one', 'step', 'full' },
+    about = 'expand the form: one, step, full; compiler: its compiler macro or format string',
+    choices = { 'one', 'step', 'full', 'compiler' },
     run = of_name('views', 'expand'),
   },
   macrostep = { about = 'expand the form in place, in a copy; again', run = lazy('macrostep', 'step') },

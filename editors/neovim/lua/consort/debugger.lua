@@ -295,7 +295,12 @@ end
 local function quit(stop)
   if stop.adapter.failure then return abort(stop) end
   stop.quitting = true
-  at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
+  stop.adapter:request('terminateThreads', { threadIds = { stop.thread } }, function(error)
+    if not error then return end
+    -- The thread's next stop is not this one, and is not aborted.
+    stop.quitting = nil
+    client_of.fail(error)
+  end)
 end
 
 --- Moves the cursor to the next or previous line that shows a restart, a frame or a variable.

@@ -43,6 +43,13 @@ local function at_top(height, width)
   return { relative = 'editor', row = 0, col = math.max(0, math.floor((vim.o.columns - width - 2) / 2)), height = math.max(1, math.min(height, room)) }
 end
 
+--- Returns the number of rows of lines in a window of that width, in which wide lines are wrapped.
+local function rows_of(lines, width)
+  local rows = 0
+  for _, line in ipairs(lines) do rows = rows + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
+  return rows
+end
+
 --- Shows text; `q` and `<Esc>` close it.
 ---@param text string|string[]
 ---@param options consort.Float
@@ -59,9 +66,7 @@ function M.open(text, options)
   vim.bo[buf].modifiable = false
   local width = math.max(widest(lines), vim.fn.strdisplaywidth(title) + 2, vim.fn.strdisplaywidth(hint or '') + 2, options.wide or 0)
   width = math.min(math.max(20, vim.o.columns - 4), width)
-  -- A line that is wider than the window is wrapped.
-  local height = 0
-  for _, line in ipairs(lines) do height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
+  local height = rows_of(lines, width)
   local config = vim.tbl_extend('error', (options.top or late) and at_top(height, width) or at_cursor(height), {
     width = width,
     border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded',
@@ -106,7 +111,7 @@ function M.replace(buf, text)
   local win = vim.fn.bufwinid(buf)
   if win == -1 then return end
   local width = math.min(math.max(20, vim.o.columns - 4), math.max(widest(lines), vim.api.nvim_win_get_width(win)))
-  vim.api.nvim_win_set_config(win, { width = width, height = math.max(1, math.min(#lines, vim.o.lines - 6)) })
+  vim.api.nvim_win_set_config(win, { width = width, height = math.max(1, math.min(rows_of(lines, width), vim.o.lines - 6)) })
 end
 
 return M

@@ -2,7 +2,15 @@
 --- compares the two.
 local M = {}
 
----@type { plug: string, keys?: string, mode?: string|string[], about: string, run: fun() }[]
+---@class consort.Map
+---@field plug string
+---@field keys? string
+---@field mode? string|string[]
+---@field about string
+---@field command? string
+---@field run fun()
+
+---@type consort.Map[]
 M.maps = {}
 
 local function map(plug, keys, about, command, mode)
@@ -11,6 +19,7 @@ local function map(plug, keys, about, command, mode)
     keys = keys,
     mode = mode or 'n',
     about = about,
+    command = type(command) == 'string' and command or nil,
     run = type(command) == 'function' and command or function() require('consort.commands').run({ args = command, range = 0 }) end,
   })
 end
@@ -95,12 +104,13 @@ map('inner-form', 'if', 'what is in the form', function() require('consort.struc
 ---@return string
 function M.key(plug)
   for _, one in ipairs(M.maps) do
-    if one.plug == plug and one.keys then
-      local there = vim.fn.maparg(one.keys, 'n', false, true)
+    if one.plug == plug then
+      local there = one.keys and vim.fn.maparg(one.keys, 'n', false, true) or {}
       if there.desc == 'Consort: ' .. one.about then return vim.fn.keytrans(vim.keycode(one.keys)) end
+      return one.command and ':Consort ' .. one.command or ('<Plug>(consort-%s)'):format(plug)
     end
   end
-  return ':Consort ' .. plug
+  error('no map ' .. plug)
 end
 
 --- Defines the `<Plug>` maps.

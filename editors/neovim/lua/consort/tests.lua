@@ -18,10 +18,12 @@ vim.diagnostic.config({
 }, namespace)
 
 --- Shows the outcomes of a run.
-local function report(result)
-  local items, by_buffer, failed = {}, {}, 0
+function M.report(result)
+  local items, by_buffer, failed, skipped = {}, {}, 0, 0
   for _, test in ipairs(result.tests or {}) do
-    if test.status ~= 'passed' and test.status ~= 'skipped' then
+    if test.status == 'skipped' then
+      skipped = skipped + 1
+    elseif test.status ~= 'passed' then
       failed = failed + 1
       local failures = test.failures and #test.failures > 0 and test.failures or { { message = test.status } }
       for _, failure in ipairs(failures) do
@@ -43,6 +45,10 @@ local function report(result)
     vim.cmd('botright copen')
     vim.cmd.wincmd('p')
     client_of.say(total == 1 and 'the test failed' or ('%d of %d tests failed'):format(failed, total), vim.log.levels.WARN)
+  elseif skipped > 0 then
+    client_of.say(total == 1 and 'the test was skipped' or ('%d of %d tests passed, %d skipped'):format(total - skipped, total, skipped))
+  elseif total == 0 then
+    client_of.say('no test was run', vim.log.levels.WARN)
   else
     client_of.say(total == 1 and 'the test passed' or ('all %d tests passed'):format(total))
   end
@@ -53,7 +59,7 @@ end
 function M.run_lens(command)
   client_of.say('testing ...')
   local argument = vim.tbl_extend('force', command.arguments[1], { show = false })
-  client_of.execute('runTestAtPoint', argument, report)
+  client_of.execute('runTestAtPoint', argument, M.report)
 end
 
 --- Runs the test at the cursor, or those of a system.
@@ -63,9 +69,9 @@ function M.run(system)
   if not client then return end
   client_of.say('testing ...')
   if system then
-    client_of.execute('runTests', { system = system }, report)
+    client_of.execute('runTests', { system = system }, M.report)
   else
-    client_of.execute('runTestAtPoint', client_of.place(client), report)
+    client_of.execute('runTestAtPoint', client_of.place(client), M.report)
   end
 end
 

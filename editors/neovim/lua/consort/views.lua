@@ -9,7 +9,7 @@ local M = {}
 
 --- Shows the expansion of the form at the cursor. In the float `+` expands the macro call at the
 --- cursor, `-` goes back, `f` expands all.
----@param how? 'one'|'step'|'full'
+---@param how? 'one'|'step'|'full'|'compiler'
 function M.expand(how)
   local client = client_of.need()
   if not client then return end
@@ -27,7 +27,9 @@ function M.expand(how)
     client_of.execute('macroexpand', argument, function(result, _, is_here)
       if mine ~= asked or buf and not vim.api.nvim_buf_is_valid(buf) then return end
       if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
-      if result.expanded == false then return client_of.say('no macro is called there') end
+      if result.expanded == false then
+        return client_of.say(wanted == 'compiler' and 'no compiler macro and no format string is there' or 'no macro is called there')
+      end
       table.insert(shown, { steps = steps, how = wanted, expansion = result.expansion })
       if buf then return float.replace(buf, result.expansion) end
       buf = float.open(result.expansion, {

@@ -10,6 +10,10 @@ use crate::text::document::Document;
 
 /// The maximum number of directory entries that are looked at.
 const ENTRIES: usize = 2_000;
+/// The maximum size in bytes of a system definition that is read for its version.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Directories in which systems are installed.
+const SYSTEMS: [&str; 2] = ["/usr/share/common-lisp/systems", "/usr/local/share/common-lisp/systems"];
 
 /// A partial file name in a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +143,62 @@ pub(super) fn is_system(document: &Document, offset: usize) -> bool {
                 matches!(key.as_str(), ":depends-on" | ":defsystem-depends-on" | ":weakly-depends-on")
             })
     };
+    if operator(0) == ":version" && list.children.get(2).is_some_and(|version| version.span.start < offset) {
+        return false;
+    }
     depends(0) || matches!(operator(0).as_str(), ":version" | ":feature") && depends(1)
+}
+
+/// The name of the system of which a version is expected at `offset`, and the part typed so far
+/// with its span: in the string of `(:version "name" "...")`.
+pub(super) fn system_of_version(document: &Document, offset: usize) -> Option<(String, String, Span)> {
+    let form = Form::at(document, offset)?;
+    let path = form.path(offset);
+    let [.., list, string] = path.as_slice() else { return None };
+    let is_version = form.operator(list).is_some_and(|name| name == ":version")
+        && string.kind == Kind::String
+        && string.span.start < offset
+        && list.children.get(2).is_some_and(|version| version.span == string.span);
+    if !is_version {
+        return None;
+    }
+    let start = string.span.start + 1;
+    let typed = document.text().slice(start..offset).to_string();
+    let name = form.written(list.children.get(1)?).trim_start_matches("#:").trim_matches([':', '"']).to_lowercase();
+    Some((name, typed, Span { start, end: offset }))
+}
+
+/// Returns the versions of a system that its definition has as a string: in the workspace and in
+/// the usual directories. Blocks: it reads files.
+pub(super) fn versions(system: &str, workspace: &Path) -> Vec<(Item, f32)> {
+    let primary = system.split('/').next().unwrap_or_default();
+    let is_file = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case(primary));
+    let mut files: Vec<PathBuf> = AsdFiles::new(workspace.to_owned()).all().into_iter().filter(is_file).collect();
+    if !primary.contains(['\\', '\0']) && primary != ".." {
+        files.extend(SYSTEMS.map(|directory| Path::new(directory).join(format!("{primary}.asd"))));
+    }
+    let mut found: Vec<(Item, f32)> = Vec::new();
+    for file in files {
+        let Ok(bytes) = crate::bounded_file::read(&file, MAX_FILE_BYTES) else { continue };
+        let document = Document::new(&crate::text::decode(bytes), 0);
+        for label in document.scan().forms().iter().filter_map(|top| version(&Form::of(&document, top.span), system)) {
+            if !found.iter().any(|(one, _)| one.label == label) {
+                let detail = format!("version of {system}");
+                found.push((Item { label, kind: "constant".into(), detail, ..Item::default() }, 0.0));
+            }
+        }
+    }
+    found
+}
+
+/// The version in `(defsystem system ... :version "...")`.
+fn version(form: &Form, system: &str) -> Option<String> {
+    let list = form.nodes.first().filter(|list| form.operator(list).is_some_and(|name| name == "defsystem"))?;
+    let name = form.written(list.children.get(1)?).trim_start_matches("#:").trim_matches([':', '"']).to_lowercase();
+    let key = list.children.iter().position(|one| form.written(one).eq_ignore_ascii_case(":version"))?;
+    let value = list.children.get(key + 1).filter(|value| value.kind == Kind::String && name == system)?;
+    let text = form.text(value).trim_matches('"');
+    (!text.contains(['\\', '"'])).then(|| text.to_owned())
 }
 
 /// Returns the systems of the workspace, those of the usual source directories, and those that ASDF
@@ -163,7 +222,7 @@ pub(super) fn systems(typed: &str, workspace: &Path, known: &[String]) -> Vec<(I
     };
     let stem = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
     own.iter().filter_map(|path| stem(path)).for_each(|name| add(&name, 20.0, "system of the workspace"));
-    for directory in ["/usr/share/common-lisp/systems", "/usr/local/share/common-lisp/systems"] {
+    for directory in SYSTEMS {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES) {
             let path = entry.path();
             if path.extension().is_some_and(|kind| kind == "asd")
@@ -233,6 +292,30 @@ mod tests {
     }
 
     #[test]
+    fn versions_are_those_of_the_systems_definition() {
+        let directory = tempfile::tempdir().unwrap();
+        let text =
+            "(in-package :asdf-user)\n(defsystem \"zoo\" :version \"1.2.3\")\n(asdf:defsystem :zoo/x :version \"4\")";
+        std::fs::write(directory.path().join("zoo.asd"), text).unwrap();
+        for (source, expected) in [
+            ("(defsystem a :depends-on ((:version \"zoo\" \"1‸\")))", "zoo 1 1.2.3"),
+            ("(defsystem a :depends-on ((:version #:zoo/x \"‸\")))", "zoo/x  4"),
+            ("(defsystem a :depends-on ((:version \"zo‸o\" \"1\")))", "-"),
+            ("(defsystem a :version \"‸\")", "-"),
+            ("(f ‸\"a\")", "-"),
+            ("(:version a ‸\"1\")", "-"),
+        ] {
+            let (document, offset) = at(source);
+            let found = system_of_version(&document, offset).map(|(name, typed, _)| {
+                let all = versions(&name, directory.path());
+                let labels: Vec<&str> = all.iter().map(|(item, _)| item.label.as_str()).collect();
+                format!("{name} {typed} {}", labels.join(" "))
+            });
+            assert_eq!(found.as_deref().unwrap_or("-"), expected, "{source}");
+        }
+    }
+
+    #[test]
     fn systems_are_wanted_where_dependencies_are() {
         for (source, expected) in [
             ("(defsystem \"a\" :depends-on (:al‸))", true),
@@ -240,6 +323,7 @@ mod tests {
             ("(defsystem a :components (:al‸))", false),
             ("(asdf:load-system :al‸)", true),
             ("(f :al‸)", false),
+            ("(defsystem a :depends-on ((:version :b \"1‸\")))", false),
         ] {
             let (document, offset) = at(source);
             assert_eq!(is_system(&document, offset), expected, "{source}");

@@ -7,7 +7,9 @@ use super::matching::Pattern;
 use super::words::Used;
 use super::{Item, constructors, vocabulary};
 use crate::ide::context::{Backend, Cursor};
-use crate::ide::initargs;
+use crate::ide::definition_in_index::{Named, TextSymbol, indexed};
+use crate::ide::index::Indexed;
+use crate::ide::initargs::{self, ClassNames};
 use crate::ide::name_index::{NameIndex, Package};
 use crate::ide::signature::{self, CallSite};
 use crate::text::datum::Form;
@@ -118,44 +120,72 @@ fn of_call<B: Backend>(
     }
 }
 
-/// The initialization arguments of a class: from the open texts first, with superclasses that
-/// they define, then from the index.
+/// The maximum number of classes visited: the definitions in a text may be circular.
+const MAX_CLASSES: usize = 20;
+
+/// The initialization arguments of a class and of its superclasses in texts: from the open texts
+/// first, then from the index of the image's names, then from the other files of the workspace.
 fn of_class<B: Backend>(
     cursor: &Cursor<B>,
     (index, package): (&NameIndex, Option<&Package>),
     class: &str,
 ) -> Vec<String> {
-    /// The maximum number of classes visited: the definitions in a text may be circular.
-    const MAX_CLASSES: usize = 20;
-    let mut found: Vec<String> = Vec::new();
-    let mut classes = vec![class.to_owned()];
-    let mut at = 0;
-    while let Some(class) = classes.get(at).cloned().filter(|_| at < MAX_CLASSES) {
-        at += 1;
-        let of_text = cursor.context.open().find_map(|document| initargs::in_document(&class, document));
-        let (own, supers) = of_text.unwrap_or_default();
-        let of_image =
-            index.written(&class, package).into_iter().flat_map(|symbol| symbol.initargs().map(str::to_owned));
-        for name in own.into_iter().chain(of_image) {
-            if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
-                found.push(name);
-            }
-        }
-        let new: Vec<String> = supers.into_iter().filter(|one| !classes.contains(one)).collect();
-        classes.extend(new);
-    }
-    found
+    let of_image = |class: &str| {
+        let symbol = index.written(class, package).into_iter();
+        symbol.flat_map(|symbol| symbol.initargs().map(str::to_owned)).collect()
+    };
+    of_classes(cursor, class, initargs::in_document, of_image, |one| &one.initargs)
 }
 
-/// The slots of a class as written, from the open texts and the index.
+/// The slots of a class as written, from the same sources.
 pub(super) fn slots<B: Backend>(
     cursor: &Cursor<B>,
     (index, package): (&NameIndex, Option<&Package>),
     class: &str,
 ) -> Vec<String> {
-    let class = class.trim_start_matches('\'');
-    let mut found: Vec<String> =
-        cursor.context.open().flat_map(|document| initargs::slots_in(class, document)).collect();
-    found.extend(index.written(class, package).into_iter().flat_map(|symbol| symbol.slots().map(str::to_owned)));
+    let of_image = |class: &str| {
+        let symbol = index.written(class, package).into_iter();
+        symbol.flat_map(|symbol| symbol.slots().map(str::to_owned)).collect()
+    };
+    of_classes(cursor, class.trim_start_matches('\''), initargs::slots_in_document, of_image, |one| &one.slots)
+}
+
+/// What a class has by its definition, with that of the superclasses that the texts define.
+/// `of_text`: of a class in a document, and the superclasses; `of_image`: of a class in the image;
+/// `of_file`: of a class in another file.
+fn of_classes<B: Backend>(
+    cursor: &Cursor<B>,
+    class: &str,
+    of_text: fn(&str, &Document) -> Option<ClassNames>,
+    of_image: impl Fn(&str) -> Vec<String>,
+    of_file: fn(&Indexed) -> &Vec<String>,
+) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut classes = vec![Named { name: class.to_owned(), package: cursor.package() }];
+    let mut at = 0;
+    while let Some(class) = classes.get(at).cloned().filter(|_| at < MAX_CLASSES) {
+        at += 1;
+        let mut own = cursor.context.open().find_map(|document| of_text(&class.name, document));
+        let of_image = of_image(&class.name);
+        let mut package = class.package.clone();
+        if own.is_none() && of_image.is_empty() {
+            let files = cursor.context.last_texts_index();
+            let meant = TextSymbol::of(&files, &class);
+            let is_class = |kind: &str| matches!(kind, "class" | "condition");
+            if let Some((_, one)) = indexed(&files, &meant, is_class).first() {
+                own = Some((of_file(one).clone(), one.supers.clone()));
+                package.clone_from(&one.package);
+            }
+        }
+        let (own, supers) = own.unwrap_or_default();
+        for name in own.into_iter().chain(of_image) {
+            if !found.iter().any(|one| one.eq_ignore_ascii_case(&name)) {
+                found.push(name);
+            }
+        }
+        let new = supers.into_iter().map(|name| Named { name, package: package.clone() });
+        let new: Vec<Named> = new.filter(|one| !classes.contains(one)).collect();
+        classes.extend(new);
+    }
     found
 }

@@ -53,7 +53,9 @@ pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
             {
                 ExpectedName::Type
             }
-            "slot-value" | "slot-boundp" | "slot-makunbound" if at == 2 => ExpectedName::Slot(None),
+            "slot-value" | "slot-boundp" | "slot-makunbound" | "slot-exists-p" if at == 2 => {
+                ExpectedName::Slot(list.children.get(1).map(|one| form.text(one).to_owned()))
+            }
             "funcall" | "apply" | "mapcar" | "mapc" | "mapcan" | "reduce" | "sort" if at == 1 => ExpectedName::Operator,
             _ if at > 1 && written_before(form, list, at).is_some_and(is_function_keyword) => ExpectedName::Operator,
             _ if at > 1
@@ -203,7 +205,8 @@ mod tests {
             ("(declare (ignore ‸fo))", ExpectedName::Value),
             ("(handler-case (f) (‸fo () 1))", ExpectedName::Type),
             ("(with-slots (a ‸fo) x 1)", slot("x")),
-            ("(slot-value x '‸fo)", ExpectedName::Slot(None)),
+            ("(slot-value x '‸fo)", slot("x")),
+            ("(slot-value (f) '‸)", slot("(f)")),
             ("(loop for x ‸fo)", ExpectedName::Loop),
             ("(loop (‸fo))", ExpectedName::Operator),
             ("(sort x #'< :key '‸fo)", ExpectedName::Operator),

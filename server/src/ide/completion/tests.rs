@@ -374,6 +374,36 @@ fn files_of_the_workspace_tell_what_is_not_loaded() {
 }
 
 #[test]
+fn classes_of_files_that_are_not_open_tell_initargs_and_slots() {
+    let zoo = || {
+        FakeImage::absent()
+            .file("b.lisp", "(in-package :zoo)\n(defclass bird (animal) ((wings :initarg :wings)))")
+            .file("c.lisp", "(in-package :zoo)\n(defclass animal () ((legs :initarg :legs)))")
+            .file("d.lisp", "(in-package :other)\n(defclass bird () ((gears :initarg :gears)))")
+    };
+    check(
+        zoo(),
+        "(in-package :zoo)\n(make-instance 'bird :‸)",
+        expect![[r#"
+        :legs (initialization argument of bird)
+        :wings (initialization argument of bird)
+        :zoo (keyword)
+        :gears (keyword)
+    "#]],
+    );
+    check(
+        zoo(),
+        "(in-package :zoo)\n(defmethod f ((x bird)) (slot-value x '‸))",
+        expect![[r#"
+        legs (slot of bird)
+        wings (slot of bird)
+        x (parameter (defmethod))
+        bird (defclass)
+    "#]],
+    );
+}
+
+#[test]
 fn the_image_describes_what_a_file_of_the_workspace_defines() {
     check(
         image().file("b.lisp", "(defun help (topic) topic)"),

@@ -3,6 +3,7 @@
 use super::{Change, Fix};
 use crate::ide::package_lists;
 use crate::model::diagnostic::Diagnostic;
+use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 
@@ -58,6 +59,11 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
             let before = if own_line { format!("\n{line}") } else { " ".into() };
             (format!("Add {clause}"), vec![replace(last.end(), list.end() - 1, format!("{before}{clause}"))])
         }
+        "lint-unused-string" => ("Remove the string".into(), vec![without_string(&form, list, marked)]),
+        "lint-unused-definition" => {
+            let whole = chain.len() == 2;
+            (format!("Remove the definition of {}", form.text(marked)), vec![whole.then(|| removed(document, &form))?])
+        }
         "lint-misplaced-docstring" => ("Move it before the code".into(), moved(&form, list, marked)?),
         "lint-unused-export" | "lint-unused-import" => {
             let (span, text) = package_lists::without(&form, list, marked)?;
@@ -71,6 +77,32 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         _ => return None,
     };
     Some(Fix::new(title, changes))
+}
+
+/// The change that removes a string from its list, with the white space before it.
+fn without_string(form: &Form, list: &Node, string: &Node) -> Change {
+    let before = list.children.iter().rfind(|one| one.end() <= string.start()).map(Node::end);
+    let blank = |from: &usize| form.source.get(*from..string.start()).is_some_and(|text| text.trim().is_empty());
+    let start = before.filter(blank).unwrap_or(string.start());
+    Change { span: form.span_of(start, string.end()), text: String::new() }
+}
+
+/// The change that removes a top-level form, with the rest of its last line and one blank line.
+fn removed(document: &Document, form: &Form) -> Change {
+    let text = document.text();
+    let mut end = form.span.end;
+    let line_break = |from: usize| {
+        let rest = text.slice(from..text.len_chars());
+        let at = rest.chars().position(|char| !matches!(char, ' ' | '\t' | '\r'))?;
+        (rest.char(at) == '\n').then_some(from + at + 1)
+    };
+    let line = text.slice(text.line_to_char(text.char_to_line(form.span.start))..form.span.start);
+    if line.chars().all(char::is_whitespace)
+        && let Some(next) = line_break(end)
+    {
+        end = line_break(next).unwrap_or(next);
+    }
+    Change { span: Span { start: form.span.start, end }, text: String::new() }
 }
 
 /// The changes that move a string of a body before its code, where it is the docstring.
@@ -126,6 +158,10 @@ mod tests {
                 "(defmethod (setf f) :after (x y) \"s\" (g) x)",
             ),
             ("(flet ((f (x) (g) «\"s\"» x)) 1)", "lint-misplaced-docstring", "(flet ((f (x) \"s\" (g) x)) 1)"),
+            ("(let ((x 1))\n  «\"s\"»\n  x)", "lint-unused-string", "(let ((x 1))\n  x)"),
+            ("(progn ; why\n  «\"s\"» x)", "lint-unused-string", "(progn ; why\n   x)"),
+            ("(f)\n\n(defun «g» () 1)\n\n(h)", "lint-unused-definition", "(f)\n\n(h)"),
+            ("(f) (defun «g» () 1) ; g\n(h)", "lint-unused-definition", "(f)  ; g\n(h)"),
             ("(defpackage :p (:export #:a «#:b» #:c))", "lint-unused-export", "(defpackage :p (:export #:a #:c))"),
             ("(defpackage :p (:import-from :q\n «b»))", "lint-unused-import", "(defpackage :p (:import-from :q))"),
             (

@@ -85,9 +85,16 @@ pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Ch
         let text = format!(" {}", designator(added, beside));
         return Some(Change { span: form.span_of(last.end(), last.end()), text });
     }
+    // The names of symbols may be in another style than those of packages.
+    let symbols = [":import-from", ":export"].iter().find_map(|key| {
+        let is = |node: &&Node| form.written(&node.elements()[0]).eq_ignore_ascii_case(key);
+        let mut clauses = options().filter(|node| node.elements().len() > 1).filter(is);
+        clauses.find_map(|node| node.elements().last()).map(|last| form.written(last))
+    });
+    let symbols = symbols.filter(|_| !matches!(clause, Clause::Use(_))).unwrap_or(style);
     let mut words = vec![option.to_owned()];
     words.extend(package.map(|package| designator(package, style)));
-    words.push(designator(added, style));
+    words.push(designator(added, symbols));
     let last = list.elements().last()?;
     let newline = if form.source.contains("\r\n") { "\r\n" } else { "\n" };
     Some(Change { span: form.span_of(last.end(), last.end()), text: format!("{newline}  ({})", words.join(" ")) })
@@ -161,6 +168,11 @@ mod tests {
                 "(uiop:define-package #:a (:import-from #:b #:c) (:import-from #:d #:e))",
                 Clause::ImportFrom("d", "f"),
                 "(uiop:define-package #:a (:import-from #:b #:c) (:import-from #:d #:e #:f))",
+            ),
+            (
+                "(defpackage :a (:export #:x))",
+                Clause::ImportFrom("d", "f"),
+                "(defpackage :a (:export #:x)\n  (:import-from :d #:f))",
             ),
             ("(defpackage #:a\r\n  (:use))", Clause::Use("b"), "(defpackage #:a\r\n  (:use #:b))"),
         ] {

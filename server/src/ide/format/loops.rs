@@ -8,7 +8,7 @@ const STATEMENTS: [&str; 4] = ["do", "doing", "initially", "finally"];
 /// Loop keywords of conditionals, which a clause follows.
 const CONDITIONS: [&str; 3] = ["when", "if", "unless"];
 /// Loop keywords that continue a clause.
-const CONTINUED: [&str; 33] = [
+const CONTINUED: [&str; 34] = [
     "from",
     "upfrom",
     "downfrom",
@@ -27,6 +27,8 @@ const CONTINUED: [&str; 33] = [
     "being",
     "each",
     "the",
+    // Not by its meaning: it begins with `the`, and Emacs looks no further.
+    "thereis",
     "of",
     "using",
     "symbol",

@@ -271,3 +271,12 @@ fn a_line_that_is_typed_is_indented_though_nothing_closes() {
     let changes = format(&Tree::parse(text), &IndentRange { lines: 1..2, typing: true }, &Bodies::default(), SPACES);
     assert_eq!(changes, []);
 }
+
+#[test]
+fn keywords_are_aligned_as_emacs_does() {
+    // Two data back from a keyword is another, as far as the head of the list.
+    stays("(defpackage :a\n  (:use :cl :b\n        :c)\n  (:use :cl\n   :b))");
+    stays("(f `(:name ,name\n     :path ,path))");
+    stays("(f x :name name\n     :path path)");
+    stays("(loop for x in y\n        thereis (f x))");
+}

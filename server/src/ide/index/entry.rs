@@ -32,6 +32,8 @@ pub struct Indexed {
     pub form: Span,
     /// The slots of a class, condition or structure, as written.
     pub slots: Vec<String>,
+    /// The initialization arguments of the slots of a class or condition, as written.
+    pub initargs: Vec<String>,
     /// The readers, writers and accessors of the slots, as written.
     pub accessors: Vec<String>,
     /// The names of a structure's functions.
@@ -159,6 +161,7 @@ fn indexed(document: &Document, form: &Form, definition: Defined, package: Optio
     let functions = functions.into_iter().map(|name| name.to_lowercase());
     Indexed {
         naming: is_structure.then(|| structure_naming(form, definition.span)).flatten(),
+        initargs: parts.slots.iter().flat_map(|slot| slot.initargs.clone()).collect(),
         slots: parts.slots.into_iter().map(|slot| slot.name).collect(),
         accessors,
         functions: functions.map(|name| (letters(&name), name)).collect(),

@@ -180,7 +180,9 @@ impl Conditional<'_> {
                         list = no;
                         continue;
                     }
-                    edits.push(site.edit(no.start(), no.start(), format!("({}{}", site.cased("t"), site.newline)));
+                    let inline = !site.between(no.start(), no.end()).contains('\n');
+                    let blank = if inline { " " } else { site.newline };
+                    edits.push(site.edit(no.start(), no.start(), format!("({}{blank}", site.cased("t"))));
                     edits.extend(self.spliced(no));
                     edits.push(site.edit(no.end(), no.end(), ")"));
                     break;

@@ -22,8 +22,8 @@ impl Operation for FindName {
 /// The answer to `find-name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct FoundName {
-    /// The kinds of the name in its package: `function`, `macro`, `special-operator`, `variable`,
-    /// `constant`, `class`.
+    /// The kinds of the name in its package: `function`, with `compiler-macro` if it has one,
+    /// `macro`, `special-operator`, `variable`, `constant`, `class`.
     pub here: Vec<String>,
     /// True if the package exists.
     pub known_package: bool,

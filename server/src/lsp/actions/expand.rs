@@ -1,10 +1,10 @@
-//! `Macroexpand`, `Macroexpand fully`, `Macroexpand in place`: the actions on the form at the
-//! cursor.
+//! `Macroexpand`, `Macroexpand fully`, `Macroexpand in place`, `Expand the compiler macro`,
+//! `Expand the format string`: the actions on the form at the cursor.
 
 use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, Command, Url};
 use serde_json::{Value, json};
 
-use crate::ide::expand::may_be_macro_call;
+use crate::ide::expand::{self, Offered};
 use crate::lsp::commands::{Command as _, Extent, Macroexpand};
 use crate::lsp::connection::Connection;
 use crate::text::document::Document;
@@ -12,8 +12,8 @@ use crate::text::document::Document;
 /// The kind of the actions that show an expansion.
 pub(super) const SHOW: &str = "refactor.macroexpand";
 
-/// The actions for the macro call at `offset`, which is at `position` for the client; none for a
-/// call of a known function.
+/// The actions for the call at `offset`, which is at `position` for the client; none for a call of
+/// a known function that has no compiler macro and no format control.
 pub(super) async fn offer(
     connection: &Connection,
     uri: &Url,
@@ -22,9 +22,7 @@ pub(super) async fn offer(
     position: Value,
 ) -> Vec<CodeActionOrCommand> {
     // A light bulb on every form would carry no information.
-    if may_be_macro_call(&connection.session, document, offset).await != Some(true) {
-        return Vec::new();
-    }
+    let Some(offered) = expand::offered(&connection.session, document, offset).await else { return Vec::new() };
     let action = |title: &str, kind: CodeActionKind, how: Extent, in_place: bool| {
         let mut argument = json!({"uri": uri, "position": position, "how": how});
         argument[if in_place { "inPlace" } else { "show" }] = true.into();
@@ -38,9 +36,14 @@ pub(super) async fn offer(
         }
     };
     let show = || CodeActionKind::from(SHOW);
-    vec![
-        action("Macroexpand", show(), Extent::One, false),
-        action("Macroexpand fully", show(), Extent::Full, false),
-        action("Macroexpand in place", CodeActionKind::REFACTOR_REWRITE, Extent::One, true),
-    ]
+    match offered {
+        Offered::Macro => vec![
+            action("Macroexpand", show(), Extent::One, false),
+            action("Macroexpand fully", show(), Extent::Full, false),
+            action("Macroexpand in place", CodeActionKind::REFACTOR_REWRITE, Extent::One, true),
+        ],
+        Offered::CompilerMacro => vec![action("Expand the compiler macro", show(), Extent::Compiler, false)],
+        Offered::Control => vec![action("Expand the format string", show(), Extent::Compiler, false)],
+        Offered::Nothing => Vec::new(),
+    }
 }

@@ -125,7 +125,7 @@ impl Command for EvalToCursor {
     type Argument = AtPosition;
     const NAME: &'static str = "consort.evalToCursor";
     const RUNS_CODE: bool = true;
-    const EXPECTS: &'static str = EvalForm::EXPECTS;
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "timeout"?: seconds, "captureTime"?: bool, "outputToken"?: token}]"#;
 
     async fn execute(connection: &Connection, argument: AtPosition, token: Option<ProgressToken>) -> Result<Value> {
         let part = Part::UpTo(from_proto::position(argument.position));

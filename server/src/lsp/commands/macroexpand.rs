@@ -34,6 +34,8 @@ pub(in crate::lsp) enum Extent {
     Step,
     /// Expands every macro in the form.
     Full,
+    /// Expands the form's compiler macro, or its format control, once.
+    Compiler,
 }
 
 /// The argument of `consort.macroexpand`.
@@ -67,7 +69,7 @@ impl Command for Macroexpand {
     type Argument = Argument;
     const NAME: &'static str = "consort.macroexpand";
     const RUNS_CODE: bool = true;
-    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "text"?: "... instead of uri", "package"?: "...", "how"?: "one", "step" or "full", "steps"?: [position, ...], "inPlace"?: bool, "show"?: bool, "timeout"?: seconds}]"#;
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}, "text"?: "... instead of uri", "package"?: "...", "how"?: "one", "step", "full" or "compiler", "steps"?: [position, ...], "inPlace"?: bool, "show"?: bool, "timeout"?: seconds}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, _: Option<ProgressToken>) -> Result<Value> {
         let timeout = seconds(Self::NAME, argument.timeout)?;
@@ -87,7 +89,11 @@ impl Command for Macroexpand {
         let request = ExpandRequest {
             text: place.text.slice(place.within.start..place.within.end).to_string(),
             package: Some(place.package.clone()),
-            how: if argument.how == Extent::Full { ExpandExtent::Full } else { ExpandExtent::One },
+            how: match argument.how {
+                Extent::One | Extent::Step => ExpandExtent::One,
+                Extent::Full => ExpandExtent::Full,
+                Extent::Compiler => ExpandExtent::Compiler,
+            },
             offset: place.offset,
             within: None,
             whole: argument.how == Extent::Step,
@@ -190,7 +196,11 @@ async fn finish(connection: &Connection, argument: &Argument, place: &Place, don
         }
     } else if argument.show {
         let short: String = done.expansion.chars().take(MAX_MESSAGE_CHARS).collect();
-        let note = if done.expanded { "" } else { "\n(Form is not a macro call)" };
+        let note = match argument.how {
+            _ if done.expanded => "",
+            Extent::Compiler => "\n(No compiler macro and no format string is expanded here)",
+            _ => "\n(Form is not a macro call)",
+        };
         connection.show(Level::Info, &format!("{short}{note}"));
     }
     Ok(result)

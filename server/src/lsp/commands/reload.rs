@@ -18,6 +18,7 @@ use crate::session::Level;
 use crate::session::path_of_uri;
 use crate::session::reload::Reload;
 use crate::session::unsaved_sources::not_loaded;
+use crate::text::decode;
 use crate::text::forms::{package_at, toplevel_form};
 use crate::text::position::{line_column, to_offset};
 
@@ -207,7 +208,7 @@ impl File {
             (None, Some(path)) => {
                 let bytes = bounded_file::read_blocking(path.clone(), bounded_file::SOURCE_LIMIT).await;
                 let bytes = bytes.map_err(|error| Error::invalid_params(format!("{}: {error}", path.display())))?;
-                String::from_utf8_lossy(&bytes).into_owned()
+                decode(bytes)
             }
             (None, None) => return Err(Error::invalid_params(format!("{} is not open.", self.uri))),
         };

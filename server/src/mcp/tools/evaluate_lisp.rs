@@ -90,12 +90,10 @@ across calls, in the live image the user's editor shares.";
         let request = EvalRequest { output, ..input.request() };
         let answer = if in_copy {
             call.progress.during(call.session.evaluate_in_copy(call.client, request), chunks).await
-        } else if call.breakpoints.may_stop() {
-            match call
-                .breakpoints
-                .run((&call.session, call.client), &call.progress, EvalRequest { breakpoints: true, ..request }, chunks)
-                .await
-            {
+        } else if let Some(running) = call.breakpoints.begin() {
+            let request = EvalRequest { breakpoints: true, ..request };
+            let client = (&call.session, call.client);
+            match call.breakpoints.run(running, client, &call.progress, request, chunks).await {
                 NextEvent::Ended(answer) => *answer,
                 NextEvent::Stopped(stopped) => {
                     let (text, _) = stops::describe_for_agent(&call.session, stopped.stop).await;

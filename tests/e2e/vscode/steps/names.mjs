@@ -64,6 +64,45 @@ export default async function ({ workbench, page, step, loaded }) {
     await page.keyboard.press('Escape')
   }, 'references')
 
+  await step('the hover of a name of the standard leads to the HyperSpec', async () => {
+    await workbench.scratch('(mapcan (lambda (x) (list x)) (list 1 2))')
+    await workbench.ready()
+    await workbench.cursor('scratch.lisp', 'mapcan')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    const link = page.locator('.monaco-hover:not(.hidden) a', { hasText: 'HyperSpec' }).first()
+    await workbench.until('the link', async () => {
+      if (await link.isVisible()) return true
+      await workbench.command('Show or Focus Hover')
+      return workbench.soon(() => link.isVisible())
+    })
+    assert.match(await link.getAttribute('data-href') ?? await link.getAttribute('href') ?? '', /f_mapc_/)
+    await workbench.picture('29-hyperspec-dark')
+    await page.keyboard.press('Escape')
+  })
+
+  await step('a function is renamed after a preview, by keys', async () => {
+    await workbench.scratch('(defun twice-as (much) (* 2 much))\n\n(twice-as (twice-as 3))')
+    await workbench.ready()
+    await workbench.cursor('scratch.lisp', '(defun twice-as')
+    await page.keyboard.press('Home')
+    for (let i = 0; i < 8; i++) await page.keyboard.press('ArrowRight')
+    const input = page.locator('.rename-box input').first()
+    await workbench.until('the box for the new name', async () => {
+      if (await input.isVisible()) return true
+      await page.keyboard.press('F2')
+      return workbench.soon(() => input.isVisible())
+    })
+    await input.fill('doubled')
+    // Ctrl and Enter show the changes before they are made.
+    await page.keyboard.press('Control+Enter')
+    const rows = page.locator('.part.panel .monaco-list-row', { hasText: 'doubled' })
+    await workbench.until('the three places', async () => (await rows.count()) === 3)
+    await workbench.picture('30-rename-dark')
+    await page.locator('.part.panel').getByRole('button', { name: /Apply/ }).first().click()
+    await workbench.until('the new text', async () => (await workbench.text('scratch.lisp')) === '(defun doubled (much) (* 2 much))\n\n(doubled (doubled 3))')
+  })
+
   await step('references from a definition reach the tests that are in another package', async () => {
     await workbench.ready()
     await workbench.file('shop.lisp')

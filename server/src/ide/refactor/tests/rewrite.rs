@@ -4,6 +4,39 @@ use expect_test::expect;
 
 use super::*;
 
+const ARROWS: &str = "(defmacro -> (x &rest s) x)\n(defmacro ->> (x &rest s) x)\n";
+
+#[test]
+fn calls_are_threaded_and_nested() {
+    for (id, text, expected) in [
+        (
+            "thread-first",
+            "(defun f (x)\n  (‸car (nth (g x) 1)))",
+            "Thread with ->\n(defun f (x)\n  (-> x g (nth 1) car))",
+        ),
+        (
+            "thread-last",
+            "(defun f (x)\n  (‸apply #'+\n         (mapcar #'1+ (rest x))))",
+            "Thread with ->>\n(defun f (x)\n  (->> x\n       rest\n       (mapcar #'1+)\n       (apply #'+)))",
+        ),
+        ("nest-threaded", "(‸-> x g (nth 1) (car))", "Write as nested calls\n(car (nth (g x) 1))"),
+        ("nest-threaded", "(f (‸->> x (mapcar #'1+)))", "Write as nested calls\n(f (mapcar #'1+ x))"),
+    ] {
+        let text = format!("{ARROWS}{text}");
+        let expected = expected.replacen('\n', &format!("\n{ARROWS}"), 1);
+        assert_eq!(refactored(&[("a.lisp", &text)], id).trim_end(), expected);
+    }
+    // One call, a special form, data, a comment that would go, a package without the macros.
+    for text in ["(‸car x)", "(‸if (car x) 1)", "(‸car '(g x))", "(‸car #+a (g x))"] {
+        let found = refactored(&[("a.lisp", &format!("{ARROWS}{text}"))], "thread-first");
+        assert!(found.starts_with("not offered"), "{text}: {found}");
+    }
+    let found = refactored(&[("a.lisp", &format!("{ARROWS}(‸car (g ; why\n x))"))], "thread-first");
+    assert!(found.contains("refused"), "{found}");
+    assert!(refactored(&[("a.lisp", "(‸car (g x))")], "thread-first").starts_with("not offered"));
+    assert!(refactored(&[("a.lisp", "(‸-> x (g 1) #'h)")], "nest-threaded").starts_with("not offered"));
+}
+
 #[test]
 fn conditionals_become_others() {
     for (id, text, expected) in [
@@ -95,8 +128,7 @@ fn conditionals_become_others() {
                   ;; other
                   (y
                    (h) (i))
-                  (t
-                   (j)))
+                  (t (j)))
         "#]],
         ),
         (

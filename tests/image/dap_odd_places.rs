@@ -1,0 +1,75 @@
+//! Stops in odd places over the Debug Adapter Protocol: while a form is read, in a macro, beside
+//! inlined code, in a cleanup form; and what is reported without a stop.
+
+use consort_tests::patience::PATIENCE;
+use serde_json::json;
+
+use crate::dap::{Client, fixture};
+
+const CODE: &str = "(defmacro of-kind (kind) (list 'quote (list :kind (fails kind))))
+(declaim (inline half))
+(defun half (x) (/ x (second (fails x))))
+(defun halves (x) (list (half x)))
+(defun cleaned (x) (unwind-protect (list :body x) (fails x)))
+(defun deep (n) (list (deep (1+ n))))";
+
+/// Each: the form, the frame that must be there, and the value after the restart USE-OTHER with 2.
+const STOPS: &[(&str, &str, &str)] = &[
+    ("(list :read '#.(fails :k))", "FAILS", "(:READ (:USED 2))"),
+    ("(macroexpand-1 '(of-kind :a))", "(MACRO-FUNCTION OF-KIND)", "'(:KIND (:USED 2))\nT"),
+    ("(halves 4)", "HALVES", "(2)"),
+    ("(cleaned 7)", "CLEANED", "(:BODY 7)"),
+    ("(mapcar (lambda (x) (fails x)) (list 1))", "FAILS", "((:USED 2))"),
+    ("(handler-case (signal (make-condition 'error)) (error () (list (fails 1))))", "FAILS", "((:USED 2))"),
+    ("(funcall (compile nil '(lambda () (fails 3))))", "FAILS", "(:USED 2)"),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stops_in_odd_places() {
+    let (fixture, session) = fixture().await;
+    fixture.eval(CODE).await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    for (code, frame, value) in STOPS {
+        let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
+        let thread = client.event("stopped").await["threadId"].clone();
+        let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].clone();
+        assert!(frames.as_array().unwrap().iter().any(|each| each["name"] == *frame), "{code}: {frames}");
+        let use_other = json!({"threadId": thread, "index": 0, "name": "USE-OTHER", "arguments": ["2"]});
+        client.ask("consort/invokeRestart", use_other).await;
+        assert_eq!(client.answer(evaluation).await["body"]["result"], *value, "{code}");
+    }
+
+    // The error of code in a frame is its answer, and the stop stays.
+    let evaluation = client.send("evaluate", json!({"expression": "(outer 1 2)", "context": "repl"})).await;
+    let thread = client.event("stopped").await["threadId"].clone();
+    let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].clone();
+    let code = json!({"expression": "(list (fails 5))", "frameId": frames[1]["id"], "context": "repl"});
+    assert_eq!(client.refused("evaluate", code).await, "SIMPLE-ERROR: boom 5");
+    let use_other = |thread: &serde_json::Value, value: &str| json!({"threadId": thread, "index": 0, "name": "USE-OTHER", "arguments": [value]});
+    client.ask("consort/invokeRestart", use_other(&thread, "4")).await;
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "((:USED 4) 2)");
+
+    // A program that waits is paused.
+    let code = "(list (break) (sleep 1000))";
+    let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
+    let thread = json!({"threadId": client.event("stopped").await["threadId"]});
+    client.ask("continue", thread.clone()).await;
+    client.ask("pause", thread.clone()).await;
+    assert_eq!(client.event("stopped").await["reason"], "pause");
+    client.ask("terminateThreads", json!({"threadIds": [thread["threadId"]]})).await;
+    assert!(client.answer(evaluation).await["message"].as_str().unwrap().starts_with("INTERRUPTED"));
+
+    // A full stack and a full heap are reported, and what comes next stops as ever.
+    for (code, why) in [("(deep 0)", "EXHAUSTED"), ("(make-array (expt 10 11))", "HEAP-EXHAUSTED")] {
+        let message = client.refused("evaluate", json!({"expression": code, "context": "repl"})).await;
+        assert!(message.to_uppercase().contains(why), "{code}: {message}");
+    }
+    let evaluation = client.send("evaluate", json!({"expression": "(fails 1)", "context": "repl"})).await;
+    let thread = client.event("stopped").await["threadId"].clone();
+    client.ask("consort/invokeRestart", use_other(&thread, "5")).await;
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "(:USED 5)");
+    client.leave().await;
+    drop(session);
+    fixture.close().await;
+}
