@@ -22,7 +22,7 @@ const OPEN: [usize; 3] = [1, 50, 200];
 /// Edits of each kind.
 const EDITS: usize = 40;
 /// The place of the edits in cl-ppcre/api.lisp.
-const EDITED: &str = "(defun regex-replace-all";
+const EDITED: &str = "(defun replace-aux";
 
 pub(crate) fn scale(report: &Report) -> Result<()> {
     for megabytes in IMAGES {

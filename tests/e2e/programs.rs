@@ -100,3 +100,28 @@ fn they_stay_for_a_person_who_wants_it() {
     programs.iter().for_each(|pid| signal(*pid, Signal::KILL));
     world.finish();
 }
+
+#[test]
+fn the_copies_of_a_chain_are_none() {
+    let world = Installation::new();
+    let mut frontend = Frontend::Lsp(world.lsp());
+    let uri = format!("file://{}", world.workspace().join("a.lisp").display());
+    let text = "(defun f (x) x)\n(defun g (x) (f x))\n";
+    let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": text});
+    frontend.rpc().notify("textDocument/didOpen", json!({"textDocument": document}));
+    let pull = json!({"textDocument": {"uri": uri}});
+    frontend.rpc().call("textDocument/diagnostic", pull.clone());
+    let change =
+        json!([{"range": {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 0}}, "text": " "}]);
+    frontend.rpc().notify(
+        "textDocument/didChange",
+        json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": change}),
+    );
+    until("a chain", || {
+        frontend.rpc().call("textDocument/diagnostic", pull.clone());
+        world.status()["chains"]["standing"] == 1
+    });
+    assert_eq!(world.status()["programs"], json!([]));
+    drop(frontend);
+    world.finish();
+}

@@ -29,6 +29,7 @@ use super::warm::world;
 use crate::image::api::CheckParams;
 use crate::image::instance::Instance;
 use crate::image::lines::Lines;
+use crate::image::process;
 use crate::model::image::ImageError;
 use crate::steady::{sleep, timeout};
 use crate::text::Span;
@@ -249,6 +250,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     if !forked.is_of(&instance) || at_rest(&instance, params.package.as_deref(), AT_REST.0).await != Some(before) {
         return Err(ChainEnd::Changed);
     }
+    process::leads_group(forked.pid());
     let head = i32::try_from(forked.pid()).ok().and_then(Pid::from_raw).ok_or(ChainEnd::Changed)?;
     let ticks = |every| {
         let mut ticks = interval(every);

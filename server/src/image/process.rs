@@ -28,6 +28,22 @@ pub(crate) fn spawning() -> std::sync::MutexGuard<'static, HashSet<u32>> {
     lock(&SPAWNING)
 }
 
+/// The ids of processes that the image forked for checks, and that lead process groups.
+static FORKED: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
+
+/// Notes that a process which the image forked for a check leads a process group, or will.
+pub(crate) fn leads_group(pid: u32) {
+    lock(&FORKED).insert(pid);
+}
+
+/// Returns the process groups of forked processes. `is_there` tells whether a group has processes:
+/// the others are forgotten.
+pub(super) fn forked_groups(is_there: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut forked = lock(&FORKED);
+    forked.retain(|pid| is_there(*pid));
+    forked.iter().copied().collect()
+}
+
 /// The parameters of a start.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {

@@ -4,8 +4,9 @@
 //! A started program leads a process group of its own, and a daemon leaves its parent too, so
 //! neither the image's group nor its children name them all. On Linux the host is the reaper of its
 //! descendants ([`adopt_orphans`]): a program whose parent has ended becomes a child of the host,
-//! so that the descendants of the host, without the processes that the host itself started and
-//! their groups, are the programs. Elsewhere the programs are not known.
+//! so that the descendants of the host are the programs, without the processes that the host itself
+//! started, the lasting copies of the image, and the groups of both. Elsewhere the programs are not
+//! known.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -123,8 +124,11 @@ fn running() -> Vec<u32> {
     let mut own = super::process::spawning();
     let table = process_table::read();
     // A process id may be reused once neither a process nor a group has it.
-    own.retain(|pid| table.iter().any(|entry| entry.pid == *pid || entry.group == *pid));
-    among(&table, std::process::id(), &own.iter().copied().collect::<Vec<_>>(), earlier)
+    let is_there = |pid: u32| table.iter().any(|entry| entry.pid == pid || entry.group == pid);
+    own.retain(|pid| is_there(*pid));
+    let mut groups = super::process::forked_groups(is_there);
+    groups.extend(own.iter());
+    among(&table, std::process::id(), &groups, earlier)
 }
 
 /// Reaps the orphans that have ended, and none of the processes that the host started.
