@@ -4,8 +4,8 @@
 //! Ratios are to be compared; the milliseconds depend on the machine and its load. The figures of
 //! other programs were measured on another machine of two cores with the same SBCL. `consort-bench
 //! PART ...` measures only these parts: start, check, eval, stages, names, text, agent, profile,
-//! keystrokes. The part `scale` is measured only when it is named. `CONSORT_BENCH_PICTURE` names the
-//! file to which the distribution of the keystrokes' times is drawn.
+//! keystrokes. The part `scale` is measured only when it is named. `CONSORT_BENCH_PICTURE` names
+//! the file to which the distribution of the keystrokes' times is drawn.
 
 #![allow(clippy::print_stdout)] // it is here to print
 
