@@ -74,7 +74,7 @@ M.table = {
     run = function() require('consort.inline').clear(vim.api.nvim_get_current_buf()) end,
   },
   macroexpand = {
-    about = 'expand the form: one, step, full; compiler: its compiler macro or format string',
+    about = 'expand the form: one, step, full; compiler (macro, format string)',
     choices = { 'one', 'step', 'full', 'compiler' },
     run = of_name('views', 'expand'),
   },
