@@ -26,6 +26,11 @@ pub(super) fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, Str
     serde_json::from_value(given).map_err(|error| format!("The arguments of `{}`: {error}", request.command))
 }
 
+/// The requests that a debugger sends by itself, such as after each step. A stop may be left
+/// meanwhile: their failures are no notifications for the person.
+const UNASKED: [&str; 8] =
+    ["threads", "stackTrace", "scopes", "variables", "exceptionInfo", "source", "completions", "consort/restarts"];
+
 /// An outgoing message without its `seq`.
 #[derive(Debug)]
 pub(super) struct Message(Value);
@@ -41,7 +46,9 @@ impl Message {
                 let text = shown::safe(&text);
                 json!({
                     "type": "response", "request_seq": request, "success": false, "command": command, "message": text,
-                    "body": {"error": {"id": 1, "format": "{text}", "variables": {"text": text}, "showUser": true}},
+                    "body": {"error": {
+                        "id": 1, "format": "{text}", "variables": {"text": text}, "showUser": !UNASKED.contains(&command),
+                    }},
                 })
             }
         })
@@ -298,6 +305,15 @@ mod tests {
         assert_eq!(header, format!("Content-Length: {}", body.len()));
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         assert_eq!((&body["success"], &body["message"], &body["request_seq"]), (&json!(false), &json!("é"), &json!(5)));
+        assert_eq!(body["body"]["error"]["showUser"], true);
+    }
+
+    #[test]
+    fn failures_of_what_a_debugger_asks_by_itself_are_no_notifications() {
+        for command in UNASKED {
+            let Message(refused) = Message::response(5, command, Err("That stop was left.".into()));
+            assert_eq!(refused["body"]["error"]["showUser"], false, "{command}");
+        }
     }
 
     #[test]
