@@ -214,7 +214,7 @@ impl Default for Config {
                 confine: true,
                 chain: Chains::On,
                 workspace: false,
-                chain_memory: 256 << 20,
+                chain_memory: 1024 << 20,
             },
             approval: ApprovalConfig::default(),
             eval_timeout: Duration::from_secs(30),

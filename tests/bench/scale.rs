@@ -108,7 +108,7 @@ fn with_editor(heap: &str, measure: impl FnOnce(&Place, &mut Editor) -> Result<(
     copy_lisp(Path::new("/usr/share/common-lisp/source/cl-ppcre"), &workspace.join("cl-ppcre"))?;
     std::fs::write(workspace.join("consort.toml"), format!("[lisp]\nheap = {heap:?}\n"))?;
     let place = Place::new(workspace)?;
-    let trusted = place.command(&["trust"]).output()?;
+    let trusted = place.command(&["trust", "--yes"]).output()?;
     ensure!(trusted.status.success(), "consort trust failed: {}", String::from_utf8_lossy(&trusted.stderr));
     let mut editor = Editor::open(&mut place.command(&["lsp"]), place.workspace())?;
     let loaded = editor.command("consort.loadSystem", json!({"system": "cl-ppcre"}))?;

@@ -149,7 +149,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "check.shadow_mb",
         expected: "a whole number of megabytes, at least 16",
-        default: "256",
+        default: "1024",
         workspace: FromWorkspace::NotAbove(|config| config.check.chain_memory.into()),
         set: |config, value| {
             config.check.chain_memory = value.as_u64().filter(|mb| *mb >= 16)?.checked_mul(1 << 20)?;

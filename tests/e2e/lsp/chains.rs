@@ -201,6 +201,29 @@ async fn the_settings_of_the_editor_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_text_of_six_thousand_lines_has_a_chain() {
+    let mut config = Config::default();
+    // A busy machine has as much time as it needs.
+    config.check.deadline = Duration::from_secs(3600);
+    let world = World::configured(&[], config).await;
+    world.is_ready().await;
+    let uri = world.uri("a.lisp");
+    let form = |n: u32| {
+        format!(
+            "(defun large-{n} (a b)\n  (let ((c (+ a b))\n        (d (- a b)))\n    (when (> c d)\n      (incf c {n}))\n    (list c d)))\n\n"
+        )
+    };
+    let text: String = (0..870).map(form).collect();
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.open(&uri, &text).await;
+    editor.change(&uri, 2, [0, 0, 0, 0], "; edited\n").await;
+    let counts = until_chains(&world, &mut editor, &uri, |counts| counts.standing == 1 || counts.failed > 0).await;
+    assert_eq!(counts.standing, 1, "{counts:?}");
+    editor.leave().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn where_there_can_be_no_chains_the_status_says_why() {
     let mut config = Config::default();
     config.lisp.copies = Copies::Process;
