@@ -26,7 +26,7 @@ const EDITED: &str = "(defun replace-aux";
 
 pub(crate) fn scale(report: &Report) -> Result<()> {
     for megabytes in IMAGES {
-        with_editor("6GB", |place, editor| {
+        with_editor(|place, editor| {
             if megabytes > 0 {
                 let ballast = format!(
                     "(progn (defvar *ballast* (loop repeat {megabytes} collect (make-array 131072 :initial-element 0)))
@@ -54,7 +54,7 @@ pub(crate) fn scale(report: &Report) -> Result<()> {
         })?;
     }
     for lines in FILES {
-        with_editor("4GB", |place, editor| {
+        with_editor(|place, editor| {
             let file = place.workspace().join("generated.lisp");
             let text = generated(lines);
             std::fs::write(&file, &text)?;
@@ -62,7 +62,7 @@ pub(crate) fn scale(report: &Report) -> Result<()> {
         })?;
     }
     for open in OPEN {
-        with_editor("4GB", |place, editor| {
+        with_editor(|place, editor| {
             for number in 1..open {
                 let file = place.workspace().join(format!("open-{number}.lisp"));
                 let text = generated(200).replace("large-", &format!("open-{number}-"));
@@ -102,11 +102,11 @@ fn measured(
 }
 
 /// Calls `measure` with an editor of its own host, in whose image cl-ppcre is loaded.
-fn with_editor(heap: &str, measure: impl FnOnce(&Place, &mut Editor) -> Result<()>) -> Result<()> {
+fn with_editor(measure: impl FnOnce(&Place, &mut Editor) -> Result<()>) -> Result<()> {
     let directory = tempfile::Builder::new().prefix("consort-bench-scale").tempdir()?;
     let workspace = directory.path().canonicalize()?.join("workspace");
     copy_lisp(Path::new("/usr/share/common-lisp/source/cl-ppcre"), &workspace.join("cl-ppcre"))?;
-    std::fs::write(workspace.join("consort.toml"), format!("[lisp]\nheap = {heap:?}\n"))?;
+    std::fs::write(workspace.join("consort.toml"), "[lisp]\nheap = \"6GB\"\n[check]\ndebounce_ms = 0\n")?;
     let place = Place::new(workspace)?;
     let trusted = place.command(&["trust", "--yes"]).output()?;
     ensure!(trusted.status.success(), "consort trust failed: {}", String::from_utf8_lossy(&trusted.stderr));
