@@ -1,7 +1,6 @@
 //! An image without host or front ends, for tests of what happens inside it.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use consort::checker::Checker;
 use consort::config::{Config, Copies, InitFile, LispConfig};
@@ -13,7 +12,7 @@ use consort::model::image::{ImageEvent, ImageState};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::patience::AMPLE;
+use crate::patience::{AMPLE, soon};
 use crate::place::cores;
 
 /// The parameters of an evaluation of `code` in the session `session`, with ample time.
@@ -62,12 +61,9 @@ impl LoneImage {
         let (image, events) =
             Image::start_with_cache(config, &dir.path().join("work"), dir.path().join("private"), cores());
         // A call waits for the image for a limited time, which a busy machine may use up.
-        let begun = Instant::now();
-        image.started().await;
-        while matches!(image.state(), ImageState::Idle | ImageState::Starting { .. }) {
-            assert!(begun.elapsed().as_secs_f64() < AMPLE, "the image does not start: {:?}", image.state());
-            image.started().await;
-        }
+        image.need();
+        let settled = |state: &ImageState| matches!(state, ImageState::Ready { .. } | ImageState::Dead { .. });
+        soon(image.watch().wait_for(settled)).await.expect("a state of the image");
         LoneImage { checker: Checker::new(&image), image, events, dir }
     }
 

@@ -85,8 +85,8 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
         let workspace = workspace.to_owned();
         let found = tokio::task::spawn_blocking(move || files::versions(&system, &workspace)).await.ok()?;
         let pattern = Pattern::new(&typed);
-        let found = found.into_iter().filter_map(|(item, _)| Some((pattern.score(&item.label)?, item)));
-        return Some(best(typed, replace, found.map(|(fit, item)| (item, fit)).collect()));
+        let scored = |item: Item| pattern.score(&item.label).map(|fit| (item, fit));
+        return Some(best(typed, replace, found.into_iter().filter_map(scored).collect()));
     }
     if files::is_system(document, offset)
         && let Some(found) = systems(cursor, workspace).await

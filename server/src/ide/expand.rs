@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::compile_form::Refusal;
 use super::context::Backend;
+use super::format_directives;
 use crate::image::api::names::FindName;
 use crate::model::error_kind::ErrorKind;
 use crate::model::expansion::{ExpandAnswer, ExpandError, Stage};
@@ -70,18 +71,6 @@ pub enum Offered {
     Nothing,
 }
 
-/// The operators that take a format control, each with the place of it in a call.
-const CONTROLS: [(&str, usize); 8] = [
-    ("format", 2),
-    ("error", 1),
-    ("cerror", 2),
-    ("warn", 1),
-    ("signal", 1),
-    ("break", 1),
-    ("y-or-n-p", 1),
-    ("yes-or-no-p", 1),
-];
-
 /// Returns the expansions to offer for the form at `offset`; `None`: there is no form.
 ///
 /// It may be a macro call if its operator is no function and no special operator that the image
@@ -116,7 +105,7 @@ fn has_control(document: &Document, offset: usize) -> bool {
     let path = form.path(offset);
     let Some(list) = path.iter().rev().find(|node| node.kind == Kind::List) else { return false };
     let Some(operator) = form.operator(list) else { return false };
-    let control = CONTROLS.iter().find(|(name, _)| *name == operator).and_then(|(_, at)| list.children.get(*at));
+    let control = format_directives::printed_control(&operator).and_then(|at| list.children.get(at));
     control.is_some_and(|control| control.kind == Kind::String)
 }
 

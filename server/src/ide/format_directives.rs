@@ -21,6 +21,12 @@ pub fn is_control(operator: &str, place: usize) -> bool {
     CONTROLS.iter().any(|(known, places)| *known == operator && places.contains(&place))
 }
 
+/// Returns the argument position, from 1, of the control string that a call of the operator prints:
+/// the last one.
+pub fn printed_control(operator: &str) -> Option<usize> {
+    CONTROLS.iter().find(|(known, _)| *known == operator).map(|(_, places)| places.end - 1)
+}
+
 /// The directives of a string as written, each with its parameters and modifiers.
 pub fn directives(string: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut from = 0;

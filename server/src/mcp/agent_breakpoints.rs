@@ -70,6 +70,11 @@ struct State {
 }
 
 impl State {
+    fn may_stop(&mut self) -> bool {
+        self.catch_up();
+        !self.files.is_empty() && self.waiting.is_none() && !self.running
+    }
+
     /// Applies the events of the waiting evaluation: a person may have resumed the evaluation, so
     /// that it has ended or stopped elsewhere.
     fn catch_up(&mut self) {
@@ -123,15 +128,17 @@ impl AgentBreakpoints {
     /// Returns true if an evaluation that begins now may stop. An agent has one evaluation that may
     /// stop, or waits, at most.
     pub(crate) fn may_stop(&self) -> bool {
-        let mut state = self.lock();
-        state.catch_up();
-        !state.files.is_empty() && state.waiting.is_none() && !state.running
+        self.lock().may_stop()
     }
 
     /// Begins an evaluation that may stop; `None`: it may not.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<MayStop> {
-        let begins = self.may_stop() && !std::mem::replace(&mut self.lock().running, true);
-        begins.then(|| MayStop(self.clone()))
+        let mut state = self.lock();
+        if !state.may_stop() {
+            return None;
+        }
+        state.running = true;
+        Some(MayStop(self.clone()))
     }
 
     /// Returns true if the agent's own evaluation waits in the stop.

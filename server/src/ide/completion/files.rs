@@ -164,27 +164,32 @@ pub(super) fn system_of_version(document: &Document, offset: usize) -> Option<(S
     }
     let start = string.span.start + 1;
     let typed = document.text().slice(start..offset).to_string();
-    let name = form.written(list.children.get(1)?).trim_start_matches("#:").trim_matches([':', '"']).to_lowercase();
+    let name = system_name(form.written(list.children.get(1)?));
     Some((name, typed, Span { start, end: offset }))
+}
+
+/// The name of a system that is written as a string or a symbol.
+fn system_name(written: &str) -> String {
+    written.trim_start_matches("#:").trim_matches([':', '"']).to_lowercase()
 }
 
 /// Returns the versions of a system that its definition has as a string: in the workspace and in
 /// the usual directories. Blocks: it reads files.
-pub(super) fn versions(system: &str, workspace: &Path) -> Vec<(Item, f32)> {
+pub(super) fn versions(system: &str, workspace: &Path) -> Vec<Item> {
     let primary = system.split('/').next().unwrap_or_default();
     let is_file = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case(primary));
     let mut files: Vec<PathBuf> = AsdFiles::new(workspace.to_owned()).all().into_iter().filter(is_file).collect();
     if !primary.contains(['\\', '\0']) && primary != ".." {
         files.extend(SYSTEMS.map(|directory| Path::new(directory).join(format!("{primary}.asd"))));
     }
-    let mut found: Vec<(Item, f32)> = Vec::new();
+    let mut found: Vec<Item> = Vec::new();
     for file in files {
         let Ok(bytes) = crate::bounded_file::read(&file, MAX_FILE_BYTES) else { continue };
         let document = Document::new(&crate::text::decode(bytes), 0);
         for label in document.scan().forms().iter().filter_map(|top| version(&Form::of(&document, top.span), system)) {
-            if !found.iter().any(|(one, _)| one.label == label) {
+            if !found.iter().any(|one| one.label == label) {
                 let detail = format!("version of {system}");
-                found.push((Item { label, kind: "constant".into(), detail, ..Item::default() }, 0.0));
+                found.push(Item { label, kind: "constant".into(), detail, ..Item::default() });
             }
         }
     }
@@ -194,7 +199,7 @@ pub(super) fn versions(system: &str, workspace: &Path) -> Vec<(Item, f32)> {
 /// The version in `(defsystem system ... :version "...")`.
 fn version(form: &Form, system: &str) -> Option<String> {
     let list = form.nodes.first().filter(|list| form.operator(list).is_some_and(|name| name == "defsystem"))?;
-    let name = form.written(list.children.get(1)?).trim_start_matches("#:").trim_matches([':', '"']).to_lowercase();
+    let name = system_name(form.written(list.children.get(1)?));
     let key = list.children.iter().position(|one| form.written(one).eq_ignore_ascii_case(":version"))?;
     let value = list.children.get(key + 1).filter(|value| value.kind == Kind::String && name == system)?;
     let text = form.text(value).trim_matches('"');
@@ -308,7 +313,7 @@ mod tests {
             let (document, offset) = at(source);
             let found = system_of_version(&document, offset).map(|(name, typed, _)| {
                 let all = versions(&name, directory.path());
-                let labels: Vec<&str> = all.iter().map(|(item, _)| item.label.as_str()).collect();
+                let labels: Vec<&str> = all.iter().map(|item| item.label.as_str()).collect();
                 format!("{name} {typed} {}", labels.join(" "))
             });
             assert_eq!(found.as_deref().unwrap_or("-"), expected, "{source}");

@@ -10,7 +10,7 @@ use crate::ide::context::{Backend, Cursor};
 use crate::ide::definition_in_index::{Named, TextSymbol, indexed};
 use crate::ide::index::Indexed;
 use crate::ide::initargs::{self, ClassNames};
-use crate::ide::name_index::{NameIndex, Package};
+use crate::ide::name_index::{NameIndex, Package, Symbol};
 use crate::ide::signature::{self, CallSite};
 use crate::text::datum::Form;
 use crate::text::definitions;
@@ -125,29 +125,16 @@ const MAX_CLASSES: usize = 20;
 
 /// The initialization arguments of a class and of its superclasses in texts: from the open texts
 /// first, then from the index of the image's names, then from the other files of the workspace.
-fn of_class<B: Backend>(
-    cursor: &Cursor<B>,
-    (index, package): (&NameIndex, Option<&Package>),
-    class: &str,
-) -> Vec<String> {
-    let of_image = |class: &str| {
-        let symbol = index.written(class, package).into_iter();
-        symbol.flat_map(|symbol| symbol.initargs().map(str::to_owned)).collect()
-    };
-    of_classes(cursor, class, initargs::in_document, of_image, |one| &one.initargs)
+fn of_class<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&Package>), class: &str) -> Vec<String> {
+    let of_image = |symbol: &Symbol| symbol.initargs().map(str::to_owned).collect();
+    of_classes(cursor, scope, class, initargs::in_document, of_image, |one| &one.initargs)
 }
 
 /// The slots of a class as written, from the same sources.
-pub(super) fn slots<B: Backend>(
-    cursor: &Cursor<B>,
-    (index, package): (&NameIndex, Option<&Package>),
-    class: &str,
-) -> Vec<String> {
-    let of_image = |class: &str| {
-        let symbol = index.written(class, package).into_iter();
-        symbol.flat_map(|symbol| symbol.slots().map(str::to_owned)).collect()
-    };
-    of_classes(cursor, class.trim_start_matches('\''), initargs::slots_in_document, of_image, |one| &one.slots)
+pub(super) fn slots<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&Package>), class: &str) -> Vec<String> {
+    let of_image = |symbol: &Symbol| symbol.slots().map(str::to_owned).collect();
+    let class = class.trim_start_matches('\'');
+    of_classes(cursor, scope, class, initargs::slots_in_document, of_image, |one| &one.slots)
 }
 
 /// What a class has by its definition, with that of the superclasses that the texts define.
@@ -155,9 +142,10 @@ pub(super) fn slots<B: Backend>(
 /// `of_file`: of a class in another file.
 fn of_classes<B: Backend>(
     cursor: &Cursor<B>,
+    (index, package): (&NameIndex, Option<&Package>),
     class: &str,
     of_text: fn(&str, &Document) -> Option<ClassNames>,
-    of_image: impl Fn(&str) -> Vec<String>,
+    of_image: fn(&Symbol) -> Vec<String>,
     of_file: fn(&Indexed) -> &Vec<String>,
 ) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -166,15 +154,15 @@ fn of_classes<B: Backend>(
     while let Some(class) = classes.get(at).cloned().filter(|_| at < MAX_CLASSES) {
         at += 1;
         let mut own = cursor.context.open().find_map(|document| of_text(&class.name, document));
-        let of_image = of_image(&class.name);
-        let mut package = class.package.clone();
+        let of_image: Vec<String> = index.written(&class.name, package).into_iter().flat_map(of_image).collect();
+        let mut home = class.package.clone();
         if own.is_none() && of_image.is_empty() {
             let files = cursor.context.last_texts_index();
             let meant = TextSymbol::of(&files, &class);
             let is_class = |kind: &str| matches!(kind, "class" | "condition");
             if let Some((_, one)) = indexed(&files, &meant, is_class).first() {
                 own = Some((of_file(one).clone(), one.supers.clone()));
-                package.clone_from(&one.package);
+                home.clone_from(&one.package);
             }
         }
         let (own, supers) = own.unwrap_or_default();
@@ -183,7 +171,7 @@ fn of_classes<B: Backend>(
                 found.push(name);
             }
         }
-        let new = supers.into_iter().map(|name| Named { name, package: package.clone() });
+        let new = supers.into_iter().map(|name| Named { name, package: home.clone() });
         let new: Vec<Named> = new.filter(|one| !classes.contains(one)).collect();
         classes.extend(new);
     }
