@@ -21,6 +21,7 @@ mod locked;
 pub mod lsp;
 pub mod mcp;
 pub mod model;
+mod private_file;
 pub mod remove_tree;
 mod search_paths;
 pub mod session;

@@ -16,7 +16,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ use sha2::{Digest, Sha256};
 use super::runtime_base::{self, base, check_private, is_of_another, named, places};
 use crate::bounded_file;
 use crate::fault::{self, Call};
+use crate::private_file;
 use crate::remove_tree::remove_tree;
 
 /// The name prefix of leftover files of checks that could not be removed.
@@ -182,14 +183,8 @@ impl RuntimeDir {
     /// # Errors
     /// An I/O error.
     pub fn write_host_file(&self, file: &HostFile) -> io::Result<()> {
-        // Written atomically: others read it at any moment, and a full disk must not leave half
-        // of it.
-        let (new, path) = (self.dir.join("host.json.new"), self.dir.join("host.json"));
-        let bytes = serde_json::to_vec(file)?;
-        let written = fault::point(Call::Write)
-            .and_then(|()| write_private(&new, &bytes))
-            .and_then(|()| std::fs::rename(&new, &path));
-        written.map_err(|error| named(error, &path))
+        let path = self.dir.join("host.json");
+        private_file::replace(&path, &serde_json::to_vec(file)?).map_err(|error| named(error, &path))
     }
 
     /// Removes the host file: a missing host whose file exists counts as killed.
@@ -361,11 +356,6 @@ impl RuntimeDir {
         let _ = std::fs::remove_dir(&self.dir);
         let _ = std::fs::remove_dir(&self.base);
     }
-}
-
-/// Writes a file that only this user may read and write, whatever the umask.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    File::options().create(true).truncate(true).write(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
 /// Returns the directories of all hosts of this user, live or not.

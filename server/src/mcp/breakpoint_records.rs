@@ -3,9 +3,7 @@
 //! outlives hosts and connections.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +11,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bounded_file;
-use crate::fault::{self, Call};
 use crate::locked::lock;
+use crate::private_file;
 
 /// The limit of one agent's part of the file, in bytes.
 const PART: usize = 64 << 10;
@@ -124,11 +122,7 @@ impl BreakpointRecords {
             let message = format!("the breakpoints of all agents take more than {LIMIT} bytes");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
-        let new = self.path.with_extension("json.new");
-        fault::point(Call::Write)?;
-        let mut file = File::options().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(&bytes)?;
-        std::fs::rename(&new, &self.path)
+        private_file::replace(&self.path, &bytes)
     }
 
     /// Prevents further writes, since the host leaves and removes the file. Blocks.
