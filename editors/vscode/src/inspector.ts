@@ -32,7 +32,9 @@ interface Evaluated {
 
 export class Inspector extends Tree<Inspecting> {
   /** The inspected value, and those before it. */
-  private path: Inspecting[] = []
+  private path: (Inspecting & { asked: number })[] = []
+  /** The requests so far whose answers are inspected. */
+  private asked = 0
   private marked: Inspecting | undefined
   private readonly view: vscode.TreeView<Inspecting>
 
@@ -83,11 +85,14 @@ export class Inspector extends Tree<Inspecting> {
     await this.enter({ name, value })
   }
 
-  private async enter(node: Inspecting, focus = true): Promise<void> {
-    this.path.push({ name: node.name, value: node.value })
+  /** Inspects a value; one that was requested before those on the path comes below them. */
+  private async enter(node: Inspecting, focus = true, asked = ++this.asked): Promise<void> {
+    const later = this.path.findIndex((one) => one.asked > asked)
+    this.path.splice(later < 0 ? this.path.length : later, 0, { name: node.name, value: node.value, asked })
     await vscode.commands.executeCommand('setContext', 'consort.inspectorBack', this.path.length > 1)
     this.refresh()
-    if (focus) await vscode.commands.executeCommand(`${VIEW}.focus`)
+    if (later >= 0) vscode.window.setStatusBarMessage(`${label(node.name)} ⇒ ${label(node.value.text)}: "Back" in the inspector goes to it`, 8000)
+    else if (focus) await vscode.commands.executeCommand(`${VIEW}.focus`)
     else vscode.window.setStatusBarMessage(`${label(node.name)} is in the inspector`, 8000)
   }
 
@@ -100,12 +105,13 @@ export class Inspector extends Tree<Inspecting> {
     if (code === undefined || code.trim() === '') return
     const place = editor === undefined ? {} : { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
     const isFocusUnmoved = trackFocus()
+    const asked = ++this.asked
     const result = await this.server.run<EvalResult>('eval', { code, ...place })
     const error = result.error
     if (error !== null) throw new Error(`${error.type}: ${error.message}`)
     const text = result.values[0]
     if (text === undefined) throw new Error(`${code} has no value.`)
-    await this.enter({ name: code, value: { text, type: null, reference: result.references?.[0] ?? 0 } }, isFocusUnmoved())
+    await this.enter({ name: code, value: { text, type: null, reference: result.references?.[0] ?? 0 } }, isFocusUnmoved(), asked)
   }
 
   async back(): Promise<void> {

@@ -218,6 +218,21 @@ test('a value that was evaluated is not gone to when another is inspected by the
   assert.deepEqual(seen.messages, ['⇒ 3'])
 })
 
+test('the value that was asked for last is inspected, also when the one before comes after it', async () => {
+  const { editor } = open('(f)')
+  editor.selection = new Selection(0, 0, 0, 3)
+  const inspector = new Inspector(server, documents)
+  const result = (text: string): object => ({ status: 'ok', error: null, values: [text], references: [1] })
+  const both = [inspector.ask(), inspector.ask()]
+  await settle()
+  await answer(1, 'eval', result('SECOND'))
+  await answer(0, 'eval', result('FIRST'))
+  await Promise.all(both)
+  assert.deepEqual((await inspector.getChildren()).map((one) => one.value.text), ['SECOND'])
+  await inspector.back()
+  assert.deepEqual((await inspector.getChildren()).map((one) => one.value.text), ['FIRST'])
+})
+
 test('traced calls that were forgotten do not come back', async () => {
   const traced = new TracedView(server)
   const read = (traced as unknown as { read(): Promise<void> }).read.bind(traced)

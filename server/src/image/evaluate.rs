@@ -17,7 +17,7 @@ use super::stops::{StopEvent, while_running};
 use super::turns::Turn;
 use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
-use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
+use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
 use crate::model::image::{ImageError, OutputChunk, Progress};
 use crate::model::input::InputTarget;
 
@@ -41,8 +41,8 @@ struct Work {
     instance: Arc<Instance>,
     call: Option<Call>,
     grace: Duration,
-    /// True if output on descriptors 1 and 2 is captured.
-    captured: bool,
+    /// Keeps output on descriptors 1 and 2.
+    capture: Option<Capture>,
     turn: Option<Turn>,
     answered: bool,
 }
@@ -55,7 +55,7 @@ impl Work {
             instance: instance.clone(),
             call: Some(call),
             grace: LOAD_GRACE,
-            captured: false,
+            capture: None,
             turn: None,
             answered: false,
         }
@@ -134,12 +134,10 @@ impl Drop for Work {
     fn drop(&mut self) {
         let Some(mut call) = self.call.take() else { return };
         if self.answered {
-            if self.captured {
-                self.instance.pipes.end(call.id());
-            }
             return;
         }
-        let (instance, turn, grace, captured) = (self.instance.clone(), self.turn.take(), self.grace, self.captured);
+        let (instance, grace) = (self.instance.clone(), self.grace);
+        let (turn, capture) = (self.turn.take(), self.capture.take());
         // The interrupt is sent now, and not when the task first runs, so that it precedes the next
         // evaluation.
         instance.link.interrupt(call.id(), "cancel");
@@ -159,12 +157,33 @@ impl Drop for Work {
                 // The code has ended, or its image has; nobody waits for the result.
                 let _ = end_unless_answered::<Any>(&instance, &mut call, reason).await;
             }
-            if captured {
-                instance.pipes.end(call.id());
-            }
-            drop(turn);
+            drop((capture, turn));
         };
         self.runtime.tasks.spawn_on(stop, &self.runtime.handle);
+    }
+}
+
+/// The capture of an evaluation's output on descriptors 1 and 2, until dropped.
+struct Capture {
+    instance: Arc<Instance>,
+    id: u64,
+}
+
+impl Capture {
+    fn begin(instance: &Arc<Instance>, id: u64, output: Option<mpsc::UnboundedSender<OutputChunk>>) -> Capture {
+        instance.pipes.begin(id, output);
+        Capture { instance: instance.clone(), id }
+    }
+
+    /// Returns what was captured on 1 and on 2.
+    fn end(self) -> (Clipped, Clipped) {
+        self.instance.pipes.end(self.id)
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.instance.pipes.end(self.id);
     }
 }
 
@@ -190,15 +209,16 @@ pub(crate) async fn eval(
     let instance = instance?;
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
     let stops = runtime.stops.subscribe();
-    let call = instance.link.call_asking("eval", &params, Some(&params.session), listener, input.as_ref())?;
-    let id = call.id();
+    let id = instance.link.number();
+    // Both precede the request: the code may have printed, and ended, before this task runs on.
     if let Some(begun) = &params.begun {
         // Fails only for parameters that were sent before.
         let _ = begun.set(Begun { number: id, session: params.session.clone() });
     }
-    instance.pipes.begin(id, output);
+    let capture = Capture::begin(&instance, id, output);
+    let call = instance.link.call_asking(id, "eval", &params, Some(&params.session), listener, input.as_ref())?;
     let mut work = Work::new(runtime, &instance, call);
-    (work.grace, work.captured, work.turn) = (GRACE, true, Some(turn));
+    (work.grace, work.capture, work.turn) = (GRACE, Some(capture), Some(turn));
     let answer = {
         let answer = work.answer::<EvalOutcome>(Some((within, stops)));
         tokio::pin!(answer);
@@ -214,7 +234,7 @@ pub(crate) async fn eval(
     };
     match answer {
         Ok(mut outcome) => {
-            let (stdout, stderr) = instance.pipes.end(id);
+            let (stdout, stderr) = work.capture.take().map(Capture::end).unwrap_or_default();
             append(&mut outcome.stdout, stdout);
             append(&mut outcome.stderr, stderr);
             Ok(outcome)
@@ -243,7 +263,8 @@ pub(crate) async fn load_system(
 ) -> Result<LoadSystemOutcome, ImageError> {
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
-    let call = instance.link.call_asking("load-system", &params, None, listener, input.as_ref())?;
+    let call =
+        instance.link.call_asking(instance.link.number(), "load-system", &params, None, listener, input.as_ref())?;
     let mut work = Work::new(runtime, &instance, call);
     match work.answer::<LoadSystemOutcome>(None).await {
         Ok(outcome) => {
@@ -316,7 +337,8 @@ pub(crate) async fn run<O: Operation>(
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let within = within.map(|within| (within, runtime.stops.subscribe()));
-    let call = instance.link.call_asking(O::NAME, operation, session, listener, input.as_ref())?;
+    let call =
+        instance.link.call_asking(instance.link.number(), O::NAME, operation, session, listener, input.as_ref())?;
     let mut work = Work::new(runtime, &instance, call);
     work.turn = turn;
     match work.answer::<O::Answer>(within).await {

@@ -186,19 +186,25 @@ impl Link {
         session: Option<&str>,
         listener: Listener,
     ) -> Result<Call, ImageError> {
-        self.call_asking(op, params, session, listener, None)
+        self.call_asking(self.number(), op, params, session, listener, None)
     }
 
-    /// Acts as [`Link::call`]; the request's code may ask `input` for lines.
+    /// Returns the number of a request to send, for state that has to be there when it is sent.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Acts as [`Link::call`] with a number from [`Link::number`]; the request's code may ask
+    /// `input` for lines.
     pub(crate) fn call_asking(
         self: &Arc<Self>,
+        id: u64,
         op: &'static str,
         params: &impl Serialize,
         session: Option<&str>,
         listener: Listener,
         input: Option<&InputTarget>,
     ) -> Result<Call, ImageError> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut frame = serde_json::to_vec(&Request { id, op, params, input }).map_err(|error| {
             ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message: format!("cannot be sent: {error}") }
         })?;

@@ -187,9 +187,10 @@ end
 --- Shows a value of the image in the inspector's buffer.
 ---@param buf integer whose language client is asked
 ---@param focus boolean the cursor goes to it
-function M.show(buf, name, text, reference, focus)
+---@param number? integer from the inspector's `asked`
+function M.show(buf, name, text, reference, focus, number)
   if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, text)) end
-  require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0), focus)
+  require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0), focus, number)
 end
 
 --- Inspects the value of code; without code, the result that is shown in this line, else the value
@@ -206,10 +207,11 @@ function M.open(code)
     code = vim.fn.expand('<cword>')
   end
   if vim.trim(code) == '' then return client_of.say('there is no name at the cursor; `:Consort inspect CODE` inspects the value of code') end
+  local number = require('consort.inspector').asked()
   client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code }), function(result, _, is_here)
     if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
     if not (result.values or {})[1] then return client_of.say('it has no value') end
-    M.show(buf, code, result.values[1], (result.references or {})[1], is_here())
+    M.show(buf, code, result.values[1], (result.references or {})[1], is_here(), number)
   end)
 end
 

@@ -164,13 +164,26 @@ local function compare()
   inspector.shown.adapter:compare(one, at)
 end
 
---- Inspects a value.
+local asked, opened = 0, 0
+--- Returns the number of a request whose answer will be opened.
+---@return integer
+function M.asked()
+  asked = asked + 1
+  return asked
+end
+
+--- Inspects a value. A value that was requested before the one that is shown does not replace it:
+--- its answer came late, and is said.
 ---@param adapter consort.Adapter
 ---@param name string
 ---@param value string
 ---@param reference integer as `variables` takes it
 ---@param focus boolean the cursor goes to it
-function M.open(adapter, name, value, reference, focus)
+---@param number? integer from `asked`; that of a request made now by default
+function M.open(adapter, name, value, reference, focus, number)
+  number = number or M.asked()
+  if number < opened then return client_of.say(('%s ⇒ %s'):format(name, value)) end
+  opened = number
   local path = { { name = name, value = value, reference = reference } }
   if not (inspector and vim.api.nvim_buf_is_valid(inspector.buf)) then
     local buf = vim.api.nvim_create_buf(false, true)
