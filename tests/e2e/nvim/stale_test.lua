@@ -1,56 +1,13 @@
 -- nvim --headless -u NONE -i NONE -l stale_test.lua: answers that come late, or in another order
--- than the requests. The language server and the debug adapter are replaced by this file, which
--- answers when a test says so.
+-- than the requests.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
 
---- The requests without an answer: { the method, its arguments, the function that takes the answer
---- }.
-local questions = {}
-local function question(what, arguments, take) table.insert(questions, { what = what, arguments = arguments, take = take }) end
---- Answers the I-th of the requests without an answer.
-local function answer(i, what, ...)
-  local one = table.remove(questions, i)
-  T.eq(what, one and one.what)
-  one.take(...)
-end
-
-local Adapter = { root = '/' }
-Adapter.__index = Adapter
-function Adapter:request(command, arguments, callback)
-  question(command, arguments, function(body, error) (callback or function() end)(error, body) end)
-end
-function Adapter:ask(command, arguments, done)
-  question(command, arguments, function(body) done(body) end)
-end
-function Adapter:evaluate(_, code, done)
-  question('evaluate', { code = code }, done)
-end
-local function adapter() return setmetatable({}, Adapter) end
-local listeners = {}
-local only = adapter()
-package.loaded['consort.adapter'] = {
-  of = function() return only end,
-  on = function(event, listener)
-    listeners[event] = listeners[event] or {}
-    table.insert(listeners[event], listener)
-  end,
-}
-local function tell(event, body)
-  for _, listener in ipairs(listeners[event]) do listener(only, body) end
-end
-
-local client = { id = 1, name = 'consort', initialized = true, offset_encoding = 'utf-16', root_dir = '/' }
-function client:request(_, params, handler)
-  question(params.command:gsub('^consort%.', ''), params.arguments[1], function(result, error) handler(error, result) end)
-  return true, 1
-end
-function client:cancel_request() end
-vim.lsp.get_clients = function() return { client } end
-
-T.plugin(true)
-require('consort.client').knows = function() return true end
+local S = require('stand_in')
+S.use()
+local questions, answer, tell, only = S.questions, S.answer, S.tell, S.adapter
+local lines, text, floats, drawn, frame, stop, range, ok = S.lines, S.text, S.floats, S.drawn, S.frame, S.stop, S.range, S.ok
 
 local said, last, forget = T.notifications()
 local answers, typed_later = {}, nil
@@ -61,29 +18,11 @@ local choice
 vim.ui.select = function(items, _, choose) choose(choice and choice(items)) end
 
 local press = T.press
-local function lines(buf) return vim.api.nvim_buf_get_lines(buf or 0, 0, -1, false) end
-local function text(buf) return table.concat(lines(buf), '\n') end
 local function has(part, buf) T.eq(true, text(buf):find(part, 1, true) ~= nil, part .. ' in ' .. text(buf)) end
 local function has_not(part, buf) T.eq(nil, text(buf):find(part, 1, true), part .. ' in ' .. text(buf)) end
-local function floats() return vim.tbl_filter(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end, vim.api.nvim_list_wins()) end
---- Makes a window with this text, the only one; returns its buffer and window.
 local function window(...)
-  vim.cmd('silent! only!')
-  vim.cmd.enew({ bang = true })
-  vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })
-  vim.bo.modified = false
-  questions = {}
   forget()
-  return vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win()
-end
---- The texts that a namespace draws in a buffer, by their rows.
-local function drawn(namespace, buf)
-  local found = {}
-  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, vim.api.nvim_create_namespace(namespace), 0, -1, { details = true })) do
-    if mark[4].virt_text then table.insert(found, ('%d:%s'):format(mark[2], mark[4].virt_text[1][1])) end
-    if mark[4].sign_text then table.insert(found, ('%d:%s'):format(mark[2], vim.trim(mark[4].sign_text))) end
-  end
-  return found
+  return S.window(...)
 end
 
 -- The inspector
@@ -218,15 +157,6 @@ end)
 
 -- The debugger
 
-local function frame(id, file, line) return { id = id, name = 'frame ' .. id, line = line, column = 1, endLine = line, endColumn = 4, source = { path = file, name = 'f' } } end
-local function stop(thread, frames)
-  require('consort.debugger').on_stopped(nil, { thread = thread }, { client_id = 1 })
-  tell('stopped', { threadId = thread, reason = 'exception', text = 'stopped ' .. thread })
-  answer(#questions, 'consort/restarts', { restarts = {} })
-  answer(#questions, 'stackTrace', { stackFrames = frames })
-end
-vim.lsp.get_client_by_id = function() return client end
-
 T.it('values of one frame do not come beside those of another', function()
   local file = vim.fn.tempname() .. '.lisp'
   vim.fn.writefile({ '(f x)', '', '(g y)' }, file)
@@ -256,7 +186,7 @@ T.it('what is typed for a stop that was left goes nowhere', function()
   answers = { 'LATER' }
   press('R')
   tell('stopped', { threadId = 2, reason = 'exception', text = 'another stop' })
-  questions = {}
+  S.drop()
   typed_later('42')
   T.eq({}, questions)
   T.eq('Consort: that stop was left meanwhile', last())
@@ -288,9 +218,6 @@ T.it('an end of a thread that failed does not abort its next stop', function()
 end)
 
 -- Evaluation
-
-local function range(line, from, to) return { start = { line = line, character = from }, ['end'] = { line = line, character = to } } end
-local function ok(value, extra) return vim.tbl_extend('force', { status = 'ok', values = { value } }, extra or {}) end
 
 T.it('a value comes beside its form when lines were written above it', function()
   local buf = window('(a)', '(b)', '(c)')
