@@ -105,7 +105,22 @@ end
 ---@class consort.Options
 ---@field buf? integer
 ---@field on_error? fun(error: lsp.ResponseError) instead of showing it
----@field here? boolean drops the answer, with a message, if the person has gone on
+---@field here? boolean drops the answer, with a message, if the person has gone on; without one, if
+---  they have made another request with `here`
+---@field latest? string drops the answer if another request with the same word was made since
+
+---@type table<string, integer> the number of requests, by `latest`
+local counts = {}
+
+--- Counts a request of a kind. The function that is returned tells whether it is the last one: the
+--- answer to an earlier one may come after it.
+---@param kind string
+---@return fun(): boolean
+local function counted(kind)
+  counts[kind] = (counts[kind] or 0) + 1
+  local mine = counts[kind]
+  return function() return counts[kind] == mine end
+end
 
 --- Executes `consort.NAME` with one argument.
 ---@param name string
@@ -123,11 +138,15 @@ function M.execute(name, argument, on_result, options)
     return
   end
   local is_here = M.here()
+  local kind = options.latest or options.here and 'here'
+  local is_latest = kind and counted(kind)
   local params = { command = command, arguments = { next(argument) == nil and vim.empty_dict() or argument } }
   local sent, id = client:request('workspace/executeCommand', params, function(error, result)
     if error then
       if options.on_error then return options.on_error(error) end
       M.failed(error)
+    elseif is_latest and not is_latest() then
+      return
     elseif options.here and not is_here() then
       M.say(M.GONE_ON)
     elseif on_result then

@@ -31,7 +31,7 @@ function M.open()
     local lines = M.lines(result.entries or {}, math.max(40, vim.o.columns - 6))
     if #lines == 0 then lines = { 'Nothing has run yet.' } end
     float.open(lines, { title = 'What ran in the image (UTC)', row = #lines - 1, is_here = is_here, hint = 'q closes' })
-  end)
+  end, { latest = 'log' })
 end
 
 return M

@@ -32,7 +32,7 @@ end
 function M.open()
   client_of.execute('status', {}, function(result, _, is_here)
     float.open(M.lines(result), { title = 'Consort', is_here = is_here, hint = 'q closes' })
-  end)
+  end, { latest = 'status' })
 end
 
 return M

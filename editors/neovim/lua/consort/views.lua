@@ -57,7 +57,7 @@ function M.expand(how)
           end,
         },
       })
-    end)
+    end, { latest = not buf and 'macroexpand' or nil })
   end
   ask({}, how or 'one')
 end
@@ -75,17 +75,18 @@ end
 
 ---@param command string
 ---@param options table for the float
-local function show_text(command, options)
+---@param latest? string as of client.execute()
+local function show_text(command, options, latest)
   return function(name)
     local argument = asked(name)
     if not argument then return end
     client_of.execute(command, argument, function(result, _, is_here)
       float.open(result.text, vim.tbl_extend('keep', { title = result.name, is_here = is_here }, options))
-    end)
+    end, { latest = latest })
   end
 end
-M.describe = show_text('describe', { hint = 'q closes' })
-M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' })
+M.describe = show_text('describe', { hint = 'q closes' }, 'describe')
+M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' }, 'disassemble')
 
 --- Compiles the users of a definition again: of one by its name, or of the one at the cursor.
 M.callers = show_text('recompileCallers', { hint = 'q closes' })
