@@ -109,22 +109,23 @@ local function in_sight(buf, row)
 end
 
 --- Executes a command on text of this buffer, marks the cursor's line while it runs, and shows the
---- value at the end of the text. If the text was edited meanwhile, the value is shown as a message.
+--- value at the end of the text. If the text was edited or evaluated again meanwhile, the value is
+--- shown as a message.
 ---@param command string
 ---@param argument table
 ---@param done? fun(result: table)
 local function run(command, argument, done)
   local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
-  local before = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+  local before, number = vim.api.nvim_buf_get_lines(buf, 0, -1, false), inline.begun()
   argument.outputToken = running.mark(buf, row)
   local cancel = client_of.execute(command, argument, function(result, client)
     running.done(argument.outputToken)
     if not result.range then return client_of.say((inline.summary(result))) end
     local now = vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, false)
     local range = now and ranges.moved(bytes(before, result.range, client.offset_encoding), before, now)
-    if range then inline.show(buf, range, result) end
+    local is_shown = range and inline.show(buf, range, result, number)
     -- A value outside the windows would not be seen.
-    if not range or not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
+    if not is_shown or not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
     if done then done(result) end
   end, {
     buf = buf,

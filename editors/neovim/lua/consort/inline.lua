@@ -12,6 +12,7 @@ local MIN_WIDTH = 12
 ---@class consort.Shown
 ---@field result table the answer of the evaluation command
 ---@field text string the text of the evaluated form
+---@field number integer counts the evaluations
 ---@field label integer the extmark with the virtual text. It begins at the form's end, because
 ---  virtual text is drawn where its extmark begins.
 
@@ -105,20 +106,37 @@ local function watch(buf)
   })
 end
 
---- Shows the result of a form: its values at the end of the line, and its output below.
+local begun = 0
+--- Returns the number of an evaluation that begins now.
+---@return integer
+function M.begun()
+  begun = begun + 1
+  return begun
+end
+
+--- Shows the result of a form: its values at the end of the line, and its output below. The result
+--- of an evaluation that began later, at the end of the same line, stays instead.
 ---@param buf integer
 ---@param range integer[] the form: { row, column, end row, end column }, rows 0-based, columns in
 ---  bytes, end exclusive
 ---@param result table
-function M.show(buf, range, result)
+---@param number? integer from `begun`; that of an evaluation that begins now by default
+---@return boolean? is_shown
+function M.show(buf, range, result, number)
+  number = number or M.begun()
   if not vim.api.nvim_buf_is_loaded(buf) then return end
   local text = text_of(buf, range)
   if not text then return end -- the form is no longer where it was
   watch(buf)
-  for mark in pairs(shown[buf]) do
-    local other = range_of(buf, mark)
-    if not other or other[3] == range[3] then drop(buf, mark) end
+  drop_outdated(buf)
+  local there = {}
+  for mark, entry in pairs(shown[buf]) do
+    if range_of(buf, mark)[3] == range[3] then
+      if entry.number > number then return end
+      table.insert(there, mark)
+    end
   end
+  for _, mark in ipairs(there) do drop(buf, mark) end
   local summary, group = M.summary(result)
   local output_lines = {}
   local output = vim.trim((result.stdout or '') .. (result.stderr or ''))
@@ -137,7 +155,8 @@ function M.show(buf, range, result)
     virt_lines = #output_lines > 0 and output_lines or nil,
     hl_mode = 'combine',
   })
-  shown[buf][mark] = { result = result, text = text, label = label }
+  shown[buf][mark] = { result = result, text = text, label = label, number = number }
+  return true
 end
 
 --- Returns the result that is shown for a form on the line, or nil.

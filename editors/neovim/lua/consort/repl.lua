@@ -15,6 +15,7 @@ local M = {}
 ---@field at integer position in the history; one past its end: no entry
 ---@field prompt integer extmark where the input begins
 ---@field busy? fun() interrupts the evaluation
+---@field entering? string the package that was last requested, while there is no answer
 
 ---@type consort.Repl?
 local repl
@@ -149,6 +150,7 @@ local function evaluate(text)
   -- Output is inserted before this mark, and so stays in order.
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { right_gravity = true })
   for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do vim.api.nvim_win_set_cursor(win, { row + 1, 0 }) end -- keeps the output visible
+  repl.entering = nil -- the evaluation comes after that request, and its answer has the package
   local here, output = repl, printer()
   local token = running.stream(function(chunk)
     if repl == here then output.more(chunk) end
@@ -245,18 +247,28 @@ end
 
 --- Switches the REPL to a package, if the image has it.
 local function enter_package(name)
-  if not name or short(name) == repl.package or repl.busy then return end
-  local here = repl
+  if not name or short(name) == (repl.entering or repl.package) or repl.busy then return end
+  local here, entering = repl, short(name)
+  repl.entering = entering
   local code = ('(let ((package (find-package %s))) (when package (setf *package* package)) (values))'):format('"' .. name:gsub('[\\"]', '\\%0') .. '"')
-  client_of.execute('eval', { code = code }, function(result)
-    if repl ~= here or repl.busy or result.status ~= 'ok' or short(result.package) == repl.package then return end
+  local cancel = client_of.execute('eval', { code = code }, function(result)
+    if repl ~= here or repl.entering ~= entering then return end -- another package was requested since, or code
+    repl.entering = nil
+    if result.status ~= 'ok' or short(result.package) == repl.package then return end
     local row, column = input_start()
     repl.package = short(result.package)
     local text = repl.package .. '> '
     vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
     vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
     repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
-  end, { buf = repl.buf })
+  end, {
+    buf = repl.buf,
+    on_error = function(error)
+      if repl == here and repl.entering == entering then repl.entering = nil end
+      client_of.failed(error)
+    end,
+  })
+  if not cancel then repl.entering = nil end
 end
 
 --- Opens the REPL in a split, or goes to it, and switches it to the package of the file that the

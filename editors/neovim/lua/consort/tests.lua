@@ -18,7 +18,9 @@ vim.diagnostic.config({
 }, namespace)
 
 --- Shows the outcomes of a run.
-function M.report(result)
+---@param result table
+---@param is_last? boolean false if another run was begun since: only the outcome is said
+function M.report(result, is_last)
   local items, by_buffer, failed, skipped = {}, {}, 0, 0
   for _, test in ipairs(result.tests or {}) do
     if test.status == 'skipped' then
@@ -37,13 +39,17 @@ function M.report(result)
       end
     end
   end
-  vim.diagnostic.reset(namespace)
-  for buf, diagnostics in pairs(by_buffer) do vim.diagnostic.set(namespace, buf, diagnostics) end
-  vim.fn.setqflist({}, ' ', { title = 'Consort tests', items = items })
+  if is_last ~= false then
+    vim.diagnostic.reset(namespace)
+    for buf, diagnostics in pairs(by_buffer) do vim.diagnostic.set(namespace, buf, diagnostics) end
+    vim.fn.setqflist({}, ' ', { title = 'Consort tests', items = items })
+    if failed > 0 then
+      vim.cmd('botright copen')
+      vim.cmd.wincmd('p')
+    end
+  end
   local total = #(result.tests or {})
   if failed > 0 then
-    vim.cmd('botright copen')
-    vim.cmd.wincmd('p')
     client_of.say(total == 1 and 'the test failed' or ('%d of %d tests failed'):format(failed, total), vim.log.levels.WARN)
   elseif skipped > 0 then
     client_of.say(total == 1 and 'the test was skipped' or ('%d of %d tests passed, %d skipped'):format(total - skipped, total, skipped))
@@ -54,25 +60,27 @@ function M.report(result)
   end
 end
 
+local runs = 0 -- the number of runs that were begun
+
+---@param command string
+---@param argument table
+local function begin(command, argument)
+  client_of.say('testing ...')
+  runs = runs + 1
+  local mine = runs
+  client_of.execute(command, argument, function(result) M.report(result, mine == runs) end)
+end
+
 --- Runs the test of a code lens.
 ---@param command lsp.Command
-function M.run_lens(command)
-  client_of.say('testing ...')
-  local argument = vim.tbl_extend('force', command.arguments[1], { show = false })
-  client_of.execute('runTestAtPoint', argument, M.report)
-end
+function M.run_lens(command) begin('runTestAtPoint', vim.tbl_extend('force', command.arguments[1], { show = false })) end
 
 --- Runs the test at the cursor, or those of a system.
 ---@param system? string
 function M.run(system)
   local client = client_of.need()
   if not client then return end
-  client_of.say('testing ...')
-  if system then
-    client_of.execute('runTests', { system = system }, M.report)
-  else
-    client_of.execute('runTestAtPoint', client_of.place(client), M.report)
-  end
+  if system then begin('runTests', { system = system }) else begin('runTestAtPoint', client_of.place(client)) end
 end
 
 return M
