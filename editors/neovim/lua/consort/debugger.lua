@@ -27,6 +27,7 @@ local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r 
 ---@field restarts? table[]
 ---@field frames? table[]
 ---@field open table<integer, table[]> the variables of open frames, by the frame's number, from 0
+---@field opening table<integer, table> the last request for the variables of a frame, by its number
 ---@field buf? integer
 ---@field lines consort.Line[]
 ---@field quitting? boolean true while stops of the thread are aborted until none is left
@@ -158,7 +159,11 @@ end
 
 --- Shows the locals of a frame below its line, with their present values.
 local function open_frame(stop, frame, number)
+  local mine = {}
+  stop.opening[number] = mine
   with_variables(stop, frame, function(variables)
+    if stop.opening[number] ~= mine then return end -- folded since, or requested again
+    stop.opening[number] = nil
     stop.open[number] = variables
     render(stop)
   end)
@@ -169,7 +174,7 @@ local function toggle(stop, frame)
   local number = number_of(stop, frame)
   if not number then return end
   if stop.open[number] then
-    stop.open[number] = nil
+    stop.open[number], stop.opening[number] = nil, nil
     return render(stop)
   end
   open_frame(stop, frame, number)
@@ -186,10 +191,13 @@ local function show_values(stop, frame, buf, row)
   end)
 end
 
+local sought ---@type table? the frame whose source was requested last
+
 --- Shows the source of a frame in a window other than the debugger's.
 local function source(stop, frame)
   if not frame or not frame.source or frame.line == 0 then return client_of.say('the source of that frame is not known') end
   local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), still_at(stop)
+  sought = frame
   local function other(text)
     vim.cmd.wincmd('p')
     if vim.api.nvim_get_current_win() == own then vim.cmd('aboveleft split') end
@@ -212,7 +220,7 @@ local function source(stop, frame)
   end
   if frame.source.path then return other() end
   stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer)
-    if is_here() and is_there() then other(answer.content) end
+    if sought == frame and is_here() and is_there() then other(answer.content) end
   end)
 end
 
@@ -245,16 +253,16 @@ end
 
 --- Inspects the variable of the cursor's line, or the value of an expression that is typed.
 local function inspect(stop)
-  local variable, frame = here(stop).variable, frame_here(stop)
-  local function open(name, value, reference, focus)
+  local inspector, variable, frame = require('consort.inspector'), here(stop).variable, frame_here(stop)
+  local function open(name, value, reference, focus, request)
     if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, value)) end
-    require('consort.inspector').open(stop.adapter, name, value, reference, focus)
+    inspector.open(stop.adapter, name, value, reference, focus, request)
   end
   if variable then return open(variable.name, variable.value, variable.variablesReference, true) end
   ask(stop, 'Inspect the value of: ', function(code)
-    local is_here, is_there = client_of.here(), still_at(stop)
+    local is_here, is_there, request = client_of.here(), still_at(stop), inspector.asked()
     stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'repl' }, function(answer)
-      if is_there() then return open(code, answer.result, answer.variablesReference, is_here()) end
+      if is_there() then return open(code, answer.result, answer.variablesReference, is_here(), request) end
       client_of.say(('%s = %s'):format(shown.line(code), shown.line(answer.result)))
     end)
   end)
@@ -347,8 +355,10 @@ local function keys(stop)
   map('p', 'frame before', function() move(stop, -1) end)
 end
 
+--- Returns the window of a stop, and opens one if there is none.
 ---@param stop consort.Stop
-local function window(stop)
+---@param focus boolean the cursor goes to it, in Normal mode
+local function window(stop, focus)
   if not (stop.buf and vim.api.nvim_buf_is_valid(stop.buf)) then
     stop.buf = vim.api.nvim_create_buf(false, true)
     vim.bo[stop.buf].bufhidden = 'hide'
@@ -366,13 +376,16 @@ local function window(stop)
     vim.wo[win].number, vim.wo[win].relativenumber, vim.wo[win].wrap = false, false, false
     vim.wo[win].winfixheight = true
   end
+  if not focus then return win end
   if enter then vim.api.nvim_set_current_win(win) else client_of.say('stopped; `:Consort debugger` goes there', vim.log.levels.WARN) end
   return win
 end
 
---- Fetches the restarts and frames of a stop, and shows them.
+--- Fetches the restarts and frames of a stop, and shows them. The cursor goes to them the first
+--- time, or where IS_HERE, from `client.here`, is true.
 ---@param stop consort.Stop
-local function show(stop)
+---@param is_here? fun(): boolean
+local function show(stop, is_here)
   local at, current = stop.serial, still_at(stop)
   stop.adapter:ask('consort/restarts', { threadId = stop.thread }, function(answer)
     if not current() then return end
@@ -383,7 +396,10 @@ local function show(stop)
       -- frames and the cursor stay.
       local again = stop.shown == at and stop.buf ~= nil
       stop.frames, stop.open, stop.shown = found.stackFrames, again and stop.open or {}, at
-      local win = window(stop)
+      if not again then stop.opening = {} end
+      local focus = not again
+      if is_here then focus = is_here() end
+      local win = window(stop, focus)
       render(stop)
       if again then return end
       for row, line in ipairs(stop.lines) do
@@ -410,7 +426,7 @@ end
 adapters.on('stopped', function(adapter, body)
   local stop = find(adapter, body.threadId)
   if not stop then
-    stop = { adapter = adapter, thread = body.threadId, open = {}, lines = {}, text = '', serial = 0 }
+    stop = { adapter = adapter, thread = body.threadId, open = {}, opening = {}, lines = {}, text = '', serial = 0 }
     table.insert(stops, stop)
   end
   serial = serial + 1
@@ -458,7 +474,7 @@ end
 ---@param number integer
 function M.look(client, number)
   for _, stop in ipairs(stops) do
-    if stop.adapter.failure == number then return show(stop) end
+    if stop.adapter.failure == number then return show(stop, client_of.here()) end
   end
   adapters.failure(client, number)
 end
@@ -477,7 +493,8 @@ end
 --- Goes to the debugger, at the newest stop of the workspace.
 function M.open()
   local adapter = adapters.of()
-  if adapter then with_newest(adapter, show) end
+  local is_here = client_of.here()
+  if adapter then with_newest(adapter, function(stop) show(stop, is_here) end) end
 end
 
 --- Calls `found` with a function that makes the newest stop of the workspace continue.

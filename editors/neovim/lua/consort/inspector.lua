@@ -21,7 +21,8 @@ local MORE = ' · e evaluates · t table · m compares · d definition · v desc
 
 --- `wanted` is the page whose parts have been requested, else the shown page. Keys that act on a
 --- part act on the shown page.
----@type { buf: integer, shown: consort.Page, wanted: consort.Page, first: integer }?
+--- `evaluation` is the last one on a value: values of those before are only said.
+---@type { buf: integer, shown: consort.Page, wanted: consort.Page, first: integer, evaluation?: table }?
 local inspector
 
 ---@param page consort.Page
@@ -116,7 +117,10 @@ local function set()
   if not part then return end
   vim.ui.input({ prompt = ('New value of %s, a Lisp form: '):format(shown.line(part.name)) }, function(typed)
     if not typed or vim.trim(typed) == '' then return end
+    part.last = typed
     page.adapter:ask('setVariable', { variablesReference = value_of(page).reference, name = part.name, value = typed }, function(answer)
+      -- It was set once more meanwhile, and this answer may be the later one.
+      if part.last ~= typed then return is_wanted(page) and read_anew() end
       part.value, part.variablesReference = answer.value, answer.variablesReference
       if is_shown(page) then render() end
       -- The value was read again meanwhile, perhaps before the part was set.
@@ -144,8 +148,10 @@ local function evaluate()
   local page, at = inspector.shown, meant()
   vim.ui.input({ prompt = ('Evaluate on %s, which is *: '):format(shown.line(at.name)) }, function(code)
     if not code or vim.trim(code) == '' then return end
+    local mine = {}
+    inspector.evaluation = mine
     page.adapter:evaluate(at.reference, code, function(value, reference)
-      if reference == 0 or not is_wanted(page) then return client_of.say('⇒ ' .. value) end
+      if reference == 0 or not is_wanted(page) or inspector.evaluation ~= mine then return client_of.say('⇒ ' .. value) end
       show(page.adapter, further(page, { name = code, value = value, reference = reference }), true)
     end)
   end)
