@@ -1,0 +1,331 @@
+-- nvim --headless -u NONE -i NONE -l latest_test.lua: of two requests the last one counts, also when
+-- the answer to the one before comes after its answer.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+local S = require('stand_in')
+S.use()
+local questions, answer, tell, only = S.questions, S.answer, S.tell, S.adapter
+local lines, text, floats, drawn, frame, stop, range, ok = S.lines, S.text, S.floats, S.drawn, S.frame, S.stop, S.range, S.ok
+
+local said, last, forget = T.notifications()
+local typed = {}
+vim.ui.input = function(_, take) take(table.remove(typed, 1)) end
+local asked = {}
+vim.ui.select = function(items, options)
+  table.insert(asked, options.prompt)
+end
+
+local press = T.press
+local function window(...)
+  forget()
+  asked, typed = {}, {}
+  return S.window(...)
+end
+local function at(row, column) vim.api.nvim_win_set_cursor(0, { row, column or 0 }) end
+
+-- Floats, and places
+
+T.it('of two descriptions the last one is shown', function()
+  for command, run in pairs({
+    describe = function(name) require('consort.views').describe(name) end,
+    disassemble = function(name) require('consort.views').disassemble(name) end,
+    macroexpand = function() require('consort.views').expand() end,
+  }) do
+    for _, order in ipairs({ { 2, 1 }, { 1, 1 } }) do
+      window('(a)')
+      run('one')
+      run('two')
+      local texts = { { text = 'of one', name = 'ONE', expansion = 'of one' }, { text = 'of two', name = 'TWO', expansion = 'of two' } }
+      for _, i in ipairs(order) do answer(i, command, table.remove(texts, i)) end
+      T.eq(floats(), { vim.api.nvim_get_current_win() }, command)
+      T.eq('of two', text(), command)
+      press('q')
+      T.eq({}, floats(), command)
+    end
+  end
+end)
+
+T.it('what the callers of a definition are is told of both', function()
+  window('(a)')
+  require('consort.views').callers('one')
+  require('consort.views').callers('two')
+  answer(1, 'recompileCallers', { text = 'of one', name = 'ONE' })
+  answer(1, 'recompileCallers', { text = 'of two', name = 'TWO' })
+  T.eq(2, #floats())
+end)
+
+T.it('the definition that was requested last is gone to, in the same text too', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(defun f ())', '(defun g ())', '(list)' }, file)
+  window()
+  vim.cmd.edit(file)
+  at(3)
+  require('consort.views').go_to('f')
+  require('consort.views').go_to('g')
+  answer(2, 'sourceLocation', { definitions = { { file = file, line = 2 } } })
+  answer(1, 'sourceLocation', { definitions = { { file = file, line = 1 } } })
+  T.eq(2, vim.fn.line('.'))
+  T.eq({}, said)
+end)
+
+T.it('the list is of the references that were requested last, and so is a question', function()
+  window('(a)', '(b)')
+  local function found(name) return { name = name, kinds = { 'calls' }, references = { { kind = 'calls', uri = 'file:///none.lisp', range = range(0, 0, 1) } } } end
+  require('consort.names').references('calls')
+  require('consort.names').references('calls')
+  answer(1, 'references', found('ONE'))
+  answer(1, 'references', found('TWO'))
+  T.eq('TWO: calls', vim.fn.getqflist({ title = true }).title)
+  vim.cmd.cclose()
+
+  window('(a)', '(b)')
+  require('consort.undefine').ask()
+  require('consort.moving').ask()
+  answer(2, 'moveDestinations', { name = 'F', files = {} })
+  answer(1, 'removable', { name = 'F', parts = {} })
+  T.eq({ 'Move F to' }, asked)
+end)
+
+-- Macro steps
+
+--- Makes a copy of a text with two macro calls, the first of which is expanded.
+local function stepper()
+  window('(m 1) (m 2) (m 3)')
+  at(1, 1)
+  require('consort.macrostep').step()
+  answer(1, 'macrostep', { expanded = true, omitted = 0, range = range(0, 0, 5), expansion = '(one)' })
+  T.eq('(one) (m 2) (m 3)', text())
+end
+local function expansion(from, words) return { expanded = true, omitted = 0, range = range(0, from, from + 5), expansion = words } end
+
+T.it('the macro call that was expanded last is, and the cursor stays there', function()
+  stepper()
+  at(1, 7)
+  press('e')
+  at(1, 13)
+  press('e')
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  answer(1, 'macrostep', expansion(12, '(three)'))
+  T.eq({ '(one) (m 2) (three)', 12 }, { text(), vim.fn.col('.') - 1 })
+  press('q')
+end)
+
+T.it('the cursor goes to the macro call that was requested last', function()
+  stepper()
+  at(1, 7)
+  press('n')
+  press('p')
+  local calls = { calls = { range(0, 0, 5), range(0, 6, 11), range(0, 12, 17) } }
+  answer(2, 'macroCalls', calls)
+  T.eq(6, vim.fn.col('.') - 1)
+  answer(1, 'macroCalls', calls)
+  T.eq(6, vim.fn.col('.') - 1)
+  press('q')
+end)
+
+T.it('the copy is begun by the step that was requested last', function()
+  window('(m 1) (m 2)')
+  at(1, 1)
+  require('consort.macrostep').step()
+  at(1, 7)
+  require('consort.macrostep').step()
+  answer(1, 'macrostep', expansion(0, '(one)'))
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  T.eq('(m 1) (two)', text())
+  press('q')
+end)
+
+-- Evaluation and tests
+
+T.it('the value of the last evaluation stays beside its form, and that of the one before is said', function()
+  local buf = window('(a)', '(b)')
+  local eval = require('consort.eval')
+  eval.form()
+  eval.form()
+  answer(2, 'evalForm', ok('2', { range = range(0, 0, 3) }))
+  answer(1, 'evalForm', ok('1', { range = range(0, 0, 3) }))
+  T.eq({ '0: ⇒ 2' }, drawn('consort.inline', buf))
+  T.eq('Consort: ⇒ 1', last())
+  -- In the order of the requests, each is shown.
+  eval.form()
+  answer(1, 'evalForm', ok('3', { range = range(0, 0, 3) }))
+  T.eq({ '0: ⇒ 3' }, drawn('consort.inline', buf))
+end)
+
+T.it('failures at their lines are those of the last run of tests', function()
+  local buf, win = window('(test a)', '(test b)')
+  local file = vim.fn.tempname() .. '.lisp'
+  local tests = require('consort.tests')
+  local function outcome(name, status, line) return { tests = { { name = name, status = status, file = file, line = line, failures = { { message = name } } } } } end
+  local function failures() return vim.tbl_map(function(item) return item.text end, vim.fn.getqflist()) end
+  local function marks() return vim.tbl_map(function(one) return one.message end, vim.diagnostic.get()) end
+  tests.run()
+  tests.run()
+  answer(2, 'runTestAtPoint', outcome('B', 'failed', 2))
+  answer(1, 'runTestAtPoint', outcome('A', 'passed', 1))
+  T.eq({ { 'B: B' }, { 'B' } }, { failures(), marks() })
+  T.eq('Consort: the test passed', last())
+  vim.cmd.cclose()
+  tests.run()
+  answer(1, 'runTestAtPoint', outcome('A', 'passed', 1))
+  T.eq({ {}, {} }, { failures(), marks() })
+  T.eq({ buf, win }, { vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win() })
+end)
+
+-- The REPL
+
+T.it('the REPL is in the package that it was opened from last', function()
+  local repl = require('consort.repl')
+  local _, win = window('(in-package :one)', '(f)', '(in-package :two)', '(g)')
+  vim.bo.filetype = 'lisp'
+  local function open(row)
+    vim.api.nvim_set_current_win(win)
+    at(row)
+    repl.open()
+    vim.cmd.stopinsert()
+  end
+  local function prompt() return lines(vim.fn.bufnr('consort://repl'))[2] end
+  open(2)
+  open(4)
+  answer(2, 'eval', { status = 'ok', values = {}, package = 'TWO' })
+  answer(1, 'eval', { status = 'ok', values = {}, package = 'ONE' })
+  T.eq('TWO> ', prompt())
+  -- The same when the last one is that of the prompt.
+  open(2)
+  open(4)
+  answer(1, 'eval', { status = 'ok', values = {}, package = 'ONE' })
+  answer(1, 'eval', { status = 'ok', values = {}, package = 'TWO' })
+  T.eq('TWO> ', prompt())
+  T.eq({}, questions)
+  -- Code that was entered since counts too.
+  open(2)
+  vim.api.nvim_feedkeys(vim.keycode('A(in-package :cl)<CR><Esc>'), 'x!', false)
+  answer(2, 'eval', { status = 'ok', values = { '1' }, warnings = {}, package = 'CL' })
+  answer(1, 'eval', { status = 'ok', values = {}, package = 'ONE' })
+  T.eq('CL> ', lines(vim.fn.bufnr('consort://repl'))[4])
+  vim.cmd('bwipeout! ' .. vim.fn.bufnr('consort://repl'))
+end)
+
+-- The inspector
+
+local function part(name, reference) return { name = name, value = 'of ' .. name, variablesReference = reference or 0 } end
+local function inspect(parts)
+  window()
+  require('consort.inspector').open(only, 'one', 'value of one', 1, true)
+  answer(1, 'variables', { variables = parts })
+end
+
+T.it('the value that was evaluated last is gone to, and the one before is said', function()
+  inspect({ part('A', 10) })
+  typed = { '(f *)', '(g *)' }
+  press('ee')
+  answer(1, 'evaluate', '1', 20)
+  T.eq('Consort: ⇒ 1', last())
+  answer(1, 'evaluate', '2', 21)
+  T.eq(21, questions[1].arguments.variablesReference)
+  answer(1, 'variables', { variables = {} })
+  T.eq('one › (g *)', lines()[1])
+  press('q')
+end)
+
+T.it('a part that was set twice is read once more when the first answer comes last', function()
+  inspect({ part('A') })
+  typed = { '7', '8' }
+  vim.fn.search('^A ')
+  press('ss')
+  answer(2, 'setVariable', { value = '8', variablesReference = 0 })
+  answer(1, 'setVariable', { value = '7', variablesReference = 0 })
+  T.eq(true, text():find('A  8', 1, true) ~= nil, text())
+  answer(1, 'variables', { variables = { { name = 'A', value = '8', variablesReference = 0 } } })
+  T.eq({}, questions)
+  press('q')
+end)
+
+-- The debugger
+
+T.it('an expression that is evaluated does not replace a variable that was inspected since', function()
+  window()
+  stop(1, { frame(1, nil, 1) })
+  local debugger = vim.api.nvim_get_current_win()
+  vim.fn.search('frame 1')
+  press('<CR>')
+  answer(1, 'scopes', { scopes = { { variablesReference = 1 } } })
+  answer(1, 'variables', { variables = { part('X', 5) } })
+  typed = { '(f x)' }
+  press('i')
+  vim.fn.search('X = ')
+  press('i')
+  answer(2, 'variables', { variables = {} })
+  T.eq('X', lines()[1])
+  answer(1, 'evaluate', { result = 'A', variablesReference = 6 })
+  T.eq({}, questions)
+  T.eq('X', lines()[1])
+  vim.api.nvim_set_current_win(debugger)
+  tell('exited', {})
+end)
+
+T.it('a frame that was folded stays folded, and its variables are the newest', function()
+  window()
+  stop(2, { frame(1, nil, 1) })
+  vim.fn.search('frame 1')
+  press('<CR><CR>')
+  answer(1, 'scopes', { scopes = { { variablesReference = 1 } } })
+  answer(1, 'scopes', { scopes = { { variablesReference = 1 } } })
+  answer(2, 'variables', { variables = { { name = 'X', value = '2', variablesReference = 0 } } })
+  answer(1, 'variables', { variables = { { name = 'X', value = '1', variablesReference = 0 } } })
+  T.eq(true, text():find('X = 2', 1, true) ~= nil, text())
+  -- Folded while they are read again, after a variable was set.
+  typed = { '3' }
+  vim.fn.search('X = 2')
+  press('=')
+  answer(1, 'scopes', { scopes = { { variablesReference = 1 } } })
+  answer(1, 'setVariable', {})
+  press('<Tab>')
+  answer(1, 'scopes', { scopes = { { variablesReference = 1 } } })
+  answer(1, 'variables', { variables = { { name = 'X', value = '3', variablesReference = 0 } } })
+  T.eq(nil, text():find('X = ', 1, true), text())
+  tell('exited', {})
+end)
+
+T.it('the source of the frame that was chosen last is shown', function()
+  window('(mine)')
+  local function without_file(id) return vim.tbl_extend('force', frame(id, nil, 1), { source = { sourceReference = id, name = 'f' } }) end
+  stop(3, { without_file(1), without_file(2) })
+  for _, name in ipairs({ 'frame 1', 'frame 2' }) do
+    vim.fn.search(name)
+    press('v')
+  end
+  answer(1, 'source', { content = '(one)' })
+  answer(1, 'source', { content = '(two)' })
+  T.eq('(two)', text())
+  tell('exited', {})
+end)
+
+T.it('a stop that is told twice takes the cursor once', function()
+  local _, win = window('(mine)')
+  stop(4, { frame(1, nil, 1) })
+  T.eq('consort-debugger', vim.bo.filetype)
+  vim.api.nvim_set_current_win(win)
+  local debugger = require('consort.debugger')
+  debugger.on_stopped(nil, { thread = 4 }, { client_id = 1 })
+  answer(#questions, 'consort/restarts', { restarts = {} })
+  answer(#questions, 'stackTrace', { stackFrames = { frame(1, nil, 1) } })
+  T.eq(win, vim.api.nvim_get_current_win())
+  -- By its command it takes the cursor again, of a person who has not gone on.
+  for _, gone_on in ipairs({ true, false }) do
+    S.drop()
+    vim.api.nvim_set_current_win(win)
+    debugger.open()
+    answer(1, 'threads', {})
+    if gone_on then vim.cmd.split() end
+    local before = vim.api.nvim_get_current_win()
+    answer(1, 'consort/restarts', { restarts = {} })
+    answer(1, 'stackTrace', { stackFrames = { frame(1, nil, 1) } })
+    T.eq(gone_on, vim.api.nvim_get_current_win() == before)
+    if gone_on then vim.cmd.close() end
+  end
+  tell('exited', {})
+end)
+
+T.finish()
