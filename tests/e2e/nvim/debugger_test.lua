@@ -43,9 +43,9 @@ vim.ui.select = function(items, options, choose)
 end
 
 local press = T.press
-local function to(row, column)
+local function to(row)
   vim.api.nvim_set_current_win(vim.fn.bufwinid(vim.fn.bufnr(file)))
-  vim.api.nvim_win_set_cursor(0, { row, column or 0 })
+  vim.api.nvim_win_set_cursor(0, { row, 0 })
 end
 local function debugger()
   for _, win in ipairs(vim.api.nvim_list_wins()) do
@@ -54,9 +54,14 @@ local function debugger()
   end
 end
 local function text() return table.concat(select(2, debugger()) or {}, '\n') end
-local function stop(row, column)
-  to(row, column)
+--- Evaluates the form of a row, which has no value until then.
+local function evaluate(row)
+  to(row)
+  vim.cmd('Consort clear')
   vim.cmd('Consort eval top')
+end
+local function stop(row)
+  evaluate(row)
   T.wait('the debugger', function() return debugger() and text():find('Frames:', 1, true) end, function() return { said, questions } end)
   vim.api.nvim_set_current_win((debugger()))
 end
@@ -87,14 +92,12 @@ vim.lsp.enable('consort')
 vim.cmd.edit(file)
 T.wait('the language server', function() return #vim.lsp.get_clients({ name = 'consort', bufnr = 0 }) == 1 end)
 for _, row in ipairs({ 1, 4, 11 }) do
-  to(row)
-  vim.cmd('Consort eval top')
+  evaluate(row)
   T.wait('a definition', function() return value(row == 4 and 7 or row == 11 and 14 or row) end, function() return said end)
 end
 
 T.it('the first error asks, and no answer is the report of before', function()
-  to(9)
-  vim.cmd('Consort eval top')
+  evaluate(9)
   has_value(9, 'no half of (21 42)')
   T.eq(1, #questions)
   T.eq(true, questions[1]:find('debug.on_error', 1, true) ~= nil, questions[1])
@@ -231,8 +234,7 @@ T.it('r restarts a frame, of the function that was mended meanwhile', function()
   stop(9)
   local definition = vim.api.nvim_buf_get_lines(vim.fn.bufnr(file), 3, 7, false)
   vim.api.nvim_buf_set_lines(vim.fn.bufnr(file), 3, 7, false, { '(defun half (x)', '  (/ x 2))', '', '' })
-  to(4)
-  vim.cmd('Consort eval top')
+  evaluate(4)
   T.wait('the mended function', function() return (value(5) or ''):find('HALF', 1, true) end, function() return { value(5), said } end)
   to(1)
   vim.cmd('Consort debugger')
@@ -241,8 +243,7 @@ T.it('r restarts a frame, of the function that was mended meanwhile', function()
   press('r')
   has_value(9, '(:GOT 21/2)')
   vim.api.nvim_buf_set_lines(vim.fn.bufnr(file), 3, 7, false, definition)
-  to(4)
-  vim.cmd('Consort eval top')
+  evaluate(4)
   T.wait('the function of before', function() return (value(7) or ''):find('HALF', 1, true) end, function() return { value(7), said } end)
 end)
 
@@ -277,7 +278,10 @@ T.it('a breakpoint has a sign, stops there, and steps show the value', function(
   line_comes('I = 1')
   to(14)
   press('<LocalLeader>b')
-  T.wait('no sign', function() return #signs() == 0 end, signs)
+  T.eq({}, signs())
+  -- The sign goes before the breakpoint.
+  local adapter = require('consort.adapter').running()[1]
+  T.wait('the end of the breakpoint', function() return next(adapter.waiting) == nil end)
   vim.api.nvim_set_current_win((debugger()))
   press('x')
   T.wait('a step', function() return text():find('Stopped after a step', 1, true) end, text)
@@ -302,6 +306,7 @@ T.it('a program goes on to the line of the cursor', function()
   has_value(16, '(:SUM 3)')
   -- Nothing is stopped.
   to(14)
+  forget()
   press('<LocalLeader>B')
   T.wait('the reason', function() return last_said():find('nothing is stopped', 1, true) end, last_said)
 end)

@@ -69,6 +69,20 @@ function T.notifications()
   end
 end
 
+--- Waits until no command of the plugin is without an answer.
+function T.answered()
+  local function outstanding()
+    local found = {}
+    for _, client in ipairs(vim.lsp.get_clients()) do
+      for _, request in pairs(client.requests) do
+        if request.method == 'workspace/executeCommand' then table.insert(found, request) end
+      end
+    end
+    return found
+  end
+  T.wait('the answers', function() return #outstanding() == 0 end, outstanding)
+end
+
 --- Sends a request to the language server, and waits for its answer.
 function T.ask(client, method, params, buf)
   local answer, why = client:request_sync(method, params, T.patience, buf)

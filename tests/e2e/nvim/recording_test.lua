@@ -37,15 +37,18 @@ local function float()
   end
 end
 local function text() return table.concat(select(2, float()) or {}, '\n') end
---- Waits until the float has PART, and goes into it.
+--- The float that was gone into last: each answer has a float of its own.
+local seen
+--- Waits until another float has PART, and goes into it.
 local function shows(part)
-  T.wait(part, function() return float() and text():find(part, 1, true) end, function() return { text(), said } end)
-  vim.api.nvim_set_current_win((float()))
+  T.wait(part, function() return float() and float() ~= seen and text():find(part, 1, true) end, function() return { text(), said } end)
+  seen = float()
+  vim.api.nvim_set_current_win(seen)
 end
---- Waits until PART is in the first line, which names the moment that the float is about.
+--- Waits for another float with PART in the first line, which names the moment that it is about.
 local function moment(part)
-  T.wait('the moment ' .. part, function() return float() and select(2, float())[1]:find(part, 1, true) end, function() return { text(), said } end)
-  vim.api.nvim_set_current_win((float()))
+  shows(part)
+  T.eq(true, select(2, float())[1]:find(part, 1, true) ~= nil, text())
 end
 local function record(row)
   to(row)
@@ -135,6 +138,7 @@ T.it('the wait for a call is cancelled', function()
   waits(true)
   vim.cmd('Consort record cancel')
   waits(false)
+  T.answered()
   T.eq(nil, (float()))
 end)
 
