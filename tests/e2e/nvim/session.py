@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from agent import Agent
-from terminal import Terminal
+from terminal import PATIENCE, Terminal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGIN = os.path.realpath(os.path.join(HERE, "../../../editors/neovim"))
@@ -19,6 +19,7 @@ class Person:
 
     def __init__(self, nvim, place, out):
         self.nvim, self.workspace = nvim, os.path.join(place, "shop")
+        self.place, self.starts = place, 0
         self.fill()
         config = os.path.join(place, "config")
         os.makedirs(os.path.join(config, "nvim"))
@@ -45,11 +46,22 @@ class Person:
         self.load("shop")
 
     def load(self, system):
-        """Loads a system by the person's command. The image is asked for the result: another message
-        may overwrite the command's."""
+        """Loads a system by the person's command. Another message may overwrite the command's on the
+        screen, and the system may be loaded already: all messages since then are read."""
+        self.screen.command("messages clear")
         self.screen.command("Consort load " + system)
-        self.screen.until(f"{system} to be loaded", lambda: system in (self.status()["image"].get("facts") or {}).get("systems", []))
+        self.screen.until(f"{system} to be loaded", lambda: f"{system} is loaded" in self.expression("execute('messages')"))
+        assert system in self.status()["image"]["facts"]["systems"], self.status()
         self.screen.press("Escape")
+
+    def listens(self):
+        """Returns the address of the person's editor."""
+        return os.path.join(self.place, f"nvim{self.starts}")
+
+    def expression(self, text):
+        """Returns the value of a Vim expression in the person's editor."""
+        asked = [self.nvim, "--server", self.listens(), "--remote-expr", text]
+        return subprocess.run(asked, env=os.environ | self.env, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
     def anew(self):
         """Replaces the editor, the image and the workspace by new ones."""
@@ -71,19 +83,28 @@ class Person:
         done = self.consort("status", "--json")
         return json.loads(done.stdout) if done.returncode == 0 else {"image": {"state": "none", "pid": None, "image": None}}
 
+    def another_image(self, before):
+        """Waits until an image of another process than BEFORE is ready."""
+        def there():
+            image = self.status()["image"]
+            return image["state"] == "ready" and image["pid"] != before
+
+        self.screen.until("another image", there)
+
     def open(self, file):
         """Starts Neovim on a file, and waits for the plugin's keys and for the image."""
-        self.screen.start(self.nvim, file, cwd=self.workspace, env=self.env)
+        self.starts += 1
+        self.screen.start(self.nvim, "--listen", self.listens(), file, cwd=self.workspace, env=self.env)
         self.screen.see(file)
         self.screen.until("the keys", lambda: "consort-eval" in _maps(self.screen))
         self.screen.press("Escape")
         self.screen.until("an image", lambda: self.status()["image"]["state"] == "ready")
 
     def edit(self, file):
-        """Saves all files, closes all other windows, and shows a file."""
+        """Saves all files, closes all other windows, and shows a file without the values of before."""
         self.screen.press("Escape")
-        self.screen.command(f"silent! wall | silent! only | silent! cclose | exe bufloaded('{file}') ? 'buffer {file}' : 'edit {file}'")
-        self.screen.see(file + " ")
+        self.screen.command(f"silent! wall | silent! only | silent! cclose | exe bufloaded('{file}') ? 'buffer {file}' : 'edit {file}' | silent! Consort clear")
+        self.screen.see(file + " ", without=["⇒", "✗"])
 
     def go(self, text):
         """Moves the cursor to the last place in the file where TEXT begins."""

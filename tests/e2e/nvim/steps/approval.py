@@ -80,7 +80,7 @@ def what_a_person_types_answers_nothing(person):
     see.until("the question in the lower half", lambda: _row(see, "asks, until") > 12)
     see.see("(in-package :shop)")
     see.type("GzbH")
-    see.until("the question still there", lambda: _row(see, "asks, until") > 12)
+    see.until("the question still there", lambda: "Bot" in see.text() and _row(see, "asks, until") > 12)
     see.type("L")
     see.until("the question in the upper half", lambda: 0 <= _row(see, "asks, until") < 5)
     see.see(";; one", "1234 and so on")

@@ -31,7 +31,7 @@ def a_quick_fix_is_chosen_and_saved(person):
     number = next(line.strip().split(":")[0] for line in shown.split("\n") if "ignored" in line)
     see.type(number)
     see.press("Enter")
-    see.see("(declare (ignore name))")
+    see.see("(declare (ignore name))", without=["Code actions"])
     see.until("no mark on it", lambda: see.faint(6) == [])
     see.command("w")
     person.until_file("mistakes.lisp", "(declare (ignore name))")

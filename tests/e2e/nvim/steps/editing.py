@@ -42,7 +42,9 @@ def structure_is_edited_around_strings_and_characters(person):
     act("(first '(1)", "\\S", "(list first '(1) \"(\" #\\( :taken)")
     act("char \"a", "dif", "(list () #\\) ; the ) of nobody")
     see.command("edit!")
-    act("(first '(1)", "\\R", "(first '(1))")
+    person.go("(first '(1)")
+    see.type("\\R")
+    see.see("(first '(1))", without=["(list (first"])
     see.command("edit!")
     # Counts, `.` and registers work as for Vim's own commands.
     see.type("ggO(a (b c) d e f)")
@@ -117,14 +119,19 @@ def a_file_that_another_program_writes_is_read_again(person):
     see.command("w")
     person.until_file("scratch.lisp", ";; by the person")
     assert ";; by an agent" in person.file("scratch.lisp")
-    # A text with unsaved changes stays.
-    see.type("o;; unsaved")
+    # A text with unsaved changes stays. Another file of the directory is read again after it.
+    see.command("split package.lisp")
+    see.see("package.lisp ", "(defpackage :shop")
+    see.press("C-w")
+    see.type("po;; unsaved")
     see.press("Escape")
-    with open(path, "w") as file:
-        file.write(text)
-    see.command("Consort status")  # the server answers after it has read the written file
-    see.see(" Consort ", "SBCL")
-    see.type("q")
-    see.see(";; unsaved", ";; by the person")
+    see.see(";; unsaved")
+    for name, words in [("scratch.lisp", text), ("package.lisp", person.file("package.lisp") + ";; written later\n")]:
+        with open(os.path.join(person.workspace, name), "w") as file:
+            file.write(words)
+    see.see(";; written later", ";; unsaved")
     see.command("edit!")
     see.see("(fib 38)", without=[";; unsaved", ";; by an agent"])
+    person.edit("package.lisp")
+    person.restore("package.lisp")
+    see.see("(defpackage :shop", without=[";; written later"])

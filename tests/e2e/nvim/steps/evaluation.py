@@ -121,11 +121,12 @@ def code_that_reads_asks(person):
     see.type("(read-line)")
     see.press("Enter")
     see.see("Lisp reads a line:")
-    os.kill(person.status()["image"]["pid"], signal.SIGKILL)
+    before = person.status()["image"]["pid"]
+    os.kill(before, signal.SIGKILL)
     see.see("SHOP>", without=["Lisp reads a line:"])
     see.press("Escape")
     see.command("bwipeout!")
-    see.until("another image", lambda: person.status()["image"]["state"] == "ready")
+    person.another_image(before)
     person.load("shop")
 
 

@@ -54,9 +54,10 @@ def the_repl_takes_several_lines(person):
     see.see("\n:AHEAD\n")
     see.press("Escape")
     see.command("bwipeout!")
+    see.see(without=["SHOP>", "CL-USER>"])
     # The history outlasts the REPL's buffer.
     see.type("\\s")
-    see.see("SHOP>")
+    see.until("the package", lambda: prompted("SHOP>"))
     see.press("C-p", "C-p", "C-p", "C-p")
     see.see("SHOP> (in-package :cl-user)")
     see.press("Escape")

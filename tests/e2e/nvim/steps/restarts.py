@@ -14,12 +14,7 @@ def an_image_that_is_killed_comes_back(person):
     person.edit("shop.lisp")
     before = person.status()["image"]["pid"]
     os.kill(before, signal.SIGKILL)
-
-    def again():
-        image = person.status()["image"]
-        return image["state"] == "ready" and image["pid"] != before
-
-    see.until("another image", again)
+    person.another_image(before)
     person.edit("scratch.lisp")
     person.go("(total '(:tea :cake))")
     see.type("\\ee")
