@@ -86,14 +86,15 @@ async def test_diagnostics_carry_versions_that_never_go_back(workspace, client):
 
 
 async def test_a_missing_parenthesis_is_told_while_the_image_is_busy(workspace, client):
-    await client.eval("(defvar *go* nil)")
-    busy = client.start_eval("(loop until *go* do (sleep 0.01) finally (return :done))", "busy")
+    await client.eval("(defvar *busy* nil) (defvar *go* nil)")
+    busy = client.start_eval("(setf *busy* t) (loop until *go* do (sleep 0.01) finally (return :done))", "busy")
+    other = await workspace.connect()
+    await other.eval_until("*busy*", "T")
     uri = workspace.uri("open.lisp")
     client.open(uri, "(defun f (x)\n  (list x)\n\n(defun g () 1)\n")
     items = await client.told(uri, 1, lambda items: any(d.severity == types.DiagnosticSeverity.Error for d in items))
     assert any(d.range.start == types.Position(0, 0) for d in items), summary(items)
     assert not busy.done(), "the evaluation was to be busy all the while"
-    other = await workspace.connect()
     await other.eval("(setf *go* t)")
     assert (await asyncio.wait_for(busy, PATIENCE))["values"][0] == ":DONE"
     await other.shutdown_session()
