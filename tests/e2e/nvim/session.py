@@ -19,7 +19,7 @@ class Person:
 
     def __init__(self, nvim, place, out):
         self.nvim, self.workspace = nvim, os.path.join(place, "shop")
-        self.place, self.starts = place, 0
+        self.place, self.starts, self.asked = place, 0, 0
         self.fill()
         config = os.path.join(place, "config")
         os.makedirs(os.path.join(config, "nvim"))
@@ -62,6 +62,12 @@ class Person:
         """Returns the value of a Vim expression in the person's editor."""
         asked = [self.nvim, "--server", self.listens(), "--remote-expr", text]
         return subprocess.run(asked, env=os.environ | self.env, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+
+    def settled(self):
+        """Waits until the editor has handled all keys: it shows what a last command prints."""
+        self.asked += 1
+        self.screen.command(f"echo 'a' . {self.asked} . 'b'")
+        self.screen.until("all keys to be handled", lambda: self.screen.text().rstrip().endswith(f"\na{self.asked}b"))
 
     def anew(self):
         """Replaces the editor, the image and the workspace by new ones."""

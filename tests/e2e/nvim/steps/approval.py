@@ -69,10 +69,12 @@ def what_a_person_types_answers_nothing(person):
     see.press("Enter")
     see.type("n/fib")
     see.press("Enter", "q", "Escape")
+    person.settled()
     see.see("asks, until", "\\a answers")
     assert answer.empty(), person.agent.result(answer)
     # `:only` closes the window of the question, and gives no answer.
     see.command("only")
+    person.settled()
     see.see("asks, until", "\\a answers")
     see.keep("agent-asks-while-typing")
     # The window of the question never covers the cursor.
