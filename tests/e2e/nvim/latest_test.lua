@@ -173,6 +173,43 @@ T.it('failures at their lines are those of the last run of tests', function()
   T.eq({ buf, win }, { vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win() })
 end)
 
+T.it('what differs is loaded once by two commands', function()
+  window('(a)', '(b)')
+  local load = require('consort.differences').load
+  local found = { forms = { { range = range(0, 0, 3) } } }
+  load()
+  load()
+  answer(1, 'differences', found)
+  answer(1, 'differences', found)
+  answer(1, 'evalRegion', ok('1', { range = range(0, 0, 3) }))
+  answer(1, 'differences', { forms = {} })
+  T.eq({}, questions)
+  T.eq('Consort: 1 form evaluated', last())
+  load()
+  answer(1, 'differences', nil, { code = 1, message = 'no image' })
+  T.eq('Consort: no image', last())
+end)
+
+-- Recordings
+
+T.it('each key goes one moment further, also before the answer to the one before', function()
+  window('(a)')
+  local function rows(event) return { answer = { rows = { { text = 'moment', event = event } }, total = 1, start = 0, event = event } } end
+  require('consort.recording').record()
+  answer(1, 'record', { recording = vim.tbl_extend('force', { recording = 1, events = 9, calls = 1, outcome = { values = { '1' } } }, rows(4)) })
+  press('>>')
+  T.eq({ 5, 6 }, vim.tbl_map(function(one) return one.arguments.event end, questions))
+  answer(1, 'recordingQuery', rows(5))
+  answer(1, 'recordingQuery', rows(6))
+  press('<lt>')
+  T.eq(5, questions[1].arguments.event)
+  -- After one that failed the keys are about the moment that is shown.
+  answer(1, 'recordingQuery', nil, { code = 1, message = 'no image' })
+  press('>')
+  T.eq(7, questions[1].arguments.event)
+  press('q')
+end)
+
 -- The REPL
 
 T.it('the REPL is in the package that it was opened from last', function()

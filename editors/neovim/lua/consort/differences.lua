@@ -20,11 +20,13 @@ end
 
 --- Requests the forms of a buffer that differ.
 ---@param on_answer fun(answer: table)
-local function ask(buf, on_answer)
+---@param on_error? fun(error: lsp.ResponseError)
+local function ask(buf, on_answer, on_error)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
   if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then return end
   client:request('workspace/executeCommand', { command = 'consort.differences', arguments = { { uri = vim.uri_from_bufnr(buf) } } }, function(error, answer)
-    if not error then on_answer(answer) end
+    if not error then return on_answer(answer) end
+    if on_error then on_error(error) end
   end, buf)
 end
 
@@ -71,13 +73,17 @@ function M.follow(client, buf)
   M.schedule_update()
 end
 
+local loads = 0 -- counts the calls of `load`
+
 --- Evaluates the forms of the buffer that differ, in order, up to the first that fails. Stops when
---- the text is edited, because the lines of the forms hold only for the text before.
+--- the text is edited, because the lines of the forms hold only for the text before; and when it is
+--- called again, because the later call evaluates the rest.
 function M.load()
   if not client_of.need() then return end
   local buf = vim.api.nvim_get_current_buf()
   local is_same_text = client_of.text(buf)
-  local done, last = 0, -1
+  loads = loads + 1
+  local mine, done, last = loads, 0, -1
   local function evaluated() return ('%d form%s evaluated'):format(done, done == 1 and '' or 's') end
   local function is_same()
     local same = vim.api.nvim_get_current_buf() == buf and is_same_text()
@@ -85,9 +91,9 @@ function M.load()
     return same
   end
   local function next_form()
-    if not is_same() then return end
+    if mine ~= loads or not is_same() then return end
     ask(buf, function(answer)
-      if not is_same() then return end
+      if mine ~= loads or not is_same() then return end
       local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
       if not form then return client_of.say(done == 0 and 'nothing differs from the image' or evaluated()) end
       last = form.range.start.line
@@ -96,7 +102,7 @@ function M.load()
         done = done + 1
         next_form()
       end)
-    end)
+    end, client_of.failed)
   end
   next_form()
 end

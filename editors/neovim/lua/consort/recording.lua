@@ -50,18 +50,25 @@ local function show(recorded, answer, head, title, is_here)
   local lines, rows = M.lines(answer, head)
   local first = math.huge
   for line in pairs(rows) do first = math.min(first, line) end
-  local asked = 0
+  local asked, wanted = 0, nil -- `wanted`: the moment of the last query, if it was for one
   local function ask(query, argument)
     local win = vim.api.nvim_get_current_win()
     asked = asked + 1
     local mine = asked
+    wanted = query == 'event' and argument.event or nil
     client_of.execute('recordingQuery', vim.tbl_extend('error', { recording = recorded.number, query = query }, argument or {}), function(result, _, is_still_here)
       -- The float was closed meanwhile, or a later query was made.
       if mine ~= asked or not vim.api.nvim_win_is_valid(win) then return end
       local is_there = is_still_here()
       vim.api.nvim_win_close(win, true)
       show(vim.tbl_extend('force', recorded, { event = result.answer.event }), result.answer, nil, ('Recording %d: %s'):format(recorded.number, argument and argument.of or query), function() return is_there end)
-    end, { buf = recorded.buf })
+    end, {
+      buf = recorded.buf,
+      on_error = function(error)
+        if mine == asked then wanted = nil end
+        client_of.failed(error)
+      end,
+    })
   end
   local function ask_of(query, prompt)
     vim.ui.input({ prompt = prompt }, function(of)
@@ -71,7 +78,7 @@ local function show(recorded, answer, head, title, is_here)
   local function row() return rows[vim.api.nvim_win_get_cursor(0)[1]] end
   local function step(by)
     local one = row()
-    local event = recorded.event or one and one.event
+    local event = wanted or recorded.event or one and one.event
     if not event or event + by < 0 then return client_of.say('this row is no moment') end
     ask('event', { event = event + by })
   end
