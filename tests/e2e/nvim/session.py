@@ -49,6 +49,7 @@ class Person:
         """Loads a system by the person's command. Another message may overwrite the command's on the
         screen, and the system may be loaded already: all messages since then are read."""
         self.screen.command("messages clear")
+        self.settled()
         self.screen.command("Consort load " + system)
         self.screen.until(f"{system} to be loaded", lambda: f"{system} is loaded" in self.expression("execute('messages')"))
         assert system in self.status()["image"]["facts"]["systems"], self.status()
