@@ -73,17 +73,17 @@ function M.follow(client, buf)
   M.schedule_update()
 end
 
-local loads = 0 -- counts the calls of `load`
+local loads = {} ---@type table<integer, table> the last call of `load`, by buffer
 
 --- Evaluates the forms of the buffer that differ, in order, up to the first that fails. Stops when
 --- the text is edited, because the lines of the forms hold only for the text before; and when it is
---- called again, because the later call evaluates the rest.
+--- called again for this buffer, because the later call evaluates the rest.
 function M.load()
   if not client_of.need() then return end
   local buf = vim.api.nvim_get_current_buf()
   local is_same_text = client_of.text(buf)
-  loads = loads + 1
-  local mine, done, last = loads, 0, -1
+  local mine, done, last = {}, 0, -1
+  loads[buf] = mine
   local function evaluated() return ('%d form%s evaluated'):format(done, done == 1 and '' or 's') end
   local function is_same()
     local same = vim.api.nvim_get_current_buf() == buf and is_same_text()
@@ -91,9 +91,9 @@ function M.load()
     return same
   end
   local function next_form()
-    if mine ~= loads or not is_same() then return end
+    if mine ~= loads[buf] or not is_same() then return end
     ask(buf, function(answer)
-      if mine ~= loads or not is_same() then return end
+      if mine ~= loads[buf] or not is_same() then return end
       local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
       if not form then return client_of.say(done == 0 and 'nothing differs from the image' or evaluated()) end
       last = form.range.start.line

@@ -125,7 +125,7 @@ local function ask(original, steps, offset, on_step)
     if result.omitted > 0 then return client_of.fail('the expansion is too long to be shown in the place of its form; `:Consort macroexpand` shows its beginning') end
     local start, stop = offset_of(client, text, result.range.start), offset_of(client, text, result.range['end'])
     on_step(macrosteps.expanded(steps, start, stop, result.expansion), start, stop)
-  end, { buf = original, latest = 'macrostep' })
+  end, { buf = original, latest = 'macrostep ' .. original })
 end
 
 --- Expands the macro call at the cursor of the copy.
@@ -168,7 +168,7 @@ function M.go(forward)
     local found = macrosteps.neighbour(result.calls, position, forward)
     if not found then return client_of.say(('no macro call is %s this in the top-level form'):format(forward and 'after' or 'before')) end
     to(text, offset_of(client, text, found))
-  end, { buf = copy.original, latest = 'macrostep' })
+  end, { buf = copy.original, latest = 'macrostep ' .. copy.original })
 end
 
 -- Beginning and end
