@@ -188,6 +188,13 @@ T.it('failures at their lines are those of the last run of tests', function()
   answer(1, 'runTestAtPoint', outcome('A', 'passed', 1))
   T.eq({ {}, {} }, { failures(), marks() })
   T.eq({ buf, win }, { vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win() })
+  -- A later run that fails has nothing to show instead.
+  tests.run()
+  tests.run()
+  answer(2, 'runTestAtPoint', nil, { code = 1, message = 'no test is there' })
+  answer(1, 'runTestAtPoint', outcome('A', 'failed', 1))
+  T.eq({ { 'A: A' }, { 'A' } }, { failures(), marks() })
+  vim.cmd.cclose()
 end)
 
 T.it('what differs is loaded once by two commands', function()

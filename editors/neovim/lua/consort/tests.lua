@@ -19,7 +19,7 @@ vim.diagnostic.config({
 
 --- Shows the outcomes of a run.
 ---@param result table
----@param is_last? boolean false if another run was begun since: only the outcome is said
+---@param is_last? boolean false if a later run is shown: only the outcome is said
 function M.report(result, is_last)
   local items, by_buffer, failed, skipped = {}, {}, 0, 0
   for _, test in ipairs(result.tests or {}) do
@@ -60,7 +60,7 @@ function M.report(result, is_last)
   end
 end
 
-local runs = 0 -- the number of runs that were begun
+local runs, reported = 0, 0 -- the number of runs that were begun, and the last one that is shown
 
 ---@param command string
 ---@param argument table
@@ -68,7 +68,11 @@ local function begin(command, argument)
   client_of.say('testing ...')
   runs = runs + 1
   local mine = runs
-  client_of.execute(command, argument, function(result) M.report(result, mine == runs) end)
+  client_of.execute(command, argument, function(result)
+    -- One that was begun later, but failed or has not ended, has nothing to show instead.
+    M.report(result, mine > reported)
+    reported = math.max(reported, mine)
+  end)
 end
 
 --- Runs the test of a code lens.
