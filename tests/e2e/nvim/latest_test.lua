@@ -282,6 +282,12 @@ T.it('the REPL is in the package that it was opened from last', function()
   answer(2, 'eval', { status = 'ok', values = { '1' }, warnings = {}, package = 'CL' })
   answer(1, 'eval', { status = 'ok', values = {}, package = 'ONE' })
   T.eq('CL> ', lines(vim.fn.bufnr('consort://repl'))[4])
+  -- A server that has ended does not answer.
+  open(2)
+  S.drop()
+  open(2)
+  answer(1, 'eval', { status = 'ok', values = {}, package = 'ONE' })
+  T.eq('ONE> ', lines(vim.fn.bufnr('consort://repl'))[4])
   vim.cmd('bwipeout! ' .. vim.fn.bufnr('consort://repl'))
 end)
 

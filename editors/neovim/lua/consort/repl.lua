@@ -15,7 +15,7 @@ local M = {}
 ---@field at integer position in the history; one past its end: no entry
 ---@field prompt integer extmark where the input begins
 ---@field busy? fun() interrupts the evaluation
----@field entering? string the package that was last requested, while there is no answer
+---@field entering? table the last request for another package, while there is no answer
 
 ---@type consort.Repl?
 local repl
@@ -247,8 +247,9 @@ end
 
 --- Switches the REPL to a package, if the image has it.
 local function enter_package(name)
-  if not name or short(name) == (repl.entering or repl.package) or repl.busy then return end
-  local here, entering = repl, short(name)
+  -- A request without an answer does not stand in the way: its server may have ended.
+  if not name or repl.busy or not repl.entering and short(name) == repl.package then return end
+  local here, entering = repl, {}
   repl.entering = entering
   local code = ('(let ((package (find-package %s))) (when package (setf *package* package)) (values))'):format('"' .. name:gsub('[\\"]', '\\%0') .. '"')
   local cancel = client_of.execute('eval', { code = code }, function(result)
