@@ -121,6 +121,12 @@ export class Results implements vscode.Disposable {
     this.forget(() => true)
   }
 
+  /** The function that is returned removes the results that are shown now, and no later ones. */
+  present(): { clear(): void } {
+    const shown = new Set(this.shown)
+    return { clear: () => this.forget((one) => shown.has(one)) }
+  }
+
   private put(
     uri: vscode.Uri, range: vscode.Range, result: EvalResult | undefined, inPackage: string | undefined, after: vscode.ThemableDecorationAttachmentRenderOptions,
   ): Shown {
