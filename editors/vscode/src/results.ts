@@ -15,6 +15,8 @@ interface Shown {
   package: string | undefined
   after: vscode.ThemableDecorationAttachmentRenderOptions
   decoration: vscode.TextEditorDecorationType
+  /** For the mark of a form that runs or waits: the value before, if there is one. */
+  before?: { result: EvalResult | undefined; package: string | undefined }
 }
 
 /** The mark of a form that runs. */
@@ -66,13 +68,15 @@ export class Results implements vscode.Disposable {
   /** Shows that the form runs, for how long, and the key that stops it. */
   pending(uri: vscode.Uri, range: vscode.Range): Pending {
     const color = new vscode.ThemeColor('consort.pendingForeground')
-    const before = this.shown.find((shown) => this.stands(shown, uri, range))
+    const old = this.shown.find((shown) => this.stands(shown, uri, range))
     const begun = Date.now()
-    let put = this.put(uri, range, undefined, undefined, { contentText: '…', color })
+    const mark = (at: vscode.Range, text: string, before: Shown['before']): Shown =>
+      Object.assign(this.put(uri, at, undefined, undefined, { contentText: text, color }), { before: before ?? { result: undefined, package: undefined } })
+    let put = mark(range, '…', old?.before ?? old)
     const tick = (): void => {
       // An edit has removed the mark.
       if (!this.shown.includes(put)) return clearInterval(timer)
-      put = this.put(uri, put.range, undefined, undefined, { contentText: `… ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, color })
+      put = mark(put.range, `… ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, put.before)
     }
     const timer = setInterval(tick, 1000)
     const end = (): void => {
@@ -83,10 +87,10 @@ export class Results implements vscode.Disposable {
       end,
       cancelled: () => {
         if (!this.shown.includes(put)) return end()
-        const at = put.range
+        const { range: at, before } = put
         end()
-        const old = before?.result === undefined ? '' : `${inlineText(before.result, this.limit)}  · `
-        this.put(uri, at, before?.result, before?.package, { contentText: `${old}cancelled, not evaluated again`, color })
+        const value = before?.result === undefined ? '' : `${inlineText(before.result, this.limit)}  · `
+        this.put(uri, at, before?.result, before?.package, { contentText: `${value}cancelled, not evaluated again`, color })
       },
     }
   }
@@ -99,6 +103,12 @@ export class Results implements vscode.Disposable {
     this.last = result
     if (!vscode.workspace.getConfiguration('consort').get<boolean>('inlineResults.enabled', true)) {
       this.remove(uri, range)
+      return
+    }
+    // The form was evaluated once more meanwhile, and that has not ended.
+    const later = this.shown.find((shown) => shown.before !== undefined && this.stands(shown, uri, range))
+    if (later !== undefined) {
+      later.before = { result, package: inPackage }
       return
     }
     const color = result.status === 'ok' ? 'consort.resultForeground' : 'consort.errorForeground'

@@ -326,6 +326,24 @@ test('a restart removes the results of before, and not those that have come sinc
   results.dispose()
 })
 
+test('a value leaves the mark of a later evaluation of its form', () => {
+  const { document } = open('(a)')
+  const results = new Results()
+  const value = (text: string) => ({ status: 'ok', values: [text], error: null, stdout: '', stderr: '', warnings: [], timing: null, omitted: 0, package: '' }) as never
+  window.visibleTextEditors = []
+  const uri = document.uri as never
+  const at = new Range(0, 0, 0, 3) as never
+  const text = (): unknown => (results as unknown as { shown: { after: { contentText: string } }[] }).shown.map(({ after }) => after.contentText)
+  const first = results.pending(uri, at)
+  const second = results.pending(uri, at)
+  first.end()
+  results.show(uri, at, value('1'))
+  assert.deepEqual(text(), ['…'])
+  second.cancelled()
+  assert.deepEqual(text(), ['⇒ 1  · cancelled, not evaluated again'])
+  results.dispose()
+})
+
 // The server
 
 test('of two starts that come together the later one counts, and what the old server tells does not', async () => {
