@@ -82,7 +82,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     const id = shown?.approval.id
     const isMeant = meant instanceof vscode.Uri ? shown !== undefined && meant.path === `/${documentName(shown.approval)}`
       : typeof meant === 'string' || typeof meant === 'number' ? meant === id : shown === this.seen
-    if (shown === undefined || !isMeant) vscode.window.setStatusBarMessage('Consort: that question is not open any more', 5000)
+    if (shown === undefined || !isMeant) vscode.window.setStatusBarMessage('Consort: nothing was decided: another question is shown by now, or none', 5000)
     else this.settle(shown, decision)
   }
 
