@@ -6,7 +6,7 @@ import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
 import { label, oneLine, plain, visible, wrapped } from './format.js'
 import { Queue, type Asked } from './queue.js'
-import type { Server } from './server.js'
+import { complain, type Server } from './server.js'
 import { definitionPlace, type DefinitionPlace } from './source.js'
 import { offerNext } from './replaced.js'
 
@@ -90,7 +90,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private async choose(): Promise<void> {
     const asked = this.shown
     if (asked === undefined) return
-    await this.showCode(asked)
+    await this.showCode(asked).catch(complain)
     if (asked !== this.shown) return
     const choices: (vscode.QuickPickItem & { decision: Decision })[] = [
       { label: '$(check) Allow', detail: 'This call, with exactly this code', decision: 'allow' },
@@ -151,7 +151,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
    * is settled elsewhere.
    */
   private async present(asked: Asked): Promise<void> {
-    await this.showCode(asked)
+    // The notification has the question too, and the decision remains the person's.
+    await this.showCode(asked).catch(complain)
     if (asked !== this.shown) return
     this.seen = asked
     const { approval } = asked

@@ -167,6 +167,18 @@ test('a link, a button or a key decides the question that was shown, and not the
   approvals.dispose()
 })
 
+test('a question whose code cannot be shown is decided by its keys', async () => {
+  const broken = { open: () => Promise.reject(new Error('no editor')), set: documents.set.bind(documents) } as unknown as Documents
+  const approvals = new Approvals(server, broken)
+  const got = ask(server, question(1))
+  await settle()
+  assert.deepEqual(seen.messages, ['Consort: no editor'])
+  commands.registered.get('consort.editor.deny')?.()
+  await settle()
+  assert.equal(got.decision, 'deny')
+  approvals.dispose()
+})
+
 test('a decision about a question that is over has no effect, and that is said', async () => {
   const approvals = new Approvals(server, documents)
   ask(server, question(1))
