@@ -15,13 +15,18 @@ interface Shown {
   package: string | undefined
   after: vscode.ThemableDecorationAttachmentRenderOptions
   decoration: vscode.TextEditorDecorationType
-  /** For the mark of a form that runs or waits: the value before, if there is one. */
-  before?: { result: EvalResult | undefined; package: string | undefined }
+  /**
+   * For the mark of a form that runs or waits: the value before, if there is one. A late one came
+   * while the mark was there.
+   */
+  before?: { result: EvalResult | undefined; package: string | undefined; isLate?: boolean }
 }
 
 /** The mark of a form that runs. */
 export interface Pending {
   end(): void
+  /** The evaluation gave no result: that of one before, which came meanwhile, is shown. */
+  failed(): void
   /** The evaluation was removed from the queue: the earlier value stays, marked as older. */
   cancelled(): void
 }
@@ -85,6 +90,12 @@ export class Results implements vscode.Disposable {
     }
     return {
       end,
+      failed: () => {
+        const { range: at, before } = put
+        const isThere = this.shown.includes(put)
+        end()
+        if (isThere && before?.isLate === true && before.result !== undefined) this.putValue(uri, at, before.result, before.package)
+      },
       cancelled: () => {
         if (!this.shown.includes(put)) return end()
         const { range: at, before } = put
@@ -108,9 +119,13 @@ export class Results implements vscode.Disposable {
     // The form was evaluated once more meanwhile, and that has not ended.
     const later = this.shown.find((shown) => shown.before !== undefined && this.stands(shown, uri, range))
     if (later !== undefined) {
-      later.before = { result, package: inPackage }
+      later.before = { result, package: inPackage, isLate: true }
       return
     }
+    this.putValue(uri, range, result, inPackage)
+  }
+
+  private putValue(uri: vscode.Uri, range: vscode.Range, result: EvalResult, inPackage: string | undefined): void {
     const color = result.status === 'ok' ? 'consort.resultForeground' : 'consort.errorForeground'
     this.put(uri, range, result, inPackage, {
       contentText: inlineText(result, this.limit),

@@ -48,7 +48,7 @@ beforeEach(() => {
 // Evaluation
 
 const shown: [unknown, unknown][] = []
-const results = { pending: () => ({ end: () => undefined }), show: (_: unknown, at: unknown, result: { values: string[] }) => shown.push([at, result.values[0]]) } as unknown as Results
+const results = { pending: () => ({ end: () => undefined, failed: () => undefined }), show: (_: unknown, at: unknown, result: { values: string[] }) => shown.push([at, result.values[0]]) } as unknown as Results
 const evaluator = (): Evaluator => new Evaluator(server, results, { append: () => undefined } as never)
 
 test('a comment with the value is written behind the form, wherever that is by then', async () => {

@@ -354,6 +354,15 @@ test('a value leaves the mark of a later evaluation of its form', () => {
   assert.deepEqual(text(), ['…'])
   second.cancelled()
   assert.deepEqual(text(), ['⇒ 1  · cancelled, not evaluated again'])
+  // An evaluation that fails without a result leaves the one that came meanwhile, and none of before.
+  for (const isLate of [true, false]) {
+    const third = results.pending(uri, at)
+    const fourth = results.pending(uri, at)
+    third.end()
+    if (isLate) results.show(uri, at, value('3'))
+    fourth.failed()
+    assert.deepEqual(text(), isLate ? ['⇒ 3'] : [])
+  }
   results.dispose()
 })
 
